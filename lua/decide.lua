@@ -1,0 +1,38 @@
+-- Decides a list of decisions, each a list of charges, each decision all or nothing.
+--
+-- KEYS   the key of every charge, in order; those of one decision are distinct
+-- ARGV   for every decision the number of its charges, then the `width` arguments of each
+-- reply  now, then for every decision what each of its checks read, or the text of the error that one of them met
+--
+-- A charge that costs nothing only looks. A check that fails may come after one that has already charged, so the checks
+-- never raise: whatever was charged is taken back before the error is told.
+local reply = {now}
+local k, at = 0, 1
+while ARGV[at] do
+  local entries, admitted, failure = {}, true, nil
+  local size = tonumber(ARGV[at])
+  at = at + 1
+  for i = 1, size do
+    if not failure then
+      local entry = check(KEYS[k + i], at)
+      if entry.err then
+        failure = entry.err
+      else
+        entries[i] = entry
+        admitted = admitted and entry.admits
+      end
+    end
+    at = at + width
+  end
+  k = k + size
+  for _, entry in ipairs(entries) do
+    if entry.cost > 0 then
+      if admitted and not failure then commit(entry) else undo(entry) end
+    end
+    if not failure then
+      for _, number in ipairs(entry) do reply[#reply + 1] = number end
+    end
+  end
+  if failure then reply[#reply + 1] = failure end
+end
+return reply

@@ -1,0 +1,33 @@
+-- Every script begins with this: the one clock of all its decisions, and the one way a key gets its expiry.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+-- Numbers are written by this alone: Lua's own form of 1700000000000000 is 1.7e+15.
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+local function expire(key, second)
+  redis.call('EXPIREAT', key, int(second))
+end
+
+-- Keeps a key to the first whole second after its state has ended at `ends` microseconds. `was` is the end it already
+-- expires by, nil for a key without an expiry: most charges stay within a second and need no command here.
+local function keep(key, ends, was)
+  local second = math.floor(ends / 1000000) + 1
+  if not was or math.floor(was / 1000000) + 1 ~= second then
+    expire(key, second)
+  end
+end
+
+local function set(key, value, keeps_expiry)
+  if keeps_expiry then
+    redis.call('SET', key, value, 'KEEPTTL')
+  else
+    redis.call('SET', key, value)
+  end
+end
+
+local function corrupt()
+  return {err = 'ERR the value under this key is not the state of a limiter'}
+end

@@ -1,0 +1,65 @@
+//! All mistakes of one attribute, reported together.
+
+use proc_macro2::Span;
+use quote::ToTokens;
+
+/// Collects errors, so that one mistake does not hide another.
+#[derive(Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    /// Reports a problem over all of `tokens`.
+    pub(crate) fn on(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+        self.push(syn::Error::new_spanned(tokens, message));
+    }
+
+    /// Reports a problem at `span`.
+    pub(crate) fn at(&mut self, span: Span, message: impl std::fmt::Display) {
+        self.push(syn::Error::new(span, message));
+    }
+
+    pub(crate) fn push(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// The value, unless something was reported.
+    pub(crate) fn finish<T>(self, value: Option<T>) -> syn::Result<T> {
+        match (self.0, value) {
+            (Some(errors), _) => Err(errors),
+            (None, Some(value)) => Ok(value),
+            (None, None) => Err(syn::Error::new(Span::call_site(), "this attribute is not understood")),
+        }
+    }
+}
+
+/// The one of `known` that `written` was probably meant to be.
+pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let written = written.to_lowercase();
+    let (distance, best) = known.iter().map(|name| (edits(&written, &name.to_lowercase()), *name)).min()?;
+    let most = if best.len() < 4 { 1 } else { 2 };
+    (distance <= most).then_some(best)
+}
+
+/// `a`, `b` and `c`, quoted for a message.
+pub(crate) fn listed(names: &[&str]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
+/// How many letters must be put in, taken out or replaced to make one word of the other (Levenshtein).
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}

@@ -1,0 +1,40 @@
+//! The attributes of the `ratelimits` crate, where their documentation stands.
+//!
+//! Tokens become [`args`], arguments and function become a [`model`], and the model becomes tokens again in [`expand`].
+
+mod args;
+mod errors;
+mod expand;
+mod function;
+mod model;
+mod number;
+mod template;
+#[cfg(test)]
+mod tests;
+
+use args::Kind;
+use proc_macro::TokenStream;
+
+#[allow(missing_docs, reason = "documented where the facade re-exports it")]
+#[proc_macro_attribute]
+pub fn rate_limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(Kind::RateLimit, args.into(), item.into()).into()
+}
+
+#[allow(missing_docs, reason = "documented where the facade re-exports it")]
+#[proc_macro_attribute]
+pub fn count_limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(Kind::CountLimit, args.into(), item.into()).into()
+}
+
+#[allow(missing_docs, reason = "documented where the facade re-exports it")]
+#[proc_macro_attribute]
+pub fn funnel_limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(Kind::FunnelLimit, args.into(), item.into()).into()
+}
+
+#[allow(missing_docs, reason = "documented where the facade re-exports it")]
+#[proc_macro_attribute]
+pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(Kind::WindowLimit, args.into(), item.into()).into()
+}

@@ -1,0 +1,285 @@
+//! Arguments and function to what they mean. Every rule that tokens can break is checked here.
+
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
+use syn::{Expr, ExprField, ExprPath, Ident, LitStr, Member, Type};
+
+use crate::args::{Args, Kind, literal, peel};
+use crate::errors::{Errors, closest};
+use crate::function::Function;
+use crate::number::{Form, Number, Unit};
+use crate::template::{self, Part};
+
+/// A function and the decision in front of its body.
+pub(crate) struct Limits {
+    pub(crate) function: Function,
+    pub(crate) policies: Vec<Policy>,
+}
+
+/// One policy of the decision.
+pub(crate) struct Policy {
+    pub(crate) rule: Rule,
+    pub(crate) name: Option<LitStr>,
+    pub(crate) prefix: Option<LitStr>,
+    pub(crate) cost: Option<Number>,
+    pub(crate) key: Vec<Part>,
+    pub(crate) fallback: Option<Fallback>,
+}
+
+/// An algorithm and its numbers.
+pub(crate) enum Rule {
+    TokenBucket { rate: Number, burst: Option<Number>, interval: bool },
+    FixedWindow { limit: Number, period: Number, aligned: bool },
+    LeakyBucket { capacity: Number, leak: Number },
+    SlidingWindow { limit: Number, period: Number, precision: Option<Number> },
+}
+
+/// The function that is called instead of the body.
+pub(crate) struct Fallback {
+    pub(crate) span: Span,
+    pub(crate) target: Target,
+    pub(crate) pass_args: bool,
+}
+
+/// How a fallback is named.
+pub(crate) enum Target {
+    /// `f`
+    Function(ExprPath),
+    /// `Self::f`, `<T as Trait>::f`: gets `self` as its first argument.
+    Associated(ExprPath),
+    /// `self.f`
+    Method(Box<Expr>, Ident),
+}
+
+impl Limits {
+    /// Reads one attribute on a function, reporting all that is wrong with either.
+    pub(crate) fn read(kind: Kind, args: TokenStream, item: TokenStream) -> syn::Result<Limits> {
+        let mut errors = Errors::default();
+        let args = Args::parse(kind, args, &mut errors);
+        let function = match Function::parse(item.clone()) {
+            Ok(function) => function,
+            Err(_) => {
+                let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
+                errors.at(first_word(item), message);
+                return errors.finish(None);
+            }
+        };
+        check_signature(&function, kind, &mut errors);
+        let policy = Policy::read(&args, &function, &mut errors);
+        if !args.has("fallback") {
+            check_output(&function, &mut errors);
+        }
+        errors.finish(policy.map(|policy| Limits { function, policies: vec![policy] }))
+    }
+}
+
+fn first_word(item: TokenStream) -> Span {
+    item.into_iter().next().map_or_else(Span::call_site, |token| token.span())
+}
+
+fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
+    let signature = &function.signature;
+    let name = function.name();
+    if let Some(constness) = &signature.constness {
+        errors.on(constness, "a `const fn` runs while compiling, where no limit is known; write `async` for `const`");
+    } else if signature.asyncness.is_none() {
+        let message = format!(
+            "a decision is awaited, and this function is not async; write `async fn {name}`, or keep it and ask a \
+             `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`"
+        );
+        errors.on(signature.fn_token, message);
+    }
+    if function.body.is_none() {
+        let message = format!(
+            "there is no body to keep calls from; write `#[{}(…)]` on the implementations of `{name}`",
+            kind.name()
+        );
+        errors.on(&signature.ident, message);
+    }
+}
+
+/// Without a fallback, the return type has to be named where a refusal is turned into it.
+fn check_output(function: &Function, errors: &mut Errors) {
+    let written = match function.output() {
+        Some(Type::Infer(_)) => "impl Trait",
+        Some(Type::Never(_)) => "!",
+        _ => return,
+    };
+    let message = format!(
+        "`{written}` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, \
+         or `fallback = …`"
+    );
+    errors.on(&function.signature.output, message);
+}
+
+impl Policy {
+    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Policy> {
+        let rule = Rule::read(args, errors);
+        let name = text(args, "name", "sms.send", errors);
+        let prefix = text(args, "prefix", "sms", errors);
+        let cost = Number::read(args, "cost", Unit::Count, errors);
+        let key = key(args, function, errors);
+        let fallback = Fallback::read(args, function, errors);
+        Some(Policy { rule: rule?, name, prefix, cost, key, fallback })
+    }
+}
+
+impl Rule {
+    fn read(args: &Args, errors: &mut Errors) -> Option<Rule> {
+        match args.kind {
+            Kind::RateLimit => {
+                let rate = required(args, "rate", Unit::Rate, "5.0", errors);
+                let burst = Number::read(args, "burst", Unit::Burst, errors);
+                let interval = refills_at_intervals(args, rate.as_ref(), errors);
+                Some(Rule::TokenBucket { rate: rate?, burst, interval })
+            }
+            Kind::CountLimit => {
+                let limit = required(args, "limit", Unit::Count, "100", errors);
+                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
+                Some(Rule::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
+            }
+            Kind::FunnelLimit => {
+                let capacity = required(args, "capacity", Unit::Count, "10", errors);
+                let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
+                let drain = Number::read(args, "drain", Unit::Period, errors);
+                match (args.has("leak_rate"), args.span("drain")) {
+                    (false, None) => errors.at(
+                        Span::call_site(),
+                        "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
+                    ),
+                    (true, Some(drain)) => {
+                        errors.at(drain, "`drain` and `leak_rate` say the same; write only one of them");
+                    }
+                    _ => {}
+                }
+                Some(Rule::LeakyBucket { capacity: capacity?, leak: leak_rate.or(drain)? })
+            }
+            Kind::WindowLimit => {
+                let limit = required(args, "limit", Unit::Count, "100", errors);
+                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
+                let precision = Number::read(args, "precision", Unit::Precision, errors);
+                Some(Rule::SlidingWindow { limit: limit?, period: period?, precision })
+            }
+        }
+    }
+}
+
+fn required(args: &Args, name: &'static str, unit: Unit, example: &str, errors: &mut Errors) -> Option<Number> {
+    if !args.has(name) {
+        errors.at(Span::call_site(), format!("missing argument `{name}`; write `{name} = {example}`"));
+    }
+    Number::read(args, name, unit, errors)
+}
+
+fn refills_at_intervals(args: &Args, rate: Option<&Number>, errors: &mut Errors) -> bool {
+    let Some(value) = args.value("refill") else { return false };
+    if word(value).is_none_or(|word| word != "interval") {
+        errors.on(value, "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`");
+    } else if let Some(rate) = rate
+        && matches!(rate.form, Form::Int | Form::Float)
+    {
+        let message = "a refill at intervals needs the period of its rate; write `rate = \"100/min\"`";
+        errors.on(&rate.expr, message);
+    }
+    true
+}
+
+fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
+    const TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
+    let key_type = args.value("key_type").and_then(|value| {
+        let written = word(value).map(ToString::to_string);
+        let known = TYPES.into_iter().find(|known| written.as_deref() == Some(known));
+        if known.is_none() {
+            let meant = written.and_then(|written| closest(&written, &TYPES)).map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+            errors.on(value, format!("unknown `key_type`; {meant}write `IP`, `USER`, `METHOD` or `CUSTOM`"));
+        }
+        known.map(|known| (known, value))
+    });
+    if args.has("key") {
+        if let Some((known, value)) = key_type.filter(|(known, _)| *known != "CUSTOM") {
+            errors.on(value, format!("`{known}` takes no `key`; write `key_type = CUSTOM`, or leave out `key`"));
+        }
+        let Some(value) = args.value("key") else { return Vec::new() };
+        return match literal(value) {
+            Some(literal) => template::template(literal, function, errors),
+            None => template::bare(peel(value), errors),
+        };
+    }
+    match key_type {
+        Some(("CUSTOM", value)) => {
+            errors.on(value, "`CUSTOM` counts by a `key`, which is missing; write `key = \"<user.id>\"`");
+            Vec::new()
+        }
+        Some(("IP", _)) => vec![Part::Ip],
+        Some(("USER", _)) => vec![Part::User],
+        _ => Vec::new(),
+    }
+}
+
+impl Fallback {
+    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Fallback> {
+        let pass_args = args.span("pass_args");
+        if !args.has("fallback")
+            && let Some(span) = pass_args
+        {
+            errors.at(span, "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it");
+        }
+        let value = args.value("fallback")?;
+        let target = match literal(value) {
+            Some(path) => path.parse::<Expr>().ok().as_ref().and_then(Target::read),
+            None => Target::read(peel(value)),
+        };
+        let span = syn::spanned::Spanned::span(value);
+        let Some(target) = target else {
+            let message = "`fallback` names a function; write `fallback = f`, `fallback = Self::f` or `fallback = self.f`";
+            errors.on(value, message);
+            return None;
+        };
+        if let Target::Method(base, method) = &target
+            && names_only_self(base)
+            && function.receiver().is_none()
+        {
+            errors.on(value, format!("this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"));
+        }
+        Some(Fallback { span, target, pass_args: pass_args.is_some() })
+    }
+}
+
+impl Target {
+    fn read(expr: &Expr) -> Option<Target> {
+        match expr {
+            Expr::Path(path) => {
+                let on_self = path.path.segments.len() > 1 && path.path.segments[0].ident == "Self";
+                let associated = path.qself.is_some() || on_self;
+                Some(if associated { Target::Associated(path.clone()) } else { Target::Function(path.clone()) })
+            }
+            Expr::Field(ExprField { base, member: Member::Named(method), .. }) => {
+                Some(Target::Method(base.clone(), method.clone()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn names_only_self(base: &Expr) -> bool {
+    base.to_token_stream().to_string() == "self"
+}
+
+fn text(args: &Args, name: &'static str, example: &str, errors: &mut Errors) -> Option<LitStr> {
+    let value = args.value(name)?;
+    match literal(value) {
+        Some(literal) if !literal.value().is_empty() => Some(literal.clone()),
+        _ => {
+            errors.on(value, format!("`{name}` is a text that is not empty; write `{name} = \"{example}\"`"));
+            None
+        }
+    }
+}
+
+/// The single identifier that the expression is.
+fn word(expr: &Expr) -> Option<&Ident> {
+    match peel(expr) {
+        Expr::Path(path) => path.path.get_ident(),
+        _ => None,
+    }
+}

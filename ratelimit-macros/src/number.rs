@@ -1,0 +1,137 @@
+//! Numbers and times as they are written. Their values are checked by constants in the generated code, not here.
+
+use syn::{BinOp, Expr, Lit, UnOp};
+
+use crate::args::{Args, literal, peel};
+use crate::errors::Errors;
+
+/// How a number is written, as far as tokens tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Whole literals and arithmetic on them.
+    Int,
+    /// Literals with a fraction among them.
+    Float,
+    /// A string literal.
+    Text,
+    /// Anything else: known only when the call is made.
+    Computed,
+}
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Permits.
+    Count,
+    /// Permits per time.
+    Rate,
+    /// A time; a whole number means seconds.
+    Period,
+    /// A time that always has its unit.
+    Precision,
+    /// Permits, or a time's worth of them.
+    Burst,
+}
+
+/// The value of one argument.
+#[derive(Clone)]
+pub(crate) struct Number {
+    pub(crate) name: &'static str,
+    pub(crate) unit: Unit,
+    pub(crate) form: Form,
+    pub(crate) expr: Expr,
+}
+
+impl Number {
+    /// The argument's value, if it was given and is written in a way that its unit allows.
+    pub(crate) fn read(args: &Args, name: &'static str, unit: Unit, errors: &mut Errors) -> Option<Number> {
+        let expr = args.value(name)?;
+        let form = form(expr);
+        match problem(name, unit, form, expr) {
+            Some(problem) => {
+                errors.on(expr, problem);
+                None
+            }
+            None => Some(Number { name, unit, form, expr: expr.clone() }),
+        }
+    }
+
+    /// Whether the value is known while compiling.
+    pub(crate) fn is_literal(&self) -> bool {
+        self.form != Form::Computed
+    }
+
+    /// Whether a literal in it names its type, like `10u32`.
+    pub(crate) fn has_suffix(&self) -> bool {
+        any_literal(&self.expr, &|lit| match lit {
+            Lit::Int(int) => !int.suffix().is_empty(),
+            Lit::Float(float) => !float.suffix().is_empty(),
+            _ => false,
+        })
+    }
+}
+
+fn form(expr: &Expr) -> Form {
+    if literal(expr).is_some() {
+        Form::Text
+    } else if !is_arithmetic(expr) {
+        Form::Computed
+    } else if any_literal(expr, &|lit| matches!(lit, Lit::Float(_))) {
+        Form::Float
+    } else {
+        Form::Int
+    }
+}
+
+fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
+    Some(match (unit, form) {
+        (Unit::Count, Form::Float | Form::Text) => {
+            format!("`{name}` counts whole permits; write a whole number: `{name} = 10`")
+        }
+        (Unit::Burst, Form::Float) => format!(
+            "`{name}` has no fractions; write whole permits: `{name} = 10`, or a time's worth of the rate: `{name} = \"5s\"`"
+        ),
+        (Unit::Rate, Form::Int) if has_division(expr) => format!(
+            "`/` between whole numbers drops the fraction; write `{name} = 1.0 / 60.0`, or name the period: `{name} = \"1/min\"`"
+        ),
+        (Unit::Period, Form::Float) => format!(
+            "`{name}` has no fractions; write whole seconds: `{name} = 60`, or a time with its unit: `{name} = \"500ms\"`"
+        ),
+        (Unit::Precision, Form::Int | Form::Float) => {
+            format!("`{name}` has no unit; write a time with its unit: `{name} = \"1s\"`")
+        }
+        _ => return None,
+    })
+}
+
+fn is_arithmetic(expr: &Expr) -> bool {
+    match peel(expr) {
+        Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_arithmetic(&unary.expr),
+        Expr::Binary(binary) => {
+            let known =
+                matches!(binary.op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_));
+            known && is_arithmetic(&binary.left) && is_arithmetic(&binary.right)
+        }
+        _ => false,
+    }
+}
+
+fn has_division(expr: &Expr) -> bool {
+    match peel(expr) {
+        Expr::Unary(unary) => has_division(&unary.expr),
+        Expr::Binary(binary) => {
+            matches!(binary.op, BinOp::Div(_)) || has_division(&binary.left) || has_division(&binary.right)
+        }
+        _ => false,
+    }
+}
+
+fn any_literal(expr: &Expr, test: &dyn Fn(&Lit) -> bool) -> bool {
+    match peel(expr) {
+        Expr::Lit(lit) => test(&lit.lit),
+        Expr::Unary(unary) => any_literal(&unary.expr, test),
+        Expr::Binary(binary) => any_literal(&binary.left, test) || any_literal(&binary.right, test),
+        _ => false,
+    }
+}

@@ -1,0 +1,359 @@
+//! Every message with the tokens it points at. What rustc says of the generated code is in `tests/ui` of the facade.
+
+use std::str::FromStr;
+
+use proc_macro2::TokenStream;
+
+use crate::args::Kind::{self, CountLimit, FunnelLimit, RateLimit, WindowLimit};
+use crate::expand;
+use crate::model::Limits;
+
+const SEND: &str = "async fn send(user: &User) -> Result<(), AppError> { Ok(()) }";
+
+fn tokens(source: &str) -> TokenStream {
+    TokenStream::from_str(source).unwrap()
+}
+
+/// Checks the messages of one attribute, each with the source it points at. `""` is the attribute itself.
+#[track_caller]
+fn fails_on(item: &str, kind: Kind, args: &str, expected: &[(&str, &str)]) {
+    let Err(errors) = Limits::read(kind, tokens(args), tokens(item)) else { panic!("no error in `{args}`") };
+    let found: Vec<_> = errors
+        .into_iter()
+        .map(|error| (error.span().source_text().unwrap_or_default(), error.to_string()))
+        .collect();
+    let found: Vec<_> = found.iter().map(|(place, message)| (place.as_str(), message.as_str())).collect();
+    assert_eq!(found, expected, "`{args}`");
+    let expanded = expand::attribute(kind, tokens(args), tokens(item)).to_string();
+    assert!(expanded.ends_with(&tokens(item).to_string()), "the function comes back as it was: {expanded}");
+    assert_eq!(expanded.matches("compile_error").count(), expected.len());
+}
+
+#[track_caller]
+fn fails(kind: Kind, args: &str, expected: &[(&str, &str)]) {
+    fails_on(SEND, kind, args, expected);
+}
+
+#[track_caller]
+fn expands(kind: Kind, args: &str, item: &str) -> String {
+    match Limits::read(kind, tokens(args), tokens(item)) {
+        Ok(_) => expand::attribute(kind, tokens(args), tokens(item)).to_string(),
+        Err(errors) => panic!("{errors}"),
+    }
+}
+
+#[test]
+fn unknown_arguments() {
+    fails(
+        CountLimit,
+        "limt = 5, period = \"1m\", limit = 5, zzz",
+        &[
+            (
+                "limt",
+                "unknown argument `limt`; did you mean `limit`? the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `aligned`, `pass_args`",
+            ),
+            (
+                "zzz",
+                "unknown argument `zzz`; the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `aligned`, `pass_args`",
+            ),
+        ],
+    );
+    fails(
+        RateLimit,
+        "5.0, busrt",
+        &[(
+            "busrt",
+            "unknown argument `busrt`; did you mean `burst`? the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
+        )],
+    );
+}
+
+#[test]
+fn doubled_arguments() {
+    fails(
+        CountLimit,
+        "5, \"1m\", limit = 6, aligned, aligned",
+        &[("limit", "`limit` is given twice; write it once"), ("aligned", "`aligned` is given twice; write it once")],
+    );
+}
+
+#[test]
+fn missing_arguments() {
+    fails(
+        CountLimit,
+        "",
+        &[
+            ("", "missing argument `limit`; write `limit = 100`"),
+            ("", "missing argument `period`; write `period = \"1m\"`"),
+        ],
+    );
+    fails(RateLimit, "burst = 5", &[("", "missing argument `rate`; write `rate = 5.0`")]);
+    fails(
+        FunnelLimit,
+        "",
+        &[
+            ("", "missing argument `capacity`; write `capacity = 10`"),
+            (
+                "",
+                "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
+            ),
+        ],
+    );
+    fails(WindowLimit, "5", &[("", "missing argument `period`; write `period = \"1m\"`")]);
+}
+
+#[test]
+fn flags_and_values() {
+    fails(
+        CountLimit,
+        "limit, period =, aligned = true, key",
+        &[
+            ("limit", "`limit` needs a value; write `limit = …`"),
+            ("period", "`period` needs a value; write `period = …`"),
+            ("aligned", "`aligned` takes no value; write `aligned`"),
+            ("key", "`key` needs a value; write `key = …`"),
+        ],
+    );
+    fails(CountLimit, "limit, \"1m\"", &[("limit", "`limit` needs a value; write `limit = …`")]);
+}
+
+#[test]
+fn positions() {
+    fails(
+        CountLimit,
+        "limit = 5, \"1m\"",
+        &[
+            (
+                "\"1m\"",
+                "a value without its name goes before all arguments with one; write `limit = \"1m\"`",
+            ),
+            ("", "missing argument `period`; write `period = \"1m\"`"),
+        ],
+    );
+    fails(
+        CountLimit,
+        "5, \"1m\", 7 + 1",
+        &[("7 + 1", "only `limit` and `period` go without their names; write `… = …`")],
+    );
+    fails(
+        CountLimit,
+        "5, \"1m\" aligned",
+        &[("aligned", "no comma between two arguments; write `,`")],
+    );
+    fails(CountLimit, "5, period = %, aligned = 1", &[
+        ("%", "expected an expression"),
+        ("aligned", "`aligned` takes no value; write `aligned`"),
+    ]);
+}
+
+#[test]
+fn numbers() {
+    fails(
+        RateLimit,
+        "1 / 60, 2.5",
+        &[
+            (
+                "1 / 60",
+                "`/` between whole numbers drops the fraction; write `rate = 1.0 / 60.0`, or name the period: `rate = \"1/min\"`",
+            ),
+            (
+                "2.5",
+                "`burst` has no fractions; write whole permits: `burst = 10`, or a time's worth of the rate: `burst = \"5s\"`",
+            ),
+        ],
+    );
+    fails(
+        CountLimit,
+        "5.5, 0.5, cost = \"1\"",
+        &[
+            ("5.5", "`limit` counts whole permits; write a whole number: `limit = 10`"),
+            (
+                "0.5",
+                "`period` has no fractions; write whole seconds: `period = 60`, or a time with its unit: `period = \"500ms\"`",
+            ),
+            ("\"1\"", "`cost` counts whole permits; write a whole number: `cost = 10`"),
+        ],
+    );
+    fails(
+        WindowLimit,
+        "5, 60, precision = 1",
+        &[("1", "`precision` has no unit; write a time with its unit: `precision = \"1s\"`")],
+    );
+    fails(
+        FunnelLimit,
+        "5, 1.0, drain = 60",
+        &[("drain", "`drain` and `leak_rate` say the same; write only one of them")],
+    );
+}
+
+#[test]
+fn refills() {
+    fails(
+        RateLimit,
+        "5, refill = interval",
+        &[("5", "a refill at intervals needs the period of its rate; write `rate = \"100/min\"`")],
+    );
+    fails(
+        RateLimit,
+        "\"5/s\", refill = greedy",
+        &[(
+            "greedy",
+            "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`",
+        )],
+    );
+    expands(RateLimit, "\"5/s\", refill = interval", SEND);
+    expands(RateLimit, "RATE, refill = interval", SEND);
+}
+
+#[test]
+fn keys() {
+    fails(
+        RateLimit,
+        "5, key_type = CUSTOM",
+        &[("CUSTOM", "`CUSTOM` counts by a `key`, which is missing; write `key = \"<user.id>\"`")],
+    );
+    fails(
+        RateLimit,
+        "5, key_type = IP, key = user.id",
+        &[("IP", "`IP` takes no `key`; write `key_type = CUSTOM`, or leave out `key`")],
+    );
+    fails(
+        RateLimit,
+        "5, key_type = user",
+        &[("user", "unknown `key_type`; did you mean `USER`? write `IP`, `USER`, `METHOD` or `CUSTOM`")],
+    );
+    fails(
+        RateLimit,
+        "5, key_type = 5, key = ()",
+        &[
+            ("5", "unknown `key_type`; write `IP`, `USER`, `METHOD` or `CUSTOM`"),
+            ("()", "`()` names nobody to count; write what to count by: `key = user.id`"),
+        ],
+    );
+    fails(
+        RateLimit,
+        "5, key = \"a<user\"",
+        &[(
+            "\"a<user\"",
+            "`<user` in this template is not closed; write `<user>`, or `<<` for the character itself",
+        )],
+    );
+}
+
+#[test]
+fn texts() {
+    fails(
+        RateLimit,
+        "5, prefix = sms, name = \"\"",
+        &[
+            ("\"\"", "`name` is a text that is not empty; write `name = \"sms.send\"`"),
+            ("sms", "`prefix` is a text that is not empty; write `prefix = \"sms\"`"),
+        ],
+    );
+}
+
+#[test]
+fn fallbacks() {
+    let not_a_name =
+        "`fallback` names a function; write `fallback = f`, `fallback = Self::f` or `fallback = self.f`";
+    fails(RateLimit, "5, fallback = f()", &[("f()", not_a_name)]);
+    fails(RateLimit, "5, fallback = \"no path\"", &[("\"no path\"", not_a_name)]);
+    fails(
+        RateLimit,
+        "5, pass_args",
+        &[("pass_args", "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it")],
+    );
+    fails(
+        RateLimit,
+        "5, fallback = self.f",
+        &[("self.f", "this function has no `self`; write `fallback = f` or `fallback = Self::f`")],
+    );
+}
+
+#[test]
+fn functions() {
+    fails_on(
+        "fn send() -> Result<(), E> { Ok(()) }",
+        RateLimit,
+        "5",
+        &[(
+            "fn",
+            "a decision is awaited, and this function is not async; write `async fn send`, or keep it and ask a `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`",
+        )],
+    );
+    fails_on(
+        "const fn send() -> Result<(), E> { Ok(()) }",
+        RateLimit,
+        "5",
+        &[("const", "a `const fn` runs while compiling, where no limit is known; write `async` for `const`")],
+    );
+    fails_on(
+        "async fn send(&self) -> Result<(), E>;",
+        CountLimit,
+        "5, 60",
+        &[(
+            "send",
+            "there is no body to keep calls from; write `#[count_limit(…)]` on the implementations of `send`",
+        )],
+    );
+    fails_on(
+        "impl Api { async fn send(&self) {} }",
+        CountLimit,
+        "5, 60",
+        &[("impl", "this is no function; write `#[count_limit(…)]` on each `async fn`")],
+    );
+    fails_on(
+        "async fn send() -> impl Future { ready(()) }",
+        CountLimit,
+        "5, 60",
+        &[(
+            "-> impl Future",
+            "`impl Trait` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, or `fallback = …`",
+        )],
+    );
+    expands(CountLimit, "5, 60, fallback = f", "async fn send() -> impl Future { ready(()) }");
+}
+
+#[test]
+fn many_mistakes_are_reported_at_once() {
+    let Err(errors) =
+        Limits::read(RateLimit, tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned"), tokens("fn f() {}"))
+    else {
+        panic!("no error");
+    };
+    assert_eq!(errors.into_iter().count(), 8);
+}
+
+#[test]
+fn nothing_panics_on_odd_tokens() {
+    for args in ["=", ",", ",,", "= =", "limit =", "limit = =", "key = \"<\", <", "#", "a b c", "5 5", "'a", "key = |", "()", "limit == 5"] {
+        for item in ["", "x", "fn", "async fn f", "async fn f()", "async fn f() {", "struct S;", SEND] {
+            if let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) {
+                for kind in [RateLimit, CountLimit, FunnelLimit, WindowLimit] {
+                    expand::attribute(kind, args.clone(), item.clone());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_body_is_not_parsed() {
+    let expanded = expands(RateLimit, "5", "async fn f() -> R { #![allow(x)] half + ; typed . }");
+    assert!(expanded.ends_with("{ half + ; typed . } }"), "{expanded}");
+    assert!(expanded.contains("{ #! [allow (x)] # [allow"), "{expanded}");
+}
+
+#[test]
+fn literals_become_constants_and_the_rest_is_computed() {
+    let constant = expands(CountLimit, "2 * 50, \"1d\", aligned", SEND);
+    assert!(constant.contains("literal :: count (2 * 50)"), "{constant}");
+    assert!(constant.contains("FixedWindow :: new (LIMIT , PERIOD) . aligned ()"), "{constant}");
+    let computed = expands(CountLimit, "user.limit, \"1d\"", SEND);
+    assert!(computed.contains("dynamic :: count (\"limit\" , user . limit)"), "{computed}");
+    assert!(computed.contains("const PERIOD"), "{computed}");
+    let named = expands(CountLimit, "LIMIT, PERIOD", SEND);
+    assert!(named.contains("dynamic :: period (\"period\" , PERIOD)"), "{named}");
+    let suffixed = expands(CountLimit, "10u8, -5", SEND);
+    assert!(suffixed.contains("(10u8) as :: core :: primitive :: i128"), "{suffixed}");
+}

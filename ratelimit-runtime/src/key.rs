@@ -1,0 +1,386 @@
+//! Who is counted, encoded so that no two different keys meet.
+
+use std::fmt::{self, Display, Write};
+use std::hash::Hasher;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use crate::algorithm::Rule;
+use crate::error::MissingKey;
+
+/// The longest encoded parts that stand in a key as they are. Longer ones are replaced by their digest.
+const LONGEST_PARTS: usize = 200;
+
+/// Ends a piece of what is hashed: no UTF-8 text contains it.
+const END: u8 = 0xff;
+
+/// What can be a key: anything that is `Display`, a tuple of up to four such parts, or `()` for the one counter of the
+/// policy itself.
+///
+/// Parts never run into one another: `("a:b", "c")` and `("a", "b:c")` are two keys. `M` is found by the compiler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a key",
+    label = "this is no key",
+    note = "a key is anything that is `Display`, a tuple of such parts, or `()`"
+)]
+pub trait IntoKey<M> {
+    /// Writes the parts.
+    #[doc(hidden)]
+    fn write(&self, key: &mut KeyWriter);
+}
+
+impl<T: Display> IntoKey<kind::Part> for T {
+    fn write(&self, key: &mut KeyWriter) {
+        key.part(self);
+    }
+}
+
+impl IntoKey<kind::Unit> for () {
+    fn write(&self, _key: &mut KeyWriter) {}
+}
+
+macro_rules! tuples {
+    ($($($part:ident)*;)*) => {$(
+        impl<$($part: Display),*> IntoKey<kind::Tuple> for ($($part,)*) {
+            fn write(&self, key: &mut KeyWriter) {
+                #[expect(non_snake_case, reason = "each part is named after its type")]
+                let ($($part,)*) = self;
+                $(key.part($part);)*
+            }
+        }
+    )*};
+}
+tuples!(A; A B; A B C; A B C D;);
+
+/// Tell the ways to be a key apart, which may overlap as far as the compiler knows.
+pub(crate) mod kind {
+    #[derive(Debug)]
+    pub enum Part {}
+    #[derive(Debug)]
+    pub enum Optional {}
+    #[derive(Debug)]
+    pub enum Unit {}
+    #[derive(Debug)]
+    pub enum Tuple {}
+}
+
+/// What can be a part of a key: anything that is `Display`, or an `Option` of it, whose `None` is a missing key.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be part of a key",
+    label = "this cannot be written into a key",
+    note = "a part of a key is anything that is `Display`, or an `Option` of it; use a field that is, like `<user.id>`"
+)]
+pub trait KeyPart<M> {
+    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey>;
+}
+
+impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
+    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
+        key.part(&self);
+        Ok(())
+    }
+}
+
+impl<T: Display> KeyPart<kind::Optional> for Option<T> {
+    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
+        key.part(self.as_ref().ok_or(MissingKey::Part)?);
+        Ok(())
+    }
+}
+
+impl<T: KeyPart<kind::Optional>> KeyPart<(kind::Optional,)> for &T {
+    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
+        (*self).write(key)
+    }
+}
+
+/// The whole name of one state in one store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key(pub(crate) Repr);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Repr {
+    /// Of a store in this process, which hashes with a key of its own and never builds the text.
+    Hash(u128),
+    /// As it stands in Redis.
+    Text(String),
+}
+
+impl Key {
+    /// A key of exactly this text, for tests of the stores.
+    #[must_use]
+    pub fn raw(text: impl Into<String>) -> Self {
+        Key(Repr::Text(text.into()))
+    }
+}
+
+/// The name of a policy.
+#[derive(Clone, Debug)]
+pub struct Name(NameOf);
+
+#[derive(Clone, Debug)]
+enum NameOf {
+    Path(&'static str),
+    Method { on: &'static str, function: &'static str },
+    Given(Arc<str>),
+}
+
+impl Name {
+    /// A function by its path, or a name as the user wrote it.
+    #[must_use]
+    pub const fn path(path: &'static str) -> Self {
+        Name(NameOf::Path(path))
+    }
+
+    /// A method by the name of its type, whose generic arguments do not count.
+    #[must_use]
+    pub const fn method(on: &'static str, function: &'static str) -> Self {
+        Name(NameOf::Method { on, function })
+    }
+
+    pub(crate) fn shared(name: Arc<str>) -> Self {
+        Name(NameOf::Given(name))
+    }
+
+    pub(crate) fn to_shared(&self) -> Arc<str> {
+        match &self.0 {
+            NameOf::Given(name) => Arc::clone(name),
+            _ => self.to_string().into(),
+        }
+    }
+}
+
+impl Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            NameOf::Path(path) => f.write_str(path),
+            NameOf::Method { on, function } => {
+                let end = on.find('<').filter(|at| *at > 0).unwrap_or(on.len());
+                write!(f, "{}::{function}", &on[..end])
+            }
+            NameOf::Given(name) => f.write_str(name),
+        }
+    }
+}
+
+/// In which form a store wants its keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KeyForm {
+    Hash { seed: (u64, u64) },
+    Text,
+}
+
+/// Everything of a key but its parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head<'a> {
+    pub(crate) namespace: &'a str,
+    pub(crate) prefix: &'a str,
+    pub(crate) name: &'a Name,
+    pub(crate) rule: &'a Rule,
+    /// The function whose name is the tag, where the decision has other keys beside this.
+    pub(crate) function: Option<&'a str>,
+}
+
+/// Collects the parts of a key, in the form its store wants.
+#[derive(Debug)]
+pub struct KeyWriter {
+    form: Sink,
+    parts: usize,
+    failed: bool,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Hash(SipHasher13),
+    Text(String),
+}
+
+impl KeyWriter {
+    pub(crate) fn new(form: KeyForm) -> Self {
+        let form = match form {
+            KeyForm::Hash { seed } => Sink::Hash(SipHasher13::new_with_keys(seed.0, seed.1)),
+            KeyForm::Text => Sink::Text(String::new()),
+        };
+        KeyWriter { form, parts: 0, failed: false }
+    }
+
+    /// Adds a part.
+    pub(crate) fn part(&mut self, part: &dyn Display) {
+        let written = match &mut self.form {
+            Sink::Hash(hasher) => {
+                let written = write!(Bytes(hasher), "{part}");
+                hasher.write_u8(END);
+                written
+            }
+            Sink::Text(text) => {
+                if self.parts > 0 {
+                    text.push(':');
+                }
+                write!(Escaped { out: text, path: false }, "{part}")
+            }
+        };
+        self.failed |= written.is_err();
+        self.parts += 1;
+    }
+
+    /// The key, unless a part of it could not be written.
+    pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
+        let repr = match self.form {
+            Sink::Hash(hasher) => hash(hasher, head).map(Repr::Hash),
+            Sink::Text(parts) => text(&parts, self.parts, head).map(Repr::Text),
+        };
+        match repr {
+            Ok(repr) if !self.failed => Ok(Key(repr)),
+            _ => Err(MissingKey::Part),
+        }
+    }
+}
+
+fn hash(mut hasher: SipHasher13, head: &Head<'_>) -> Result<u128, fmt::Error> {
+    let Head { namespace, prefix, name, rule, function } = *head;
+    // After the parts, of which there may be any number.
+    hasher.write_u8(END);
+    let tag = function.unwrap_or("");
+    for piece in [&namespace as &dyn Display, &prefix, name, &Shape(rule), &tag] {
+        write!(Bytes(&mut hasher), "{piece}")?;
+        hasher.write_u8(END);
+    }
+    Ok(hasher.finish128().as_u128())
+}
+
+fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error> {
+    let Head { namespace, prefix, name, rule, function } = *head;
+    let mut key = String::with_capacity(96 + parts.len().min(LONGEST_PARTS));
+    for piece in [&namespace as &dyn Display, &prefix, name] {
+        write!(Escaped { out: &mut key, path: true }, "{piece}")?;
+        key.push(':');
+    }
+    write!(key, "{}:{{", Shape(rule))?;
+    match function {
+        Some(function) => write!(Escaped { out: &mut key, path: true }, "{function}")?,
+        None if count == 0 => write!(Escaped { out: &mut key, path: true }, "{name}")?,
+        None => digest(&mut key, parts, 8)?,
+    }
+    key.push('}');
+    if count > 0 {
+        key.push(':');
+        if parts.len() <= LONGEST_PARTS {
+            key.push_str(parts);
+        } else {
+            key.push('~');
+            digest(&mut key, parts, 16)?;
+        }
+    }
+    Ok(key)
+}
+
+/// The first bytes of the SHA-256, in hexadecimal: every process writes the same, and nobody can choose it.
+fn digest(key: &mut String, text: &str, bytes: usize) -> fmt::Result {
+    Sha256::digest(text)[..bytes].iter().try_for_each(|byte| write!(key, "{byte:02x}"))
+}
+
+struct Shape<'a>(&'a Rule);
+
+impl Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.shape(f)
+    }
+}
+
+struct Bytes<'a>(&'a mut SipHasher13);
+
+impl Write for Bytes<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Escapes what has a meaning in a key or none on a screen. In a path `::` becomes `/`, so that names stay readable.
+struct Escaped<'a> {
+    out: &'a mut String,
+    path: bool,
+}
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut chars = text.chars().peekable();
+        while let Some(char) = chars.next() {
+            if self.path && char == ':' && chars.next_if_eq(&':').is_some() {
+                self.out.push('/');
+            } else if matches!(char, '%' | ':' | '{' | '}' | '~' | ' ')
+                || char.is_control()
+                || (self.path && char == '/')
+            {
+                for byte in char.encode_utf8(&mut [0; 4]).bytes() {
+                    write!(self.out, "%{byte:02X}")?;
+                }
+            } else {
+                self.out.push(char);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::{FixedWindow, Policy};
+
+    fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
+        let rule = Policy::from(FixedWindow::new(5, Duration::from_secs(60))).rule().unwrap();
+        let mut writer = KeyWriter::new(form);
+        parts.write(&mut writer);
+        let name = &Name::path("app::send");
+        writer.finish(&Head { namespace: "rl", prefix: "sms", name, rule: &rule, function: None }).unwrap()
+    }
+
+    fn text<M>(parts: impl IntoKey<M>) -> String {
+        match key(KeyForm::Text, parts).0 {
+            Repr::Text(text) => text,
+            Repr::Hash(_) => unreachable!("text was asked for"),
+        }
+    }
+
+    #[test]
+    fn a_key_reads_well() {
+        assert_eq!(text(()), "rl:sms:app/send:fw1-60000000:{app/send}");
+        assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw1-60000000:{f354376d8540891c}:u1:7");
+    }
+
+    #[test]
+    fn hostile_parts_stay_apart() {
+        let long = "x".repeat(1 << 20);
+        let longer = format!("{long}x");
+        let parts = [
+            "", ":", "::", "{", "}", "{}", "\0", "\n", "\r\n", "%", "%3A", "a:b", "a", "b", "~", "é",
+            "\u{85}", "/", " ", "\u{ff}", &long, &longer,
+        ];
+        for form in [KeyForm::Text, KeyForm::Hash { seed: (1, 2) }] {
+            let mut seen = std::collections::HashMap::new();
+            seen.insert(key(form, ()), String::from("()"));
+            for a in parts {
+                assert_eq!(seen.insert(key(form, a), format!("{a:?}")), None);
+                for b in parts {
+                    assert_eq!(seen.insert(key(form, (a, b)), format!("{a:?} {b:?}")), None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_in_redis_is_short_and_has_one_tag() {
+        for part in ["x".repeat(1 << 20), "{}{}".repeat(50), "\n\0".repeat(3)] {
+            let key = text(part);
+            assert!(key.len() < 320, "{key}");
+            assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
+            assert!(!key.contains(char::is_control));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The runtime of [`ratelimits`](https://docs.rs/ratelimits), which is the crate to depend on: everything here stands there.
+//!
+//! From the bottom up: policies, decisions, errors, keys and clocks; the algorithms, pure steps; the stores; limiters and
+//! the request's context; the registry; and what generated code names.
+
+mod clock;
+mod decision;
+mod error;
+mod key;
+mod policy;
+mod rate;
+mod units;
+
+pub mod algorithm;
+
+pub mod store;
+
+mod backend;
+mod context;
+mod limiter;
+
+mod registry;
+
+#[doc(hidden)]
+pub mod private;
+
+pub use context::RequestContext;
+pub use decision::{Decision, PolicyDecision, Source};
+pub use error::{Error, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use key::IntoKey;
+pub use limiter::{Limiter, NamedCharge};
+pub use policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use rate::Rate;
+pub use registry::{Registry, RegistryBuilder, install};

@@ -1,0 +1,141 @@
+//! A name and a policy on a store.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::algorithm::Rule;
+use crate::backend::{Backend, Pending};
+use crate::decision::Decision;
+use crate::error::Error;
+use crate::key::{IntoKey, Name};
+use crate::policy::Policy;
+
+/// A name and a policy on the store of a [`Registry`](crate::Registry): limits by hand, where no attribute fits.
+///
+/// Cheap to clone. The state is the store's: limiters of one name and policy count together, and together with the
+/// function whose policy has that name.
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
+/// reports.try_acquire("tenant-7", 10).await?;
+/// let refused = reports.try_acquire("tenant-7", 1).await.unwrap_err();
+/// assert!(refused.is_limited() && refused.retry_after().is_some());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Limiter {
+    backend: Arc<Backend>,
+    definition: Arc<Definition>,
+}
+
+/// What makes a limiter this one.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    pub(crate) name: Arc<str>,
+    pub(crate) prefix: Box<str>,
+    pub(crate) function: Option<Box<str>>,
+    pub(crate) policy: Policy,
+    pub(crate) rule: Rule,
+}
+
+impl Limiter {
+    pub(crate) fn new(backend: Arc<Backend>, definition: Arc<Definition>) -> Self {
+        Limiter { backend, definition }
+    }
+
+    /// The limiter whose keys begin with this prefix, as those of an attribute with `prefix = "…"`.
+    #[must_use]
+    pub fn prefix(&self, prefix: &str) -> Self {
+        let definition = Definition { prefix: prefix.into(), ..(*self.definition).clone() };
+        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
+    /// The limiter that meets a policy of this function, where the function has several policies with different keys: in
+    /// a Redis Cluster such keys lie together, by the name of the function.
+    #[must_use]
+    pub fn function(&self, function: &str) -> Self {
+        let definition = Definition { function: Some(function.into()), ..(*self.definition).clone() };
+        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.definition.policy
+    }
+
+    /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 passes without asking.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails; whether it
+    /// has charged the call is then unknown.
+    pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
+        self.backend.decide(vec![self.pending(key, cost)]).await
+    }
+
+    /// A charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
+        NamedCharge { backend: Arc::clone(&self.backend), pending: self.pending(key, cost) }
+    }
+
+    /// What a call now would find. Charges nothing, writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails.
+    pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        self.backend.peek(self.pending(key, 0)).await
+    }
+
+    /// Gives `permits` back to what the key holds now, up to full; the newest charges of a window first. There is no
+    /// receipt: the caller answers for having been charged so much. Better is [`Decision::refund`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails; whether it has given them back is then unknown, and it is not asked again.
+    pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
+        self.backend.refund(self.pending(key, permits)).await
+    }
+
+    /// Forgets what the key holds: the next call finds a full bucket or an empty window.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails.
+    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
+        self.backend.reset(self.pending(key, 0)).await
+    }
+
+    fn pending<M>(&self, key: impl IntoKey<M>, cost: u64) -> Pending {
+        let Definition { name, prefix, function, rule, .. } = &*self.definition;
+        let mut parts = self.backend.key();
+        key.write(&mut parts);
+        let name = Name::shared(Arc::clone(name));
+        self.backend.charge(parts, (prefix, name, function.as_deref()), *rule, cost)
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.definition.fmt(f)
+    }
+}
+
+/// A charge of a limiter, to be decided together with others by
+/// [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+#[derive(Debug)]
+#[must_use = "a charge is decided by `Registry::try_acquire_all`"]
+pub struct NamedCharge {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) pending: Pending,
+}

@@ -1,0 +1,157 @@
+//! How fast permits come back, as an exact ratio.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::error::InvalidPolicy;
+use crate::units;
+
+/// How fast permits come back: so many per period, kept as the exact ratio.
+///
+/// ```
+/// use std::time::Duration;
+/// use ratelimits::Rate;
+///
+/// assert_eq!(Rate::new(100, Duration::from_secs(60)), "100/min".parse()?);
+/// assert_eq!(Rate::try_from(1.0 / 60.0)?, Rate::new(1, Duration::from_secs(60)));
+/// # Ok::<(), ratelimits::InvalidPolicy>(())
+/// ```
+///
+/// Two rates are equal if their permits and their periods are: `2/2s` is as fast as `1/s`, and another rate, because a
+/// refill at intervals comes in other portions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    pub(crate) permits: u64,
+    pub(crate) period: Duration,
+}
+
+impl Rate {
+    /// `permits` per `period`. Whether the ratio is one that a policy can keep is told by the policy's `check`.
+    #[must_use]
+    pub const fn new(permits: u64, period: Duration) -> Self {
+        Rate { permits, period }
+    }
+
+    /// `permits` per second.
+    #[must_use]
+    pub const fn per_second(permits: u64) -> Self {
+        Rate::new(permits, Duration::from_secs(1))
+    }
+
+    /// Reads `"100/min"`, `"5/s"`, `"1/5s"`.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no rate.
+    pub const fn parse(text: &str) -> Result<Self, InvalidPolicy> {
+        match units::parse_rate(text) {
+            Ok((permits, period)) => Ok(Rate { permits, period }),
+            Err(problem) => Err(InvalidPolicy::new("rate", problem)),
+        }
+    }
+
+    /// The simplest ratio of permits to seconds that rounds to `per_second`: `0.1` is 1 per 10 s.
+    ///
+    /// # Errors
+    ///
+    /// If the number is zero, negative, infinite, NaN, or outside one per 3650 days to 10¹² a second.
+    pub const fn from_per_second(per_second: f64) -> Result<Self, InvalidPolicy> {
+        let problem = if per_second.is_nan() {
+            "is not a number; write permits per second (5.0) or \"100/min\""
+        } else if per_second <= 0.0 {
+            "is not above zero; write permits per second (5.0) or \"100/min\""
+        } else if per_second < 3.1e-9 {
+            "is too slow; the slowest is one permit in 3650 days"
+        } else if per_second > 1e12 {
+            "is too fast; the fastest is one permit a microsecond, 1000000 per second"
+        } else {
+            let (permits, seconds) = simplest_ratio(per_second);
+            return Ok(Rate::new(permits, Duration::from_secs(seconds)));
+        };
+        Err(InvalidPolicy::new("rate", problem))
+    }
+}
+
+impl TryFrom<f64> for Rate {
+    type Error = InvalidPolicy;
+
+    fn try_from(per_second: f64) -> Result<Self, InvalidPolicy> {
+        Rate::from_per_second(per_second)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = InvalidPolicy;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPolicy> {
+        Rate::parse(text)
+    }
+}
+
+/// The fraction with the least denominator, and of those the least numerator, between the midpoints to the neighbouring
+/// floats: a walk down the continued fractions of both until an integer lies between them. For numbers from 1e-9 to 1e12,
+/// whose midpoints have denominators of at most 2^84.
+const fn simplest_ratio(number: f64) -> (u64, u64) {
+    const MANTISSA: u32 = 52;
+    let bits = number.to_bits();
+    let exponent = (bits >> MANTISSA) as i32 - 1075;
+    let mantissa = ((bits & ((1 << MANTISSA) - 1)) | (1 << MANTISSA)) as u128;
+    // In quarters of the last place, since below a power of two the neighbour is only half as far.
+    let lower = if mantissa == 1 << MANTISSA { 4 * mantissa - 1 } else { 4 * mantissa - 2 };
+    let upper = 4 * mantissa + 2;
+    let denominator = 1u128 << (2 - exponent);
+    let (mut low, mut high) = ((lower, denominator), (upper, denominator));
+    let (mut before, mut ratio) = ((0u128, 1u128), (1u128, 0u128));
+    loop {
+        let whole = low.0 / low.1;
+        let integer_between = (whole + 1) * high.1 < high.0;
+        let term = if integer_between { whole + 1 } else { whole };
+        (before, ratio) = (ratio, (term * ratio.0 + before.0, term * ratio.1 + before.1));
+        if integer_between {
+            return (ratio.0 as u64, ratio.1 as u64);
+        }
+        (low, high) = ((high.1, high.0 - whole * high.1), (low.1, low.0 - whole * low.1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float_is_the_simplest_ratio_that_rounds_to_it() {
+        for (number, permits, seconds) in [
+            (5.0, 5, 1),
+            (0.1, 1, 10),
+            (1.0 / 60.0, 1, 60),
+            (100.0 / 60.0, 5, 3),
+            (2.5, 5, 2),
+            (1.0 / 3.0, 1, 3),
+            (1.0, 1, 1),
+            (0.5, 1, 2),
+            (1e6, 1_000_000, 1),
+            (1e12, 1_000_000_000_000, 1),
+            (1.0 / 86_400.0, 1, 86_400),
+            (1000.0 / 86_400.0, 5, 432),
+        ] {
+            assert_eq!(simplest_ratio(number), (permits, seconds), "{number}");
+        }
+    }
+
+    #[test]
+    fn the_ratio_rounds_back_to_the_float() {
+        let mut number = 3.2e-9;
+        while number < 1e12 {
+            let (permits, seconds) = simplest_ratio(number);
+            assert_eq!(permits as f64 / seconds as f64, number);
+            number *= 1.003_7;
+        }
+    }
+
+    #[test]
+    fn what_is_no_rate_is_refused() {
+        for number in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-10, 1e300, 5e-324] {
+            assert!(Rate::from_per_second(number).is_err(), "{number}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Hands out limiters, and is the store that a process counts in.
+
+mod builder;
+mod cache;
+mod current;
+
+pub use builder::RegistryBuilder;
+pub(crate) use current::current;
+pub use current::install;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, LazyLock};
+
+use crate::backend::Backend;
+use crate::decision::Decision;
+use crate::error::{Error, StoreError};
+use crate::limiter::{Limiter, NamedCharge};
+use crate::policy::Policy;
+use crate::store::Store;
+use cache::Cache;
+
+/// Where limits are decided, and the limiters that are decided there.
+///
+/// Without one, functions count in this process. [`install`] one in `main`, and they count there: all processes that talk
+/// to one Redis then share their limits. Cheap to clone.
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    backend: Arc<Backend>,
+    limiters: Cache,
+}
+
+impl Registry {
+    /// A registry in this process, with nothing in it.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Registry::builder().in_memory()
+    }
+
+    /// A registry on the store of the URL: `redis://host:6379/0`, `redis+unix:///path`, `memory://`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the URL is wrong, no server answers, or it does not let us in.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Registry::builder().connect(url).await
+    }
+
+    /// A registry on the store of the URL, which is asked when it is first needed: a Redis that is absent is no reason
+    /// not to start.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the URL is wrong.
+    pub fn connect_lazy(url: &str) -> Result<Self, Error> {
+        Registry::builder().connect_lazy(url)
+    }
+
+    /// A registry on the store that the environment variable `RATELIMITS_URL` names, in this process if it is not set.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn from_env() -> Result<Self, Error> {
+        match std::env::var("RATELIMITS_URL") {
+            Ok(url) => Registry::connect(&url).await,
+            Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
+            Err(error) => Err(StoreError::new(format!("RATELIMITS_URL: {error}")).into()),
+        }
+    }
+
+    /// A registry that limits nothing, and says so once on the log. The environment variable `RATELIMITS_OFF=1` makes
+    /// every registry one.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        warn_of_unlimited("Registry::unlimited() is in use");
+        Registry::new(String::new(), None)
+    }
+
+    /// For what the other constructors leave at its default.
+    pub fn builder() -> RegistryBuilder {
+        RegistryBuilder::new()
+    }
+
+    /// The limiter of this name and policy. Limiters are cached: to ask again costs a look-up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the policy makes no sense, or a limiter of this name has another algorithm.
+    pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
+        let definition = self.0.limiters.get(name, policy.into())?;
+        Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
+    }
+
+    /// Takes the permits of all charges, or none: nobody is charged by one limiter for a call that another refused.
+    /// Never waits for permits. Charges of one limiter and key are added up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails, or a limiter is of another registry.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::in_memory();
+    /// let burst = registry.limiter("sms.burst", TokenBucket::per_second(1).burst(5))?;
+    /// let daily = registry.limiter("sms.daily", FixedWindow::new(2, std::time::Duration::from_secs(86_400)))?;
+    /// for _ in 0..2 {
+    ///     registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+    /// }
+    /// assert!(registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await.is_err());
+    /// assert_eq!(burst.peek("ann").await?.remaining, 3);
+    /// # Ok(()) }
+    /// ```
+    pub async fn try_acquire_all(
+        &self,
+        charges: impl IntoIterator<Item = NamedCharge>,
+    ) -> Result<Decision, Error> {
+        let mut pending = Vec::new();
+        for charge in charges {
+            if !Arc::ptr_eq(&charge.backend, &self.0.backend) {
+                return Err(StoreError::new("a charge is of a limiter of another registry").into());
+            }
+            pending.push(charge.pending);
+        }
+        if pending.is_empty() {
+            return Err(StoreError::new("there is no charge to decide").into());
+        }
+        self.0.backend.decide(pending).await
+    }
+
+    /// Runs the future with this registry in place of the installed one: tests, tenants. Holds for everything awaited in
+    /// it, not for what is spawned there.
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        current::scope(self.clone(), future).await
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.0.backend
+    }
+
+    fn new(namespace: String, store: Option<Store>) -> Self {
+        let backend = Arc::new(Backend { namespace, store: store.filter(|_| !*OFF) });
+        Registry(Arc::new(Inner { backend, limiters: Cache::default() }))
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("backend", &self.0.backend).finish_non_exhaustive()
+    }
+}
+
+/// The switch for emergencies. Read once, so that it is on or off for a whole process.
+static OFF: LazyLock<bool> = LazyLock::new(|| {
+    let off = std::env::var_os("RATELIMITS_OFF").is_some_and(|value| value == "1");
+    if off {
+        warn_of_unlimited("RATELIMITS_OFF=1 is set");
+    }
+    off
+});
+
+fn warn_of_unlimited(why: &str) {
+    tracing::warn!("{why}: nothing is limited");
+    if !tracing::dispatcher::has_been_set() {
+        eprintln!("ratelimits: {why}: nothing is limited");
+    }
+}

@@ -1,0 +1,245 @@
+//! State in this process.
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+use super::{Charge, Outcome, judge};
+use crate::algorithm::{Mark, Reading, Rule, State, Verdict};
+use crate::clock::Clock;
+use crate::key::{Key, KeyForm, Repr};
+
+/// Below this many keys nothing is swept.
+const FEWEST_SWEPT: usize = 1024;
+
+/// When full, this part of the keys is forgotten at once, so that a sweep is paid by the many that come after it.
+const PART_FORGOTTEN: usize = 16;
+
+/// State in this process, for so many keys at the most.
+///
+/// When it is full it forgets first what says nothing more, and then what is nearest to it.
+#[derive(Debug)]
+pub struct MemoryStore {
+    clock: Clock,
+    seed: (u64, u64),
+    max_keys: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    entries: HashMap<u128, Entry, BuildHasherDefault<KeyIsHash>>,
+    /// The number of keys at which to look for what has ended.
+    sweep_at: usize,
+    forgotten: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    ends: u64,
+    state: State,
+}
+
+impl MemoryStore {
+    /// An empty store for `max_keys` keys, at least one.
+    #[must_use]
+    pub fn new(max_keys: usize, clock: Clock) -> Self {
+        let random = || RandomState::new().hash_one(0u8);
+        let max_keys = max_keys.max(1);
+        let table = Table { sweep_at: max_keys.min(FEWEST_SWEPT), ..Table::default() };
+        MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(table) }
+    }
+
+    /// Decides one list of charges, all or nothing. Its keys are distinct.
+    pub fn decide(&self, charges: &[Charge]) -> Outcome {
+        let mut verdicts = vec![Verdict::default(); charges.len()];
+        let (now, admitted) = self.decide_into(charges, &mut verdicts);
+        Outcome { now, admitted, verdicts }
+    }
+
+    /// As [`decide`](Self::decide), into a slice of as many verdicts. Returns the time, and whether all rules admit.
+    pub fn decide_into(&self, charges: &[Charge], verdicts: &mut [Verdict]) -> (u64, bool) {
+        let mut table = self.lock();
+        // Under the lock, so that time does not go back from one decision to the next.
+        let now = self.clock.now();
+        let mut one = [Reading::default()];
+        let mut many;
+        let readings = if charges.len() == 1 {
+            &mut one[..]
+        } else {
+            many = vec![Reading::default(); charges.len()];
+            &mut many[..]
+        };
+        for (charge, reading) in charges.iter().zip(&mut *readings) {
+            let state = table.entries.get(&self.index(&charge.key)).map(|entry| &entry.state);
+            *reading = charge.rule.check(state, now, charge.cost);
+        }
+        let admitted = judge(charges, readings, now, verdicts);
+        for (Charge { key, rule, cost }, reading) in charges.iter().zip(&*readings) {
+            if *cost > 0 && admitted {
+                self.change(&mut table, key, rule, now, |state| rule.commit(state, *reading, now, *cost));
+            } else if *cost > 0 {
+                self.change(&mut table, key, rule, now, |state| rule.undo(state, now));
+            }
+        }
+        (now, admitted)
+    }
+
+    /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
+    pub fn refund(&self, key: &Key, rule: &Rule, cost: u64, mark: Option<Mark>) {
+        let mut table = self.lock();
+        let now = self.clock.now();
+        self.change(&mut table, key, rule, now, |state| rule.refund(state, now, cost, mark));
+    }
+
+    /// Forgets what the key holds.
+    pub fn reset(&self, key: &Key) {
+        self.lock().entries.remove(&self.index(key));
+    }
+
+    /// How many keys it holds, ended ones among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Whether it holds no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys were forgotten for want of room while they still counted something.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.lock().forgotten
+    }
+
+    pub(crate) fn key_form(&self) -> KeyForm {
+        KeyForm::Hash { seed: self.seed }
+    }
+
+    fn index(&self, key: &Key) -> u128 {
+        match &key.0 {
+            Repr::Hash(hash) => *hash,
+            Repr::Text(text) => {
+                let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
+                hasher.write(text.as_bytes());
+                hasher.finish128().as_u128()
+            }
+        }
+    }
+
+    fn change(
+        &self,
+        table: &mut Table,
+        key: &Key,
+        rule: &Rule,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>),
+    ) {
+        let index = self.index(key);
+        let mut state = table.entries.remove(&index).map(|entry| entry.state);
+        change(&mut state);
+        if let Some(state) = state {
+            if table.entries.len() >= table.sweep_at {
+                table.sweep(now, self.max_keys);
+            }
+            table.entries.insert(index, Entry { ends: rule.ends(&state), state });
+        }
+    }
+
+    /// A panic under the lock is a defect elsewhere; the table is whole at every moment, and limits go on.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Makes room: forgets what has ended, and if that is not enough what ends next.
+    fn sweep(&mut self, now: u64, max_keys: usize) {
+        self.entries.retain(|_, entry| entry.ends > now);
+        if self.entries.len() >= max_keys {
+            let forget = max_keys.div_ceil(PART_FORGOTTEN);
+            let mut ends: Vec<u64> = self.entries.values().map(|entry| entry.ends).collect();
+            let (_, last, _) = ends.select_nth_unstable(forget - 1);
+            let (last, mut left) = (*last, forget);
+            self.entries.retain(|_, entry| {
+                let forgotten = left > 0 && entry.ends <= last;
+                left -= usize::from(forgotten);
+                !forgotten
+            });
+            if self.forgotten == 0 {
+                tracing::warn!(max_keys, "the memory store is full and forgets keys that still count");
+            }
+            self.forgotten += forget as u64;
+        }
+        self.sweep_at = (2 * self.entries.len()).max(FEWEST_SWEPT).min(max_keys);
+    }
+}
+
+/// The keys are hashes already.
+#[derive(Debug, Default)]
+struct KeyIsHash(u64);
+
+impl Hasher for KeyIsHash {
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("every key is a u128");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::{FixedWindow, Policy};
+
+    fn charge(key: impl ToString, seconds: u64) -> Charge {
+        let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
+        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1 }
+    }
+
+    #[test]
+    fn what_has_ended_is_forgotten_first_and_then_what_ends_next() {
+        let time = Arc::new(AtomicU64::new(0));
+        let store = MemoryStore::new(4, Clock::manual(Arc::clone(&time)));
+        let admits = |charge: Charge| store.decide(&[charge]).admitted;
+        for (key, seconds) in [("a", 40), ("b", 10), ("c", 30), ("d", 20)] {
+            assert!(admits(charge(key, seconds)));
+        }
+        assert!(admits(charge("e", 50)));
+        assert_eq!((store.len(), store.forgotten()), (4, 1));
+        assert!(!admits(charge("a", 40)) && !admits(charge("c", 30)) && !admits(charge("d", 20)));
+
+        time.store(35_000_000, Ordering::SeqCst);
+        assert!(admits(charge("f", 50)));
+        assert_eq!((store.len(), store.forgotten()), (3, 1));
+        assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
+    }
+
+    #[test]
+    fn keys_that_have_ended_do_not_pile_up() {
+        let time = Arc::new(AtomicU64::new(0));
+        let store = MemoryStore::new(1_000_000, Clock::manual(Arc::clone(&time)));
+        for key in 0..100_000u64 {
+            time.store(key * 10_000, Ordering::SeqCst);
+            assert!(store.decide(&[charge(key, 1)]).admitted);
+        }
+        assert!(store.len() <= FEWEST_SWEPT, "{}", store.len());
+        assert_eq!(store.forgotten(), 0);
+    }
+}

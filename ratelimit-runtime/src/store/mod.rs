@@ -1,0 +1,153 @@
+//! Where state lives. A store takes decisions, each a list of charges, and decides each of them all or nothing; of
+//! functions and names it knows nothing. Outside semver.
+
+mod memory;
+#[cfg(feature = "redis")]
+mod redis;
+
+pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
+
+use std::sync::Arc;
+
+use crate::algorithm::Reading;
+pub use crate::algorithm::{Mark, Rule, Verdict};
+pub use crate::clock::Clock;
+use crate::decision::Source;
+pub use crate::error::StoreError;
+pub use crate::key::Key;
+use crate::key::KeyForm;
+
+/// What one policy is asked to give to one key.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    /// The key of the state.
+    pub key: Key,
+    /// The policy in numbers.
+    pub rule: Rule,
+    /// The permits. 0 only looks, and writes nothing.
+    pub cost: u64,
+}
+
+/// What was decided about a list of charges.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The store's time of the decision, in microseconds.
+    pub now: u64,
+    /// Whether all rules admit, so that all are charged.
+    pub admitted: bool,
+    /// What each rule said, in the order of the charges.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// One of the stores.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// In this process.
+    Memory(Arc<MemoryStore>),
+    /// In Redis.
+    #[cfg(feature = "redis")]
+    Redis(Arc<RedisStore>),
+}
+
+impl Store {
+    /// Decides every list of charges, all or nothing, in order and at one time. The keys of one list are distinct.
+    pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+        match self {
+            Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
+            #[cfg(feature = "redis")]
+            Store::Redis(store) => store.decide(decisions).await,
+        }
+    }
+
+    /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
+    pub async fn refund(
+        &self,
+        key: &Key,
+        rule: &Rule,
+        cost: u64,
+        mark: Option<Mark>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Store::Memory(store) => {
+                store.refund(key, rule, cost, mark);
+                Ok(())
+            }
+            #[cfg(feature = "redis")]
+            Store::Redis(store) => store.refund(key, rule, cost, mark).await,
+        }
+    }
+
+    /// Forgets what the key holds.
+    pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
+        match self {
+            Store::Memory(store) => {
+                store.reset(key);
+                Ok(())
+            }
+            #[cfg(feature = "redis")]
+            Store::Redis(store) => store.reset(key).await,
+        }
+    }
+
+    pub(crate) fn key_form(&self) -> KeyForm {
+        match self {
+            Store::Memory(store) => store.key_form(),
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => KeyForm::Text,
+        }
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        match self {
+            Store::Memory(_) => Source::Memory,
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => Source::Redis,
+        }
+    }
+}
+
+/// What each rule says, given what was read for it, and whether all of them admit. Where one does not, nothing is
+/// charged, and the others tell of the state as it is.
+fn judge(charges: &[Charge], readings: &[Reading], now: u64, verdicts: &mut [Verdict]) -> bool {
+    let mut admitted = true;
+    for ((Charge { rule, cost, .. }, reading), verdict) in
+        charges.iter().zip(readings).zip(verdicts.iter_mut())
+    {
+        *verdict = rule.verdict(*reading, now, *cost);
+        admitted &= verdict.admitted;
+    }
+    if !admitted {
+        for ((charge, reading), verdict) in charges.iter().zip(readings).zip(verdicts) {
+            if verdict.admitted {
+                *verdict = charge.rule.verdict(*reading, now, 0);
+            }
+        }
+    }
+    admitted
+}
+
+/// What it takes to give charges back. Consumed by it, so that nothing is given back twice.
+#[derive(Debug)]
+pub(crate) struct Receipt {
+    store: Store,
+    charges: Vec<(Charge, Mark)>,
+}
+
+impl Receipt {
+    /// Of an admitted decision.
+    pub(crate) fn new(store: Store, charges: Vec<Charge>, outcome: &Outcome) -> Self {
+        let charges = charges.into_iter().zip(outcome.verdicts.iter().map(|verdict| verdict.mark)).collect();
+        Receipt { store, charges }
+    }
+
+    /// Gives all of them back, as far as the store allows. Tells the first error after having tried each.
+    pub(crate) async fn refund(self) -> Result<(), StoreError> {
+        let mut result = Ok(());
+        for (Charge { key, rule, cost }, mark) in self.charges {
+            result = result.and(self.store.refund(&key, &rule, cost, Some(mark)).await);
+        }
+        result
+    }
+}

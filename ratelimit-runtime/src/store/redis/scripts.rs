@@ -1,0 +1,210 @@
+//! The scripts, and the arguments and replies they agree on with their Lua.
+
+use redis::{Cmd, Value};
+
+use crate::algorithm::{Mark, Reading, Rule, Verdict};
+use crate::error::StoreError;
+use crate::key::{Key, Repr};
+use crate::store::{Charge, Outcome, judge};
+
+/// The scripts of a store.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    decide: [Script; 4],
+    decide_mixed: Script,
+    refund: [Script; 4],
+}
+
+/// A script, and the hash by which Redis remembers it.
+#[derive(Debug)]
+pub(super) struct Script {
+    source: String,
+    hash: String,
+}
+
+/// A script with its keys and arguments.
+#[derive(Debug)]
+pub(super) struct Invocation<'a> {
+    script: &'a Script,
+    keys: Vec<&'a str>,
+    args: Vec<Argument>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Argument {
+    Number(u64),
+    Word(&'static str),
+}
+
+impl Scripts {
+    /// All scripts, each as `finish` makes it.
+    pub(super) fn new(finish: impl Fn(String) -> String) -> Self {
+        let script = |source| {
+            let source = finish(source);
+            let hash = redis::Script::new(&source).get_hash().to_owned();
+            Script { source, hash }
+        };
+        let names = ratelimit_lua::ALGORITHMS.map(|(name, _)| name);
+        Scripts {
+            decide: names.map(|name| script(ratelimit_lua::decide(Some(name)))),
+            decide_mixed: script(ratelimit_lua::decide(None)),
+            refund: names.map(|name| script(ratelimit_lua::refund(name))),
+        }
+    }
+
+    /// The call that decides these lists of charges. One algorithm has a script of its own; several share one.
+    pub(super) fn decide<'a>(&'a self, decisions: &[&'a [Charge]]) -> Result<Invocation<'a>, StoreError> {
+        let mut names = decisions.iter().copied().flatten().map(|charge| charge.rule.name());
+        let first = names.next();
+        let mixed = names.any(|name| Some(name) != first);
+        let script = match first {
+            Some(name) if !mixed => &self.decide[position(name)],
+            _ => &self.decide_mixed,
+        };
+        let (mut keys, mut args) = (Vec::new(), Vec::new());
+        for charges in decisions {
+            args.push(Argument::Number(charges.len() as u64));
+            for Charge { key, rule, cost } in *charges {
+                keys.push(text(key)?);
+                if mixed {
+                    args.push(Argument::Word(rule.name()));
+                }
+                let numbers = decide_args(rule, *cost);
+                args.extend(numbers.iter().map(|number| Argument::Number(*number)));
+                if mixed {
+                    args.extend((numbers.len()..4).map(|_| Argument::Word("")));
+                }
+            }
+        }
+        Ok(Invocation { script, keys, args })
+    }
+
+    /// The call that gives back one charge.
+    pub(super) fn refund<'a>(
+        &'a self,
+        key: &'a Key,
+        rule: &Rule,
+        cost: u64,
+        mark: Option<Mark>,
+    ) -> Result<Invocation<'a>, StoreError> {
+        let script = &self.refund[position(rule.name())];
+        let args = refund_args(rule, cost, mark)
+            .map(|number| number.map_or(Argument::Word(""), Argument::Number))
+            .to_vec();
+        Ok(Invocation { script, keys: vec![text(key)?], args })
+    }
+}
+
+impl Invocation<'_> {
+    /// By hash, as the server has mostly seen the script before.
+    pub(super) fn evalsha(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.hash)
+    }
+
+    /// With the text, which the server then remembers.
+    pub(super) fn eval(&self) -> Cmd {
+        self.command("EVAL", &self.script.source)
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let mut command = Cmd::new();
+        command.arg(name).arg(script).arg(self.keys.len());
+        for key in &self.keys {
+            command.arg(key);
+        }
+        for argument in &self.args {
+            match argument {
+                Argument::Number(number) => command.arg(number),
+                Argument::Word(word) => command.arg(word),
+            };
+        }
+        command
+    }
+}
+
+/// What the reply says of each list.
+pub(super) fn outcomes(
+    decisions: &[&[Charge]],
+    reply: Value,
+) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+    let odd = || StoreError::new("Redis replied something that none of our scripts replies");
+    let Value::Array(values) = reply else { return Err(odd()) };
+    let mut values = values.into_iter();
+    let number = |value: Option<Value>| match value {
+        Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
+        _ => Err(odd()),
+    };
+    let now = number(values.next())?;
+    let mut outcomes = Vec::with_capacity(decisions.len());
+    for charges in decisions {
+        if let Some(Value::BulkString(problem)) = values.as_slice().first() {
+            let problem = format!("Redis failed: {}", String::from_utf8_lossy(problem));
+            outcomes.push(Err(StoreError::new(problem)));
+            values.next();
+            continue;
+        }
+        let mut readings = Vec::with_capacity(charges.len());
+        for charge in *charges {
+            let mut reading = Reading::default();
+            for place in &mut reading[..width(&charge.rule)] {
+                *place = number(values.next())?;
+            }
+            readings.push(reading);
+        }
+        let mut verdicts = vec![Verdict::default(); charges.len()];
+        let admitted = judge(charges, &readings, now, &mut verdicts);
+        outcomes.push(Ok(Outcome { now, admitted, verdicts }));
+    }
+    Ok(outcomes)
+}
+
+/// The arguments of `check`. A cost that never fits is cut to one that just does not, so that it stays exact in Lua.
+fn decide_args(rule: &Rule, cost: u64) -> Vec<u64> {
+    match rule {
+        Rule::Gcra(rule) => vec![rule.charge(cost), rule.capacity],
+        Rule::IntervalBucket(rule) => vec![cost.min(rule.burst + 1), rule.burst, rule.refill, rule.period],
+        Rule::FixedWindow(rule) => {
+            vec![cost.min(rule.limit + 1), rule.limit, rule.period, u64::from(rule.aligned)]
+        }
+        Rule::SlidingWindow(rule) => {
+            vec![cost.min(rule.limit + 1), rule.limit, rule.period, rule.precision]
+        }
+    }
+}
+
+fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> [Option<u64>; 5] {
+    let at = mark.map(|mark| mark.at);
+    match rule {
+        Rule::Gcra(rule) => [Some(rule.charge(cost)), at, Some(rule.capacity), None, None],
+        Rule::IntervalBucket(rule) => {
+            let level = mark.map(|mark| mark.level);
+            [Some(cost.min(rule.burst)), at, level, Some(rule.refill), Some(rule.period)]
+        }
+        Rule::FixedWindow(rule) => [Some(cost.min(MOST)), at, Some(rule.period), None, None],
+        Rule::SlidingWindow(rule) => [Some(cost.min(MOST)), at, Some(rule.period), None, None],
+    }
+}
+
+/// No window counts more: what is given back beyond it is cut, so that it stays exact in Lua.
+const MOST: u64 = 1 << 50;
+
+/// How many numbers a check replies.
+fn width(rule: &Rule) -> usize {
+    match rule {
+        Rule::Gcra(_) => 1,
+        Rule::IntervalBucket(_) | Rule::FixedWindow(_) => 2,
+        Rule::SlidingWindow(_) => 3,
+    }
+}
+
+fn position(algorithm: &str) -> usize {
+    ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm).unwrap_or_default()
+}
+
+/// The key as Redis has it.
+pub(super) fn text(key: &Key) -> Result<&str, StoreError> {
+    match &key.0 {
+        Repr::Text(text) => Ok(text),
+        Repr::Hash(_) => Err(StoreError::new("a key of the memory store means nothing in Redis")),
+    }
+}

@@ -1,0 +1,154 @@
+//! Durations and rates as text: `"1h30m"`, `"100/min"`, `"1/5s"`. `const`, so that literals are read while compiling.
+
+use std::time::Duration;
+
+const NOT_A_DURATION: &str =
+    "is not a duration; write whole numbers with units: \"500ms\", \"30s\", \"5m\", \"1h30m\", \"1d\"";
+const NOT_A_RATE: &str = "is not a rate; write permits per time: \"100/min\", \"5/s\", \"1/5s\"";
+const TOO_LONG: &str = "is too long; a policy covers at most 3650 days";
+
+enum Fault {
+    Malformed,
+    TooLong,
+}
+
+/// Reads a duration: whole numbers, each with its unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name).
+pub(crate) const fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    match micros(text.as_bytes(), 0) {
+        Ok(micros) => Ok(Duration::from_micros(micros)),
+        Err(Fault::Malformed) => Err(NOT_A_DURATION),
+        Err(Fault::TooLong) => Err(TOO_LONG),
+    }
+}
+
+/// Reads a rate: permits, a slash, and a duration, or a unit alone, which stands for one of it.
+pub(crate) const fn parse_rate(text: &str) -> Result<(u64, Duration), &'static str> {
+    let bytes = text.as_bytes();
+    let Some((permits, at)) = number(bytes, 0) else {
+        return Err(NOT_A_RATE);
+    };
+    let slash = skip_spaces(bytes, at);
+    if slash == bytes.len() || bytes[slash] != b'/' {
+        return Err(NOT_A_RATE);
+    }
+    let from = skip_spaces(bytes, slash + 1);
+    if let Some(unit) = unit(bytes.split_at(from).1) {
+        return Ok((permits, Duration::from_micros(unit)));
+    }
+    match micros(bytes, from) {
+        Ok(period) => Ok((permits, Duration::from_micros(period))),
+        Err(Fault::Malformed) => Err(NOT_A_RATE),
+        Err(Fault::TooLong) => Err(TOO_LONG),
+    }
+}
+
+const fn micros(bytes: &[u8], mut at: usize) -> Result<u64, Fault> {
+    let mut sum = 0u64;
+    if at == bytes.len() {
+        return Err(Fault::Malformed);
+    }
+    while at < bytes.len() {
+        let Some((count, from)) = number(bytes, at) else {
+            return Err(Fault::Malformed);
+        };
+        let mut to = from;
+        while to < bytes.len() && bytes[to].is_ascii_alphabetic() {
+            to += 1;
+        }
+        let Some(unit) = unit(bytes.split_at(to).0.split_at(from).1) else {
+            return Err(Fault::Malformed);
+        };
+        sum = match count.checked_mul(unit) {
+            Some(part) => match sum.checked_add(part) {
+                Some(sum) => sum,
+                None => return Err(Fault::TooLong),
+            },
+            None => return Err(Fault::TooLong),
+        };
+        at = to;
+    }
+    Ok(sum)
+}
+
+/// The number that begins at `at`, and where it ends. `None` where there is none, or one beyond `u64`.
+const fn number(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
+    let from = at;
+    let mut number = 0u64;
+    while at < bytes.len() && bytes[at].is_ascii_digit() {
+        number = match number.checked_mul(10) {
+            Some(tens) => match tens.checked_add((bytes[at] - b'0') as u64) {
+                Some(number) => number,
+                None => return None,
+            },
+            None => return None,
+        };
+        at += 1;
+    }
+    if at == from { None } else { Some((number, at)) }
+}
+
+/// The unit in microseconds.
+const fn unit(name: &[u8]) -> Option<u64> {
+    Some(match name {
+        b"us" => 1,
+        b"ms" => 1_000,
+        b"s" | b"sec" | b"second" | b"seconds" => 1_000_000,
+        b"m" | b"min" | b"minute" | b"minutes" => 60_000_000,
+        b"h" | b"hour" | b"hours" => 3_600_000_000,
+        b"d" | b"day" | b"days" => 86_400_000_000,
+        _ => return None,
+    })
+}
+
+const fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
+    while at < bytes.len() && bytes[at] == b' ' {
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read() {
+        for (text, micros) in [
+            ("500ms", 500_000),
+            ("30s", 30_000_000),
+            ("1h30m", 5_400_000_000),
+            ("1d", 86_400_000_000),
+            ("7us", 7),
+            ("0s", 0),
+            ("1min1sec", 61_000_000),
+        ] {
+            assert_eq!(parse_duration(text), Ok(Duration::from_micros(micros)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5sm", "5x", "1h30", "ms5", "５s"] {
+            assert_eq!(parse_duration(text), Err(NOT_A_DURATION), "{text}");
+        }
+        for text in ["18446744073709551615d", "300000000d1000000000000h"] {
+            assert_eq!(parse_duration(text), Err(TOO_LONG), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_read() {
+        for (text, permits, micros) in [
+            ("100/min", 100, 60_000_000),
+            ("5/s", 5, 1_000_000),
+            ("1/5s", 1, 5_000_000),
+            ("10 / 1h30m", 10, 5_400_000_000),
+            ("1000/day", 1000, 86_400_000_000),
+        ] {
+            assert_eq!(parse_rate(text), Ok((permits, Duration::from_micros(micros))), "{text}");
+        }
+        for text in ["", "100", "100/", "/min", "100/mim", "1.5/s", "-1/s", "100//s", "100/5", "5/s "] {
+            assert_eq!(parse_rate(text), Err(NOT_A_RATE), "{text}");
+        }
+    }
+}
