@@ -1,6 +1,137 @@
-//! Rate limits for async functions, written as attributes, decided in Redis or in process.
+#![doc = include_str!("../README.md")]
 
-pub use ratelimit_macros::{count_limit, funnel_limit, rate_limit, window_limit};
+/// Token bucket: permits come back at a rate, and up to `burst` of them wait for their use.
+///
+/// ```
+/// use ratelimits::{Error, rate_limit};
+///
+/// struct User { id: u64 }
+///
+/// #[rate_limit(rate = 5.0, burst = 10, key = user.id)]
+/// async fn send(user: &User, text: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// Use it where calls may come in bursts and must keep to a rate in the long run. In every interval of length `t` at most
+/// `burst + rate · t` permits are given.
+///
+/// # Arguments
+///
+/// `rate` and `burst` may be given by position, before all others: `#[rate_limit(5.0, 10)]`.
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `rate` | permits per second (`5.0`, `1.0 / 60.0`), permits per time (`"100/min"`, `"1/5s"`), or a [`Rate`] |
+/// | `burst` | the permits that the bucket holds (`10`), or so long a time's worth of the rate (`"5s"`). One second's worth by default, at least 1 |
+/// | `refill = interval` | all permits of a period at once, every period from the call that found the bucket full; `rate` then is a string or a [`Rate`], and `burst` by default the permits of one period |
+///
+/// A permit takes a whole number of microseconds to come back, rounded up; [`TokenBucket`] says what that costs.
+///
+/// # Arguments of all attributes
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `key` | who is counted: an expression over the arguments (`key = user.id`), several (`key = (user.id, room)`), or a template (`key = "<user.id>:<@ip>"`). Parts are `Display`; a part that is `None` is [`Error::MissingKey`] |
+/// | `key_type` | `METHOD`: one counter for the function, the default without a key. `IP` and `USER` read the [`RequestContext`]. `CUSTOM` is the default with a `key` |
+/// | `prefix`, `name` | what the key begins with, and the name of the policy: by default module path and function, with the type for methods. Give a `name` to what several processes share, so that moving code does not change its key |
+/// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking; one that costs more than the policy ever gives is limited at once |
+/// | `fallback` | the function to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f` or `self.f`, async or not. Without one the function returns what its return type makes of an [`Error`] |
+/// | `pass_args` | the fallback gets the arguments of the call, moved: `f(args)`, `Self::f(self, args)`, `self.f(args)` |
+///
+/// In a template `<expr>` is any expression over the arguments; `<@ip>`, `<@user>` and `<@user_or_ip>` come from the
+/// [`RequestContext`], `<@method>` is the function's name; `<<` and `>>` are `<` and `>`. Its placeholders and the texts
+/// between them are the parts of the key; one `:` beside a placeholder only separates. So `"<a>:<b>"` is `(a, b)`.
+///
+/// Literal numbers, and arithmetic on them, are checked while compiling. Every other expression is evaluated in each call,
+/// `limit = user.plan.daily`, and [`Error::Invalid`] where it makes no sense: counts take any primitive integer, rates
+/// integers, floats, strings or a [`Rate`], durations a [`Duration`](std::time::Duration), strings with units, or whole
+/// seconds.
+///
+/// The function must be `async`; a decision in this process waits for nothing. The attribute puts a few statements in front
+/// of the body and leaves the body as it is.
+pub use ratelimit_macros::rate_limit;
+
+/// Fixed window: at most `limit` permits from a window's start to its end.
+///
+/// ```
+/// use ratelimits::{Error, count_limit};
+///
+/// #[count_limit(limit = 1000, period = "1d", key = account)]
+/// async fn export(account: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// Use it for quotas that people read in a contract: so many a day. Two windows that touch can admit twice the limit around
+/// their border; where that hurts, use [`macro@window_limit`].
+///
+/// # Arguments
+///
+/// `limit` and `period` may be given by position: `#[count_limit(1000, "1d")]`.
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `limit` | the permits of a window |
+/// | `period` | its length: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
+/// | `aligned` | puts the windows on multiples of the period since the Unix epoch, UTC. Without it a key's first call opens its window |
+///
+/// [`macro@rate_limit`] tells the arguments that all attributes have.
+pub use ratelimit_macros::count_limit;
+
+/// Leaky bucket, as a meter: calls fill a bucket that leaks at a rate, and what does not fit is refused.
+///
+/// ```
+/// use ratelimits::{Error, funnel_limit};
+///
+/// #[funnel_limit(capacity = 5, drain = "30m", key = login)]
+/// async fn log_in(login: &str, password: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// Use it where you think in what a system can hold and how fast it works that off. In every interval of length `t` at most
+/// `capacity + leak_rate · t` permits are given. It never delays a call.
+///
+/// # Arguments
+///
+/// `capacity` and `leak_rate` may be given by position: `#[funnel_limit(20, 2.0)]`.
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `capacity` | the permits that the bucket holds |
+/// | `leak_rate` | how fast they leak, as `rate` of [`macro@rate_limit`] |
+/// | `drain` | instead of `leak_rate`: how long the full bucket takes to drain (`"30m"`) |
+///
+/// [`macro@rate_limit`] tells the arguments that all attributes have.
+pub use ratelimit_macros::funnel_limit;
+
+/// Sliding window: at most `limit` permits in every interval of length `period`, wherever it begins.
+///
+/// ```
+/// use ratelimits::{Error, window_limit};
+///
+/// #[window_limit(limit = 100, period = "1m", key_type = IP)]
+/// async fn search(words: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// Use it where the limit must hold at every moment. By default it is an exact log of the charges.
+///
+/// # Arguments
+///
+/// `limit` and `period` may be given by position: `#[window_limit(100, "1m")]`.
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `limit` | the permits of every interval; at most 10,000 without a `precision` |
+/// | `period` | the length of the interval: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
+/// | `precision` | counts by sub-windows of this length, which divides the period into 2 to 1,000, instead of keeping every charge. It may refuse up to one `precision` longer than the log |
+///
+/// [`macro@rate_limit`] tells the arguments that all attributes have.
+pub use ratelimit_macros::window_limit;
+
 pub use ratelimit_runtime::{
     Decision, Error, FixedWindow, IntoKey, InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey,
     NamedCharge, Policy, PolicyDecision, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow,

@@ -11,10 +11,10 @@ use crate::errors::{Errors, closest, listed};
 /// One of the four attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    RateLimit,
-    CountLimit,
-    FunnelLimit,
-    WindowLimit,
+    Rate,
+    Count,
+    Funnel,
+    Window,
 }
 
 const SHARED: [&str; 6] = ["key", "key_type", "prefix", "name", "cost", "fallback"];
@@ -23,26 +23,26 @@ impl Kind {
     /// The attribute as it is written.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::RateLimit => "rate_limit",
-            Kind::CountLimit => "count_limit",
-            Kind::FunnelLimit => "funnel_limit",
-            Kind::WindowLimit => "window_limit",
+            Kind::Rate => "rate_limit",
+            Kind::Count => "count_limit",
+            Kind::Funnel => "funnel_limit",
+            Kind::Window => "window_limit",
         }
     }
 
     /// The arguments with a value that only this attribute has. The first two can be given by position.
     fn own(self) -> &'static [&'static str] {
         match self {
-            Kind::RateLimit => &["rate", "burst", "refill"],
-            Kind::CountLimit => &["limit", "period"],
-            Kind::FunnelLimit => &["capacity", "leak_rate", "drain"],
-            Kind::WindowLimit => &["limit", "period", "precision"],
+            Kind::Rate => &["rate", "burst", "refill"],
+            Kind::Count => &["limit", "period"],
+            Kind::Funnel => &["capacity", "leak_rate", "drain"],
+            Kind::Window => &["limit", "period", "precision"],
         }
     }
 
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Kind::CountLimit => &["aligned", "pass_args"],
+            Kind::Count => &["aligned", "pass_args"],
             _ => &["pass_args"],
         }
     }
@@ -122,8 +122,7 @@ impl Parsing {
             input.parse::<Token![=]>()?;
             return self.assignment(name, input, errors);
         }
-        let ends_there = input.peek2(Token![,]) || input.fork().step_over_one();
-        if is_word && ends_there {
+        if is_bare_word(input) {
             let word = input.fork().call(Ident::parse_any)?;
             let text = word.to_string();
             let legal = kind.legal();
@@ -226,15 +225,10 @@ fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
     Ok(())
 }
 
-trait StepOver {
-    /// Whether nothing is left behind the next token.
-    fn step_over_one(&self) -> bool;
-}
-
-impl StepOver for syn::parse::ParseBuffer<'_> {
-    fn step_over_one(&self) -> bool {
-        self.parse::<TokenTree>().is_ok() && self.is_empty()
-    }
+/// Whether the next argument is a single word.
+fn is_bare_word(input: ParseStream<'_>) -> bool {
+    let ahead = input.fork();
+    ahead.call(Ident::parse_any).is_ok() && (ahead.is_empty() || ahead.peek(Token![,]))
 }
 
 /// The expression inside the invisible groups that `macro_rules!` puts around its captures, and inside parentheses.

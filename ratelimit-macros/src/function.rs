@@ -5,7 +5,8 @@ use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{
-    Attribute, FnArg, GenericArgument, Pat, PatIdent, PathArguments, ReturnType, Signature, Token, Type, Visibility,
+    Attribute, FnArg, GenericArgument, Pat, PatIdent, PathArguments, ReturnType, Signature, Token, Type,
+    Visibility,
 };
 
 /// A function, with or without a body.
@@ -83,8 +84,13 @@ impl Function {
                 continue;
             }
             let name = format_ident!("argument_{}", names.len(), span = Span::mixed_site());
-            let named =
-                PatIdent { attrs: Vec::new(), by_ref: None, mutability: None, ident: name.clone(), subpat: None };
+            let named = PatIdent {
+                attrs: Vec::new(),
+                by_ref: None,
+                mutability: None,
+                ident: name.clone(),
+                subpat: None,
+            };
             let pattern = std::mem::replace(&mut *argument.pat, Pat::Ident(named));
             names.push(name.clone());
             if !matches!(pattern, Pat::Wild(_)) {
@@ -170,7 +176,9 @@ fn visit(pattern: &mut Pat, visitor: &mut impl FnMut(&mut Pat)) {
 
 fn infer_impl_trait(ty: &mut Type) {
     match ty {
-        Type::ImplTrait(_) => *ty = Type::Infer(syn::TypeInfer { attrs: Vec::new(), underscore_token: Default::default() }),
+        Type::ImplTrait(_) => {
+            *ty = Type::Infer(syn::TypeInfer { attrs: Vec::new(), underscore_token: Default::default() })
+        }
         Type::Array(array) => infer_impl_trait(&mut array.elem),
         Type::Group(group) => infer_impl_trait(&mut group.elem),
         Type::Paren(paren) => infer_impl_trait(&mut paren.elem),

@@ -1,6 +1,6 @@
 //! The attributes of the `ratelimits` crate, where their documentation stands.
 //!
-//! Tokens become [`args`], arguments and function become a [`model`], and the model becomes tokens again in [`expand`].
+//! Tokens become `args`, arguments and function become a `model`, and the model becomes tokens again in `expand`.
 
 mod args;
 mod errors;
@@ -18,23 +18,23 @@ use proc_macro::TokenStream;
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn rate_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::RateLimit, args.into(), item.into()).into()
+    expand::attribute(Kind::Rate, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn count_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::CountLimit, args.into(), item.into()).into()
+    expand::attribute(Kind::Count, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn funnel_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::FunnelLimit, args.into(), item.into()).into()
+    expand::attribute(Kind::Funnel, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::WindowLimit, args.into(), item.into()).into()
+    expand::attribute(Kind::Window, args.into(), item.into()).into()
 }

@@ -59,7 +59,8 @@ impl Limits {
         let function = match Function::parse(item.clone()) {
             Ok(function) => function,
             Err(_) => {
-                let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
+                let message =
+                    format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
                 errors.at(first_word(item), message);
                 return errors.finish(None);
             }
@@ -81,7 +82,10 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
     let signature = &function.signature;
     let name = function.name();
     if let Some(constness) = &signature.constness {
-        errors.on(constness, "a `const fn` runs while compiling, where no limit is known; write `async` for `const`");
+        errors.on(
+            constness,
+            "a `const fn` runs while compiling, where no limit is known; write `async` for `const`",
+        );
     } else if signature.asyncness.is_none() {
         let message = format!(
             "a decision is awaited, and this function is not async; write `async fn {name}`, or keep it and ask a \
@@ -127,18 +131,18 @@ impl Policy {
 impl Rule {
     fn read(args: &Args, errors: &mut Errors) -> Option<Rule> {
         match args.kind {
-            Kind::RateLimit => {
+            Kind::Rate => {
                 let rate = required(args, "rate", Unit::Rate, "5.0", errors);
                 let burst = Number::read(args, "burst", Unit::Burst, errors);
                 let interval = refills_at_intervals(args, rate.as_ref(), errors);
                 Some(Rule::TokenBucket { rate: rate?, burst, interval })
             }
-            Kind::CountLimit => {
+            Kind::Count => {
                 let limit = required(args, "limit", Unit::Count, "100", errors);
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 Some(Rule::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
             }
-            Kind::FunnelLimit => {
+            Kind::Funnel => {
                 let capacity = required(args, "capacity", Unit::Count, "10", errors);
                 let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
                 let drain = Number::read(args, "drain", Unit::Period, errors);
@@ -154,7 +158,7 @@ impl Rule {
                 }
                 Some(Rule::LeakyBucket { capacity: capacity?, leak: leak_rate.or(drain)? })
             }
-            Kind::WindowLimit => {
+            Kind::Window => {
                 let limit = required(args, "limit", Unit::Count, "100", errors);
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 let precision = Number::read(args, "precision", Unit::Precision, errors);
@@ -164,7 +168,13 @@ impl Rule {
     }
 }
 
-fn required(args: &Args, name: &'static str, unit: Unit, example: &str, errors: &mut Errors) -> Option<Number> {
+fn required(
+    args: &Args,
+    name: &'static str,
+    unit: Unit,
+    example: &str,
+    errors: &mut Errors,
+) -> Option<Number> {
     if !args.has(name) {
         errors.at(Span::call_site(), format!("missing argument `{name}`; write `{name} = {example}`"));
     }
@@ -174,7 +184,10 @@ fn required(args: &Args, name: &'static str, unit: Unit, example: &str, errors: 
 fn refills_at_intervals(args: &Args, rate: Option<&Number>, errors: &mut Errors) -> bool {
     let Some(value) = args.value("refill") else { return false };
     if word(value).is_none_or(|word| word != "interval") {
-        errors.on(value, "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`");
+        errors.on(
+            value,
+            "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`",
+        );
     } else if let Some(rate) = rate
         && matches!(rate.form, Form::Int | Form::Float)
     {
@@ -190,14 +203,19 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
         let written = word(value).map(ToString::to_string);
         let known = TYPES.into_iter().find(|known| written.as_deref() == Some(known));
         if known.is_none() {
-            let meant = written.and_then(|written| closest(&written, &TYPES)).map_or_else(String::new, |known| format!("did you mean `{known}`? "));
+            let meant = written
+                .and_then(|written| closest(&written, &TYPES))
+                .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
             errors.on(value, format!("unknown `key_type`; {meant}write `IP`, `USER`, `METHOD` or `CUSTOM`"));
         }
         known.map(|known| (known, value))
     });
     if args.has("key") {
         if let Some((known, value)) = key_type.filter(|(known, _)| *known != "CUSTOM") {
-            errors.on(value, format!("`{known}` takes no `key`; write `key_type = CUSTOM`, or leave out `key`"));
+            errors.on(
+                value,
+                format!("`{known}` takes no `key`; write `key_type = CUSTOM`, or leave out `key`"),
+            );
         }
         let Some(value) = args.value("key") else { return Vec::new() };
         return match literal(value) {
@@ -222,7 +240,10 @@ impl Fallback {
         if !args.has("fallback")
             && let Some(span) = pass_args
         {
-            errors.at(span, "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it");
+            errors.at(
+                span,
+                "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it",
+            );
         }
         let value = args.value("fallback")?;
         let target = match literal(value) {
@@ -239,7 +260,12 @@ impl Fallback {
             && names_only_self(base)
             && function.receiver().is_none()
         {
-            errors.on(value, format!("this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"));
+            errors.on(
+                value,
+                format!(
+                    "this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"
+                ),
+            );
         }
         Some(Fallback { span, target, pass_args: pass_args.is_some() })
     }
@@ -251,7 +277,11 @@ impl Target {
             Expr::Path(path) => {
                 let on_self = path.path.segments.len() > 1 && path.path.segments[0].ident == "Self";
                 let associated = path.qself.is_some() || on_self;
-                Some(if associated { Target::Associated(path.clone()) } else { Target::Function(path.clone()) })
+                Some(if associated {
+                    Target::Associated(path.clone())
+                } else {
+                    Target::Function(path.clone())
+                })
             }
             Expr::Field(ExprField { base, member: Member::Named(method), .. }) => {
                 Some(Target::Method(base.clone(), method.clone()))

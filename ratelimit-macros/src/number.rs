@@ -39,7 +39,7 @@ pub(crate) struct Number {
     pub(crate) name: &'static str,
     pub(crate) unit: Unit,
     pub(crate) form: Form,
-    pub(crate) expr: Expr,
+    pub(crate) expr: Box<Expr>,
 }
 
 impl Number {
@@ -52,7 +52,7 @@ impl Number {
                 errors.on(expr, problem);
                 None
             }
-            None => Some(Number { name, unit, form, expr: expr.clone() }),
+            None => Some(Number { name, unit, form, expr: Box::new(expr.clone()) }),
         }
     }
 
@@ -109,8 +109,10 @@ fn is_arithmetic(expr: &Expr) -> bool {
         Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),
         Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_arithmetic(&unary.expr),
         Expr::Binary(binary) => {
-            let known =
-                matches!(binary.op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_));
+            let known = matches!(
+                binary.op,
+                BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)
+            );
             known && is_arithmetic(&binary.left) && is_arithmetic(&binary.right)
         }
         _ => false,

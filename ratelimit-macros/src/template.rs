@@ -1,6 +1,6 @@
 //! Keys: who is counted. Templates like `"<user.id>:<@ip>"`, and bare expressions.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, LitStr};
 
@@ -41,7 +41,10 @@ pub(crate) fn bare(expr: &Expr, errors: &mut Errors) -> Vec<Part> {
 pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Errors) -> Vec<Part> {
     let text = literal.value();
     if text.is_empty() {
-        errors.on(literal, "this template names nobody to count; write what to count by: `key = \"<user.id>\"`");
+        errors.on(
+            literal,
+            "this template names nobody to count; write what to count by: `key = \"<user.id>\"`",
+        );
         return Vec::new();
     }
     let mut parts = Vec::new();
@@ -59,7 +62,10 @@ pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Error
             continue;
         }
         if !open {
-            errors.on(literal, "`>` without a `<` before it in this template; write `>>` for the character itself");
+            errors.on(
+                literal,
+                "`>` without a `<` before it in this template; write `>>` for the character itself",
+            );
             return Vec::new();
         }
         push_text(&mut parts, &fixed, behind_placeholder, true);
@@ -124,10 +130,13 @@ fn placeholder<'t>(rest: &'t str, literal: &LitStr, function: &Function) -> Resu
     Err(match first {
         None => unclosed(rest),
         Some(inside) if inside.trim().is_empty() => {
-            "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`".to_owned()
+            "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`"
+                .to_owned()
         }
         Some(inside) => {
-            format!("`<{inside}>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself")
+            format!(
+                "`<{inside}>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself"
+            )
         }
     })
 }
@@ -189,7 +198,6 @@ fn resolved(tokens: TokenStream, literal: Span, function: &Function) -> TokenStr
     let respan = |token| match token {
         TokenTree::Group(group) => {
             let mut respanned = Group::new(group.delimiter(), resolved(group.stream(), literal, function));
-            debug_assert!(group.delimiter() != Delimiter::None);
             respanned.set_span(here);
             TokenTree::Group(respanned)
         }
@@ -269,10 +277,19 @@ mod tests {
     #[test]
     fn mistakes_say_what_to_write() {
         fails("", "this template names nobody to count; write what to count by: `key = \"<user.id>\"`");
-        fails("a<user", "`<user` in this template is not closed; write `<user>`, or `<<` for the character itself");
-        fails("<@ip", "`<@ip` in this template is not closed; write `<@ip>`, or `<<` for the character itself");
+        fails(
+            "a<user",
+            "`<user` in this template is not closed; write `<user>`, or `<<` for the character itself",
+        );
+        fails(
+            "<@ip",
+            "`<@ip` in this template is not closed; write `<@ip>`, or `<<` for the character itself",
+        );
         fails("a>b", "`>` without a `<` before it in this template; write `>>` for the character itself");
-        fails("<>", "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`");
+        fails(
+            "<>",
+            "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`",
+        );
         fails(
             "<a +>",
             "`<a +>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself",
@@ -281,6 +298,9 @@ mod tests {
             "<@usr>",
             "unknown `<@usr>` in this template; did you mean `<@user>`? the request context has `<@ip>`, `<@user>`, `<@user_or_ip>`, `<@method>`",
         );
-        fails("<(a>", "`<(a>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself");
+        fails(
+            "<(a>",
+            "`<(a>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself",
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use proc_macro2::TokenStream;
 
-use crate::args::Kind::{self, CountLimit, FunnelLimit, RateLimit, WindowLimit};
+use crate::args::Kind::{self, Count, Funnel, Rate, Window};
 use crate::expand;
 use crate::model::Limits;
 
@@ -45,7 +45,7 @@ fn expands(kind: Kind, args: &str, item: &str) -> String {
 #[test]
 fn unknown_arguments() {
     fails(
-        CountLimit,
+        Count,
         "limt = 5, period = \"1m\", limit = 5, zzz",
         &[
             (
@@ -59,7 +59,7 @@ fn unknown_arguments() {
         ],
     );
     fails(
-        RateLimit,
+        Rate,
         "5.0, busrt",
         &[(
             "busrt",
@@ -71,25 +71,28 @@ fn unknown_arguments() {
 #[test]
 fn doubled_arguments() {
     fails(
-        CountLimit,
+        Count,
         "5, \"1m\", limit = 6, aligned, aligned",
-        &[("limit", "`limit` is given twice; write it once"), ("aligned", "`aligned` is given twice; write it once")],
+        &[
+            ("limit", "`limit` is given twice; write it once"),
+            ("aligned", "`aligned` is given twice; write it once"),
+        ],
     );
 }
 
 #[test]
 fn missing_arguments() {
     fails(
-        CountLimit,
+        Count,
         "",
         &[
             ("", "missing argument `limit`; write `limit = 100`"),
             ("", "missing argument `period`; write `period = \"1m\"`"),
         ],
     );
-    fails(RateLimit, "burst = 5", &[("", "missing argument `rate`; write `rate = 5.0`")]);
+    fails(Rate, "burst = 5", &[("", "missing argument `rate`; write `rate = 5.0`")]);
     fails(
-        FunnelLimit,
+        Funnel,
         "",
         &[
             ("", "missing argument `capacity`; write `capacity = 10`"),
@@ -99,13 +102,13 @@ fn missing_arguments() {
             ),
         ],
     );
-    fails(WindowLimit, "5", &[("", "missing argument `period`; write `period = \"1m\"`")]);
+    fails(Window, "5", &[("", "missing argument `period`; write `period = \"1m\"`")]);
 }
 
 #[test]
 fn flags_and_values() {
     fails(
-        CountLimit,
+        Count,
         "limit, period =, aligned = true, key",
         &[
             ("limit", "`limit` needs a value; write `limit = …`"),
@@ -114,42 +117,36 @@ fn flags_and_values() {
             ("key", "`key` needs a value; write `key = …`"),
         ],
     );
-    fails(CountLimit, "limit, \"1m\"", &[("limit", "`limit` needs a value; write `limit = …`")]);
+    fails(Count, "limit, \"1m\"", &[("limit", "`limit` needs a value; write `limit = …`")]);
 }
 
 #[test]
 fn positions() {
     fails(
-        CountLimit,
+        Count,
         "limit = 5, \"1m\"",
         &[
-            (
-                "\"1m\"",
-                "a value without its name goes before all arguments with one; write `limit = \"1m\"`",
-            ),
+            ("\"1m\"", "a value without its name goes before all arguments with one; write `limit = \"1m\"`"),
             ("", "missing argument `period`; write `period = \"1m\"`"),
         ],
     );
     fails(
-        CountLimit,
+        Count,
         "5, \"1m\", 7 + 1",
         &[("7 + 1", "only `limit` and `period` go without their names; write `… = …`")],
     );
+    fails(Count, "5, \"1m\" aligned", &[("aligned", "no comma between two arguments; write `,`")]);
     fails(
-        CountLimit,
-        "5, \"1m\" aligned",
-        &[("aligned", "no comma between two arguments; write `,`")],
+        Count,
+        "5, period = %, aligned = 1",
+        &[("%", "expected an expression"), ("aligned", "`aligned` takes no value; write `aligned`")],
     );
-    fails(CountLimit, "5, period = %, aligned = 1", &[
-        ("%", "expected an expression"),
-        ("aligned", "`aligned` takes no value; write `aligned`"),
-    ]);
 }
 
 #[test]
 fn numbers() {
     fails(
-        RateLimit,
+        Rate,
         "1 / 60, 2.5",
         &[
             (
@@ -163,7 +160,7 @@ fn numbers() {
         ],
     );
     fails(
-        CountLimit,
+        Count,
         "5.5, 0.5, cost = \"1\"",
         &[
             ("5.5", "`limit` counts whole permits; write a whole number: `limit = 10`"),
@@ -175,12 +172,12 @@ fn numbers() {
         ],
     );
     fails(
-        WindowLimit,
+        Window,
         "5, 60, precision = 1",
         &[("1", "`precision` has no unit; write a time with its unit: `precision = \"1s\"`")],
     );
     fails(
-        FunnelLimit,
+        Funnel,
         "5, 1.0, drain = 60",
         &[("drain", "`drain` and `leak_rate` say the same; write only one of them")],
     );
@@ -189,41 +186,41 @@ fn numbers() {
 #[test]
 fn refills() {
     fails(
-        RateLimit,
+        Rate,
         "5, refill = interval",
         &[("5", "a refill at intervals needs the period of its rate; write `rate = \"100/min\"`")],
     );
     fails(
-        RateLimit,
+        Rate,
         "\"5/s\", refill = greedy",
         &[(
             "greedy",
             "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`",
         )],
     );
-    expands(RateLimit, "\"5/s\", refill = interval", SEND);
-    expands(RateLimit, "RATE, refill = interval", SEND);
+    expands(Rate, "\"5/s\", refill = interval", SEND);
+    expands(Rate, "RATE, refill = interval", SEND);
 }
 
 #[test]
 fn keys() {
     fails(
-        RateLimit,
+        Rate,
         "5, key_type = CUSTOM",
         &[("CUSTOM", "`CUSTOM` counts by a `key`, which is missing; write `key = \"<user.id>\"`")],
     );
     fails(
-        RateLimit,
+        Rate,
         "5, key_type = IP, key = user.id",
         &[("IP", "`IP` takes no `key`; write `key_type = CUSTOM`, or leave out `key`")],
     );
     fails(
-        RateLimit,
+        Rate,
         "5, key_type = user",
         &[("user", "unknown `key_type`; did you mean `USER`? write `IP`, `USER`, `METHOD` or `CUSTOM`")],
     );
     fails(
-        RateLimit,
+        Rate,
         "5, key_type = 5, key = ()",
         &[
             ("5", "unknown `key_type`; write `IP`, `USER`, `METHOD` or `CUSTOM`"),
@@ -231,7 +228,7 @@ fn keys() {
         ],
     );
     fails(
-        RateLimit,
+        Rate,
         "5, key = \"a<user\"",
         &[(
             "\"a<user\"",
@@ -243,7 +240,7 @@ fn keys() {
 #[test]
 fn texts() {
     fails(
-        RateLimit,
+        Rate,
         "5, prefix = sms, name = \"\"",
         &[
             ("\"\"", "`name` is a text that is not empty; write `name = \"sms.send\"`"),
@@ -256,15 +253,18 @@ fn texts() {
 fn fallbacks() {
     let not_a_name =
         "`fallback` names a function; write `fallback = f`, `fallback = Self::f` or `fallback = self.f`";
-    fails(RateLimit, "5, fallback = f()", &[("f()", not_a_name)]);
-    fails(RateLimit, "5, fallback = \"no path\"", &[("\"no path\"", not_a_name)]);
+    fails(Rate, "5, fallback = f()", &[("f()", not_a_name)]);
+    fails(Rate, "5, fallback = \"no path\"", &[("\"no path\"", not_a_name)]);
     fails(
-        RateLimit,
+        Rate,
         "5, pass_args",
-        &[("pass_args", "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it")],
+        &[(
+            "pass_args",
+            "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it",
+        )],
     );
     fails(
-        RateLimit,
+        Rate,
         "5, fallback = self.f",
         &[("self.f", "this function has no `self`; write `fallback = f` or `fallback = Self::f`")],
     );
@@ -274,7 +274,7 @@ fn fallbacks() {
 fn functions() {
     fails_on(
         "fn send() -> Result<(), E> { Ok(()) }",
-        RateLimit,
+        Rate,
         "5",
         &[(
             "fn",
@@ -283,13 +283,13 @@ fn functions() {
     );
     fails_on(
         "const fn send() -> Result<(), E> { Ok(()) }",
-        RateLimit,
+        Rate,
         "5",
         &[("const", "a `const fn` runs while compiling, where no limit is known; write `async` for `const`")],
     );
     fails_on(
         "async fn send(&self) -> Result<(), E>;",
-        CountLimit,
+        Count,
         "5, 60",
         &[(
             "send",
@@ -298,27 +298,29 @@ fn functions() {
     );
     fails_on(
         "impl Api { async fn send(&self) {} }",
-        CountLimit,
+        Count,
         "5, 60",
         &[("impl", "this is no function; write `#[count_limit(…)]` on each `async fn`")],
     );
     fails_on(
         "async fn send() -> impl Future { ready(()) }",
-        CountLimit,
+        Count,
         "5, 60",
         &[(
             "-> impl Future",
             "`impl Trait` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, or `fallback = …`",
         )],
     );
-    expands(CountLimit, "5, 60, fallback = f", "async fn send() -> impl Future { ready(()) }");
+    expands(Count, "5, 60, fallback = f", "async fn send() -> impl Future { ready(()) }");
 }
 
 #[test]
 fn many_mistakes_are_reported_at_once() {
-    let Err(errors) =
-        Limits::read(RateLimit, tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned"), tokens("fn f() {}"))
-    else {
+    let Err(errors) = Limits::read(
+        Rate,
+        tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned"),
+        tokens("fn f() {}"),
+    ) else {
         panic!("no error");
     };
     assert_eq!(errors.into_iter().count(), 8);
@@ -326,10 +328,25 @@ fn many_mistakes_are_reported_at_once() {
 
 #[test]
 fn nothing_panics_on_odd_tokens() {
-    for args in ["=", ",", ",,", "= =", "limit =", "limit = =", "key = \"<\", <", "#", "a b c", "5 5", "'a", "key = |", "()", "limit == 5"] {
+    for args in [
+        "=",
+        ",",
+        ",,",
+        "= =",
+        "limit =",
+        "limit = =",
+        "key = \"<\", <",
+        "#",
+        "a b c",
+        "5 5",
+        "'a",
+        "key = |",
+        "()",
+        "limit == 5",
+    ] {
         for item in ["", "x", "fn", "async fn f", "async fn f()", "async fn f() {", "struct S;", SEND] {
             if let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) {
-                for kind in [RateLimit, CountLimit, FunnelLimit, WindowLimit] {
+                for kind in [Rate, Count, Funnel, Window] {
                     expand::attribute(kind, args.clone(), item.clone());
                 }
             }
@@ -339,21 +356,21 @@ fn nothing_panics_on_odd_tokens() {
 
 #[test]
 fn the_body_is_not_parsed() {
-    let expanded = expands(RateLimit, "5", "async fn f() -> R { #![allow(x)] half + ; typed . }");
+    let expanded = expands(Rate, "5", "async fn f() -> R { #![allow(x)] half + ; typed . }");
     assert!(expanded.ends_with("{ half + ; typed . } }"), "{expanded}");
     assert!(expanded.contains("{ #! [allow (x)] # [allow"), "{expanded}");
 }
 
 #[test]
 fn literals_become_constants_and_the_rest_is_computed() {
-    let constant = expands(CountLimit, "2 * 50, \"1d\", aligned", SEND);
+    let constant = expands(Count, "2 * 50, \"1d\", aligned", SEND);
     assert!(constant.contains("literal :: count (2 * 50)"), "{constant}");
     assert!(constant.contains("FixedWindow :: new (LIMIT , PERIOD) . aligned ()"), "{constant}");
-    let computed = expands(CountLimit, "user.limit, \"1d\"", SEND);
+    let computed = expands(Count, "user.limit, \"1d\"", SEND);
     assert!(computed.contains("dynamic :: count (\"limit\" , user . limit)"), "{computed}");
     assert!(computed.contains("const PERIOD"), "{computed}");
-    let named = expands(CountLimit, "LIMIT, PERIOD", SEND);
+    let named = expands(Count, "LIMIT, PERIOD", SEND);
     assert!(named.contains("dynamic :: period (\"period\" , PERIOD)"), "{named}");
-    let suffixed = expands(CountLimit, "10u8, -5", SEND);
+    let suffixed = expands(Count, "10u8, -5", SEND);
     assert!(suffixed.contains("(10u8) as :: core :: primitive :: i128"), "{suffixed}");
 }

@@ -84,6 +84,7 @@ impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Display> KeyPart<kind::Optional> for Option<T> {
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
         key.part(self.as_ref().ok_or(MissingKey::Part)?);
@@ -91,6 +92,7 @@ impl<T: Display> KeyPart<kind::Optional> for Option<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: KeyPart<kind::Optional>> KeyPart<(kind::Optional,)> for &T {
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
         (*self).write(key)

@@ -1,4 +1,4 @@
-//! The runtime of [`ratelimits`](https://docs.rs/ratelimits), which is the crate to depend on: everything here stands there.
+//! The runtime of `ratelimits`, which is the crate to depend on: everything here stands there.
 //!
 //! From the bottom up: policies, decisions, errors, keys and clocks; the algorithms, pure steps; the stores; limiters and
 //! the request's context; the registry; and what generated code names.

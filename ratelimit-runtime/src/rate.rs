@@ -60,6 +60,8 @@ impl Rate {
             "is not a number; write permits per second (5.0) or \"100/min\""
         } else if per_second <= 0.0 {
             "is not above zero; write permits per second (5.0) or \"100/min\""
+        } else if per_second.is_infinite() {
+            "is infinite; write permits per second (5.0) or \"100/min\""
         } else if per_second < 3.1e-9 {
             "is too slow; the slowest is one permit in 3650 days"
         } else if per_second > 1e12 {

@@ -42,7 +42,8 @@ impl Policy {
     }
 
     /// The policy in the numbers that the algorithms count in.
-    pub(crate) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    #[doc(hidden)]
+    pub const fn rule(&self) -> Result<Rule, InvalidPolicy> {
         match self {
             Policy::TokenBucket(policy) => policy.rule(),
             Policy::FixedWindow(policy) => policy.rule(),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::dynamic::checked_count;
-use crate::error::InvalidPolicy;
 use crate::policy::Policy;
 use crate::rate::Rate;
 use crate::units;
@@ -14,7 +13,7 @@ use crate::units;
 pub const fn count(value: i128) -> u64 {
     match checked_count("", value) {
         Ok(count) => count,
-        Err(invalid) => fail(&invalid),
+        Err(invalid) => fail("this", invalid.problem()),
     }
 }
 
@@ -31,7 +30,7 @@ pub const fn rate_int(value: i128) -> Rate {
 pub const fn rate_float(value: f64) -> Rate {
     match Rate::from_per_second(value) {
         Ok(rate) => rate,
-        Err(invalid) => fail(&invalid),
+        Err(invalid) => fail("this", invalid.problem()),
     }
 }
 
@@ -41,7 +40,7 @@ pub const fn rate_float(value: f64) -> Rate {
 pub const fn rate_str(value: &str) -> Rate {
     match Rate::parse(value) {
         Ok(rate) => rate,
-        Err(invalid) => fail(&invalid),
+        Err(invalid) => fail("this", invalid.problem()),
     }
 }
 
@@ -58,7 +57,7 @@ pub const fn seconds(value: i128) -> Duration {
 pub const fn duration(value: &str) -> Duration {
     match units::parse_duration(value) {
         Ok(duration) => duration,
-        Err(problem) => fail(&InvalidPolicy::new("", problem)),
+        Err(problem) => fail("this", problem),
     }
 }
 
@@ -68,13 +67,29 @@ pub const fn admissible(policy: &Policy, argument: &str) {
     if let Err(invalid) = policy.check()
         && same(invalid.argument(), argument)
     {
-        fail(&invalid);
+        fail(argument, invalid.problem());
     }
 }
 
+/// Stops the compiler with a sentence: a panic while compiling shows one text, so the two are made one.
 #[track_caller]
-const fn fail(invalid: &InvalidPolicy) -> ! {
-    panic!("{}", invalid.problem())
+const fn fail(subject: &str, problem: &str) -> ! {
+    let mut text = [b' '; 300];
+    let (subject, problem) = (subject.as_bytes(), problem.as_bytes());
+    let (mut i, mut j) = (0, 0);
+    while i < subject.len() {
+        text[i] = subject[i];
+        i += 1;
+    }
+    i += 1;
+    while j < problem.len() && i < text.len() {
+        text[i] = problem[j];
+        (i, j) = (i + 1, j + 1);
+    }
+    match std::str::from_utf8(text.split_at(i).0) {
+        Ok(text) => panic!("{}", text),
+        Err(_) => panic!("this number makes no sense here"),
+    }
 }
 
 const fn same(a: &str, b: &str) -> bool {

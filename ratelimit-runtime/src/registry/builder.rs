@@ -63,21 +63,20 @@ impl RegistryBuilder {
     /// As there.
     pub fn connect_lazy(self, url: &str) -> Result<Registry, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        match scheme {
-            "memory" => Ok(self.in_memory()),
+        let problem = match scheme {
+            "memory" => return Ok(self.in_memory()),
             #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+unix" | "unix" => {
-                let store = RedisStore::lazy(url)?;
-                Ok(Registry::new(self.namespace, Some(Store::Redis(Arc::new(store)))))
+            "redis" | "redis+unix" | "unix" => {
+                let store = Store::Redis(Arc::new(RedisStore::lazy(url)?));
+                return Ok(Registry::new(self.namespace, Some(store)));
             }
             #[cfg(not(feature = "redis"))]
-            "redis" | "rediss" | "redis+unix" | "unix" => {
-                Err(StoreError::new("Redis needs the feature `redis` of `ratelimits`").into())
+            "redis" | "redis+unix" | "unix" => "Redis needs the feature `redis` of `ratelimits`",
+            "rediss" | "redis+sentinel" | "redis+cluster" => {
+                "TLS, Sentinel and Cluster are not in this version yet"
             }
-            _ => {
-                Err(StoreError::new("the URL of a store begins with redis://, redis+unix:// or memory://")
-                    .into())
-            }
-        }
+            _ => "the URL of a store begins with redis://, redis+unix:// or memory://",
+        };
+        Err(StoreError::new(problem).into())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, Cmd, ConnectionAddr, IntoConnectionInfo, RedisError, Value};
+use redis::{Client, Cmd, IntoConnectionInfo, RedisError, Value};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{OnceCell, oneshot};
 
@@ -32,9 +32,6 @@ impl Connections {
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
         let problem = |error| StoreError::caused("the Redis URL is wrong", error);
         let info = url.into_connection_info().map_err(problem)?;
-        if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) && !info.addr().is_supported() {
-            return Err(StoreError::new("a rediss:// URL needs TLS, which this build does not have"));
-        }
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         Ok(Connections { client: Client::open(info).map_err(problem)?, by_runtime: Arc::default() })
     }
