@@ -2,10 +2,11 @@
 --
 -- KEYS   the key of every charge, in order; those of one decision are distinct
 -- ARGV   for every decision the number of its charges, then the `width` arguments of each
--- reply  now, then for every decision what each of its checks read, or the text of the error that one of them met
+-- reply  now, then for every decision whether it is admitted, 1 or 0, and what each of its checks read; or in place of
+--        these the text of the error that one of them met
 --
--- A charge that costs nothing only looks. A check that fails may come after one that has already charged, so the checks
--- never raise: whatever was charged is taken back before the error is told.
+-- A charge that costs nothing only looks. A check that fails may come after one that has charged already, so a failure
+-- is caught, and told after what was charged is taken back.
 local reply = {now}
 local k, at = 0, 1
 while ARGV[at] do
@@ -14,17 +15,18 @@ while ARGV[at] do
   at = at + 1
   for i = 1, size do
     if not failure then
-      local entry = check(KEYS[k + i], at)
-      if entry.err then
-        failure = entry.err
-      else
+      local fine, entry = pcall(check, KEYS[k + i], at)
+      if fine then
         entries[i] = entry
         admitted = admitted and entry.admits
+      else
+        failure = type(entry) == 'table' and entry.err or tostring(entry)
       end
     end
     at = at + width
   end
   k = k + size
+  reply[#reply + 1] = failure or (admitted and 1 or 0)
   for _, entry in ipairs(entries) do
     if entry.cost > 0 then
       if admitted and not failure then commit(entry) else undo(entry) end
@@ -33,6 +35,5 @@ while ARGV[at] do
       for _, number in ipairs(entry) do reply[#reply + 1] = number end
     end
   end
-  if failure then reply[#reply + 1] = failure end
 end
 return reply

@@ -9,6 +9,7 @@ local width = 4
 
 local function load(value)
   local start, count = string.match(value, '^(%d+) (%d+)$')
+  if not count then corrupt() end
   return tonumber(start), tonumber(count)
 end
 
@@ -20,20 +21,18 @@ end
 
 local function check(key, at)
   local cost, limit, period = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local value = redis.pcall('GET', key)
-  if type(value) == 'table' then return value end
+  local value = redis.call('GET', key)
   local opens = ARGV[at + 3] == '1' and now - now % period or now
   local entry = {opens, 0, key = key, cost = cost, period = period}
   if value then
     local start, count = load(value)
-    if not count then return corrupt() end
     if start > now then
       entry.future, entry[2] = true, count
     elseif now < start + period then
       entry.open, entry[1], entry[2] = true, start, count
     end
   end
-  entry.admits = entry[2] + cost <= limit
+  entry.admits = cost == 0 or entry[2] + cost <= limit
   return entry
 end
 

@@ -12,13 +12,11 @@ local function check(key, at)
   local charge, capacity = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local stored
   if charge == 0 then
-    stored = redis.pcall('GET', key) or 0
+    stored = redis.call('GET', key) or 0
   else
-    stored = redis.pcall('INCRBY', key, ARGV[at])
+    stored = redis.call('INCRBY', key, ARGV[at])
   end
-  if type(stored) == 'table' then return stored end
-  stored = tonumber(stored)
-  if not stored then return corrupt() end
+  stored = tonumber(stored) or corrupt()
   stored = stored - charge
   local tat = math.min(math.max(stored, now), now + capacity)
   return {

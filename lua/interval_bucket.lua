@@ -24,6 +24,7 @@ end
 
 local function load(value)
   local anchor, missing = string.match(value, '^(%d+) (%d+)$')
+  if not missing then corrupt() end
   return tonumber(anchor), tonumber(missing)
 end
 
@@ -36,17 +37,15 @@ end
 local function check(key, at)
   local cost, burst, refill, period =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local value = redis.pcall('GET', key)
-  if type(value) == 'table' then return value end
+  local value = redis.call('GET', key)
   local entry = {now, 0, key = key, cost = cost, refill = refill, period = period}
   if value then
     local anchor, missing = load(value)
-    if not missing then return corrupt() end
     entry.future = anchor > now
     entry.ends = full(anchor, missing, refill, period)
     entry[1], entry[2] = refilled(anchor, missing, refill, period)
   end
-  entry.admits = entry[2] + cost <= burst
+  entry.admits = cost == 0 or entry[2] + cost <= burst
   return entry
 end
 

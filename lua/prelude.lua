@@ -29,5 +29,5 @@ local function set(key, value, keeps_expiry)
 end
 
 local function corrupt()
-  return {err = 'ERR the value under this key is not the state of a limiter'}
+  error({err = 'ERR the value under this key is not the state of a limiter'})
 end

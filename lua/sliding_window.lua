@@ -17,12 +17,22 @@ local function stamp_at(precision)
   return now - now % precision + precision
 end
 
+local function number(key, index)
+  return tonumber(redis.call('LINDEX', key, int(index)) or nil) or corrupt()
+end
+
 local function total(key, i)
-  return tonumber(redis.call('LINDEX', key, int(2 * i)))
+  return number(key, 2 * i)
 end
 
 local function stamp(key, i)
-  return tonumber(redis.call('LINDEX', key, int(2 * i + 1)))
+  return number(key, 2 * i + 1)
+end
+
+local function entries(key)
+  local length = redis.call('LLEN', key)
+  if length > 0 and (length < 3 or length % 2 == 0) then corrupt() end
+  return (length - 1) / 2
 end
 
 -- The first of the entries from `low` to `high` that passes, else `high`. Looks near `low` first: there it mostly is.
@@ -42,22 +52,19 @@ end
 local function check(key, at)
   local cost, limit, period, precision =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local length = redis.pcall('LLEN', key)
-  if type(length) == 'table' then return length end
+  local n = entries(key)
   local top = stamp_at(precision)
   local entry = {0, 0, 0, key = key, cost = cost, period = period, top = top, admits = cost <= limit, total = 0}
-  if length == 0 then return entry end
+  if n < 0 then return entry end
 
-  local n = (length - 1) / 2
   entry.n, entry.newest, entry.total = n, stamp(key, n - 1), total(key, n)
-  if not entry.newest or not entry.total then return corrupt() end
   entry.live = first(0, n, function(i) return stamp(key, i) + period > now end)
   if entry.live == n then return entry end
 
   local function counted(i) return (entry.total - total(key, i)) % WRAP end
   entry[1] = counted(entry.live)
   entry[3] = math.min(entry.newest, top) + period
-  entry.admits = entry[1] + cost <= limit
+  entry.admits = cost == 0 or entry[1] + cost <= limit
   if not entry.admits and cost <= limit then
     local last = first(entry.live, n, function(i) return counted(i + 1) + cost <= limit end)
     entry[2] = math.min(stamp(key, last), top) + period
@@ -99,9 +106,8 @@ end
 -- Without a receipt the newest charges are given back first.
 local function refund(key, at)
   local cost, from, period = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local length = redis.call('LLEN', key)
-  if length == 0 then return end
-  local n = (length - 1) / 2
+  local n = entries(key)
+  if n < 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)
   local live = first(0, n, function(i) return stamp(key, i) + period > now end)
   local charged = live

@@ -137,12 +137,14 @@ pub(super) fn outcomes(
     let now = number(values.next())?;
     let mut outcomes = Vec::with_capacity(decisions.len());
     for charges in decisions {
-        if let Some(Value::BulkString(problem)) = values.as_slice().first() {
-            let problem = format!("Redis failed: {}", String::from_utf8_lossy(problem));
-            outcomes.push(Err(StoreError::new(problem)));
-            values.next();
-            continue;
-        }
+        let charged = match values.next() {
+            Some(Value::BulkString(problem)) => {
+                let problem = format!("Redis failed: {}", String::from_utf8_lossy(&problem));
+                outcomes.push(Err(StoreError::new(problem)));
+                continue;
+            }
+            flag => number(flag)? == 1,
+        };
         let mut readings = Vec::with_capacity(charges.len());
         for charge in *charges {
             let mut reading = Reading::default();
@@ -153,7 +155,12 @@ pub(super) fn outcomes(
         }
         let mut verdicts = vec![Verdict::default(); charges.len()];
         let admitted = judge(charges, &readings, now, &mut verdicts);
-        outcomes.push(Ok(Outcome { now, admitted, verdicts }));
+        // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
+        outcomes.push(if admitted == charged {
+            Ok(Outcome { now, admitted, verdicts })
+        } else {
+            Err(StoreError::new("the script and this version of the library differ about a decision"))
+        });
     }
     Ok(outcomes)
 }
