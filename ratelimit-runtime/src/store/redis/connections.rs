@@ -60,17 +60,23 @@ impl Connections {
     }
 
     fn slot(&self, runtime: &Handle) -> Arc<Slot> {
-        let mut slots = lock(&self.by_runtime);
-        let slot = slots.entry(runtime.id()).or_insert_with(|| {
+        let (slot, dropped) = {
+            let mut slots = lock(&self.by_runtime);
+            if let Some(slot) = slots.get(&runtime.id()) {
+                return Arc::clone(slot);
+            }
             let (watched, dropped) = oneshot::channel();
-            let mut end = EndOfRuntime { id: runtime.id(), slots: Arc::downgrade(&self.by_runtime) };
-            runtime.spawn(async move {
-                let _ = dropped.await;
-                end.was_not_it();
-            });
-            Arc::new(Slot { connection: OnceCell::new(), _watched: watched })
+            let slot = Arc::new(Slot { connection: OnceCell::new(), _watched: watched });
+            slots.insert(runtime.id(), Arc::clone(&slot));
+            (slot, dropped)
+        };
+        let mut end = EndOfRuntime { id: runtime.id(), slots: Arc::downgrade(&self.by_runtime) };
+        // Not under the lock: a runtime that has ended drops the task at once.
+        runtime.spawn(async move {
+            let _ = dropped.await;
+            end.was_not_it();
         });
-        Arc::clone(slot)
+        slot
     }
 }
 
