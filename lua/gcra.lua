@@ -7,17 +7,16 @@
 -- refund args: credit, when the bucket would have been full right after the charge or '', capacity
 local width = 2
 
+local function load(key)
+  local value = redis.call('GET', key)
+  if not value then return 0 end
+  return tonumber(string.match(value, '^%d+$')) or corrupt()
+end
+
 -- Adds the charge at once, which on a busy key is the only command.
 local function check(key, at)
   local charge, capacity = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  local stored
-  if charge == 0 then
-    stored = redis.call('GET', key) or 0
-  else
-    stored = redis.call('INCRBY', key, ARGV[at])
-  end
-  stored = tonumber(stored) or corrupt()
-  stored = stored - charge
+  local stored = charge == 0 and load(key) or redis.call('INCRBY', key, ARGV[at]) - charge
   local tat = math.min(math.max(stored, now), now + capacity)
   return {
     tat, key = key, cost = charge, stored = stored, capacity = capacity,
@@ -45,7 +44,7 @@ end
 
 local function refund(key, at)
   local credit, full, capacity = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local stored = tonumber(redis.call('GET', key) or 0)
+  local stored = load(key)
   local tat = math.min(stored, now + capacity)
   if full then credit = math.min(credit, math.max(full - now, 0)) end
   if credit == 0 or tat <= now then return end

@@ -1,0 +1,154 @@
+//! An error on any key leaves every key as it was, and is never taken for a limit.
+
+use std::sync::Arc;
+
+use ratelimits::store::Charge;
+
+use crate::support::policies::{Pair, one_of_each};
+use crate::support::scheduled::{Held, Scheduled};
+use crate::support::server::Server;
+
+/// Values that are no state of the algorithm, as commands without the key.
+fn corrupt(algorithm: &str) -> Vec<Vec<&'static str>> {
+    match algorithm {
+        "token bucket" | "leaky bucket" => {
+            vec![vec!["SET", "soon"], vec!["SET", ""], vec!["SADD", "x"]]
+        }
+        "log" | "counter" => vec![
+            // Within a list only what is read is looked at.
+            vec!["SET", "1700000000000000 1"],
+            vec!["RPUSH", "x"],
+            vec!["RPUSH", "0", "1700000000000000"],
+            vec!["RPUSH", "0", "soon", "1"],
+            vec!["RPUSH", "x", "1700000000000000", "1"],
+            vec!["RPUSH", "0", "soon", "1", "1700000000000000", "2"],
+        ],
+        _ => vec![
+            vec!["SET", "soon"],
+            vec!["SET", "1700000000000000"],
+            vec!["SET", "1700000000000000 "],
+            vec!["SET", "1700000000000000 x"],
+            vec!["SET", "-1 -1"],
+            vec!["RPUSH", "0", "1700000000000000", "1"],
+        ],
+    }
+}
+
+fn charges(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Charge> {
+    policies.iter().map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1 }).collect()
+}
+
+async fn held(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Option<Held>> {
+    let names: Vec<&str> = policies.iter().map(|(name, _)| *name).collect();
+    store.held(&names).await.expect("the store is in Redis")
+}
+
+async fn send(store: &Scheduled, command: &[&str]) {
+    let mut connection = store.connection().expect("the store is in Redis");
+    let mut call = redis::Cmd::new();
+    call.arg(command);
+    let _: redis::Value = call.query_async(&mut connection).await.expect("the server answers");
+}
+
+#[tokio::test]
+async fn a_key_that_is_no_state_leaves_the_others_as_they_were() {
+    let store = Scheduled::redis(Server::shared()).await;
+    store.set(0).await;
+    // Some of the others hold something, some do not.
+    for charged in [0, 2, 7] {
+        for bad in 0..7 {
+            let mut policies = one_of_each();
+            for i in 0..charged {
+                assert!(store.decide(&charges(&store, &policies[i..=i])).await.admitted);
+            }
+            policies.rotate_left(charged / 2);
+            let (name, key) = (policies[bad].0, store.text(policies[bad].0));
+            for value in corrupt(name) {
+                let mut command = vec![value[0], &key];
+                command.extend(&value[1..]);
+                send(&store, &["DEL", &key]).await;
+                send(&store, &command).await;
+                send(&store, &["EXPIRE", &key, "3600"]).await;
+                let before = held(&store, &policies).await;
+                let list = charges(&store, &policies);
+                let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 7].clone() }];
+                let outcomes = store.store.decide(&[&list, &fine]).await;
+                assert!(outcomes[0].is_err(), "{name} was taken for a state: {value:?}");
+                assert_eq!(held(&store, &policies).await, before, "{name} at {bad}: {value:?}");
+                // One key that is broken is nobody else's trouble.
+                let fine = outcomes[1].as_ref().expect("the other decision is answered");
+                assert!(fine.admitted, "{name}: {value:?}");
+                send(&store, &["DEL", &store.text("fine")]).await;
+            }
+            for (name, _) in policies {
+                send(&store, &["DEL", &store.text(name)]).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_look_at_a_key_that_is_no_state_is_an_error() {
+    let store = Scheduled::redis(Server::shared()).await;
+    store.set(0).await;
+    for (name, pair) in one_of_each() {
+        for value in corrupt(name) {
+            let key = store.text(name);
+            let mut command = vec![value[0], &key];
+            command.extend(&value[1..]);
+            send(&store, &["DEL", &key]).await;
+            send(&store, &command).await;
+            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0 };
+            assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_memory_changes_nothing() {
+    let store = Scheduled::redis(Arc::new(Server::start())).await;
+    store.set(0).await;
+    for charged in 0..=7 {
+        let mut policies = one_of_each();
+        for i in 0..charged {
+            assert!(store.decide(&charges(&store, &policies[i..=i])).await.admitted);
+        }
+        policies.rotate_left(charged / 2);
+        let before = held(&store, &policies).await;
+        send(&store, &["CONFIG", "SET", "maxmemory", "1"]).await;
+        let all = charges(&store, &policies);
+        let mut outcomes = store.store.decide(&[&all]).await;
+        for i in 0..policies.len() {
+            outcomes.extend(store.store.decide(&[&all[i..=i]]).await);
+        }
+        let looks: Vec<Charge> = all.into_iter().map(|charge| Charge { cost: 0, ..charge }).collect();
+        let looked = store.store.decide(&[&looks]).await;
+        send(&store, &["CONFIG", "SET", "maxmemory", "0"]).await;
+        assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+        assert!(looked[0].is_ok(), "{looked:?}");
+        assert_eq!(held(&store, &policies).await, before);
+        send(&store, &["FLUSHALL"]).await;
+        store.set(0).await;
+    }
+}
+
+/// Redis forgets scripts when it restarts, and when it is told to.
+#[tokio::test]
+async fn a_forgotten_script_is_sent_again() {
+    let store = Scheduled::redis(Arc::new(Server::start())).await;
+    store.set(0).await;
+    for (name, pair) in one_of_each() {
+        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1 };
+        let mut left = Vec::new();
+        for _ in 0..3 {
+            send(&store, &["SCRIPT", "FLUSH"]).await;
+            let outcome = store.decide(std::slice::from_ref(&charge)).await;
+            left.push(outcome.verdicts[0].remaining);
+            send(&store, &["SCRIPT", "FLUSH"]).await;
+            let mark = Some(outcome.verdicts[0].mark);
+            store.store.refund(&store.key(name), &pair.rule, 1, mark).await.expect("the store answers");
+            store.decide(std::slice::from_ref(&charge)).await;
+        }
+        assert_eq!(left, [2, 1, 0], "{name}");
+    }
+}

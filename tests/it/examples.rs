@@ -1,0 +1,54 @@
+//! Every example is run, and says what its reader is to see.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use crate::support::server::Server;
+
+#[test]
+fn quickstart_tells_who_was_admitted_and_when_the_next_permit_comes() {
+    let text = succeeds(example("quickstart").output());
+    let calls: Vec<_> = text.lines().filter(|line| line.starts_with("  at ")).collect();
+    let (admitted, limited) = ("  admitted", "  limited, next permit in ");
+    assert_eq!(calls.len(), 19, "{text}");
+    assert!(calls.iter().all(|line| line.contains(admitted) || line.contains(limited)), "{text}");
+    assert!(text.contains("limited, next permit in 24.0 h"), "{text}");
+}
+
+#[test]
+fn per_user_key_counts_apart_whoever_is_apart() {
+    let text = succeeds(example("per-user-key").output());
+    assert_eq!((text.matches(": admitted").count(), text.matches(": limited").count()), (8, 3), "{text}");
+    assert!(text.contains("refused: no client address to count by"), "{text}");
+}
+
+#[test]
+fn fallback_answers_for_the_body() {
+    let text = succeeds(example("fallback").output());
+    for line in ["price: 1250", "mail: queued", "in the queue: [\"bob@example.org\"]", "index: too often"] {
+        assert!(text.contains(line), "{text}");
+    }
+}
+
+#[test]
+fn redis_shares_one_policy_between_two_processes() {
+    let server = Server::start();
+    let text = succeeds(example("redis").env("RATELIMITS_URL", server.url()).output());
+    assert!(text.contains("two processes called 40 times; together they made 10 reports"), "{text}");
+}
+
+/// Built by cargo before it runs the tests, next to them.
+fn example(name: &str) -> Command {
+    let test = std::env::current_exe().expect("the test has a path");
+    let profile = test.ancestors().nth(2).expect("it lies in target/<profile>/deps");
+    let mut path = PathBuf::from(profile);
+    path.extend(["examples", name]);
+    Command::new(path)
+}
+
+fn succeeds(output: std::io::Result<Output>) -> String {
+    let output = output.expect("the example is built");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    text
+}

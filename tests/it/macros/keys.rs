@@ -1,0 +1,131 @@
+//! Who is counted.
+
+use ratelimits::{MissingKey, RequestContext, count_limit};
+
+use super::{AppError, AppResult, User, alone, assert_limited};
+
+#[count_limit(1, "1d", key = "<user.id>:<room>")]
+async fn template(user: &User, room: &str) -> AppResult<()> {
+    let _ = (user.daily, room);
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = user.id)]
+async fn bare(user: &User) -> AppResult<()> {
+    let _ = user;
+    Ok(())
+}
+
+#[count_limit(1, "1d", name = "tuple", key = (first, second))]
+async fn tuple(first: &str, second: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", name = "tuple", key = "<first>:<second>")]
+async fn same_parts(first: &str, second: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = "<ids.iter().sum::<u64>()>")]
+async fn expression(ids: &[u64]) -> AppResult<()> {
+    let _ = ids;
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = name)]
+async fn optional(name: Option<&str>) -> AppResult<()> {
+    let _ = name;
+    Ok(())
+}
+
+#[count_limit(1, "1d", key_type = IP)]
+async fn by_ip() -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", key_type = USER)]
+async fn by_user() -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = "<user>:<@user>:<@ip>", key_type = CUSTOM)]
+async fn of_both(user: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = "<@method>:<@user_or_ip>")]
+async fn of_either() -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(1, "1d", key = _hidden)]
+async fn underscored(_hidden: u8) -> AppResult<()> {
+    Ok(())
+}
+
+#[test]
+fn each_key_counts_apart() {
+    alone(async {
+        let [ann, bob] = [1, 2].map(|id| User { id, daily: 1 });
+        template(&ann, "a").await.unwrap();
+        template(&ann, "b").await.unwrap();
+        template(&bob, "a").await.unwrap();
+        assert_limited(template(&ann, "a").await);
+        bare(&ann).await.unwrap();
+        bare(&bob).await.unwrap();
+        assert_limited(bare(&bob).await);
+        expression(&[1, 2]).await.unwrap();
+        assert_limited(expression(&[3]).await);
+        expression(&[4]).await.unwrap();
+        underscored(1).await.unwrap();
+        assert_limited(underscored(1).await);
+    });
+}
+
+#[test]
+fn templates_and_tuples_have_the_same_parts() {
+    alone(async {
+        tuple("a:b", "c").await.unwrap();
+        tuple("a", "b:c").await.unwrap();
+        assert_limited(same_parts("a:b", "c").await);
+    });
+}
+
+#[test]
+fn a_none_is_missing() {
+    alone(async {
+        optional(Some("a")).await.unwrap();
+        optional(Some("b")).await.unwrap();
+        let error = optional(None).await.unwrap_err();
+        assert!(matches!(error, AppError::Refused(ratelimits::Error::MissingKey(MissingKey::Part))));
+    });
+}
+
+#[test]
+fn the_context_has_address_and_user() {
+    alone(async {
+        let ann = || RequestContext::new().with_ip([127, 0, 0, 1]).with_user("ann");
+        let bob = || RequestContext::new().with_ip([127, 0, 0, 1]).with_user("bob");
+        ann().scope(by_ip()).await.unwrap();
+        assert_limited(bob().scope(by_ip()).await);
+        ann().scope(by_user()).await.unwrap();
+        bob().scope(by_user()).await.unwrap();
+        ann().scope(of_both("x")).await.unwrap();
+        ann().scope(of_both("y")).await.unwrap();
+        assert_limited(ann().scope(of_both("y")).await);
+        ann().scope(of_either()).await.unwrap();
+        assert_limited(ann().scope(of_either()).await);
+    });
+}
+
+#[test]
+fn what_the_context_lacks_refuses_the_call() {
+    alone(async {
+        let missing = |result: AppResult<()>| match result {
+            Err(AppError::Refused(ratelimits::Error::MissingKey(missing))) => missing,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(missing(by_ip().await), MissingKey::Ip);
+        assert_eq!(missing(by_user().await), MissingKey::User);
+    });
+}

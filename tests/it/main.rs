@@ -1,0 +1,14 @@
+//! The integration tests, in one binary.
+
+mod conformance;
+mod examples;
+mod hammer;
+mod macros;
+mod model;
+mod process;
+mod property;
+mod redis;
+mod registry;
+mod sources;
+mod support;
+mod ui;

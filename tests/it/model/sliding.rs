@@ -1,0 +1,127 @@
+//! Charges that count for a period from their stamp: the time of the charge, or in a counter the end of the sub-window
+//! it fell in.
+
+use super::{Event, Receipt, Verdict};
+
+/// Permits by stamp, oldest first, never two of one stamp.
+type Log = Vec<(i128, i128)>;
+
+pub(super) fn verdict(
+    limit: i128,
+    period: i128,
+    precision: Option<i128>,
+    history: &[Event],
+    now: i128,
+    cost: i128,
+) -> Verdict {
+    let mut log = current(period, precision, last(period, precision, history), now);
+    let count = permits(&log);
+    let admitted = cost == 0 || count + cost <= limit;
+    // The oldest charges go first; the call fits once enough of them are gone.
+    let mut left = count;
+    let room_at = log.iter().find_map(|(stamp, permits)| {
+        left -= permits;
+        (left + cost <= limit).then_some(stamp + period)
+    });
+    let retry_after = (!admitted && cost <= limit).then(|| room_at.expect("an empty log has room") - now);
+    if admitted && cost > 0 {
+        add(&mut log, stamp(precision, now), cost);
+    }
+    Verdict {
+        admitted,
+        limit,
+        remaining: (limit - permits(&log)).max(0),
+        retry_after,
+        reset_after: log.last().map_or(0, |(stamp, _)| stamp + period - now),
+    }
+}
+
+/// What a refund takes from which stamps: from the receipt's alone, or else from the newest.
+pub(super) fn credits(
+    period: i128,
+    precision: Option<i128>,
+    history: &[Event],
+    now: i128,
+    cost: i128,
+    receipt: Option<Receipt>,
+) -> Vec<(Option<i128>, i128)> {
+    let mut left = cost;
+    let mut credits = Vec::new();
+    for (stamp, permits) in last(period, precision, history).into_iter().rev() {
+        let amount = left.min(permits);
+        if amount > 0 && now < stamp + period && receipt.is_none_or(|it| it == Receipt::Stamp(stamp)) {
+            left -= amount;
+            credits.push((Some(stamp), amount));
+        }
+    }
+    credits
+}
+
+pub(super) fn is_in_the_future(period: i128, precision: Option<i128>, history: &[Event], now: i128) -> bool {
+    last(period, precision, history).iter().any(|(at, _)| *at > stamp(precision, now))
+}
+
+pub(super) fn end(period: i128, precision: Option<i128>, history: &[Event]) -> Option<i128> {
+    last(period, precision, history).last().map(|(stamp, _)| stamp + period)
+}
+
+pub(super) fn stamp(precision: Option<i128>, at: i128) -> i128 {
+    match precision {
+        None => at,
+        Some(precision) => at - at.rem_euclid(precision) + precision,
+    }
+}
+
+/// What counts at `now`: without what has ended, and with what lies in the future moved to now.
+fn current(period: i128, precision: Option<i128>, mut log: Log, now: i128) -> Log {
+    let ended = log.iter().take_while(|(stamp, _)| stamp + period <= now).count();
+    log.drain(..ended);
+    moved(precision, log, now)
+}
+
+fn moved(precision: Option<i128>, mut log: Log, now: i128) -> Log {
+    let newest = stamp(precision, now);
+    let mut permits = 0;
+    while let Some((_, later)) = log.pop_if(|(at, _)| *at > newest) {
+        permits += later;
+    }
+    if permits > 0 {
+        add(&mut log, newest, permits);
+    }
+    log
+}
+
+fn last(period: i128, precision: Option<i128>, history: &[Event]) -> Log {
+    let mut log = Log::new();
+    for event in history {
+        match event {
+            Event::Charged { at, cost } => {
+                log = current(period, precision, log, *at);
+                add(&mut log, stamp(precision, *at), *cost);
+            }
+            // Moves what lies in the future, and forgets nothing.
+            Event::Repaired { at } => log = moved(precision, log, *at),
+            Event::Credited { amount, stamp, .. } => {
+                for (at, permits) in &mut log {
+                    if Some(*at) == *stamp {
+                        *permits -= amount;
+                    }
+                }
+                log.retain(|(_, permits)| *permits > 0);
+            }
+        }
+    }
+    log
+}
+
+/// Adds permits of a stamp that is not before the newest.
+fn add(log: &mut Log, stamp: i128, permits: i128) {
+    match log.last_mut() {
+        Some((newest, sum)) if *newest == stamp => *sum += permits,
+        _ => log.push((stamp, permits)),
+    }
+}
+
+fn permits(log: &Log) -> i128 {
+    log.iter().map(|(_, permits)| permits).sum()
+}

@@ -1,0 +1,229 @@
+//! Random schedules, on which every decision of both stores equals the model's, and every key of Redis is as it should
+//! be afterwards. A failure names its seed: `RATELIMITS_SEED` repeats the run, `RATELIMITS_SCHEDULES` its length.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use ratelimits::store::{Charge, Mark, Outcome};
+
+use crate::model::{self, Model, Receipt};
+use crate::support::random::Random;
+use crate::support::schedule::{self, Action, Ask, Slot};
+use crate::support::scheduled::{Held, START, Scheduled};
+use crate::support::server::Server;
+
+const SCHEDULES: u64 = 10_000;
+const WORKERS: u64 = 4;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_decision_equals_the_models() {
+    let seed = number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    let schedules = number("RATELIMITS_SCHEDULES").unwrap_or(SCHEDULES);
+    println!("RATELIMITS_SEED={seed}");
+    let server = Server::shared();
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|worker| {
+            let server = Arc::clone(&server);
+            tokio::spawn(async move {
+                let redis = Scheduled::redis(server).await;
+                let mut decisions = 0;
+                for schedule in (worker..schedules).step_by(WORKERS as usize) {
+                    decisions += run(seed, schedule, &redis).await;
+                }
+                decisions
+            })
+        })
+        .collect();
+    let mut decisions = 0;
+    for worker in workers {
+        decisions += worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+    }
+    println!("{schedules} schedules, {decisions} decisions on each store");
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Returns the number of decisions.
+async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> u64 {
+    let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let slots = schedule::slots(&mut random, schedule);
+    let memory = Scheduled::memory();
+    let mut world = World {
+        stores: [&memory, redis],
+        held: vec![None; slots.len()],
+        slots,
+        model: Model::default(),
+        receipts: Vec::new(),
+        hints: Vec::new(),
+        decisions: 0,
+    };
+    let mut now = random.below(10_000_000) as i64;
+    let mut steps = Vec::new();
+    for _ in 0..random.between(12, 25) {
+        let action = schedule::action(&mut random, &world.slots, world.receipts.len());
+        now = schedule::time(&mut random, now, &world.slots, &world.hints);
+        steps.push(format!("at {now} {action:?}"));
+        if let Err(problem) = world.step(now, &action).await {
+            let slots: Vec<String> = world.slots.iter().map(|slot| format!("{slot:?}")).collect();
+            let (slots, steps) = (slots.join("\n"), steps.join("\n"));
+            panic!("{problem}\nRATELIMITS_SEED={seed}, schedule {schedule}\n{slots}\n{steps}");
+        }
+    }
+    world.decisions
+}
+
+/// A charge that was admitted: by what the model, and by what each store finds it again.
+type Charged = (Ask, Receipt, [Mark; 2]);
+
+struct World<'a> {
+    stores: [&'a Scheduled; 2],
+    slots: Vec<Slot>,
+    model: Model,
+    receipts: Vec<Charged>,
+    /// When something was last said to happen.
+    hints: Vec<i64>,
+    /// What Redis held after the last step.
+    held: Vec<Option<Held>>,
+    decisions: u64,
+}
+
+impl World<'_> {
+    async fn step(&mut self, at: i64, action: &Action) -> Result<(), String> {
+        for store in self.stores {
+            store.set(at).await;
+        }
+        let written = match action {
+            Action::Decide(decisions) => self.decide(at, decisions).await?,
+            Action::Refund(ask, ago) => self.refund(at, *ask, *ago).await,
+            Action::Reset(slot) => {
+                let name = &self.slots[*slot].name;
+                for store in self.stores {
+                    store.store.reset(&store.key(name)).await.expect("the store answers");
+                }
+                self.model.reset(name);
+                vec![*slot]
+            }
+        };
+        self.check_keys(at, &written).await
+    }
+
+    /// Returns the keys that may have been written.
+    async fn decide(&mut self, at: i64, decisions: &[Vec<Ask>]) -> Result<Vec<usize>, String> {
+        self.decisions += decisions.len() as u64;
+        let mut outcomes = Vec::new();
+        for store in self.stores {
+            let charges: Vec<Vec<Charge>> = decisions
+                .iter()
+                .map(|asks| asks.iter().map(|ask| self.charge(store, ask)).collect())
+                .collect();
+            let lists: Vec<&[Charge]> = charges.iter().map(Vec::as_slice).collect();
+            outcomes.push(store.store.decide(&lists).await);
+        }
+        let mut written = Vec::new();
+        for (i, asks) in decisions.iter().enumerate() {
+            let told = self.slots.clone();
+            let charges: Vec<model::Charge<'_>> = asks
+                .iter()
+                .map(|ask| model::Charge {
+                    key: &told[ask.slot].name,
+                    rule: told[ask.slot].pairs[ask.pair].model,
+                    cost: ask.cost.into(),
+                })
+                .collect();
+            let expected = self.model.decide(absolute(at), &charges);
+            for (store, outcomes) in ["memory", "redis"].iter().zip(&outcomes) {
+                let outcome = outcomes[i].as_ref().map_err(|error| format!("{store}: {error}"))?;
+                differs(outcome, &expected, absolute(at)).map_or(Ok(()), |difference| {
+                    Err(format!("decision {i} of the last step in {store}: {difference}"))
+                })?;
+            }
+            self.hints = expected
+                .verdicts
+                .iter()
+                .flat_map(|verdict| [verdict.retry_after, Some(verdict.reset_after)])
+                .flatten()
+                .map(|after| at + after as i64)
+                .collect();
+            for (j, ask) in asks.iter().enumerate() {
+                if let Some(receipt) = expected.receipts[j] {
+                    let marks = [0, 1].map(|store: usize| mark(&outcomes[store][i], j));
+                    self.receipts.push((*ask, receipt, marks));
+                }
+                if expected.written[j] {
+                    written.push(ask.slot);
+                }
+            }
+        }
+        Ok(written)
+    }
+
+    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Vec<usize> {
+        let by_receipt = ago.map(|ago| self.receipts[self.receipts.len() - 1 - ago]);
+        let (ask, receipt, marks) = match by_receipt {
+            Some((ask, receipt, marks)) => (ask, Some(receipt), marks.map(Some)),
+            None => (ask, None, [None, None]),
+        };
+        let Slot { name, pairs, .. } = &self.slots[ask.slot];
+        let pair = pairs[ask.pair];
+        for (store, mark) in self.stores.iter().zip(marks) {
+            let refunded = store.store.refund(&store.key(name), &pair.rule, ask.cost, mark).await;
+            refunded.expect("the store answers");
+        }
+        let written = self.model.refund(absolute(at), name, pair.model, ask.cost.into(), receipt);
+        if written { vec![ask.slot] } else { Vec::new() }
+    }
+
+    /// Keys that nobody wrote are as they were, to the byte and the expiry; others expire when they say nothing more, or
+    /// within a second of it.
+    async fn check_keys(&mut self, at: i64, written: &[usize]) -> Result<(), String> {
+        let names: Vec<&str> = self.slots.iter().map(|slot| slot.name.as_str()).collect();
+        let held = self.stores[1].held(&names).await.expect("the second store is in Redis");
+        for (i, slot) in self.slots.iter().enumerate() {
+            let end = self.model.end(&slot.name, slot.pairs[0].model);
+            let fault = match (&held[i], end) {
+                (held, _) if !written.contains(&i) => (*held != self.held[i]).then_some("was written"),
+                (Some(_), None) => Some("is kept, though it says nothing"),
+                (None, Some(end)) => (end > absolute(at)).then_some("is gone, though it still counts"),
+                (None, None) => None,
+                (Some(held), Some(end)) => {
+                    let expires = i128::from(held.expires) * 1_000_000;
+                    (!(end..=end + 1_000_000).contains(&expires))
+                        .then_some("expires at another time than it ends")
+                }
+            };
+            if let Some(fault) = fault {
+                return Err(format!(
+                    "key {i} {fault}: from {:?} to {:?}, ends at {end:?}",
+                    self.held[i], held[i]
+                ));
+            }
+        }
+        self.held = held;
+        Ok(())
+    }
+
+    fn charge(&self, store: &Scheduled, ask: &Ask) -> Charge {
+        let slot = &self.slots[ask.slot];
+        Charge { key: store.key(&slot.name), rule: slot.pairs[ask.pair].rule, cost: ask.cost }
+    }
+}
+
+fn absolute(at: i64) -> i128 {
+    i128::from(START) + i128::from(at)
+}
+
+fn mark<E>(outcome: &Result<Outcome, E>, charge: usize) -> Mark {
+    match outcome {
+        Ok(outcome) => outcome.verdicts[charge].mark,
+        Err(_) => unreachable!("an error was told before"),
+    }
+}
+
+fn differs(outcome: &Outcome, expected: &model::Outcome, now: i128) -> Option<String> {
+    let told: Vec<model::Verdict> = outcome.verdicts.iter().map(model::Verdict::from).collect();
+    let same =
+        i128::from(outcome.now) == now && outcome.admitted == expected.admitted && told == expected.verdicts;
+    (!same).then(|| format!("told {outcome:?}\nexpected {:?}", expected.verdicts))
+}

@@ -1,0 +1,320 @@
+//! Limiters and registries by hand, on each store.
+
+use std::time::Duration;
+
+use ratelimits::{
+    Error, FixedWindow, Limiter, MissingKey, Rate, Registry, RequestContext, SlidingWindow, Source,
+    TokenBucket, count_limit, rate_limit,
+};
+
+use crate::support::registries::on_each_registry;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn limiter(registry: &Registry, name: &str, limit: u64) -> Limiter {
+    registry.limiter(name, FixedWindow::new(limit, MINUTE)).unwrap()
+}
+
+#[tokio::test]
+async fn a_limiter_admits_what_its_policy_says() {
+    on_each_registry(async |registry, source| {
+        let limiter = registry.limiter("reports", TokenBucket::new(Rate::new(1, MINUTE)).burst(3)).unwrap();
+        let decision = limiter.try_acquire("a", 2).await.unwrap();
+        assert_eq!((decision.limit, decision.remaining, decision.source), (3, 1, source));
+        assert_eq!((decision.retry_after, decision.waited), (None, Duration::ZERO));
+        assert!(decision.reset_after > MINUTE && decision.reset_after <= 2 * MINUTE);
+
+        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else {
+            panic!("two are too many")
+        };
+        assert_eq!((limited.policy(), limited.decision().remaining), ("reports", 1));
+        let wait = limited.decision().retry_after.unwrap();
+        assert!(wait > Duration::ZERO && wait <= MINUTE, "{wait:?}");
+        assert!(limiter.try_acquire("b", 3).await.is_ok());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_costs_nothing_is_not_asked() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "free", 1);
+        limiter.try_acquire("a", 1).await.unwrap();
+        let decision = limiter.try_acquire("a", 0).await.unwrap();
+        assert_eq!((decision.source, decision.remaining), (Source::Unasked, 1));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_that_never_fits_is_limited_without_a_time() {
+    on_each_registry(async |registry, _| {
+        let bucket = registry.limiter("bucket", TokenBucket::per_second(5)).unwrap();
+        let log = registry.limiter("log", SlidingWindow::new(5, MINUTE)).unwrap();
+        let interval = TokenBucket::new(Rate::new(5, MINUTE)).interval_refill();
+        let interval = registry.limiter("interval", interval).unwrap();
+        for limiter in [bucket, log, interval, limiter(&registry, "window", 5)] {
+            for cost in [6, 1 << 53, u64::MAX] {
+                let error = limiter.try_acquire("a", cost).await.unwrap_err();
+                assert!(error.is_limited() && error.retry_after().is_none(), "{error}");
+            }
+            assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refunds_and_resets_give_back() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "refunds", 5);
+        let first = limiter.try_acquire("a", 3).await.unwrap();
+        let _second = limiter.try_acquire("a", 1).await.unwrap();
+        first.refund().await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 4);
+        limiter.refund("a", 100).await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+        limiter.try_acquire("a", 5).await.unwrap();
+        limiter.reset("a").await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_is_charged_as_a_whole_or_not_at_all() {
+    on_each_registry(async |registry, _| {
+        let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
+        let daily = limiter(&registry, "daily", 2);
+        let log = registry.limiter("log", SlidingWindow::new(3, MINUTE)).unwrap();
+        let all = || [burst.charge("a", 1), daily.charge(("a", 7), 1), log.charge((), 1)];
+        let decision = registry.try_acquire_all(all()).await.unwrap();
+        let names: Vec<_> = decision.policies().iter().map(|policy| &*policy.policy).collect();
+        assert_eq!((names, decision.remaining), (vec!["burst", "daily", "log"], 1));
+        registry.try_acquire_all(all()).await.unwrap();
+
+        let Err(Error::Limited(limited)) = registry.try_acquire_all(all()).await else {
+            panic!("the day is used up")
+        };
+        assert_eq!(limited.policy(), "daily");
+        let remaining: Vec<_> = limited.decision().policies().iter().map(|policy| policy.remaining).collect();
+        assert_eq!(remaining, [8, 0, 1]);
+        assert_eq!(burst.peek("a").await.unwrap().remaining, 8);
+        assert_eq!(log.peek(()).await.unwrap().remaining, 1);
+
+        decision.refund().await.unwrap();
+        registry.try_acquire_all(all()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn of_several_refusals_the_longest_is_reported() {
+    on_each_registry(async |registry, _| {
+        let short = registry.limiter("short", FixedWindow::new(1, MINUTE)).unwrap();
+        let long = registry.limiter("long", FixedWindow::new(1, 60 * MINUTE)).unwrap();
+        let never = registry.limiter("never", FixedWindow::new(1, MINUTE / 2)).unwrap();
+        let charge = |cost| [short.charge("a", 1), long.charge("a", 1), never.charge("b", cost)];
+        registry.try_acquire_all(charge(1)).await.unwrap();
+        let error = registry.try_acquire_all(charge(1)).await.unwrap_err();
+        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "long"), "{error}");
+        let error = registry.try_acquire_all(charge(2)).await.unwrap_err();
+        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "never"), "{error}");
+        assert_eq!(error.retry_after(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn charges_of_one_key_in_a_list_add_up() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "twice", 5);
+        let charge = |cost| limiter.charge("a", cost);
+        assert!(registry.try_acquire_all([charge(3), charge(3)]).await.unwrap_err().is_limited());
+        let decision = registry.try_acquire_all([charge(2), charge(3)]).await.unwrap();
+        assert_eq!(decision.remaining, 0);
+        decision.refund().await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+
+        let other = registry.limiter("twice", FixedWindow::new(9, MINUTE)).unwrap();
+        let error = registry.try_acquire_all([charge(1), other.charge("a", 1)]).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_list_is_of_one_registry_and_not_empty() {
+    let (one, other) = (Registry::in_memory(), Registry::in_memory());
+    let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
+    assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Store(_))));
+    assert!(matches!(one.try_acquire_all([]).await, Err(Error::Store(_))));
+}
+
+#[tokio::test]
+async fn limiters_of_one_name_meet_across_registries_on_one_redis() {
+    let server = crate::support::server::Server::shared();
+    let registry = || Registry::builder().namespace("meeting").connect_lazy(&server.url()).unwrap();
+    limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
+    limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
+    assert!(limiter(&registry(), "shared", 2).try_acquire("a", 1).await.is_err());
+    let elsewhere = Registry::builder().namespace("elsewhere").connect_lazy(&server.url()).unwrap();
+    assert!(limiter(&elsewhere, "shared", 2).try_acquire("a", 1).await.is_ok());
+}
+
+#[count_limit(3, "1m", name = "mail.send", prefix = "mail", key = (user, 7))]
+async fn send(user: &str) -> Result<(), Error> {
+    let _ = user;
+    Ok(())
+}
+
+#[rate_limit("1/min", 3)]
+async fn rebuild() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_limiter_meets_the_function_whose_policy_has_its_name() {
+    on_each_registry(async |registry, _| {
+        let mail = limiter(&registry, "mail.send", 3).prefix("mail");
+        mail.try_acquire(("ann", 7), 2).await.unwrap();
+        registry.scope(send("ann")).await.unwrap();
+        assert!(registry.scope(send("ann")).await.unwrap_err().is_limited());
+        assert!(registry.scope(send("bob")).await.is_ok());
+        assert!(mail.prefix("").try_acquire(("ann", 7), 3).await.is_ok());
+        assert!(mail.function("app::send").try_acquire(("ann", 7), 3).await.is_ok());
+
+        let policy = TokenBucket::new("1/min".parse().unwrap()).burst(3);
+        let rebuilds = registry.limiter(concat!(module_path!(), "::rebuild"), policy).unwrap();
+        rebuilds.try_acquire((), 3).await.unwrap();
+        assert!(registry.scope(rebuild()).await.unwrap_err().is_limited());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_policy_of_the_same_name_starts_fresh_and_another_limit_does_not() {
+    on_each_registry(async |registry, _| {
+        limiter(&registry, "window", 5).try_acquire("a", 3).await.unwrap();
+        assert_eq!(limiter(&registry, "window", 10).peek("a").await.unwrap().remaining, 7);
+        assert_eq!(limiter(&registry, "window", 2).peek("a").await.unwrap().remaining, 0);
+        let hour = registry.limiter("window", FixedWindow::new(5, 60 * MINUTE)).unwrap();
+        assert_eq!(hour.peek("a").await.unwrap().remaining, 5);
+
+        let bucket = |burst| registry.limiter("bucket", TokenBucket::per_second(1).burst(burst)).unwrap();
+        bucket(5).try_acquire("a", 5).await.unwrap();
+        assert_eq!(bucket(6).peek("a").await.unwrap().remaining, 6);
+        let error = registry.limiter("bucket", FixedWindow::new(5, MINUTE)).unwrap_err();
+        assert!(error.to_string().contains("another algorithm"), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn hostile_keys_work_and_never_meet() {
+    let megabyte = "x".repeat(1 << 20);
+    let keys =
+        ["", ":", "::", "{", "}", "{a}", "\0", "\n", "\r\n", "a", "a:", ":a", "%", "%3A", "~", &megabyte];
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "hostile", 1);
+        limiter.try_acquire((), 1).await.unwrap();
+        for a in keys {
+            limiter.try_acquire(a, 1).await.unwrap_or_else(|error| panic!("{a:?}: {error}"));
+            for b in keys {
+                limiter.try_acquire((a, b), 1).await.unwrap_or_else(|error| panic!("{a:?} {b:?}: {error}"));
+            }
+        }
+        for a in keys {
+            assert!(limiter.try_acquire(a, 1).await.unwrap_err().is_limited());
+        }
+    })
+    .await;
+}
+
+#[count_limit(1, "1m", key_type = IP)]
+async fn by_ip() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(1, "1m", key = "<@user_or_ip>")]
+async fn by_anybody() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_count_by_who_makes_them() {
+    on_each_registry(async |registry, _| {
+        let from = |ip: &str| RequestContext::new().with_ip(ip.parse::<std::net::IpAddr>().unwrap());
+        let call = |context: RequestContext| registry.scope(context.scope(by_ip()));
+        call(from("2001:db8::1")).await.unwrap();
+        assert!(call(from("2001:db8::2")).await.unwrap_err().is_limited());
+        call(from("2001:db8:0:1::2")).await.unwrap();
+        call(from("192.0.2.1")).await.unwrap();
+        assert!(call(from("::ffff:192.0.2.1")).await.unwrap_err().is_limited());
+        let missing = registry.scope(by_ip()).await.unwrap_err();
+        assert!(matches!(missing, Error::MissingKey(MissingKey::Ip)), "{missing}");
+
+        let call = |context: RequestContext| registry.scope(context.scope(by_anybody()));
+        call(from("192.0.2.1")).await.unwrap();
+        call(RequestContext::new().with_user("192.0.2.1")).await.unwrap();
+        call(from("192.0.2.1").with_user("ann")).await.unwrap();
+        assert!(call(from("192.0.2.9").with_user("ann")).await.unwrap_err().is_limited());
+        assert!(call(from("192.0.2.1")).await.unwrap_err().is_limited());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unlimited_registry_refuses_nothing() {
+    let registry = Registry::unlimited();
+    let limiter = limiter(&registry, "off", 1);
+    for _ in 0..3 {
+        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Unasked);
+        registry.scope(rebuild()).await.unwrap();
+    }
+    limiter.refund("a", 1).await.unwrap();
+    limiter.reset("a").await.unwrap();
+    registry.scope(by_ip()).await.unwrap();
+}
+
+#[test]
+fn a_decision_in_this_process_needs_no_runtime() {
+    let registry = Registry::in_memory();
+    let call = std::pin::pin!(registry.scope(rebuild()));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(matches!(call.poll(&mut context), std::task::Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn invalid_policies_are_not_handed_out() {
+    let registry = Registry::in_memory();
+    let day = Duration::from_secs(86_400);
+    let argument = |policy: ratelimits::Policy| match registry.limiter("invalid", policy) {
+        Err(Error::Invalid(invalid)) => invalid.argument(),
+        other => panic!("{policy:?} is {other:?}"),
+    };
+    assert_eq!(argument(FixedWindow::new(0, day).into()), "limit");
+    assert_eq!(argument(FixedWindow::new(u64::MAX, day).into()), "limit");
+    assert_eq!(argument(FixedWindow::new(1, Duration::ZERO).into()), "period");
+    assert_eq!(argument(FixedWindow::new(1, Duration::MAX).into()), "period");
+    assert_eq!(argument(FixedWindow::new(1, Duration::from_nanos(1500)).into()), "period");
+    assert_eq!(argument(SlidingWindow::new(10_001, day).into()), "limit");
+    assert_eq!(argument(SlidingWindow::new(5, day).precision(day).into()), "precision");
+    assert_eq!(argument(SlidingWindow::new(5, day).precision(Duration::from_secs(7)).into()), "precision");
+    assert_eq!(argument(SlidingWindow::new(5, day).precision(Duration::from_secs(1)).into()), "precision");
+    assert_eq!(argument(TokenBucket::per_second(0).into()), "rate");
+    assert_eq!(argument(TokenBucket::per_second(30_000).into()), "rate");
+    assert_eq!(argument(TokenBucket::per_second(2_000_000).into()), "rate");
+    assert_eq!(argument(TokenBucket::new(Rate::new(1, Duration::MAX)).into()), "rate");
+    assert_eq!(argument(TokenBucket::new(Rate::new(1, Duration::ZERO)).into()), "rate");
+    assert_eq!(argument(TokenBucket::per_second(1).burst(0).into()), "burst");
+    assert_eq!(argument(TokenBucket::per_second(1).burst_for(Duration::ZERO).into()), "burst");
+    assert_eq!(argument(TokenBucket::per_second(1).burst(1_000_000_000).into()), "burst");
+    assert_eq!(
+        argument(TokenBucket::per_second(1).interval_refill().burst_for(Duration::MAX).into()),
+        "burst"
+    );
+    assert_eq!(argument(ratelimits::LeakyBucket::new(0, Rate::per_second(1)).into()), "capacity");
+    assert_eq!(argument(ratelimits::LeakyBucket::draining(5, Duration::ZERO).into()), "drain");
+    assert_eq!(argument(ratelimits::LeakyBucket::new(5, Rate::per_second(0)).into()), "leak_rate");
+}

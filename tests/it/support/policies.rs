@@ -1,0 +1,101 @@
+//! The same policy twice: as the library takes it, and as the model is told.
+
+use std::time::Duration;
+
+use ratelimits::store::{Rule, Verdict};
+use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
+
+use crate::model;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub(crate) rule: Rule,
+    pub(crate) model: model::Rule,
+}
+
+const TEN_SECONDS: Duration = Duration::from_secs(10);
+
+/// One policy of each algorithm, each for three permits, all of them back after 10 s.
+pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
+    [
+        ("token bucket", token_bucket(3, Duration::from_secs(9), 3)),
+        ("leaky bucket", leaky_bucket(3, 1, Duration::from_secs(3))),
+        ("interval refill", interval_refill(3, TEN_SECONDS, 3)),
+        ("fixed window", fixed_window(3, TEN_SECONDS, false)),
+        ("aligned window", fixed_window(3, TEN_SECONDS, true)),
+        ("log", sliding_window(3, TEN_SECONDS, None)),
+        ("counter", sliding_window(3, TEN_SECONDS, Some(Duration::from_secs(5)))),
+    ]
+    .map(|(name, pair)| (name, pair.expect("the policy is valid")))
+}
+
+/// `None` where the policy is one that the library refuses.
+pub(crate) fn pair(policy: impl Into<Policy>, model: model::Rule) -> Option<Pair> {
+    Some(Pair { rule: policy.into().rule().ok()?, model })
+}
+
+pub(crate) fn token_bucket(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(permits, period)).burst(burst);
+    pair(policy, model::Rule::bucket(permits.into(), nanos(period), burst.into()))
+}
+
+pub(crate) fn token_bucket_for(permits: u64, period: Duration, time: Duration) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(permits, period)).burst_for(time);
+    pair(policy, model::Rule::bucket_for(permits.into(), nanos(period), nanos(time)))
+}
+
+pub(crate) fn leaky_bucket(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
+    let policy = LeakyBucket::new(capacity, Rate::new(permits, period));
+    pair(policy, model::Rule::bucket(permits.into(), nanos(period), capacity.into()))
+}
+
+pub(crate) fn draining_bucket(capacity: u64, drain: Duration) -> Option<Pair> {
+    pair(
+        LeakyBucket::draining(capacity, drain),
+        model::Rule::bucket(capacity.into(), nanos(drain), capacity.into()),
+    )
+}
+
+pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill();
+    let model = model::Rule::Interval { burst: burst.into(), refill: refill.into(), every: micros(every) };
+    pair(policy, model)
+}
+
+pub(crate) fn fixed_window(limit: u64, period: Duration, aligned: bool) -> Option<Pair> {
+    let policy = FixedWindow::new(limit, period);
+    let policy = if aligned { policy.aligned() } else { policy };
+    pair(policy, model::Rule::Fixed { limit: limit.into(), period: micros(period), aligned })
+}
+
+pub(crate) fn sliding_window(limit: u64, period: Duration, precision: Option<Duration>) -> Option<Pair> {
+    let policy = SlidingWindow::new(limit, period);
+    let policy = precision.map_or(policy, |precision| policy.precision(precision));
+    let model = model::Rule::Sliding {
+        limit: limit.into(),
+        period: micros(period),
+        precision: precision.map(micros),
+    };
+    pair(policy, model)
+}
+
+fn nanos(time: Duration) -> i128 {
+    time.as_nanos() as i128
+}
+
+fn micros(time: Duration) -> i128 {
+    time.as_micros() as i128
+}
+
+/// What the library tells, in the words of the model.
+impl From<&Verdict> for model::Verdict {
+    fn from(told: &Verdict) -> Self {
+        model::Verdict {
+            admitted: told.admitted,
+            limit: told.limit.into(),
+            remaining: told.remaining.into(),
+            retry_after: told.retry_after.map(i128::from),
+            reset_after: told.reset_after.into(),
+        }
+    }
+}
