@@ -12,7 +12,7 @@ use crate::error::InvalidPolicy;
 ///
 /// A key's first call opens its window, and the first call after its end opens the next; or windows are
 /// [`aligned`](Self::aligned). Two windows that touch can admit twice the limit around their border: where that hurts, use
-/// [`SlidingWindow`].
+/// [`SlidingWindow`](crate::SlidingWindow).
 ///
 /// The window keeps its count when the limit changes.
 ///
