@@ -1,35 +1,42 @@
 -- Fixed window: so many permits from a window's start to its end, the first call or a multiple of the period opens it.
 -- Twin of ratelimit-runtime/src/algorithm/fixed_window.rs: change both or neither.
 --
--- key    "start count": when the window opened in microseconds, and the permits charged to it
+-- key    "opened count": the time of the window's first charge in microseconds, which tells it from any other that began
+--        as it did, and the permits charged to it
 -- args   cost, limit, period, aligned                          permits, permits, microseconds, 1 or 0
--- reply  start, count                                          of the window a call now falls into
--- refund args: cost, start of the charged window or '', period
+-- reply  opened, count                                         of the window a call now falls into
+-- refund args: cost, when the charged window opened or '', period, aligned
 local width = 4
 
-local function load(value)
-  local start, count = string.match(value, '^(%d+) (%d+)$')
-  if not count then corrupt() end
-  return tonumber(start), tonumber(count)
+local function start(opened, period, aligned)
+  return aligned and opened - opened % period or opened
 end
 
-local function store(entry, keeps_expiry)
-  local start, count = entry[1], entry.count
-  set(entry.key, int(start) .. ' ' .. int(count), keeps_expiry)
-  if not keeps_expiry then keep(entry.key, start + entry.period) end
+local function load(value)
+  local opened, count = string.match(value, '^(%d+) (%d+)$')
+  if not count then corrupt() end
+  return tonumber(opened), tonumber(count)
+end
+
+local function store(entry, count)
+  set(entry.key, int(entry[1]) .. ' ' .. int(count), entry.open)
+  if not entry.open then
+    keep(entry.key, start(entry[1], entry.period, entry.aligned) + entry.period)
+  end
 end
 
 local function check(key, at)
-  local cost, limit, period = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, limit, period, aligned =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1'
   local value = redis.call('GET', key)
-  local opens = ARGV[at + 3] == '1' and now - now % period or now
-  local entry = {opens, 0, key = key, cost = cost, period = period}
+  local entry = {now, 0, key = key, cost = cost, period = period, aligned = aligned}
   if value then
-    local start, count = load(value)
-    if start > now then
+    local opened, count = load(value)
+    local from = start(opened, period, aligned)
+    if from > now then
       entry.future, entry[2] = true, count
-    elseif now < start + period then
-      entry.open, entry[1], entry[2] = true, start, count
+    elseif now < from + period then
+      entry.open, entry[1], entry[2] = true, opened, count
     end
   end
   entry.admits = cost == 0 or entry[2] + cost <= limit
@@ -37,24 +44,23 @@ local function check(key, at)
 end
 
 local function commit(entry)
-  entry.count = entry[2] + entry.cost
-  store(entry, entry.open)
+  store(entry, entry[2] + entry.cost)
 end
 
 local function undo(entry)
-  entry.count = entry[2]
-  if entry.future then store(entry) end
+  if entry.future then store(entry, entry[2]) end
 end
 
 local function refund(key, at)
-  local cost, from, period = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, from, period, aligned =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1'
   local value = redis.call('GET', key)
   if not value then return end
-  local start, count = load(value)
-  if now >= start + period or from and from ~= start then return end
+  local opened, count = load(value)
+  if now >= start(opened, period, aligned) + period or from and from ~= opened then return end
   if count - cost <= 0 then
     redis.call('DEL', key)
   else
-    store({start, key = key, count = count - cost, period = period}, true)
+    store({opened, key = key, open = true}, count - cost)
   end
 end

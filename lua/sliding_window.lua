@@ -1,21 +1,19 @@
 -- Sliding window: an exact log of charges, or with a precision a counter of sub-windows.
 -- Twin of ratelimit-runtime/src/algorithm/sliding_window.rs: change both or neither.
 --
--- key    a list b0 t0 b1 t1 … B: the stamps t of charges in rising order, between running totals b of the permits
---        charged before them, B after the last. A charge counts until its stamp + period; charges of one stamp are one
---        entry. The log stamps a charge with its time, the counter with the end of its sub-window.
+-- key    a list b0 t0 b1 t1 … B: the stamps t of entries in rising order, between running totals b of the permits charged
+--        before them, B after the last. Charges of one sub-window are one entry, stamped with the time of the first, which
+--        tells it from any other that the sub-window ever had; in the log a sub-window is a microsecond.
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
--- reply  permits counted, when so many have ended that the cost fits or 0, when the newest ends or 0
--- refund args: cost, stamp of the charge or '', period
+-- reply  permits counted, when so many have ended that the cost fits or 0, the stamp of the newest entry or 0
+-- refund args: cost, stamp of the charged entry or '', period, precision
 local width = 4
 
 -- Running totals wrap here. A difference of two is exact, as it never exceeds the limit.
 local WRAP = 2 ^ 50
 
-local function stamp_at(precision)
-  if precision == 0 then return now end
-  return now - now % precision + precision
-end
+-- Commands take a thousand values at once: Lua's stack holds no more than some thousands.
+local CHUNK = 1000
 
 local function number(key, index)
   return tonumber(redis.call('LINDEX', key, int(index)) or nil) or corrupt()
@@ -29,10 +27,21 @@ local function stamp(key, i)
   return number(key, 2 * i + 1)
 end
 
+-- The number of entries, negative for no list.
 local function entries(key)
   local length = redis.call('LLEN', key)
   if length > 0 and (length < 3 or length % 2 == 0) then corrupt() end
   return (length - 1) / 2
+end
+
+-- The start of the sub-window.
+local function slot(time, precision)
+  return precision == 0 and time or time - time % precision
+end
+
+-- Counts until then.
+local function ends(time, period, precision)
+  return slot(time, precision) + precision + period
 end
 
 -- The first of the entries from `low` to `high` that passes, else `high`. Looks near `low` first: there it mostly is.
@@ -53,90 +62,102 @@ local function check(key, at)
   local cost, limit, period, precision =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local n = entries(key)
-  local top = stamp_at(precision)
-  local entry = {0, 0, 0, key = key, cost = cost, period = period, top = top, admits = cost <= limit, total = 0}
+  local entry = {0, 0, 0, key = key, cost = cost, period = period, precision = precision, admits = cost <= limit, total = 0}
   if n < 0 then return entry end
 
   entry.n, entry.newest, entry.total = n, stamp(key, n - 1), total(key, n)
-  entry.live = first(0, n, function(i) return stamp(key, i) + period > now end)
+  entry.live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
   if entry.live == n then return entry end
 
   local function counted(i) return (entry.total - total(key, i)) % WRAP end
-  entry[1] = counted(entry.live)
-  entry[3] = math.min(entry.newest, top) + period
+  entry[1], entry[3] = counted(entry.live), entry.newest
   entry.admits = cost == 0 or entry[1] + cost <= limit
   if not entry.admits and cost <= limit then
     local last = first(entry.live, n, function(i) return counted(i + 1) + cost <= limit end)
-    entry[2] = math.min(stamp(key, last), top) + period
+    entry[2] = ends(math.min(stamp(key, last), now), period, precision)
   end
   return entry
 end
 
--- Makes one entry, stamped now, of all that are stamped later.
+local function future(entry)
+  return entry.newest and slot(entry.newest, entry.precision) > slot(now, entry.precision)
+end
+
+-- Makes one entry, stamped now, of all that are not in an earlier sub-window.
 local function repair(entry)
-  local cut = first(0, entry.n, function(i) return stamp(entry.key, i) >= entry.top end)
-  redis.call('LSET', entry.key, int(2 * cut + 1), int(entry.top))
+  local here = slot(now, entry.precision)
+  local cut = first(0, entry.n, function(i) return slot(stamp(entry.key, i), entry.precision) >= here end)
+  redis.call('LSET', entry.key, int(2 * cut + 1), int(now))
   redis.call('LTRIM', entry.key, 0, int(2 * cut + 1))
   redis.call('RPUSH', entry.key, int(entry.total))
+end
+
+local function expire_after(entry)
+  local was = entry.newest and ends(entry.newest, entry.period, entry.precision)
+  keep(entry.key, ends(now, entry.period, entry.precision), was)
 end
 
 local function commit(entry)
   local after = int((entry.total + entry.cost) % WRAP)
   if not entry.newest then
-    redis.call('RPUSH', entry.key, '0', int(entry.top), after)
-  elseif entry.newest < entry.top then
-    redis.call('RPUSH', entry.key, int(entry.top), after)
+    redis.call('RPUSH', entry.key, '0', int(now), after)
+  elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
+    redis.call('RPUSH', entry.key, int(now), after)
   else
-    if entry.newest > entry.top then repair(entry) end
+    if future(entry) then repair(entry) end
     redis.call('LSET', entry.key, -1, after)
   end
   if entry.newest and entry.live > 0 then
     redis.call('LTRIM', entry.key, int(2 * entry.live), -1)
   end
-  keep(entry.key, entry.top + entry.period, entry.newest and entry.newest + entry.period)
+  expire_after(entry)
 end
 
 local function undo(entry)
-  if entry.newest and entry.newest > entry.top then
+  if future(entry) then
     repair(entry)
-    keep(entry.key, entry.top + entry.period, entry.newest + entry.period)
+    expire_after(entry)
+  end
+end
+
+-- Takes a cost from all totals from `i` on.
+local function lower(key, i, cost)
+  local tail = redis.call('LRANGE', key, int(2 * i), -1)
+  for j = 1, #tail, 2 do
+    tail[j] = int((tail[j] - cost) % WRAP)
+  end
+  redis.call('LTRIM', key, 0, int(2 * i - 1))
+  for j = 1, #tail, CHUNK do
+    redis.call('RPUSH', key, unpack(tail, j, math.min(j + CHUNK - 1, #tail)))
   end
 end
 
 -- Without a receipt the newest charges are given back first.
 local function refund(key, at)
-  local cost, from, period = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, from, period, precision =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local n = entries(key)
   if n < 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)
-  local live = first(0, n, function(i) return stamp(key, i) + period > now end)
-  local charged = live
+  local live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
+  local kept = n
   if from then
-    charged = first(live, n, function(i) return stamp(key, i) >= from end)
+    local charged = first(live, n, function(i) return stamp(key, i) >= from end)
     if charged == n or stamp(key, charged) ~= from then return end
     cost = math.min(cost, (total(key, charged + 1) - total(key, charged)) % WRAP)
+    if cost == 0 then return end
+    lower(key, charged + 1, cost)
+    while kept > live and total(key, kept) == total(key, kept - 1) do kept = kept - 1 end
   else
     cost = math.min(cost, (sum - total(key, live)) % WRAP)
+    if cost == 0 then return end
+    kept = first(live, n, function(i) return (sum - total(key, i)) % WRAP <= cost end)
+    redis.call('LSET', key, int(2 * kept), int((sum - cost) % WRAP))
   end
-  if cost == 0 then return end
-
-  local kept = 0
-  for i = n, charged + 1, -1 do
-    local before = total(key, i)
-    local lowered = from and cost or math.max(cost - (sum - before) % WRAP, 0)
-    if lowered == 0 then break end
-    redis.call('LSET', key, int(2 * i), int((before - lowered) % WRAP))
-  end
-  for i = n, live + 1, -1 do
-    if total(key, i) ~= total(key, i - 1) then
-      kept = i
-      break
-    end
-  end
-  if kept == 0 then
+  if kept == live then
     redis.call('DEL', key)
   else
     redis.call('LTRIM', key, 0, int(2 * kept))
-    keep(key, stamp(key, kept - 1) + period, newest + period)
+    keep(key, ends(stamp(key, kept - 1), period, precision), ends(newest, period, precision))
   end
 end

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::{Mark, Reading, State, Verdict};
 
-/// The state is when the window opened, and what was charged to it.
+/// The state is the time of the window's first charge, which tells it from any other that began as it did, and what was
+/// charged to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindowRule {
     /// The permits of a window.
@@ -17,55 +18,57 @@ pub struct FixedWindowRule {
 }
 
 impl FixedWindowRule {
+    fn start(&self, opened: u64) -> u64 {
+        if self.aligned { opened - opened % self.period } else { opened }
+    }
+
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
-        let opens = if self.aligned { now - now % self.period } else { now };
         match stored(state) {
-            Some((start, count)) if start > now => [opens, count, 0],
-            Some((start, count)) if now < start + self.period => [start, count, 0],
-            _ => [opens, 0, 0],
+            Some((opened, count)) if self.start(opened) > now => [now, count, 0],
+            Some((opened, count)) if now < self.start(opened) + self.period => [opened, count, 0],
+            _ => [now, 0, 0],
         }
     }
 
     pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        let [start, count, _] = reading;
+        let [opened, count, _] = reading;
         let admitted = cost <= self.limit.saturating_sub(count);
         let after = if admitted { count + cost } else { count };
-        let left = start + self.period - now;
+        let left = (self.start(opened) + self.period).saturating_sub(now);
         Verdict {
             admitted,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then_some(left),
             reset_after: if after == 0 { 0 } else { left },
-            mark: Mark { at: start, level: 0 },
+            mark: Mark { at: opened, level: 0 },
         }
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, _now: u64, cost: u64) {
-        let [start, count, _] = reading;
-        *state = Some(State::FixedWindow { start, count: count + cost });
+        let [opened, count, _] = reading;
+        *state = Some(State::FixedWindow { opened, count: count + cost });
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some((start, count)) = stored(state.as_ref())
-            && start > now
+        if let Some((opened, count)) = stored(state.as_ref())
+            && self.start(opened) > now
         {
-            let [start, ..] = self.check(state.as_ref(), now, 0);
-            *state = Some(State::FixedWindow { start, count });
+            *state = Some(State::FixedWindow { opened: now, count });
         }
     }
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
-        let Some((start, count)) = stored(state.as_ref()) else { return };
-        if now >= start + self.period || mark.is_some_and(|mark| mark.at != start) {
+        let Some((opened, count)) = stored(state.as_ref()) else { return };
+        if now >= self.start(opened) + self.period || mark.is_some_and(|mark| mark.at != opened) {
             return;
         }
-        *state = (count > cost).then(|| State::FixedWindow { start, count: count - cost });
+        *state = (count > cost).then(|| State::FixedWindow { opened, count: count - cost });
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         match stored(Some(state)) {
-            Some((start, _)) => start + self.period,
+            Some((opened, _)) => self.start(opened) + self.period,
             None => 0,
         }
     }
@@ -77,7 +80,7 @@ impl FixedWindowRule {
 
 fn stored(state: Option<&State>) -> Option<(u64, u64)> {
     match state {
-        Some(State::FixedWindow { start, count }) => Some((*start, *count)),
+        Some(State::FixedWindow { opened, count }) => Some((*opened, *count)),
         _ => None,
     }
 }

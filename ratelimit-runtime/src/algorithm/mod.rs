@@ -44,8 +44,8 @@ pub enum State {
     },
     /// An open window.
     FixedWindow {
-        /// When it opened.
-        start: u64,
+        /// The time of its first charge.
+        opened: u64,
         /// What was charged to it.
         count: u64,
     },
@@ -76,7 +76,7 @@ pub struct Verdict {
 /// Names one charge, so that a refund gives back what of it still counts and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// When the charged bucket would be full, the charged window opened, or the charge was stamped.
+    /// When the charged bucket would be full, or the first charge of the charged window or sub-window came.
     pub at: u64,
     /// The permits missing right after the charge, where `at` does not say it.
     pub level: u64,

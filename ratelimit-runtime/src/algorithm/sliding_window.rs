@@ -1,8 +1,9 @@
 //! Sliding window: an exact log of charges, or with a precision a counter of sub-windows.
 //! Twin of lua/sliding_window.lua: change both or neither.
 //!
-//! The exact log is the usual one. The counter is the log with coarser stamps: a charge is stamped with the end of its
-//! sub-window, so that it counts until then + period, and charges of one stamp are one entry.
+//! The exact log is the usual one. The counter is the log with fewer entries: charges of one sub-window are one, stamped
+//! with the time of the first, which tells it from any other that the sub-window ever had. It counts until the end of its
+//! sub-window + period; in the log a sub-window is a microsecond.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,7 +24,7 @@ pub struct SlidingWindowRule {
     pub precision: u64,
 }
 
-/// Charges in rising order of their stamps, each entry with the running total of permits charged before it.
+/// Entries in rising order of their stamps, each with the running total of permits charged before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
     entries: VecDeque<Entry>,
@@ -46,13 +47,6 @@ impl Log {
         self.entries.get(i).map_or(self.total, |entry| entry.before)
     }
 
-    fn set_total(&mut self, i: usize, total: u64) {
-        match self.entries.get_mut(i) {
-            Some(entry) => entry.before = total,
-            None => self.total = total,
-        }
-    }
-
     fn stamp(&self, i: usize) -> u64 {
         self.entries[i].stamp
     }
@@ -66,122 +60,134 @@ impl Log {
         minus(self.total, self.total(i))
     }
 
-    /// Makes one entry, stamped `top`, of all that are stamped later.
-    fn repair(&mut self, top: u64) {
-        let cut = first(0, self.len(), |i| self.stamp(i) >= top);
-        self.entries.truncate(cut + 1);
-        self.entries[cut].stamp = top;
+    /// Takes a cost from all totals from `i` on.
+    fn lower(&mut self, i: usize, cost: u64) {
+        for entry in self.entries.iter_mut().skip(i) {
+            entry.before = minus(entry.before, cost);
+        }
+        self.total = minus(self.total, cost);
     }
 }
 
 impl SlidingWindowRule {
-    fn stamp_at(&self, now: u64) -> u64 {
-        if self.precision == 0 {
-            return now;
-        }
-        now - now % self.precision + self.precision
+    /// The start of the sub-window.
+    fn slot(&self, time: u64) -> u64 {
+        if self.precision == 0 { time } else { time - time % self.precision }
+    }
+
+    /// Counts until then.
+    fn ends_at(&self, time: u64) -> u64 {
+        self.slot(time) + self.precision + self.period
     }
 
     /// The first entry that still counts.
     fn live(&self, log: &Log, now: u64) -> usize {
-        first(0, log.len(), |i| log.stamp(i) + self.period > now)
+        first(0, log.len(), |i| self.ends_at(log.stamp(i)) > now)
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Reading {
-        let top = self.stamp_at(now);
         let Some(log) = stored(state) else { return [0; 3] };
         let (n, live) = (log.len(), self.live(log, now));
         if live == n {
             return [0; 3];
         }
 
-        let counted = log.counted(live);
-        let newest_ends = log.stamp(n - 1).min(top) + self.period;
-        if counted + cost.min(self.limit + 1) <= self.limit || cost > self.limit {
-            return [counted, 0, newest_ends];
+        let (counted, newest) = (log.counted(live), log.stamp(n - 1));
+        if cost == 0 || cost > self.limit || counted + cost <= self.limit {
+            return [counted, 0, newest];
         }
         let last = first(live, n, |i| log.counted(i + 1) + cost <= self.limit);
-        [counted, log.stamp(last).min(top) + self.period, newest_ends]
+        [counted, self.ends_at(log.stamp(last).min(now)), newest]
     }
 
     pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        let [counted, room_at, newest_ends] = reading;
+        let [counted, room_at, newest] = reading;
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };
-        let top = self.stamp_at(now);
-        let ends = if admitted && cost > 0 { top + self.period } else { newest_ends };
+        let last = if admitted && cost > 0 { now } else { newest.min(now) };
+        let joins = counted > 0 && self.slot(newest) == self.slot(now);
         Verdict {
             admitted,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then(|| room_at.saturating_sub(now)),
-            reset_after: ends.saturating_sub(now),
-            mark: Mark { at: top, level: 0 },
+            reset_after: if after == 0 { 0 } else { self.ends_at(last).saturating_sub(now) },
+            mark: Mark { at: if joins { newest } else { now }, level: 0 },
         }
     }
 
+    fn is_future(&self, log: &Log, now: u64) -> bool {
+        log.newest().is_some_and(|newest| self.slot(newest) > self.slot(now))
+    }
+
+    /// Makes one entry, stamped now, of all that are not in an earlier sub-window.
+    fn repair(&self, log: &mut Log, now: u64) {
+        let cut = first(0, log.len(), |i| self.slot(log.stamp(i)) >= self.slot(now));
+        log.entries.truncate(cut + 1);
+        log.entries[cut].stamp = now;
+    }
+
     pub(super) fn commit(&self, state: &mut Option<State>, _reading: Reading, now: u64, cost: u64) {
-        let top = self.stamp_at(now);
-        let log = stored_mut(state.get_or_insert_with(|| State::SlidingWindow(Log::default())));
-        let live = self.live(log, now);
-        if log.newest().is_some_and(|newest| newest > top) {
-            log.repair(top);
+        if !matches!(state, Some(State::SlidingWindow(_))) {
+            *state = Some(State::SlidingWindow(Log::default()));
         }
-        if log.newest() != Some(top) {
-            log.entries.push_back(Entry { before: log.total, stamp: top });
+        let Some(log) = stored_mut(state) else { return };
+        let live = self.live(log, now);
+        if self.is_future(log, now) {
+            self.repair(log, now);
+        }
+        if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(now)) {
+            log.entries.push_back(Entry { before: log.total, stamp: now });
         }
         log.total = (log.total + cost) % WRAP;
         log.entries.drain(..live);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        let top = self.stamp_at(now);
-        if let Some(state @ State::SlidingWindow(_)) = state {
-            let log = stored_mut(state);
-            if log.newest().is_some_and(|newest| newest > top) {
-                log.repair(top);
-            }
+        if let Some(log) = stored_mut(state)
+            && self.is_future(log, now)
+        {
+            self.repair(log, now);
         }
     }
 
     /// Without a mark the newest charges are given back first.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, mut cost: u64, mark: Option<Mark>) {
-        let Some(present @ State::SlidingWindow(_)) = state else { return };
-        let log = stored_mut(present);
+        let Some(log) = stored_mut(state) else { return };
         let (n, sum, live) = (log.len(), log.total, self.live(log, now));
-        let mut charged = live;
+        let mut kept = n;
         if let Some(mark) = mark {
-            charged = first(live, n, |i| log.stamp(i) >= mark.at);
+            let charged = first(live, n, |i| log.stamp(i) >= mark.at);
             if charged == n || log.stamp(charged) != mark.at {
                 return;
             }
             cost = cost.min(minus(log.total(charged + 1), log.total(charged)));
+            if cost == 0 {
+                return;
+            }
+            log.lower(charged + 1, cost);
+            while kept > live && log.total(kept) == log.total(kept - 1) {
+                kept -= 1;
+            }
         } else {
             cost = cost.min(log.counted(live));
-        }
-        if cost == 0 {
-            return;
-        }
-
-        for i in (charged + 1..=n).rev() {
-            let before = log.total(i);
-            let lowered = if mark.is_some() { cost } else { cost.saturating_sub(minus(sum, before)) };
-            if lowered == 0 {
-                break;
+            if cost == 0 {
+                return;
             }
-            log.set_total(i, minus(before, lowered));
+            kept = first(live, n, |i| log.counted(i) <= cost);
+            log.total = minus(sum, cost);
         }
-        match (live + 1..=n).rev().find(|i| log.total(*i) != log.total(i - 1)) {
-            None => *state = None,
-            Some(kept) => {
-                log.total = log.total(kept);
-                log.entries.truncate(kept);
-            }
+        log.entries.truncate(kept);
+        if kept == live {
+            *state = None;
         }
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        stored(Some(state)).and_then(Log::newest).map_or(0, |newest| newest + self.period)
+        match state {
+            State::SlidingWindow(log) => log.newest().map_or(0, |newest| self.ends_at(newest)),
+            _ => 0,
+        }
     }
 
     pub(super) fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
@@ -222,12 +228,9 @@ fn stored(state: Option<&State>) -> Option<&Log> {
     }
 }
 
-fn stored_mut(state: &mut State) -> &mut Log {
-    if !matches!(state, State::SlidingWindow(_)) {
-        *state = State::SlidingWindow(Log::default());
-    }
+fn stored_mut(state: &mut Option<State>) -> Option<&mut Log> {
     match state {
-        State::SlidingWindow(log) => log,
-        _ => unreachable!("it was made a log above"),
+        Some(State::SlidingWindow(log)) => Some(log),
+        _ => None,
     }
 }

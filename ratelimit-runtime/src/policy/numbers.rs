@@ -8,7 +8,7 @@ use crate::rate::Rate;
 /// No policy remembers for longer, and no count is higher: with these, every sum stays below 2^53, up to which a Redis
 /// script is exact.
 const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
-pub(super) const MOST: u64 = 1_000_000_000_000;
+pub(crate) const MOST: u64 = 1_000_000_000_000;
 
 /// The longest period of a rate in nanoseconds: with it, every product here stays below 2^128.
 const LONGEST_RATIO: u128 = 10_000_000_000_000 * 1_000_000_000;

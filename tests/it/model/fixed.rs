@@ -6,6 +6,8 @@ use super::{Event, Receipt, Verdict};
 struct Window {
     start: i128,
     count: i128,
+    /// The time of the first charge, which no other window of this key has.
+    opened: i128,
 }
 
 pub(super) fn verdict(
@@ -32,7 +34,7 @@ pub(super) fn verdict(
 }
 
 pub(super) fn receipt(period: i128, aligned: bool, history: &[Event]) -> Receipt {
-    Receipt::Window(last(period, aligned, history).expect("a charge was made").start)
+    Receipt::Window(last(period, aligned, history).expect("a charge was made").opened)
 }
 
 /// A receipt counts in its own window only, for as long as that is open.
@@ -47,7 +49,7 @@ pub(super) fn credit(
     match last(period, aligned, history) {
         Some(window)
             if now < window.start + period
-                && receipt.is_none_or(|it| it == Receipt::Window(window.start)) =>
+                && receipt.is_none_or(|it| it == Receipt::Window(window.opened)) =>
         {
             cost.min(window.count)
         }
@@ -68,8 +70,8 @@ fn current(period: i128, aligned: bool, window: Option<Window>, now: i128) -> Wi
     let start = if aligned { now - now.rem_euclid(period) } else { now };
     match window {
         Some(window) if window.start <= now && now < window.start + period => window,
-        Some(window) if window.start > now => Window { start, count: window.count },
-        _ => Window { start, count: 0 },
+        Some(window) if window.start > now => Window { start, count: window.count, opened: now },
+        _ => Window { start, count: 0, opened: now },
     }
 }
 

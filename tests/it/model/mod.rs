@@ -72,9 +72,9 @@ pub(crate) enum Receipt {
     Full(i128),
     /// The permits missing right after the charge, and since when the next refill is under way.
     Missing(i128, i128),
-    /// The start of the window.
+    /// The time of the window's first charge.
     Window(i128),
-    /// The time of the charge, or the end of its sub-window.
+    /// The time of the charge, or of the first that its sub-window counts.
     Stamp(i128),
 }
 
@@ -121,7 +121,7 @@ impl Model {
             if charged {
                 self.record(key, Event::Charged { at: now, cost: *cost });
             }
-            receipts.push(charged.then(|| rule.receipt(self.history(key), now)));
+            receipts.push(charged.then(|| rule.receipt(self.history(key))));
             written.push(repaired || charged);
         }
         Outcome { admitted, verdicts, receipts, written }
@@ -208,12 +208,12 @@ impl Rule {
         }
     }
 
-    fn receipt(self, history: &[Event], now: i128) -> Receipt {
+    fn receipt(self, history: &[Event]) -> Receipt {
         match self {
             Rule::Bucket { .. } => Receipt::Full(self.end(history).expect("a charge was made")),
             Rule::Interval { refill, every, .. } => interval::receipt(refill, every, history),
             Rule::Fixed { period, aligned, .. } => fixed::receipt(period, aligned, history),
-            Rule::Sliding { precision, .. } => Receipt::Stamp(sliding::stamp(precision, now)),
+            Rule::Sliding { period, precision, .. } => sliding::receipt(period, precision, history),
         }
     }
 

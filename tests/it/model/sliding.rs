@@ -3,8 +3,16 @@
 
 use super::{Event, Receipt, Verdict};
 
-/// Permits by stamp, oldest first, never two of one stamp.
-type Log = Vec<(i128, i128)>;
+/// Oldest first, never two of one stamp.
+type Log = Vec<Entry>;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    stamp: i128,
+    permits: i128,
+    /// The time of the first of its charges, by which a receipt finds it.
+    born: i128,
+}
 
 pub(super) fn verdict(
     limit: i128,
@@ -19,20 +27,20 @@ pub(super) fn verdict(
     let admitted = cost == 0 || count + cost <= limit;
     // The oldest charges go first; the call fits once enough of them are gone.
     let mut left = count;
-    let room_at = log.iter().find_map(|(stamp, permits)| {
-        left -= permits;
-        (left + cost <= limit).then_some(stamp + period)
+    let room_at = log.iter().find_map(|entry| {
+        left -= entry.permits;
+        (left + cost <= limit).then_some(entry.stamp + period)
     });
     let retry_after = (!admitted && cost <= limit).then(|| room_at.expect("an empty log has room") - now);
     if admitted && cost > 0 {
-        add(&mut log, stamp(precision, now), cost);
+        add(&mut log, stamp(precision, now), cost, now);
     }
     Verdict {
         admitted,
         limit,
         remaining: (limit - permits(&log)).max(0),
         retry_after,
-        reset_after: log.last().map_or(0, |(stamp, _)| stamp + period - now),
+        reset_after: log.last().map_or(0, |newest| newest.stamp + period - now),
     }
 }
 
@@ -47,9 +55,9 @@ pub(super) fn credits(
 ) -> Vec<(Option<i128>, i128)> {
     let mut left = cost;
     let mut credits = Vec::new();
-    for (stamp, permits) in last(period, precision, history).into_iter().rev() {
+    for Entry { stamp, permits, born } in last(period, precision, history).into_iter().rev() {
         let amount = left.min(permits);
-        if amount > 0 && now < stamp + period && receipt.is_none_or(|it| it == Receipt::Stamp(stamp)) {
+        if amount > 0 && now < stamp + period && receipt.is_none_or(|it| it == Receipt::Stamp(born)) {
             left -= amount;
             credits.push((Some(stamp), amount));
         }
@@ -57,15 +65,19 @@ pub(super) fn credits(
     credits
 }
 
+pub(super) fn receipt(period: i128, precision: Option<i128>, history: &[Event]) -> Receipt {
+    Receipt::Stamp(last(period, precision, history).last().expect("a charge was made").born)
+}
+
 pub(super) fn is_in_the_future(period: i128, precision: Option<i128>, history: &[Event], now: i128) -> bool {
-    last(period, precision, history).iter().any(|(at, _)| *at > stamp(precision, now))
+    last(period, precision, history).iter().any(|entry| entry.stamp > stamp(precision, now))
 }
 
 pub(super) fn end(period: i128, precision: Option<i128>, history: &[Event]) -> Option<i128> {
-    last(period, precision, history).last().map(|(stamp, _)| stamp + period)
+    last(period, precision, history).last().map(|newest| newest.stamp + period)
 }
 
-pub(super) fn stamp(precision: Option<i128>, at: i128) -> i128 {
+fn stamp(precision: Option<i128>, at: i128) -> i128 {
     match precision {
         None => at,
         Some(precision) => at - at.rem_euclid(precision) + precision,
@@ -74,19 +86,20 @@ pub(super) fn stamp(precision: Option<i128>, at: i128) -> i128 {
 
 /// What counts at `now`: without what has ended, and with what lies in the future moved to now.
 fn current(period: i128, precision: Option<i128>, mut log: Log, now: i128) -> Log {
-    let ended = log.iter().take_while(|(stamp, _)| stamp + period <= now).count();
+    let ended = log.iter().take_while(|entry| entry.stamp + period <= now).count();
     log.drain(..ended);
     moved(precision, log, now)
 }
 
+/// If the newest lies in the future, it and all from the present sub-window on become one charge made now.
 fn moved(precision: Option<i128>, mut log: Log, now: i128) -> Log {
-    let newest = stamp(precision, now);
-    let mut permits = 0;
-    while let Some((_, later)) = log.pop_if(|(at, _)| *at > newest) {
-        permits += later;
-    }
-    if permits > 0 {
-        add(&mut log, newest, permits);
+    let present = stamp(precision, now);
+    if log.last().is_some_and(|newest| newest.stamp > present) {
+        let mut permits = 0;
+        while let Some(later) = log.pop_if(|entry| entry.stamp >= present) {
+            permits += later.permits;
+        }
+        add(&mut log, present, permits, now);
     }
     log
 }
@@ -97,17 +110,17 @@ fn last(period: i128, precision: Option<i128>, history: &[Event]) -> Log {
         match event {
             Event::Charged { at, cost } => {
                 log = current(period, precision, log, *at);
-                add(&mut log, stamp(precision, *at), *cost);
+                add(&mut log, stamp(precision, *at), *cost, *at);
             }
             // Moves what lies in the future, and forgets nothing.
             Event::Repaired { at } => log = moved(precision, log, *at),
             Event::Credited { amount, stamp, .. } => {
-                for (at, permits) in &mut log {
-                    if Some(*at) == *stamp {
-                        *permits -= amount;
+                for entry in &mut log {
+                    if Some(entry.stamp) == *stamp {
+                        entry.permits -= amount;
                     }
                 }
-                log.retain(|(_, permits)| *permits > 0);
+                log.retain(|entry| entry.permits > 0);
             }
         }
     }
@@ -115,13 +128,13 @@ fn last(period: i128, precision: Option<i128>, history: &[Event]) -> Log {
 }
 
 /// Adds permits of a stamp that is not before the newest.
-fn add(log: &mut Log, stamp: i128, permits: i128) {
+fn add(log: &mut Log, stamp: i128, permits: i128, now: i128) {
     match log.last_mut() {
-        Some((newest, sum)) if *newest == stamp => *sum += permits,
-        _ => log.push((stamp, permits)),
+        Some(newest) if newest.stamp == stamp => newest.permits += permits,
+        _ => log.push(Entry { stamp, permits, born: now }),
     }
 }
 
 fn permits(log: &Log) -> i128 {
-    log.iter().map(|(_, permits)| permits).sum()
+    log.iter().map(|entry| entry.permits).sum()
 }

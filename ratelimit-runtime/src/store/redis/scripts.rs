@@ -5,6 +5,7 @@ use redis::{Cmd, Value};
 use crate::algorithm::{Mark, Reading, Rule, Verdict};
 use crate::error::StoreError;
 use crate::key::{Key, Repr};
+use crate::policy::MOST;
 use crate::store::{Charge, Outcome, judge};
 
 /// The scripts of a store.
@@ -187,13 +188,14 @@ fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> [Option<u64>; 5] {
             let level = mark.map(|mark| mark.level);
             [Some(cost.min(rule.burst)), at, level, Some(rule.refill), Some(rule.period)]
         }
-        Rule::FixedWindow(rule) => [Some(cost.min(MOST)), at, Some(rule.period), None, None],
-        Rule::SlidingWindow(rule) => [Some(cost.min(MOST)), at, Some(rule.period), None, None],
+        Rule::FixedWindow(rule) => {
+            [Some(cost.min(MOST)), at, Some(rule.period), Some(u64::from(rule.aligned)), None]
+        }
+        Rule::SlidingWindow(rule) => {
+            [Some(cost.min(MOST)), at, Some(rule.period), Some(rule.precision), None]
+        }
     }
 }
-
-/// No window counts more: what is given back beyond it is cut, so that it stays exact in Lua.
-const MOST: u64 = 1 << 50;
 
 /// How many numbers a check replies.
 fn width(rule: &Rule) -> usize {
