@@ -3,7 +3,8 @@
 use crate::algorithm::Rule;
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{Error, InvalidPolicy, MissingKey, StoreError};
-use crate::key::{Head, Key, KeyForm, KeyWriter, Name};
+use crate::key::{Head, Key, KeyForm, KeyWriter};
+use crate::name::Name;
 use crate::store::{Charge, Outcome, Receipt, Store};
 
 /// A store, and the namespace of its keys.

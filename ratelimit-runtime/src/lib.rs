@@ -7,6 +7,7 @@ mod clock;
 mod decision;
 mod error;
 mod key;
+mod name;
 mod policy;
 mod rate;
 mod units;

@@ -7,7 +7,8 @@ use crate::algorithm::Rule;
 use crate::backend::{Backend, Pending};
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::key::{IntoKey, Name};
+use crate::key::IntoKey;
+use crate::name::Name;
 use crate::policy::Policy;
 
 /// A name and a policy on the store of a [`Registry`](crate::Registry): limits by hand, where no attribute fits.

@@ -7,8 +7,8 @@ mod sliding_window;
 mod token_bucket;
 
 pub use fixed_window::FixedWindow;
-pub(crate) use numbers::MOST;
 pub use leaky_bucket::LeakyBucket;
+pub(crate) use numbers::MOST;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 
