@@ -1,9 +1,9 @@
 -- Generic cell rate algorithm (ITU-T I.371): a continuous token bucket, a leaky bucket as a meter.
 -- Twin of ratelimit-runtime/src/algorithm/gcra.rs: change both or neither.
 --
--- key    the theoretical arrival time: when the bucket will be full again
+-- key    the theoretical arrival time, when the bucket will be full again, in microseconds since the epoch
 -- args   charge, capacity                                      both in microseconds of refill
--- reply  theoretical arrival time before the charge
+-- reply  the theoretical arrival time before the charge, not before now
 -- refund args: credit, when the bucket would have been full right after the charge or '', capacity
 local width = 2
 

@@ -41,6 +41,7 @@ local function check(key, at)
   local entry = {now, 0, key = key, cost = cost, refill = refill, period = period}
   if value then
     local anchor, missing = load(value)
+    if missing > burst then corrupt() end
     entry.future = anchor > now
     entry.ends = full(anchor, missing, refill, period)
     entry[1], entry[2] = refilled(anchor, missing, refill, period)

@@ -1,6 +1,9 @@
 //! Where limiters keep their state, and how a list of charges is decided there.
 
-use crate::algorithm::Rule;
+use std::fmt::Display;
+use std::time::Duration;
+
+use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{Error, InvalidPolicy, MissingKey, StoreError};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
@@ -38,37 +41,34 @@ impl Backend {
         rule: Rule,
         cost: u64,
     ) -> Pending {
-        let head = Head { namespace: &self.namespace, prefix, name: &name, rule: &rule, function };
+        let function = function.as_ref().map(|function| function as &dyn Display);
+        let head = Head { namespace: &self.namespace, prefix, name: &name, shape: &rule, function };
         let key = key.finish(&head);
         Pending { name, key, rule, cost }
     }
 
     /// Decides the charges, all or nothing. A list that costs nothing passes without asking.
     pub(crate) async fn decide(&self, charges: Vec<Pending>) -> Result<Decision, Error> {
-        let question = Question::new(charges)?;
         match &self.store {
-            Some(store) if question.costs() => question.ask(store).await?.into_result(),
-            _ => Ok(question.unasked()),
+            Some(store) if costs(&charges) => Question::new(charges)?.ask(store).await?.into_result(),
+            _ => Ok(unasked(&charges)),
         }
     }
 
     /// The same where nothing has to be awaited. Elsewhere the charges come back.
     pub(crate) fn decide_now(&self, charges: Vec<Pending>) -> Result<Result<(), Error>, Vec<Pending>> {
         match &self.store {
+            Some(_) if !costs(&charges) => Ok(Ok(())),
+            None => Ok(Ok(())),
             #[cfg(feature = "redis")]
             Some(Store::Redis(_)) => Err(charges),
             Some(store @ Store::Memory(memory)) => Ok(Question::new(charges).and_then(|question| {
-                if !question.costs() {
-                    return Ok(());
-                }
                 let outcome = memory.decide(&question.charges);
                 if outcome.admitted {
-                    Ok(())
-                } else {
-                    question.answer(store, outcome).into_result().map(drop)
+                    return Ok(());
                 }
+                question.answer(store, outcome).into_result().map(drop)
             })),
-            None => Ok(Question::new(charges).map(drop)),
         }
     }
 
@@ -91,10 +91,9 @@ impl Backend {
 
     /// What a call now would find.
     pub(crate) async fn peek(&self, charge: Pending) -> Result<Decision, Error> {
-        let question = Question::new(vec![charge])?;
         match &self.store {
-            Some(store) => question.ask(store).await,
-            None => Ok(question.unasked()),
+            Some(store) => Question::new(vec![charge])?.ask(store).await,
+            None => Ok(unasked(&[charge])),
         }
     }
 }
@@ -130,10 +129,6 @@ impl Question {
         Ok(Question { charges, policies })
     }
 
-    fn costs(&self) -> bool {
-        self.charges.iter().any(|charge| charge.cost > 0)
-    }
-
     async fn ask(self, store: &Store) -> Result<Decision, Error> {
         let outcome = store.decide(&[&self.charges]).await.pop();
         let outcome = outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
@@ -141,19 +136,33 @@ impl Question {
     }
 
     fn answer(self, store: &Store, outcome: Outcome) -> Decision {
-        let decision =
-            |(name, place): &(Name, usize)| PolicyDecision::new(name.to_shared(), &outcome.verdicts[*place]);
-        let policies = self.policies.iter().map(decision).collect();
+        let told = |(name, place): &(Name, usize)| told(name, &outcome.verdicts[*place]);
+        let policies = self.policies.iter().map(told).collect();
         let receipt = outcome.admitted.then(|| Receipt::new(store.clone(), self.charges, &outcome));
         Decision::new(policies, store.source(), receipt)
     }
+}
 
-    /// What policies that nobody has used would say.
-    fn unasked(self) -> Decision {
-        let decision = |(name, place): &(Name, usize)| {
-            let rule = &self.charges[*place].rule;
-            PolicyDecision::new(name.to_shared(), &rule.verdict(rule.check(None, 0, 0), 0, 0))
-        };
-        Decision::new(self.policies.iter().map(decision).collect(), Source::Unasked, None)
+fn costs(charges: &[Pending]) -> bool {
+    charges.iter().any(|charge| charge.cost > 0)
+}
+
+/// What policies that nobody has used would say.
+fn unasked(charges: &[Pending]) -> Decision {
+    let policies = charges.iter().map(|Pending { name, rule, .. }| {
+        let unused = rule.check(None, 0, 0);
+        told(name, &rule.verdict(unused, 0, 0))
+    });
+    Decision::new(policies.collect(), Source::Unasked, None)
+}
+
+fn told(policy: &Name, verdict: &Verdict) -> PolicyDecision {
+    PolicyDecision {
+        policy: policy.to_shared(),
+        admitted: verdict.admitted,
+        limit: verdict.limit,
+        remaining: verdict.remaining,
+        retry_after: verdict.retry_after.map(Duration::from_micros),
+        reset_after: Duration::from_micros(verdict.reset_after),
     }
 }

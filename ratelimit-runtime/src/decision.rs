@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::Verdict;
-use crate::error::Error;
+use crate::error::{Error, Limited};
 use crate::store::Receipt;
 
 /// What a policy, or a stack of them, decided about a call.
@@ -83,7 +82,8 @@ impl Decision {
     }
 
     /// Gives back what the call was charged: once or not at all, and only what of it still counts. A window gets it back
-    /// while the charge counts, a bucket as far as the permits have not come back by themselves.
+    /// while the charge counts, a bucket as far as the permits have not come back by themselves. The policies of a list get
+    /// theirs back one after another; a future that is dropped on the way leaves the later ones charged.
     ///
     /// # Errors
     ///
@@ -113,20 +113,7 @@ impl Decision {
         if reported.admitted {
             return Ok(self);
         }
-        Err(Error::Limited(crate::error::Limited::new(Arc::clone(&reported.policy), self)))
-    }
-}
-
-impl PolicyDecision {
-    pub(crate) fn new(policy: Arc<str>, verdict: &Verdict) -> Self {
-        PolicyDecision {
-            policy,
-            admitted: verdict.admitted,
-            limit: verdict.limit,
-            remaining: verdict.remaining,
-            retry_after: verdict.retry_after.map(Duration::from_micros),
-            reset_after: Duration::from_micros(verdict.reset_after),
-        }
+        Err(Error::Limited(Limited::new(Arc::clone(&reported.policy), self)))
     }
 }
 

@@ -6,7 +6,6 @@ use std::hash::Hasher;
 use sha2::{Digest, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::algorithm::Rule;
 use crate::error::MissingKey;
 use crate::name::Name;
 
@@ -127,14 +126,14 @@ pub(crate) enum KeyForm {
 }
 
 /// Everything of a key but its parts.
-#[derive(Clone, Copy, Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) prefix: &'a str,
     pub(crate) name: &'a Name,
-    pub(crate) rule: &'a Rule,
+    /// The algorithm and the numbers that shape the state.
+    pub(crate) shape: &'a dyn Display,
     /// The function whose name is the tag, where the decision has other keys beside this.
-    pub(crate) function: Option<&'a str>,
+    pub(crate) function: Option<&'a dyn Display>,
 }
 
 /// Collects the parts of a key, in the form its store wants.
@@ -182,7 +181,7 @@ impl KeyWriter {
     /// The key, unless a part of it could not be written.
     pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
         let repr = match self.form {
-            Sink::Hash(hasher) => hash(hasher, head).map(Repr::Hash),
+            Sink::Hash(hasher) => hash(hasher, self.parts, head).map(Repr::Hash),
             Sink::Text(parts) => text(&parts, self.parts, head).map(Repr::Text),
         };
         match repr {
@@ -192,12 +191,22 @@ impl KeyWriter {
     }
 }
 
-fn hash(mut hasher: SipHasher13, head: &Head<'_>) -> Result<u128, fmt::Error> {
-    let Head { namespace, prefix, name, rule, function } = *head;
+impl<'a> Head<'a> {
+    /// What ties the key to others of its decision, where that is not its own parts: the function, or without parts the
+    /// name.
+    fn tag(&self, parts: usize) -> Option<&'a dyn Display> {
+        match &self.function {
+            Some(function) => Some(*function),
+            None => (parts == 0).then_some(self.name),
+        }
+    }
+}
+
+fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, fmt::Error> {
     // After the parts, of which there may be any number.
     hasher.write_u8(END);
-    let tag = function.unwrap_or("");
-    for piece in [&namespace as &dyn Display, &prefix, name, &Shape(rule), &tag] {
+    let tag = head.tag(parts).unwrap_or(&"");
+    for piece in [&head.namespace as &dyn Display, &head.prefix, head.name, head.shape, tag] {
         write!(Bytes(&mut hasher), "{piece}")?;
         hasher.write_u8(END);
     }
@@ -205,16 +214,14 @@ fn hash(mut hasher: SipHasher13, head: &Head<'_>) -> Result<u128, fmt::Error> {
 }
 
 fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error> {
-    let Head { namespace, prefix, name, rule, function } = *head;
     let mut key = String::with_capacity(96 + parts.len().min(LONGEST_PARTS));
-    for piece in [&namespace as &dyn Display, &prefix, name] {
+    for piece in [&head.namespace as &dyn Display, &head.prefix, head.name] {
         write!(Escaped { out: &mut key, path: true }, "{piece}")?;
         key.push(':');
     }
-    write!(key, "{}:{{", Shape(rule))?;
-    match function {
-        Some(function) => write!(Escaped { out: &mut key, path: true }, "{function}")?,
-        None if count == 0 => write!(Escaped { out: &mut key, path: true }, "{name}")?,
+    write!(key, "{}:{{", head.shape)?;
+    match head.tag(count) {
+        Some(tag) => write!(Escaped { out: &mut key, path: true }, "{tag}")?,
         None => digest(&mut key, parts, 8)?,
     }
     key.push('}');
@@ -233,14 +240,6 @@ fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error
 /// The first bytes of the SHA-256, in hexadecimal: every process writes the same, and nobody can choose it.
 fn digest(key: &mut String, text: &str, bytes: usize) -> fmt::Result {
     Sha256::digest(text)[..bytes].iter().try_for_each(|byte| write!(key, "{byte:02x}"))
-}
-
-struct Shape<'a>(&'a Rule);
-
-impl Display for Shape<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.shape(f)
-    }
 }
 
 struct Bytes<'a>(&'a mut SipHasher13);
@@ -281,17 +280,15 @@ impl Write for Escaped<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::policy::{FixedWindow, Policy};
 
     fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
-        let rule = Policy::from(FixedWindow::new(5, Duration::from_secs(60))).rule().unwrap();
         let mut writer = KeyWriter::new(form);
         parts.write(&mut writer);
         let name = &Name::path("app::send");
-        writer.finish(&Head { namespace: "rl", prefix: "sms", name, rule: &rule, function: None }).unwrap()
+        writer
+            .finish(&Head { namespace: "rl", prefix: "sms", name, shape: &"fw1-60000000", function: None })
+            .unwrap()
     }
 
     fn text<M>(parts: impl IntoKey<M>) -> String {

@@ -58,7 +58,8 @@ impl Limiter {
     /// a Redis Cluster such keys lie together, by the name of the function.
     #[must_use]
     pub fn function(&self, function: &str) -> Self {
-        let definition = Definition { function: Some(function.into()), ..(*self.definition).clone() };
+        let function = (!function.is_empty()).then(|| function.into());
+        let definition = Definition { function, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 

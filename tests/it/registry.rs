@@ -82,6 +82,52 @@ async fn refunds_and_resets_give_back() {
 }
 
 #[tokio::test]
+async fn a_receipt_of_what_was_reset_gives_nothing_back() {
+    let second = Duration::from_secs(1);
+    let policies: [ratelimits::Policy; 4] = [
+        FixedWindow::new(3, MINUTE).into(),
+        FixedWindow::new(3, 60 * 24 * MINUTE).aligned().into(),
+        SlidingWindow::new(3, MINUTE).into(),
+        SlidingWindow::new(3, 1000 * second).precision(500 * second).into(),
+    ];
+    on_each_registry(async |registry, _| {
+        for (i, policy) in policies.into_iter().enumerate() {
+            let limiter = registry.limiter(&format!("reset {i}"), policy).unwrap();
+            let forgotten = limiter.try_acquire("a", 3).await.unwrap();
+            limiter.reset("a").await.unwrap();
+            limiter.try_acquire("a", 3).await.unwrap();
+            forgotten.refund().await.unwrap();
+            assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_look_has_no_receipt() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "looks", 5);
+        limiter.try_acquire("a", 3).await.unwrap();
+        limiter.peek("a").await.unwrap().refund().await.unwrap();
+        limiter.try_acquire("a", 0).await.unwrap().refund().await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_function_of_a_limiter_without_a_key_is_its_name() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "same", 1);
+        limiter.try_acquire((), 1).await.unwrap();
+        assert!(limiter.function("same").try_acquire((), 1).await.unwrap_err().is_limited());
+        assert!(limiter.function("").try_acquire((), 1).await.unwrap_err().is_limited());
+        limiter.function("other").try_acquire((), 1).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_list_is_charged_as_a_whole_or_not_at_all() {
     on_each_registry(async |registry, _| {
         let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
@@ -147,8 +193,8 @@ async fn charges_of_one_key_in_a_list_add_up() {
 async fn a_list_is_of_one_registry_and_not_empty() {
     let (one, other) = (Registry::in_memory(), Registry::in_memory());
     let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
-    assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Store(_))));
-    assert!(matches!(one.try_acquire_all([]).await, Err(Error::Store(_))));
+    assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
+    assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
 }
 
 #[tokio::test]
@@ -314,6 +360,9 @@ fn invalid_policies_are_not_handed_out() {
         argument(TokenBucket::per_second(1).interval_refill().burst_for(Duration::MAX).into()),
         "burst"
     );
+    let most = TokenBucket::per_second(1_000_000_000_000).interval_refill();
+    assert_eq!(argument(most.burst_for(Duration::MAX).into()), "burst");
+    assert_eq!(argument(TokenBucket::per_second(0).interval_refill().into()), "rate");
     assert_eq!(argument(ratelimits::LeakyBucket::new(0, Rate::per_second(1)).into()), "capacity");
     assert_eq!(argument(ratelimits::LeakyBucket::draining(5, Duration::ZERO).into()), "drain");
     assert_eq!(argument(ratelimits::LeakyBucket::new(5, Rate::per_second(0)).into()), "leak_rate");

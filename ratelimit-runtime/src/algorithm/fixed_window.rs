@@ -73,7 +73,7 @@ impl FixedWindowRule {
         }
     }
 
-    pub(super) fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}1-{}", if self.aligned { "fa" } else { "fw" }, self.period)
     }
 }

@@ -68,7 +68,7 @@ impl Gcra {
         stored(Some(state))
     }
 
-    pub(super) fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}1-{}-{}", self.kind, self.interval, self.capacity)
     }
 }

@@ -42,13 +42,13 @@ impl IntervalBucket {
 
     pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
         let [anchor, missing, _] = reading;
-        let admitted = cost <= self.burst - missing;
+        let admitted = cost <= self.burst.saturating_sub(missing);
         let after = if admitted { missing + cost } else { missing };
         let retry_at = || self.full(anchor, missing + cost - self.burst);
         Verdict {
             admitted,
             limit: self.burst,
-            remaining: self.burst - after,
+            remaining: self.burst.saturating_sub(after),
             retry_after: (!admitted && cost <= self.burst).then(|| retry_at() - now),
             reset_after: self.full(anchor, after) - now,
             mark: Mark { at: anchor, level: after },
@@ -88,7 +88,7 @@ impl IntervalBucket {
         }
     }
 
-    pub(super) fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "ib1-{}-{}-{}", self.burst, self.refill, self.period)
     }
 }

@@ -128,11 +128,6 @@ impl Rule {
         each!(self, rule => rule.ends(state))
     }
 
-    /// The numbers that shape the state, for its key: rules of one shape share one state.
-    pub fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        each!(self, rule => rule.shape(out))
-    }
-
     /// The name of the algorithm's Lua file.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -142,5 +137,12 @@ impl Rule {
             Rule::FixedWindow(_) => "fixed_window",
             Rule::SlidingWindow(_) => "sliding_window",
         }
+    }
+}
+
+/// The algorithm, the version of its layout, and the numbers that shape the state: rules of one such text share one state.
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        each!(self, rule => rule.shape(f))
     }
 }

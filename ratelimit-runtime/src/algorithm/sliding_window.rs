@@ -190,7 +190,7 @@ impl SlidingWindowRule {
         }
     }
 
-    pub(super) fn shape(&self, out: &mut dyn fmt::Write) -> fmt::Result {
+    pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.precision {
             0 => write!(out, "sl1-{}", self.period),
             precision => write!(out, "sc1-{}-{precision}", self.period),

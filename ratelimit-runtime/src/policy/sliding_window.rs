@@ -71,7 +71,7 @@ impl SlidingWindow {
             None if limit > LONGEST_LOG => {
                 return Err(InvalidPolicy::new(
                     "limit",
-                    "is over 10000, the longest exact log; add a precision: `precision = \"1s\"`",
+                    "is over 10000, the longest exact log; add a `precision` that divides the period into 2 to 1000, like \"1s\" of \"1m\"",
                 ));
             }
             None => 0,

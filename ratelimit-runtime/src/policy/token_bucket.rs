@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::Policy;
-use super::numbers::{MOST, TOO_MANY, checked_count, checked_period, fits, interval, worth};
+use super::numbers::{
+    LONGEST, MOST, TOO_MANY, ZERO_RATE, checked_count, checked_period, fits, interval, worth,
+};
 use crate::algorithm::Rule;
 use crate::algorithm::gcra::Gcra;
 use crate::algorithm::interval_bucket::IntervalBucket;
@@ -122,6 +124,9 @@ impl TokenBucket {
     }
 
     const fn interval_rule(&self) -> Result<Rule, InvalidPolicy> {
+        if self.rate.permits == 0 {
+            return Err(InvalidPolicy::new("rate", ZERO_RATE));
+        }
         let refill = match checked_count(self.rate.permits, "rate") {
             Ok(refill) => refill,
             Err(invalid) => return Err(invalid),
@@ -133,6 +138,7 @@ impl TokenBucket {
         let burst = match self.burst {
             Burst::Default => refill as u128,
             Burst::Permits(permits) => permits as u128,
+            Burst::For(time) if time.as_nanos() > LONGEST.as_nanos() => u128::MAX,
             Burst::For(time) => {
                 let worth = time.as_nanos() * refill as u128 / (period as u128 * 1000);
                 if worth == 0 && !time.is_zero() { 1 } else { worth }

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::backend::Backend;
 use crate::decision::Decision;
-use crate::error::{Error, StoreError};
+use crate::error::{Error, InvalidPolicy, StoreError};
 use crate::limiter::{Limiter, NamedCharge};
 use crate::policy::Policy;
 use crate::store::Store;
@@ -39,7 +39,8 @@ impl Registry {
         Registry::builder().in_memory()
     }
 
-    /// A registry on the store of the URL: `redis://host:6379/0`, `redis+unix:///path`, `memory://`.
+    /// A registry on the store of the URL: `redis://host:6379/0`, `redis+unix:///path`, `memory://`. Redis is talked to on the
+    /// tokio runtime of each call, which must have time and IO enabled.
     ///
     /// # Errors
     ///
@@ -88,7 +89,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the policy makes no sense, or a limiter of this name has another algorithm.
+    /// [`Error::Invalid`] if the policy makes no sense, or a limiter of this name has another algorithm. Idle limiters leave the
+    /// cache when it is full, and their names with them.
     pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
         let definition = self.0.limiters.get(name, policy.into())?;
         Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
@@ -99,7 +101,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails, or a limiter is of another registry.
+    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails. [`Error::Invalid`] if there is no charge, a
+    /// limiter is of another registry, or two are of one name and key with different limits.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, Registry, TokenBucket};
@@ -121,12 +124,12 @@ impl Registry {
         let mut pending = Vec::new();
         for charge in charges {
             if !Arc::ptr_eq(&charge.backend, &self.0.backend) {
-                return Err(StoreError::new("a charge is of a limiter of another registry").into());
+                return Err(InvalidPolicy::new("charges", "are of limiters of another registry").into());
             }
             pending.push(charge.pending);
         }
         if pending.is_empty() {
-            return Err(StoreError::new("there is no charge to decide").into());
+            return Err(InvalidPolicy::new("charges", "are none; there is nothing to decide").into());
         }
         self.0.backend.decide(pending).await
     }

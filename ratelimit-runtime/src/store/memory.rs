@@ -15,7 +15,7 @@ use crate::key::{Key, KeyForm, Repr};
 /// Below this many keys nothing is swept.
 const FEWEST_SWEPT: usize = 1024;
 
-/// When full, this part of the keys is forgotten at once, so that a sweep is paid by the many that come after it.
+/// A sweep of a full store makes room for this part of its keys at least, so that the many that come next pay for it.
 const PART_FORGOTTEN: usize = 16;
 
 /// State in this process, for so many keys at the most.
@@ -35,12 +35,17 @@ struct Table {
     /// The number of keys at which to look for what has ended.
     sweep_at: usize,
     forgotten: u64,
+    /// Whether a key that counts was forgotten for the first time, and nobody has been told.
+    first_loss: bool,
+    #[cfg(test)]
+    sweeps: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     ends: u64,
-    state: State,
+    /// Some but while it is being changed.
+    state: Option<State>,
 }
 
 impl MemoryStore {
@@ -74,7 +79,7 @@ impl MemoryStore {
             &mut many[..]
         };
         for (charge, reading) in charges.iter().zip(&mut *readings) {
-            let state = table.entries.get(&self.index(&charge.key)).map(|entry| &entry.state);
+            let state = table.entries.get(&self.index(&charge.key)).and_then(|entry| entry.state.as_ref());
             *reading = charge.rule.check(state, now, charge.cost);
         }
         let admitted = judge(charges, readings, now, verdicts);
@@ -85,6 +90,7 @@ impl MemoryStore {
                 self.change(&mut table, key, rule, now, |state| rule.undo(state, now));
             }
         }
+        self.unlock(table);
         (now, admitted)
     }
 
@@ -93,6 +99,7 @@ impl MemoryStore {
         let mut table = self.lock();
         let now = self.clock.now();
         self.change(&mut table, key, rule, now, |state| rule.refund(state, now, cost, mark));
+        self.unlock(table);
     }
 
     /// Forgets what the key holds.
@@ -142,17 +149,38 @@ impl MemoryStore {
         change: impl FnOnce(&mut Option<State>),
     ) {
         let index = self.index(key);
-        let mut state = table.entries.remove(&index).map(|entry| entry.state);
+        if let Some(entry) = table.entries.get_mut(&index) {
+            change(&mut entry.state);
+            match &entry.state {
+                Some(state) => entry.ends = rule.ends(state),
+                None => drop(table.entries.remove(&index)),
+            }
+            return;
+        }
+        let mut state = None;
         change(&mut state);
-        if let Some(state) = state {
+        if let Some(present) = &state {
+            let ends = rule.ends(present);
             if table.entries.len() >= table.sweep_at {
                 table.sweep(now, self.max_keys);
             }
-            table.entries.insert(index, Entry { ends: rule.ends(&state), state });
+            table.entries.insert(index, Entry { ends, state });
         }
     }
 
-    /// A panic under the lock is a defect elsewhere; the table is whole at every moment, and limits go on.
+    /// Ends a change of the table. What there is to say is said without the lock, as whoever hears it may be limited too.
+    fn unlock(&self, mut table: MutexGuard<'_, Table>) {
+        let first_loss = std::mem::take(&mut table.first_loss);
+        drop(table);
+        if first_loss {
+            tracing::warn!(
+                max_keys = self.max_keys,
+                "the memory store is full and forgets keys that still count"
+            );
+        }
+    }
+
+    /// A panic under the lock is a defect elsewhere, and limits go on.
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,9 +189,14 @@ impl MemoryStore {
 impl Table {
     /// Makes room: forgets what has ended, and if that is not enough what ends next.
     fn sweep(&mut self, now: u64, max_keys: usize) {
+        #[cfg(test)]
+        {
+            self.sweeps += 1;
+        }
         self.entries.retain(|_, entry| entry.ends > now);
-        if self.entries.len() >= max_keys {
-            let forget = max_keys.div_ceil(PART_FORGOTTEN);
+        let room = max_keys.div_ceil(PART_FORGOTTEN);
+        let forget = (self.entries.len() + room).saturating_sub(max_keys);
+        if forget > 0 {
             let mut ends: Vec<u64> = self.entries.values().map(|entry| entry.ends).collect();
             let (_, last, _) = ends.select_nth_unstable(forget - 1);
             let (last, mut left) = (*last, forget);
@@ -172,9 +205,7 @@ impl Table {
                 left -= usize::from(forgotten);
                 !forgotten
             });
-            if self.forgotten == 0 {
-                tracing::warn!(max_keys, "the memory store is full and forgets keys that still count");
-            }
+            self.first_loss |= self.forgotten == 0;
             self.forgotten += forget as u64;
         }
         self.sweep_at = (2 * self.entries.len()).max(FEWEST_SWEPT).min(max_keys);
@@ -229,6 +260,51 @@ mod tests {
         assert!(admits(charge("f", 50)));
         assert_eq!((store.len(), store.forgotten()), (3, 1));
         assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
+    }
+
+    #[test]
+    fn a_full_store_is_not_swept_for_every_key() {
+        let time = Arc::new(AtomicU64::new(0));
+        let store = MemoryStore::new(1600, Clock::manual(Arc::clone(&time)));
+        // One key ends whenever one comes, which alone would leave the store full for ever.
+        for key in 0..10_000u64 {
+            time.store(key * 1000, Ordering::SeqCst);
+            let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
+            let rule = window.rule().unwrap();
+            assert!(store.decide(&[Charge { key: Key::raw(key.to_string()), rule, cost: 1 }]).admitted);
+            let table = store.lock();
+            assert!(
+                table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100,
+                "{} at {key}",
+                table.sweeps
+            );
+        }
+    }
+
+    #[test]
+    fn who_hears_of_a_full_store_may_be_limited_by_it() {
+        struct Listener(Arc<MemoryStore>);
+        impl tracing::Subscriber for Listener {
+            fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+                true
+            }
+            fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+                tracing::Id::from_u64(1)
+            }
+            fn event(&self, _: &tracing::Event<'_>) {
+                assert!(self.0.decide(&[charge("listener", 60)]).admitted);
+            }
+            fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+            fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+            fn enter(&self, _: &tracing::Id) {}
+            fn exit(&self, _: &tracing::Id) {}
+        }
+        let store = Arc::new(MemoryStore::new(1, Clock::process()));
+        tracing::subscriber::with_default(Listener(Arc::clone(&store)), || {
+            assert!(store.decide(&[charge("a", 60)]).admitted);
+            assert!(store.decide(&[charge("b", 60)]).admitted);
+        });
+        assert!(!store.decide(&[charge("listener", 60)]).admitted);
     }
 
     #[test]

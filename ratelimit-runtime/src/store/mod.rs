@@ -138,7 +138,8 @@ pub(crate) struct Receipt {
 impl Receipt {
     /// Of an admitted decision.
     pub(crate) fn new(store: Store, charges: Vec<Charge>, outcome: &Outcome) -> Self {
-        let charges = charges.into_iter().zip(outcome.verdicts.iter().map(|verdict| verdict.mark)).collect();
+        let marks = outcome.verdicts.iter().map(|verdict| verdict.mark);
+        let charges = charges.into_iter().zip(marks).filter(|(charge, _)| charge.cost > 0).collect();
         Receipt { store, charges }
     }
 

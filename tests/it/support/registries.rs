@@ -1,20 +1,41 @@
 //! Registries of a test's own.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use ratelimits::{Registry, Source};
 
 use super::server::Server;
 
-/// Runs a test on a registry in this process, and on one on the Redis that tests share.
+/// Runs a test on a registry in this process, and on one on the Redis that tests share, where every key it leaves behind
+/// must go by itself.
 pub(crate) async fn on_each_registry(test: impl AsyncFn(Registry, Source)) {
     test(Registry::in_memory(), Source::Memory).await;
+
     let server = Server::shared();
-    test(on(&server), Source::Redis).await;
+    let namespace = namespace();
+    test(in_namespace(&server, &namespace), Source::Redis).await;
+    let mut connection = server.connect().await;
+    let keys: Vec<String> = redis::cmd("KEYS")
+        .arg(format!("{namespace}:*"))
+        .query_async(&mut connection)
+        .await
+        .expect("an answer");
+    for key in keys {
+        let ttl: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.expect("an answer");
+        assert!(ttl > 0 || ttl == -2, "{key} has no expiry");
+    }
 }
 
 /// A registry on this server that shares nothing with others.
 pub(crate) fn on(server: &Server) -> Registry {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let namespace = format!("r{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    in_namespace(server, &namespace())
+}
+
+fn in_namespace(server: &Server, namespace: &str) -> Registry {
     Registry::builder().namespace(namespace).connect_lazy(&server.url()).expect("the URL is right")
+}
+
+fn namespace() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("r{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,5 +1,7 @@
 //! The scripts, and the arguments and replies they agree on with their Lua.
 
+use std::fmt;
+
 use redis::{Cmd, Value};
 
 use crate::algorithm::{Mark, Reading, Rule, Verdict};
@@ -17,7 +19,6 @@ pub(super) struct Scripts {
 }
 
 /// A script, and the hash by which Redis remembers it.
-#[derive(Debug)]
 pub(super) struct Script {
     source: String,
     hash: String,
@@ -59,7 +60,7 @@ impl Scripts {
         let first = names.next();
         let mixed = names.any(|name| Some(name) != first);
         let script = match first {
-            Some(name) if !mixed => &self.decide[position(name)],
+            Some(name) if !mixed => &self.decide[position(name)?],
             _ => &self.decide_mixed,
         };
         let (mut keys, mut args) = (Vec::new(), Vec::new());
@@ -88,7 +89,7 @@ impl Scripts {
         cost: u64,
         mark: Option<Mark>,
     ) -> Result<Invocation<'a>, StoreError> {
-        let script = &self.refund[position(rule.name())];
+        let script = &self.refund[position(rule.name())?];
         let args = refund_args(rule, cost, mark)
             .map(|number| number.map_or(Argument::Word(""), Argument::Number))
             .to_vec();
@@ -206,8 +207,16 @@ fn width(rule: &Rule) -> usize {
     }
 }
 
-fn position(algorithm: &str) -> usize {
-    ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm).unwrap_or_default()
+fn position(algorithm: &str) -> Result<usize, StoreError> {
+    let position = ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm);
+    position.ok_or_else(|| StoreError::new(format!("there is no script for {algorithm}")))
+}
+
+impl fmt::Debug for Script {
+    /// Without the text, of which there is much.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Script").field(&self.hash).finish()
+    }
 }
 
 /// The key as Redis has it.
