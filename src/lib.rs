@@ -34,22 +34,42 @@
 /// | --- | --- |
 /// | `key` | who is counted: an expression over the arguments (`key = user.id`), several (`key = (user.id, room)`), or a template (`key = "<user.id>:<@ip>"`). Parts are `Display`; a part that is `None` is [`Error::MissingKey`] |
 /// | `key_type` | `METHOD`: one counter for the function, the default without a key. `IP` and `USER` read the [`RequestContext`]. `CUSTOM` is the default with a `key` |
-/// | `prefix`, `name` | what the key begins with, and the name of the policy: by default module path and function, with the type for methods. Give a `name` to what several processes share, so that moving code does not change its key |
-/// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking; one that costs more than the policy ever gives is limited at once |
+/// | `prefix`, `name` | what the key begins with, and the name of the policy, both string literals. The name by default is module path and function, with the type for methods, whose generic arguments do not count. Give a `name` to what several processes share, so that moving code does not change its key |
+/// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals |
 /// | `fallback` | the function to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f` or `self.f`, async or not. Without one the function returns what its return type makes of an [`Error`] |
-/// | `pass_args` | the fallback gets the arguments of the call, moved: `f(args)`, `Self::f(self, args)`, `self.f(args)` |
+/// | `pass_args` | the fallback gets the arguments of the call |
 ///
-/// In a template `<expr>` is any expression over the arguments; `<@ip>`, `<@user>` and `<@user_or_ip>` come from the
-/// [`RequestContext`], `<@method>` is the function's name; `<<` and `>>` are `<` and `>`. Its placeholders and the texts
-/// between them are the parts of the key; one `:` beside a placeholder only separates. So `"<a>:<b>"` is `(a, b)`.
+/// # Keys
 ///
-/// Literal numbers, and arithmetic on them, are checked while compiling. Every other expression is evaluated in each call,
-/// `limit = user.plan.daily`, and [`Error::Invalid`] where it makes no sense: counts take any primitive integer, rates
-/// integers, floats, strings or a [`Rate`], durations a [`Duration`](std::time::Duration), strings with units, or whole
-/// seconds.
+/// In a template `<expr>` is any expression over the arguments, `self` among them; `<@ip>`, `<@user>` and `<@user_or_ip>`
+/// come from the [`RequestContext`], `<@method>` is the function's name; `<<` and `>>` are `<` and `>`. Its placeholders
+/// and the texts between them are the parts of the key; one `:` beside a placeholder only separates. So `"<a>:<b>"` is
+/// `(a, b)`. A template has a placeholder at least.
+///
+/// The expressions are evaluated once per call, in the order numbers, cost, key, and before anything is charged. They stand
+/// in the function itself: a `?` or `return` in one leaves the function, and an `.await` lets its future grow.
+///
+/// # Numbers
+///
+/// Every literal number, and arithmetic on literals, is checked while compiling, as far as it is wrong by itself or beside
+/// the other literals. Every other expression is evaluated in each call, `limit = user.plan.daily`, and is
+/// [`Error::Invalid`] where it makes no sense: counts take any primitive integer, rates integers, floats, strings or a
+/// [`Rate`], durations a [`Duration`](std::time::Duration), strings with units, or whole seconds. A `String` is borrowed:
+/// `rate = &config.rate`.
+///
+/// # Fallbacks
+///
+/// Without `pass_args` a fallback is called with nothing: `f()`, `Self::f()`, `self.f()`. With it the arguments of the call
+/// are moved into it: `f(args)`, `Self::f(self, args)`, `self.f(args)`. Only `Self::f` and `<T as Trait>::f` get `self` as
+/// an argument; `path::f` does not. The fallback's return type must be known by itself, not only by where its value goes.
+///
+/// # Functions
 ///
 /// The function must be `async`; a decision in this process waits for nothing. The attribute puts a few statements in front
 /// of the body and leaves the body as it is.
+///
+/// Several attributes on one function are, for now, several decisions, one after the other, the lowest attribute first: a
+/// call that the second decision refuses has paid the first.
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from a window's start to its end.
@@ -127,15 +147,16 @@ pub use ratelimit_macros::funnel_limit;
 /// | --- | --- |
 /// | `limit` | the permits of every interval; at most 10,000 without a `precision` |
 /// | `period` | the length of the interval: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
-/// | `precision` | counts by sub-windows of this length, which divides the period into 2 to 1,000, instead of keeping every charge. It may refuse up to one `precision` longer than the log |
+/// | `precision` | a string (`"1s"`) or a [`Duration`](std::time::Duration): counts by sub-windows of this length, which divides the period into 2 to 1,000, instead of keeping every charge. It may refuse up to one `precision` longer than the log |
 ///
 /// [`macro@rate_limit`] tells the arguments that all attributes have.
 pub use ratelimit_macros::window_limit;
 
+#[doc(hidden)]
+pub use ratelimit_runtime::private as __private;
 pub use ratelimit_runtime::{
     Decision, Error, FixedWindow, IntoKey, InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey,
     NamedCharge, Policy, PolicyDecision, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow,
     Source, StoreError, TokenBucket, install,
 };
-#[doc(hidden)]
-pub use ratelimit_runtime::{algorithm, private as __private, store};
+pub use ratelimit_runtime::{algorithm, store};

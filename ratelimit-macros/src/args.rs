@@ -1,12 +1,14 @@
 //! Tokens to arguments: which were given, with what, where. What the values mean is for [`model`](crate::model).
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+mod parsing;
+
+use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
-use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, LitStr, Token};
 
-use crate::errors::{Errors, closest, listed};
+use crate::errors::Errors;
+use parsing::{Parsing, skip_to_comma};
 
 /// One of the four attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub(crate) enum Kind {
 const SHARED: [&str; 6] = ["key", "key_type", "prefix", "name", "cost", "fallback"];
 
 impl Kind {
+    const ALL: [Kind; 4] = [Kind::Rate, Kind::Count, Kind::Funnel, Kind::Window];
+
     /// The attribute as it is written.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -56,6 +60,8 @@ impl Kind {
 pub(crate) struct Args {
     pub(crate) kind: Kind,
     given: Vec<Given>,
+    /// Named by a message already: that they are missing is no news.
+    suggested: Vec<&'static str>,
 }
 
 struct Given {
@@ -67,7 +73,11 @@ struct Given {
 impl Args {
     /// Reads the tokens between the attribute's parentheses.
     pub(crate) fn parse(kind: Kind, tokens: TokenStream, errors: &mut Errors) -> Args {
-        let mut parsing = Parsing { args: Args { kind, given: Vec::new() }, positional: 0, named: false };
+        let mut parsing = Parsing {
+            args: Args { kind, given: Vec::new(), suggested: Vec::new() },
+            positional: 0,
+            named: false,
+        };
         let parsed = Parser::parse2(
             |input: ParseStream<'_>| {
                 while !input.is_empty() {
@@ -104,131 +114,17 @@ impl Args {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.span(name).is_some()
     }
-}
 
-struct Parsing {
-    args: Args,
-    positional: usize,
-    named: bool,
-}
-
-impl Parsing {
-    fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        let kind = self.args.kind;
-        let is_word = input.peek(syn::Ident::peek_any);
-        if is_word && input.peek2(Token![=]) && !input.peek2(Token![==]) {
-            self.named = true;
-            let name = Ident::parse_any(input)?;
-            input.parse::<Token![=]>()?;
-            return self.assignment(name, input, errors);
-        }
-        if is_bare_word(input) {
-            let word = input.fork().call(Ident::parse_any)?;
-            let text = word.to_string();
-            let legal = kind.legal();
-            if let Some(name) = legal.iter().find(|name| **name == text) {
-                if kind.own().get(self.positional) == Some(name) {
-                    self.positional += 1;
-                } else {
-                    self.named = true;
-                }
-                Ident::parse_any(input)?;
-                if !kind.flags().contains(name) {
-                    errors.at(word.span(), format!("`{name}` needs a value; write `{name} = …`"));
-                }
-                self.keep(name, word.span(), None, errors);
-                return Ok(());
-            }
-            // A constant by position is spelled in capitals.
-            let mistyped = text == text.to_lowercase() && closest(&text, &legal).is_some();
-            if self.named || self.positional >= 2 || mistyped {
-                Ident::parse_any(input)?;
-                self.named = true;
-                errors.at(word.span(), unknown(&text, kind));
-                return Ok(());
-            }
-        }
-        self.by_position(input, errors)
-    }
-
-    fn assignment(&mut self, name: Ident, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        let kind = self.args.kind;
-        let text = name.to_string();
-        let Some(known) = kind.legal().into_iter().find(|legal| *legal == text) else {
-            errors.at(name.span(), unknown(&text, kind));
-            return skip_to_comma(input);
-        };
-        if kind.flags().contains(&known) {
-            errors.at(name.span(), format!("`{known}` takes no value; write `{known}`"));
-            self.keep(known, name.span(), None, errors);
-            return skip_to_comma(input);
-        }
-        if input.is_empty() || input.peek(Token![,]) {
-            errors.at(name.span(), format!("`{known}` needs a value; write `{known} = …`"));
-            self.keep(known, name.span(), None, errors);
-            return Ok(());
-        }
-        let value = input.parse::<Expr>();
-        let (value, failed) = match value {
-            Ok(value) => (Some(value), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        self.keep(known, name.span(), value, errors);
-        failed
-    }
-
-    fn by_position(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        let kind = self.args.kind;
-        let value: Expr = input.parse()?;
-        let place = self.positional;
-        self.positional += 1;
-        let [first, second] = [kind.own()[0], kind.own()[1]];
-        if place >= 2 {
-            let message = format!("only `{first}` and `{second}` go without their names; write `… = …`");
-            errors.on(&value, message);
-        } else if self.named {
-            let message = format!(
-                "a value without its name goes before all arguments with one; write `{} = {}`",
-                kind.own()[place],
-                value.to_token_stream()
-            );
-            errors.on(&value, message);
-        } else {
-            let span = syn::spanned::Spanned::span(&value);
-            self.keep(kind.own()[place], span, Some(value), errors);
-        }
-        Ok(())
-    }
-
-    fn keep(&mut self, name: &'static str, span: Span, value: Option<Expr>, errors: &mut Errors) {
-        if self.args.has(name) {
-            errors.at(span, format!("`{name}` is given twice; write it once"));
-        } else {
-            self.args.given.push(Given { name, span, value });
-        }
+    /// Whether nothing was said of the argument, by the user or to the user.
+    pub(crate) fn is_missing(&self, name: &str) -> bool {
+        !self.has(name) && !self.suggested.contains(&name)
     }
 }
 
-fn unknown(written: &str, kind: Kind) -> String {
-    let legal = kind.legal();
-    let meant = match closest(written, &legal) {
-        Some(name) => format!("did you mean `{name}`? "),
-        None => String::new(),
-    };
-    format!("unknown argument `{written}`; {meant}the arguments of `{}` are {}", kind.name(), listed(&legal))
-}
-
-fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
-    while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<TokenTree>()?;
-    }
-    Ok(())
-}
-
-/// Whether the next argument is a single word.
-fn is_bare_word(input: ParseStream<'_>) -> bool {
-    let ahead = input.fork();
-    ahead.call(Ident::parse_any).is_ok() && (ahead.is_empty() || ahead.peek(Token![,]))
+/// Tokens as a user would write them. The compiler knows how; outside of it, every token has spaces around.
+pub(crate) fn shown(tokens: impl ToTokens) -> String {
+    let text = tokens.to_token_stream().to_string();
+    if text.contains('"') { text } else { text.replace(" . ", ".").replace(" :: ", "::").replace(" (", "(") }
 }
 
 /// The expression inside the invisible groups that `macro_rules!` puts around its captures, and inside parentheses.

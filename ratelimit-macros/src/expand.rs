@@ -10,7 +10,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::args::Kind;
-use crate::function::{Function, Renamed, names_self};
+use crate::function::{Function, Renamed};
 use crate::model::{Fallback, Limits, Policy, Target};
 use crate::template::Part;
 
@@ -69,7 +69,7 @@ fn prologue(
         let (pattern, name) = (renamed.borrowed(), &renamed.name);
         quote!(#[allow(unused_variables)] let #pattern = &#name;)
     });
-    let charges = policies.iter().map(|policy| charge(function, policy, &call));
+    let charges = policies.iter().map(|policy| charge(policy, &call));
     let refusal = match fallback {
         Some(fallback) => call_fallback(fallback, function, names, &deciding),
         None => refuse(function, &deciding),
@@ -150,15 +150,18 @@ fn call_fallback(fallback: &Fallback, function: &Function, names: &[Ident], deci
     }
 }
 
-fn charge(function: &Function, policy: &Policy, call: &Ident) -> TokenStream {
+fn charge(policy: &Policy, call: &Ident) -> TokenStream {
     let [checked, cost] = ["policy", "cost"].map(local);
-    let name = name(function, policy);
-    let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
-    let policy_value = rule::policy(&policy.rule);
-    let cost_value = match &policy.cost {
-        Some(cost) => rule::checked(cost),
-        None => quote!(::core::result::Result::Ok(1)),
+    let name = match &policy.name {
+        Some(name) => quote!(::ratelimits::__private::Name::given(#name)),
+        // Only the type of something in the function tells which type the function belongs to.
+        None => quote!({
+            static PLACE: ::ratelimits::__private::Place = ::ratelimits::__private::Place::new();
+            ::ratelimits::__private::Place::name(&PLACE, ::core::any::type_name_of_val(&|| ()))
+        }),
     };
+    let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
+    let numbers = rule::policy_and_cost(&policy.rule, policy.cost.as_ref());
     let parts = policy.key.iter().map(|part| match part {
         Part::Text(text) => quote!(::ratelimits::__private::Call::part(&mut #call, #text);),
         Part::Expr(expr) => {
@@ -170,8 +173,7 @@ fn charge(function: &Function, policy: &Policy, call: &Ident) -> TokenStream {
         Part::UserOrIp => quote!(::ratelimits::__private::Call::user_or_ip(&mut #call);),
     });
     quote! {
-        let #checked = #policy_value;
-        let #cost = #cost_value;
+        let (#checked, #cost) = #numbers;
         ::ratelimits::__private::Call::charge(&mut #call, #name, #prefix, #checked, #cost);
         #(#parts)*
     }
@@ -179,20 +181,4 @@ fn charge(function: &Function, policy: &Policy, call: &Ident) -> TokenStream {
 
 fn first_span(tokens: &TokenStream) -> Span {
     tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span())
-}
-
-fn name(function: &Function, policy: &Policy) -> TokenStream {
-    if let Some(name) = &policy.name {
-        return quote!(::ratelimits::__private::Name::path(#name));
-    }
-    let name = function.name();
-    let fallback_names_self = policy.fallback.as_ref().is_some_and(|fallback| match &fallback.target {
-        Target::Associated(path) => names_self(quote!(#path)),
-        _ => false,
-    });
-    if function.is_method() || fallback_names_self {
-        quote!(::ratelimits::__private::Name::method(::core::any::type_name::<Self>(), #name))
-    } else {
-        quote!(::ratelimits::__private::Name::path(::core::concat!(::core::module_path!(), "::", #name)))
-    }
 }

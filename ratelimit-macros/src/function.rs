@@ -1,7 +1,7 @@
 //! The function under the attribute. Its body stays the tokens it is.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident};
+use quote::format_ident;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{
@@ -52,11 +52,6 @@ impl Function {
 
     pub(crate) fn receiver(&self) -> Option<Token![self]> {
         self.signature.receiver().map(|receiver| receiver.self_token)
-    }
-
-    /// Whether `Self` has a meaning here, as far as the signature shows.
-    pub(crate) fn is_method(&self) -> bool {
-        self.receiver().is_some() || names_self(self.signature.to_token_stream())
     }
 
     /// Takes the inner attributes off the start of the body: they hold for the function and so go to its outer brace.
@@ -115,14 +110,6 @@ fn body(rest: TokenStream) -> Option<Group> {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => body(group.stream()),
         _ => None,
-    })
-}
-
-pub(crate) fn names_self(tokens: TokenStream) -> bool {
-    tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == "Self",
-        TokenTree::Group(group) => names_self(group.stream()),
-        _ => false,
     })
 }
 

@@ -1,14 +1,16 @@
 //! Arguments and function to what they mean. Every rule that tokens can break is checked here.
 
-use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
-use syn::{Expr, ExprField, ExprPath, Ident, LitStr, Member, Type};
+mod fallback;
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use syn::{Expr, Ident, LitStr, Type};
 
 use crate::args::{Args, Kind, literal, peel};
 use crate::errors::{Errors, closest};
 use crate::function::Function;
 use crate::number::{Form, Number, Unit};
 use crate::template::{self, Part};
+pub(crate) use fallback::{Fallback, Target};
 
 /// A function and the decision in front of its body.
 pub(crate) struct Limits {
@@ -34,23 +36,6 @@ pub(crate) enum Rule {
     SlidingWindow { limit: Number, period: Number, precision: Option<Number> },
 }
 
-/// The function that is called instead of the body.
-pub(crate) struct Fallback {
-    pub(crate) span: Span,
-    pub(crate) target: Target,
-    pub(crate) pass_args: bool,
-}
-
-/// How a fallback is named.
-pub(crate) enum Target {
-    /// `f`
-    Function(ExprPath),
-    /// `Self::f`, `<T as Trait>::f`: gets `self` as its first argument.
-    Associated(ExprPath),
-    /// `self.f`
-    Method(Box<Expr>, Ident),
-}
-
 impl Limits {
     /// Reads one attribute on a function, reporting all that is wrong with either.
     pub(crate) fn read(kind: Kind, args: TokenStream, item: TokenStream) -> syn::Result<Limits> {
@@ -67,15 +52,18 @@ impl Limits {
         };
         check_signature(&function, kind, &mut errors);
         let policy = Policy::read(&args, &function, &mut errors);
-        if !args.has("fallback") {
+        if !args.has("fallback") && function.signature.asyncness.is_some() {
             check_output(&function, &mut errors);
         }
         errors.finish(policy.map(|policy| Limits { function, policies: vec![policy] }))
     }
 }
 
+/// The word that says what the item is, behind its attributes and `pub`.
 fn first_word(item: TokenStream) -> Span {
-    item.into_iter().next().map_or_else(Span::call_site, |token| token.span())
+    let start = item.clone().into_iter().next();
+    let word = item.into_iter().find(|token| matches!(token, TokenTree::Ident(word) if *word != "pub"));
+    word.or(start).map_or_else(Span::call_site, |token| token.span())
 }
 
 fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
@@ -88,8 +76,9 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
         );
     } else if signature.asyncness.is_none() {
         let message = format!(
-            "a decision is awaited, and this function is not async; write `async fn {name}`, or keep it and ask a \
-             `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`"
+            "a decision is awaited, and this function is not async; write `async fn {name}`, or put this attribute above \
+             the one that made it so, or keep it and ask a `Limiter` where it is called: \
+             `limiter.try_acquire(key, 1).await?`"
         );
         errors.on(signature.fn_token, message);
     }
@@ -147,7 +136,7 @@ impl Rule {
                 let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
                 let drain = Number::read(args, "drain", Unit::Period, errors);
                 match (args.has("leak_rate"), args.span("drain")) {
-                    (false, None) => errors.at(
+                    (false, None) if args.is_missing("leak_rate") && args.is_missing("drain") => errors.at(
                         Span::call_site(),
                         "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
                     ),
@@ -175,7 +164,7 @@ fn required(
     example: &str,
     errors: &mut Errors,
 ) -> Option<Number> {
-    if !args.has(name) {
+    if args.is_missing(name) {
         errors.at(Span::call_site(), format!("missing argument `{name}`; write `{name} = {example}`"));
     }
     Number::read(args, name, unit, errors)
@@ -200,13 +189,17 @@ fn refills_at_intervals(args: &Args, rate: Option<&Number>, errors: &mut Errors)
 fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     const TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
     let key_type = args.value("key_type").and_then(|value| {
-        let written = word(value).map(ToString::to_string);
-        let known = TYPES.into_iter().find(|known| written.as_deref() == Some(known));
+        let known = word(value).and_then(|word| TYPES.into_iter().find(|known| word == known));
         if known.is_none() {
-            let meant = written
-                .and_then(|written| closest(&written, &TYPES))
-                .map_or_else(String::new, |known| format!("did you mean `{known}`? "));
-            errors.on(value, format!("unknown `key_type`; {meant}write `IP`, `USER`, `METHOD` or `CUSTOM`"));
+            let written = match peel(value) {
+                Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+                _ => literal(value).map(LitStr::value),
+            };
+            let meant = match written.and_then(|written| closest(&written, &TYPES)) {
+                Some(known) => format!("`key_type = {known}`"),
+                None => "`IP`, `USER`, `METHOD` or `CUSTOM`".to_owned(),
+            };
+            errors.on(value, format!("unknown `key_type`; write {meant}"));
         }
         known.map(|known| (known, value))
     });
@@ -234,72 +227,15 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     }
 }
 
-impl Fallback {
-    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Fallback> {
-        let pass_args = args.span("pass_args");
-        if !args.has("fallback")
-            && let Some(span) = pass_args
-        {
-            errors.at(
-                span,
-                "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it",
-            );
-        }
-        let value = args.value("fallback")?;
-        let target = match literal(value) {
-            Some(path) => path.parse::<Expr>().ok().as_ref().and_then(Target::read),
-            None => Target::read(peel(value)),
-        };
-        let span = syn::spanned::Spanned::span(value);
-        let Some(target) = target else {
-            let message = "`fallback` names a function; write `fallback = f`, `fallback = Self::f` or `fallback = self.f`";
-            errors.on(value, message);
-            return None;
-        };
-        if let Target::Method(base, method) = &target
-            && names_only_self(base)
-            && function.receiver().is_none()
-        {
-            errors.on(
-                value,
-                format!(
-                    "this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"
-                ),
-            );
-        }
-        Some(Fallback { span, target, pass_args: pass_args.is_some() })
-    }
-}
-
-impl Target {
-    fn read(expr: &Expr) -> Option<Target> {
-        match expr {
-            Expr::Path(path) => {
-                let on_self = path.path.segments.len() > 1 && path.path.segments[0].ident == "Self";
-                let associated = path.qself.is_some() || on_self;
-                Some(if associated {
-                    Target::Associated(path.clone())
-                } else {
-                    Target::Function(path.clone())
-                })
-            }
-            Expr::Field(ExprField { base, member: Member::Named(method), .. }) => {
-                Some(Target::Method(base.clone(), method.clone()))
-            }
-            _ => None,
-        }
-    }
-}
-
-fn names_only_self(base: &Expr) -> bool {
-    base.to_token_stream().to_string() == "self"
-}
-
 fn text(args: &Args, name: &'static str, example: &str, errors: &mut Errors) -> Option<LitStr> {
     let value = args.value(name)?;
     match literal(value) {
         Some(literal) if !literal.value().is_empty() => Some(literal.clone()),
-        _ => {
+        None => {
+            errors.on(value, format!("`{name}` is a string literal; write `{name} = \"…\"`"));
+            None
+        }
+        Some(_) => {
             errors.on(value, format!("`{name}` is a text that is not empty; write `{name} = \"{example}\"`"));
             None
         }

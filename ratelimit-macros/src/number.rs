@@ -74,7 +74,7 @@ impl Number {
 fn form(expr: &Expr) -> Form {
     if literal(expr).is_some() {
         Form::Text
-    } else if !is_arithmetic(expr) {
+    } else if !is_number(expr) {
         Form::Computed
     } else if any_literal(expr, &|lit| matches!(lit, Lit::Float(_))) {
         Form::Float
@@ -87,6 +87,15 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
     Some(match (unit, form) {
         (Unit::Count, Form::Float | Form::Text) => {
             format!("`{name}` counts whole permits; write a whole number: `{name} = 10`")
+        }
+        (Unit::Burst, Form::Text) => {
+            let permits = literal(expr)?.value();
+            if permits.is_empty() || !permits.bytes().all(|byte| byte.is_ascii_digit()) {
+                return None;
+            }
+            format!(
+                "`{name}` has no unit; write a time's worth of the rate: `{name} = \"{permits}s\"`, or `{name} = {permits}`"
+            )
         }
         (Unit::Burst, Form::Float) => format!(
             "`{name}` has no fractions; write whole permits: `{name} = 10`, or a time's worth of the rate: `{name} = \"5s\"`"
@@ -104,16 +113,17 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
     })
 }
 
-fn is_arithmetic(expr: &Expr) -> bool {
+/// Whether it is a number, or arithmetic on some.
+pub(crate) fn is_number(expr: &Expr) -> bool {
     match peel(expr) {
         Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_arithmetic(&unary.expr),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_number(&unary.expr),
         Expr::Binary(binary) => {
             let known = matches!(
                 binary.op,
                 BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)
             );
-            known && is_arithmetic(&binary.left) && is_arithmetic(&binary.right)
+            known && is_number(&binary.left) && is_number(&binary.right)
         }
         _ => false,
     }

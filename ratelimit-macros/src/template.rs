@@ -83,8 +83,49 @@ pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Error
         }
     }
     fixed.push_str(rest);
+    if !behind_placeholder {
+        errors.on(
+            literal,
+            format!(
+                "this template has no placeholder, so all calls would share one counter; write `key = \"{}\"`, \
+                 or `prefix = …` for a fixed text",
+                guessed(&text, function)
+            ),
+        );
+        return Vec::new();
+    }
     push_text(&mut parts, &fixed, behind_placeholder, false);
     parts
+}
+
+/// The template that was probably meant by one without a placeholder.
+fn guessed(text: &str, function: &Function) -> String {
+    for (open, close) in [("<<", ">>"), ("${", "}"), ("#{", "}"), ("{", "}")] {
+        if let Some((before, rest)) = text.split_once(open)
+            && let Some((inside, behind)) = rest.split_once(close)
+            && could_be_placeholder(inside)
+        {
+            return format!("{before}<{inside}>{behind}");
+        }
+    }
+    let inside = text.trim_start_matches(['$', ':', '#', '%']);
+    let is_marked = inside != text || text.starts_with('@');
+    let word = text.split(|char: char| !char.is_alphanumeric() && char != '_').next();
+    let begins_with_argument =
+        function.bindings().iter().any(|argument| word.is_some_and(|word| argument == word));
+    if (is_marked || begins_with_argument) && could_be_placeholder(inside) {
+        return format!("<{inside}>");
+    }
+    "<user.id>".to_owned()
+}
+
+fn could_be_placeholder(text: &str) -> bool {
+    match text.strip_prefix('@') {
+        Some(name) => CONTEXT.contains(&name),
+        None => {
+            is_balanced(text) && syn::parse_str::<Expr>(text).is_ok_and(|expr| !matches!(expr, Expr::Lit(_)))
+        }
+    }
 }
 
 fn push_text(parts: &mut Vec<Part>, text: &str, behind_placeholder: bool, before_placeholder: bool) {
@@ -215,92 +256,4 @@ fn resolved(tokens: TokenStream, literal: Span, function: &Function) -> TokenStr
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use quote::quote;
-
-    fn parts(text: &str) -> Result<Vec<String>, String> {
-        let function = Function::parse(quote!(
-            async fn send(user: &User, a: u8, b: u8) {}
-        ))
-        .unwrap();
-        let mut errors = Errors::default();
-        let parts = template(&LitStr::new(text, Span::call_site()), &function, &mut errors);
-        errors.finish(Some(parts)).map_err(|error| error.to_string()).map(|parts| {
-            let shown = |part: &Part| match part {
-                Part::Text(text) => format!("{text:?}"),
-                Part::Expr(tokens) => tokens.to_string().replace(' ', ""),
-                context => format!("@{context:?}"),
-            };
-            parts.iter().map(shown).collect()
-        })
-    }
-
-    #[track_caller]
-    fn is(text: &str, expected: &[&str]) {
-        assert_eq!(parts(text).unwrap(), expected, "{text}");
-    }
-
-    #[test]
-    fn parts_are_placeholders_and_the_texts_between() {
-        is("<user.id>:<@ip>", &["user.id", "@Ip"]);
-        is("sms:<a>", &["\"sms\"", "a"]);
-        is("<a>-<b>", &["a", "\"-\"", "b"]);
-        is("<a><b>", &["a", "b"]);
-        is("<a>::<b>", &["a", "b"]);
-        is("<a>:::<b>", &["a", "\":\"", "b"]);
-        is(":<a>:", &["a"]);
-        is("a:b", &["\"a:b\""]);
-        is("<@user>:<@user_or_ip>:<@method>", &["@User", "@UserOrIp", "\"send\""]);
-    }
-
-    #[test]
-    fn doubled_brackets_are_the_characters() {
-        is("<<a>>", &["\"<a>\""]);
-        is("<a>>>", &["a", "\">\""]);
-        is("<<<a>", &["\"<\"", "a"]);
-    }
-
-    #[test]
-    fn a_placeholder_ends_where_its_expression_does() {
-        is("<v.iter().sum::<u64>()>:x", &["v.iter().sum::<u64>()", "\"x\""]);
-        is("<(a > b)>", &["(a>b)"]);
-        is("<m[\">\"]>", &["m[\">\"]"]);
-        is("<s.find('>')>", &["s.find('>')"]);
-    }
-
-    #[track_caller]
-    fn fails(text: &str, message: &str) {
-        assert_eq!(parts(text).unwrap_err(), message, "{text}");
-    }
-
-    #[test]
-    fn mistakes_say_what_to_write() {
-        fails("", "this template names nobody to count; write what to count by: `key = \"<user.id>\"`");
-        fails(
-            "a<user",
-            "`<user` in this template is not closed; write `<user>`, or `<<` for the character itself",
-        );
-        fails(
-            "<@ip",
-            "`<@ip` in this template is not closed; write `<@ip>`, or `<<` for the character itself",
-        );
-        fails("a>b", "`>` without a `<` before it in this template; write `>>` for the character itself");
-        fails(
-            "<>",
-            "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`",
-        );
-        fails(
-            "<a +>",
-            "`<a +>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself",
-        );
-        fails(
-            "<@usr>",
-            "unknown `<@usr>` in this template; did you mean `<@user>`? the request context has `<@ip>`, `<@user>`, `<@user_or_ip>`, `<@method>`",
-        );
-        fails(
-            "<(a>",
-            "`<(a>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself",
-        );
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! The names of policies.
 
 use std::fmt::{self, Display};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The name of a policy.
 #[derive(Clone, Debug)]
@@ -9,31 +9,32 @@ pub struct Name(NameOf);
 
 #[derive(Clone, Debug)]
 enum NameOf {
-    Path(&'static str),
-    Method { on: &'static str, function: &'static str },
-    Given(Arc<str>),
+    Literal(&'static str),
+    Place(&'static str),
+    Shared(Arc<str>),
 }
 
 impl Name {
-    /// A function by its path, or a name as the user wrote it.
+    /// A name as the user wrote it.
     #[must_use]
-    pub const fn path(path: &'static str) -> Self {
-        Name(NameOf::Path(path))
+    pub const fn given(name: &'static str) -> Self {
+        Name(NameOf::Literal(name))
     }
 
-    /// A method by the name of its type, whose generic arguments do not count.
+    /// A function by the name of the type of a closure in it: module path and function, with the type for methods.
+    /// Generic arguments do not count, nor does the trait.
     #[must_use]
-    pub const fn method(on: &'static str, function: &'static str) -> Self {
-        Name(NameOf::Method { on, function })
+    pub const fn place(closure: &'static str) -> Self {
+        Name(NameOf::Place(closure))
     }
 
     pub(crate) fn shared(name: Arc<str>) -> Self {
-        Name(NameOf::Given(name))
+        Name(NameOf::Shared(name))
     }
 
     pub(crate) fn to_shared(&self) -> Arc<str> {
         match &self.0 {
-            NameOf::Given(name) => Arc::clone(name),
+            NameOf::Shared(name) => Arc::clone(name),
             _ => self.to_string().into(),
         }
     }
@@ -42,12 +43,156 @@ impl Name {
 impl Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            NameOf::Path(path) => f.write_str(path),
-            NameOf::Method { on, function } => {
-                let end = on.find('<').filter(|at| *at > 0).unwrap_or(on.len());
-                write!(f, "{}::{function}", &on[..end])
-            }
-            NameOf::Given(name) => f.write_str(name),
+            NameOf::Literal(name) => f.write_str(name),
+            NameOf::Place(closure) => place(f, closure),
+            NameOf::Shared(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Keeps the name of a function beside it, since deriving it can take as long as a decision.
+#[derive(Debug, Default)]
+pub struct Place(OnceLock<(&'static str, Box<str>)>);
+
+impl Place {
+    /// A place of no name yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Place(OnceLock::new())
+    }
+
+    /// [`Name::place`]. A function that is generic or belongs to a trait has one place and several names: the first is
+    /// kept.
+    #[must_use]
+    pub fn name(&'static self, closure: &'static str) -> Name {
+        let (of, name) = self.0.get_or_init(|| (closure, Name::place(closure).to_string().into()));
+        if std::ptr::eq(*of, closure) { Name::given(name) } else { Name::place(closure) }
+    }
+}
+
+const CLOSURE: &str = "::{{closure}}";
+
+/// Writes the path that a type's name has: `a::f::{{closure}}`, `<a::T<u8> as a::Trait>::f::{{closure}}`, or
+/// `a::<impl a::Trait for b::T>::f::{{closure}}` where the `impl` stands in another module than trait and type.
+fn place(f: &mut fmt::Formatter<'_>, mut rest: &str) -> fmt::Result {
+    while let Some(inner) = rest.strip_suffix(CLOSURE) {
+        rest = inner;
+    }
+    if !rest.contains('<') && !rest.contains('{') {
+        return f.write_str(rest);
+    }
+    if let Some((ty, behind)) = implementing(rest) {
+        place(f, ty)?;
+        rest = behind;
+    }
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'{')) {
+        let brackets = &rest[at..];
+        let skipped = if brackets.starts_with(CLOSURE.trim_start_matches(':')) {
+            CLOSURE.len() - "::".len()
+        } else {
+            closing(brackets).unwrap_or(brackets.len())
+        };
+        f.write_str(rest[..at].strip_suffix("::").unwrap_or(&rest[..at]))?;
+        rest = &rest[at + skipped..];
+    }
+    f.write_str(rest)
+}
+
+/// The type in the last brackets that stand for an `impl`, and the path behind them.
+fn implementing(path: &str) -> Option<(&str, &str)> {
+    let (mut at, mut found) = (0, None);
+    while let Some(next) = path[at..].find('<') {
+        at += next;
+        let length = closing(&path[at..])?;
+        let inside = &path[at + 1..at + length - 1];
+        if let Some(of_module) = inside.strip_prefix("impl ").filter(|_| at > 0) {
+            found = Some((behind(of_module, " for ").unwrap_or(of_module), at + length));
+        } else if at == 0 {
+            found = Some((before(inside, " as ").unwrap_or(inside), length));
+        }
+        at += length;
+    }
+    found.map(|(ty, end)| (ty, &path[end..]))
+}
+
+/// How long the brackets are that the text begins with. The arrow of a function's type closes none.
+fn closing(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'<' => depth += 1,
+            b'>' if at > 0 && bytes[at - 1] == b'-' => {}
+            b'>' => depth -= 1,
+            // A `char` among the generic arguments.
+            b'\'' if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn before<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    outside(text, word).map(|at| &text[..at])
+}
+
+fn behind<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    outside(text, word).map(|at| &text[at + word.len()..])
+}
+
+/// Where the word, which begins with a space, stands outside of all angle brackets.
+fn outside(text: &str, word: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b' ' if bytes[at..].starts_with(word.as_bytes()) => return Some(at),
+            b'<' => at += closing(&text[at..])?,
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_module_and_function_with_the_type_for_methods() {
+        for (closure, name) in [
+            ("a::f::{{closure}}::{{closure}}", "a::f"),
+            ("a::f<alloc::vec::Vec<u8>>::{{closure}}::{{closure}}", "a::f"),
+            ("a::f::{{closure}}::g::{{closure}}::{{closure}}", "a::f::g"),
+            ("a::T::f::{{closure}}", "a::T::f"),
+            ("a::T<fn(u8) -> a::U<u8>>::f<u8>::{{closure}}", "a::T::f"),
+            ("a::T<'<'>::f::{{closure}}", "a::T::f"),
+            ("<a::T as b::Trait<u8>>::f::{{closure}}", "a::T::f"),
+            ("<a::T<<u8 as c::Of>::It> as b::Trait>::f::{{closure}}::g::{{closure}}", "a::T::f::g"),
+            ("<fn(u8) -> a::T<u8> as b::Trait>::f::{{closure}}", "fn(u8) -> a::T::f"),
+            ("<[a::T<u8>] as b::Trait>::f::{{closure}}", "[a::T]::f"),
+            ("<dyn a::Trait>::f::{{closure}}", "dyn a::Trait::f"),
+            ("a::m::<impl a::T<u8>>::f::{{closure}}", "a::T::f"),
+            ("a::f::{{closure}}::<impl a::Trait<u8> for b::T<u8>>::g::{{closure}}", "b::T::g"),
+            ("a::größe::{{closure}}", "a::größe"),
+            ("a::f<", "a::f"),
+            ("", ""),
+        ] {
+            assert_eq!(Name::place(closure).to_string(), name, "{closure}");
+        }
+        assert_eq!(Name::given("a<b>::{{closure}}").to_string(), "a<b>::{{closure}}");
+    }
+
+    #[test]
+    fn a_place_keeps_one_name_and_tells_all() {
+        static PLACE: Place = Place::new();
+        for _ in 0..2 {
+            assert_eq!(PLACE.name("<a::T as b::Trait>::f::{{closure}}").to_string(), "a::T::f");
+            assert_eq!(PLACE.name("<a::U as b::Trait>::f::{{closure}}").to_string(), "a::U::f");
         }
     }
 }

@@ -1,15 +1,59 @@
 //! Policies and their numbers: constants where literals allow it, else calls that check them.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{hygienic, local};
 use crate::model::Rule;
 use crate::number::{Form, Number, Unit};
 
-/// The policy as a `Checked<Policy>`: a constant if all its numbers are literals, else put together on every call.
-pub(super) fn policy(rule: &Rule) -> TokenStream {
+/// The policy and the cost as a pair of `Checked`: constants as far as their numbers are literals, else put together on
+/// every call.
+pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream {
+    let numbers = numbers(rule);
+    if !numbers.iter().all(|number| number.is_literal()) {
+        let (policy, cost) = (computed_policy(rule, &numbers), computed_cost(cost));
+        return quote!((#policy, #cost));
+    }
+    let (constants, policy) = (constants(&numbers), checked_policy(rule, &numbers));
+    let constants = quote!(#(#constants)* const POLICY: ::ratelimits::__private::Policy = #policy;);
+    let policy = quote!(::core::result::Result::Ok(POLICY));
+    match cost.filter(|cost| cost.is_literal()) {
+        Some(literal) => {
+            let (name, ty, value) = (constant_name(literal), constant_type(literal), constant_value(literal));
+            let place = hygienic(literal.expr.span());
+            let cost = local("cost");
+            let payable = quote_spanned!(place=> ::ratelimits::__private::literal::payable(&POLICY, #cost));
+            quote!({
+                #constants
+                const #name: #ty = {
+                    let #cost = #value;
+                    #payable;
+                    #cost
+                };
+                (#policy, ::core::result::Result::Ok(#name))
+            })
+        }
+        None => {
+            let cost = computed_cost(cost);
+            quote!(({ #constants #policy }, #cost))
+        }
+    }
+}
+
+fn computed_cost(cost: Option<&Number>) -> TokenStream {
+    match cost {
+        Some(cost) if cost.is_literal() => {
+            let (constant, name) = (constant(cost), constant_name(cost));
+            quote!({ #constant ::core::result::Result::Ok(#name) })
+        }
+        Some(cost) => checked(cost),
+        None => quote!(::core::result::Result::Ok(1)),
+    }
+}
+
+fn numbers(rule: &Rule) -> Vec<&Number> {
     let numbers = match rule {
         Rule::TokenBucket { rate, burst, .. } => vec![Some(rate), burst.as_ref()],
         Rule::FixedWindow { limit, period, .. } => vec![Some(limit), Some(period)],
@@ -18,58 +62,68 @@ pub(super) fn policy(rule: &Rule) -> TokenStream {
             vec![Some(limit), Some(period), precision.as_ref()]
         }
     };
-    let numbers: Vec<&Number> = numbers.into_iter().flatten().collect();
-    if numbers.iter().all(|number| number.is_literal()) {
-        constant_rule(rule, &numbers)
-    } else {
-        computed_rule(rule)
-    }
+    numbers.into_iter().flatten().collect()
 }
 
-fn constant_rule(rule: &Rule, numbers: &[&Number]) -> TokenStream {
+/// The policy of the constants, checked while compiling. What stands in for a computed number is never what is wrong.
+fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     let checked = local("policy");
+    let value = |number: &Number, stand_in: TokenStream| {
+        if number.is_literal() { constant_name(number).into_token_stream() } else { stand_in }
+    };
+    let stand_in = |name: &str| {
+        let name = Ident::new(name, Span::call_site());
+        quote!(::ratelimits::__private::literal::#name)
+    };
     let policy = match rule {
         Rule::TokenBucket { rate, burst, interval } => {
-            let rate = constant_name(rate);
-            let burst = burst.as_ref().map(|burst| {
+            let by_time = burst.as_ref().is_some_and(|burst| burst.form == Form::Text);
+            let rate = value(rate, stand_in(if by_time { "ONE_PER_SECOND" } else { "FASTEST" }));
+            let burst = burst.as_ref().filter(|burst| burst.is_literal()).map(|burst| {
                 let name = constant_name(burst);
-                if burst.form == Form::Text { quote!(.burst_for(#name)) } else { quote!(.burst(#name)) }
+                if by_time { quote!(.burst_for(#name)) } else { quote!(.burst(#name)) }
             });
             let refill = interval.then(|| quote!(.interval_refill()));
             quote!(TokenBucket(::ratelimits::__private::TokenBucket::new(#rate) #burst #refill))
         }
         Rule::FixedWindow { limit, period, aligned } => {
-            let [limit, period] = [limit, period].map(constant_name);
+            let (limit, period) = (value(limit, quote!(1)), value(period, stand_in("SECOND")));
             let aligned = aligned.then(|| quote!(.aligned()));
             quote!(FixedWindow(::ratelimits::__private::FixedWindow::new(#limit, #period) #aligned))
         }
         Rule::LeakyBucket { capacity, leak } => {
-            let new = if leak.unit == Unit::Rate { quote!(new) } else { quote!(draining) };
-            let [capacity, leak] = [capacity, leak].map(constant_name);
+            let (new, stand_in) = match leak.unit {
+                Unit::Rate => (quote!(new), stand_in("FASTEST")),
+                _ => (quote!(draining), stand_in("SECOND")),
+            };
+            let (capacity, leak) = (value(capacity, quote!(1)), value(leak, stand_in));
             quote!(LeakyBucket(::ratelimits::__private::LeakyBucket::#new(#capacity, #leak)))
         }
         Rule::SlidingWindow { limit, period, precision } => {
-            let [limit, period] = [limit, period].map(constant_name);
-            let precision =
-                precision.as_ref().map(constant_name).map(|precision| quote!(.precision(#precision)));
+            let precision = precision.as_ref().map(|precision| value(precision, stand_in("SECOND")));
+            let divided = match &precision {
+                Some(precision) => quote!(::ratelimits::__private::literal::divided_by(#precision)),
+                None => stand_in("SECOND"),
+            };
+            let (limit, period) = (value(limit, quote!(1)), value(period, divided));
+            let precision = precision.map(|precision| quote!(.precision(#precision)));
             quote!(SlidingWindow(::ratelimits::__private::SlidingWindow::new(#limit, #period) #precision))
         }
     };
-    let constants = numbers.iter().map(|number| constant(number));
     // One check an argument, so that what is wrong is told where it is written.
-    let checks = numbers.iter().map(|number| {
+    let checks = numbers.iter().filter(|number| number.is_literal()).map(|number| {
         let name = number.name;
         quote_spanned!(hygienic(number.expr.span())=> ::ratelimits::__private::literal::admissible(&#checked, #name);)
     });
     quote!({
-        #(#constants)*
-        const POLICY: ::ratelimits::__private::Policy = {
-            let #checked = ::ratelimits::__private::Policy::#policy;
-            #(#checks)*
-            #checked
-        };
-        ::core::result::Result::Ok(POLICY)
+        let #checked = ::ratelimits::__private::Policy::#policy;
+        #(#checks)*
+        #checked
     })
+}
+
+fn constants(numbers: &[&Number]) -> Vec<TokenStream> {
+    numbers.iter().filter(|number| number.is_literal()).map(|number| constant(number)).collect()
 }
 
 fn constant_name(number: &Number) -> Ident {
@@ -77,9 +131,24 @@ fn constant_name(number: &Number) -> Ident {
 }
 
 fn constant(number: &Number) -> TokenStream {
+    let (name, ty, value) = (constant_name(number), constant_type(number), constant_value(number));
+    quote_spanned!(hygienic(number.expr.span())=> const #name: #ty = #value;)
+}
+
+fn constant_type(number: &Number) -> TokenStream {
+    let place = hygienic(number.expr.span());
+    match (number.unit, number.form) {
+        (Unit::Rate, _) => quote_spanned!(place=> ::ratelimits::__private::Rate),
+        (Unit::Period | Unit::Precision, _) | (_, Form::Text) => {
+            quote_spanned!(place=> ::core::time::Duration)
+        }
+        (Unit::Count | Unit::Burst, _) => quote_spanned!(place=> ::core::primitive::u64),
+    }
+}
+
+fn constant_value(number: &Number) -> TokenStream {
     let expr = &number.expr;
     let place = hygienic(expr.span());
-    let name = constant_name(number);
     let (function, operand) = match (number.unit, number.form) {
         (Unit::Rate, Form::Text) => ("rate_str", None),
         (Unit::Rate, Form::Float) => ("rate_float", Some("f64")),
@@ -88,42 +157,53 @@ fn constant(number: &Number) -> TokenStream {
         (Unit::Period | Unit::Precision, _) => ("seconds", Some("i128")),
         (Unit::Count | Unit::Burst, _) => ("count", Some("i128")),
     };
-    let ty = match function {
-        "count" => quote_spanned!(place=> ::core::primitive::u64),
-        "seconds" | "duration" => quote_spanned!(place=> ::core::time::Duration),
-        _ => quote_spanned!(place=> ::ratelimits::__private::Rate),
-    };
     let function = Ident::new(function, place);
     // A literal with a type of its own does not become the operand's by itself.
     let value = match operand.filter(|_| number.has_suffix()).map(|operand| Ident::new(operand, place)) {
         Some(operand) => quote_spanned!(place=> (#expr) as ::core::primitive::#operand),
         None => quote!(#expr),
     };
-    quote_spanned!(place=> const #name: #ty = ::ratelimits::__private::literal::#function(#value);)
+    quote_spanned!(place=> ::ratelimits::__private::literal::#function(#value))
 }
 
-fn computed_rule(rule: &Rule) -> TokenStream {
-    match rule {
+/// The policy of a call. Its literals are taken out first, where no name of the user's can meet their constants.
+fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
+    let literals: Vec<&Number> = numbers.iter().copied().filter(|number| number.is_literal()).collect();
+    let taken_out = (!literals.is_empty()).then(|| {
+        let constants = constants(&literals);
+        let policy = checked_policy(rule, &literals);
+        let locals = literals.iter().map(|number| local(number.name));
+        let names = literals.iter().map(|number| constant_name(number));
+        quote! {
+            let (#(#locals,)*) = {
+                #(#constants)*
+                const _: ::ratelimits::__private::Policy = #policy;
+                (#(#names,)*)
+            };
+        }
+    });
+    let policy = match rule {
         Rule::TokenBucket { rate, burst, interval } => {
             let (rate, burst) = (checked(rate), checked_option(burst.as_ref()));
-            quote!(::ratelimits::__private::dynamic::token_bucket(#rate, #burst, #interval))
+            quote!(token_bucket(#rate, #burst, #interval))
         }
         Rule::FixedWindow { limit, period, aligned } => {
             let [limit, period] = [limit, period].map(checked);
-            quote!(::ratelimits::__private::dynamic::fixed_window(#limit, #period, #aligned))
+            quote!(fixed_window(#limit, #period, #aligned))
         }
         Rule::LeakyBucket { capacity, leak } => {
-            let function = if leak.unit == Unit::Rate { "leaky_bucket" } else { "leaky_bucket_draining" };
-            let function = Ident::new(function, Span::call_site());
+            let function =
+                if leak.unit == Unit::Rate { quote!(leaky_bucket) } else { quote!(leaky_bucket_draining) };
             let [capacity, leak] = [capacity, leak].map(checked);
-            quote!(::ratelimits::__private::dynamic::#function(#capacity, #leak))
+            quote!(#function(#capacity, #leak))
         }
         Rule::SlidingWindow { limit, period, precision } => {
             let [limit, period] = [limit, period].map(checked);
             let precision = checked_option(precision.as_ref());
-            quote!(::ratelimits::__private::dynamic::sliding_window(#limit, #period, #precision))
+            quote!(sliding_window(#limit, #period, #precision))
         }
-    }
+    };
+    quote!({ #taken_out ::ratelimits::__private::dynamic::#policy })
 }
 
 fn checked_option(number: Option<&Number>) -> TokenStream {
@@ -134,24 +214,23 @@ fn checked_option(number: Option<&Number>) -> TokenStream {
 }
 
 /// The number as a `Checked` value.
-pub(super) fn checked(number: &Number) -> TokenStream {
+fn checked(number: &Number) -> TokenStream {
     let (name, expr) = (number.name, &number.expr);
-    let place = hygienic(expr.span());
     if number.is_literal() {
-        let (constant, constant_name) = (constant(number), constant_name(number));
+        let value = local(name);
         let value = match (number.unit, number.form) {
-            (Unit::Burst, Form::Text) => quote!(::ratelimits::__private::dynamic::Burst::For(#constant_name)),
-            (Unit::Burst, _) => quote!(::ratelimits::__private::dynamic::Burst::Permits(#constant_name)),
-            _ => quote!(#constant_name),
+            (Unit::Burst, Form::Text) => quote!(::ratelimits::__private::dynamic::Burst::For(#value)),
+            (Unit::Burst, _) => quote!(::ratelimits::__private::dynamic::Burst::Permits(#value)),
+            _ => quote!(#value),
         };
-        return quote!({ #constant ::core::result::Result::Ok(#value) });
+        return quote!(::core::result::Result::Ok(#value));
     }
+    let place = hygienic(expr.span());
     match number.unit {
         Unit::Count => quote_spanned!(place=> ::ratelimits::__private::dynamic::count(#name, #expr)),
         Unit::Rate => quote_spanned!(place=> ::ratelimits::__private::dynamic::rate(#name, #expr)),
-        Unit::Period | Unit::Precision => {
-            quote_spanned!(place=> ::ratelimits::__private::dynamic::period(#name, #expr))
-        }
+        Unit::Period => quote_spanned!(place=> ::ratelimits::__private::dynamic::period(#name, #expr)),
+        Unit::Precision => quote_spanned!(place=> ::ratelimits::__private::dynamic::precision(#name, #expr)),
         Unit::Burst => quote_spanned!(place=> ::ratelimits::__private::dynamic::burst(#expr)),
     }
 }

@@ -63,6 +63,9 @@ impl LeakyBucket {
         };
         let interval = match self.leak {
             Leak::Rate(rate) => interval(rate, "leak_rate"),
+            Leak::Drain(drain) if drain.is_zero() => {
+                Err(InvalidPolicy::new("drain", "has no length; write a time above zero, like \"30m\""))
+            }
             Leak::Drain(drain) => interval(Rate::new(capacity, drain), "drain"),
         };
         let interval = match interval {

@@ -8,6 +8,7 @@ mod token_bucket;
 
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
+#[cfg(feature = "redis")]
 pub(crate) use numbers::MOST;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;

@@ -35,6 +35,9 @@ pub struct TokenBucket {
     refill: Refill,
 }
 
+const NO_BURST: InvalidPolicy =
+    InvalidPolicy::new("burst", "is zero; write at least one permit or a time like \"5s\"");
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Burst {
     Default,
@@ -103,15 +106,8 @@ impl TokenBucket {
         };
         let capacity = match self.burst {
             Burst::Default => worth(self.rate, interval, Duration::from_secs(1)),
-            Burst::For(time) => {
-                if time.is_zero() {
-                    return Err(InvalidPolicy::new(
-                        "burst",
-                        "is zero; write at least one permit or a time like \"5s\"",
-                    ));
-                }
-                worth(self.rate, interval, time)
-            }
+            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
+            Burst::For(time) => worth(self.rate, interval, time),
             Burst::Permits(permits) => match checked_count(permits, "burst") {
                 Ok(permits) => permits as u128 * interval as u128,
                 Err(invalid) => return Err(invalid),
@@ -138,10 +134,11 @@ impl TokenBucket {
         let burst = match self.burst {
             Burst::Default => refill as u128,
             Burst::Permits(permits) => permits as u128,
+            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
             Burst::For(time) if time.as_nanos() > LONGEST.as_nanos() => u128::MAX,
             Burst::For(time) => {
                 let worth = time.as_nanos() * refill as u128 / (period as u128 * 1000);
-                if worth == 0 && !time.is_zero() { 1 } else { worth }
+                if worth == 0 { 1 } else { worth }
             }
         };
         if burst > MOST as u128 {

@@ -41,6 +41,17 @@ pub trait Period {
     fn period(self) -> Checked<Duration>;
 }
 
+/// The length of a sub-window: a string like `"1s"`, or a `Duration`. An integer would not say its unit.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a duration with its unit",
+    label = "this has no unit",
+    note = "a precision is a string with units like \"1s\", or a `std::time::Duration`"
+)]
+pub trait Precision {
+    /// The duration.
+    fn precision(self) -> Checked<Duration>;
+}
+
 /// A burst: permits as an integer, or the time whose worth it is as a `Duration` or a string like `"5s"`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a burst",
@@ -74,6 +85,11 @@ pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
 /// A period that is an argument of this name.
 pub fn period(argument: &'static str, value: impl Period) -> Checked<Duration> {
     value.period().map_err(|invalid| invalid.of(argument))
+}
+
+/// A precision that is an argument of this name.
+pub fn precision(argument: &'static str, value: impl Precision) -> Checked<Duration> {
+    value.precision().map_err(|invalid| invalid.of(argument))
 }
 
 /// A burst.
@@ -126,14 +142,38 @@ pub fn sliding_window(
 }
 
 pub(super) const fn checked_count(argument: &'static str, value: i128) -> Checked<u64> {
+    whole(argument, value, "is negative; write a whole number above zero")
+}
+
+pub(super) const fn checked_rate(argument: &'static str, per_second: i128) -> Checked<Rate> {
+    const NEGATIVE: &str = "is negative; write permits per second above zero (5.0) or \"1/min\"";
+    match whole(argument, per_second, NEGATIVE) {
+        Ok(permits) => Ok(Rate::per_second(permits)),
+        Err(invalid) => Err(invalid),
+    }
+}
+
+const fn whole(argument: &'static str, value: i128, negative: &'static str) -> Checked<u64> {
     let problem = if value < 0 {
-        "is negative; write a whole number above zero"
+        negative
     } else if value > u64::MAX as i128 {
         "is too large; the most is 1000000000000 (10^12)"
     } else {
         return Ok(value as u64);
     };
     Err(InvalidPolicy::new(argument, problem))
+}
+
+// References too: an argument that is taken apart is borrowed while its call is decided.
+macro_rules! borrowed {
+    ($trait:ident::$method:ident -> $output:ty: $type:ty) => {
+        #[diagnostic::do_not_recommend]
+        impl $trait for &$type {
+            fn $method(self) -> $output {
+                (*self).$method()
+            }
+        }
+    };
 }
 
 macro_rules! integers {
@@ -146,7 +186,7 @@ macro_rules! integers {
 
         impl IntoRate for $integer {
             fn rate(self) -> Checked<Rate> {
-                Ok(Rate::per_second(checked_count("rate", self.number())?))
+                checked_rate("rate", self.number())
             }
         }
 
@@ -161,6 +201,11 @@ macro_rules! integers {
                 Ok(Burst::Permits(checked_count("burst", self.number())?))
             }
         }
+
+        borrowed!(Count::number -> i128: $integer);
+        borrowed!(IntoRate::rate -> Checked<Rate>: $integer);
+        borrowed!(Period::period -> Checked<Duration>: $integer);
+        borrowed!(IntoBurst::burst -> Checked<Burst>: $integer);
     )*};
 }
 integers!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
@@ -183,6 +228,10 @@ rates! {
     String: |value| Rate::parse(&value);
     Rate: |value| Ok(value);
 }
+borrowed!(IntoRate::rate -> Checked<Rate>: f64);
+borrowed!(IntoRate::rate -> Checked<Rate>: f32);
+borrowed!(IntoRate::rate -> Checked<Rate>: &str);
+borrowed!(IntoRate::rate -> Checked<Rate>: Rate);
 
 macro_rules! durations {
     ($($type:ty: |$value:ident| $duration:expr;)*) => {$(
@@ -190,6 +239,12 @@ macro_rules! durations {
             fn period(self) -> Checked<Duration> {
                 let $value = self;
                 $duration
+            }
+        }
+
+        impl Precision for $type {
+            fn precision(self) -> Checked<Duration> {
+                self.period()
             }
         }
 
@@ -202,9 +257,11 @@ macro_rules! durations {
 }
 durations! {
     &str: |value| parse_duration(value);
+    &&str: |value| parse_duration(value);
     &String: |value| parse_duration(value);
     String: |value| parse_duration(&value);
     Duration: |value| Ok(value);
+    &Duration: |value| Ok(*value);
 }
 
 fn parse_duration(text: &str) -> Checked<Duration> {

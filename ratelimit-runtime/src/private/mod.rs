@@ -18,7 +18,7 @@ pub use crate::error::Error;
 use crate::error::{InvalidPolicy, MissingKey};
 pub use crate::key::KeyPart;
 use crate::key::KeyWriter;
-pub use crate::name::Name;
+pub use crate::name::{Name, Place};
 pub use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use crate::rate::Rate;
 use crate::registry::{self, Registry};
@@ -53,9 +53,12 @@ impl Call {
         Call { registry: registry::current(), open: None, charges: Vec::new(), error: None }
     }
 
-    /// Begins the charge of a policy.
+    /// Begins the charge of a policy. A charge of nothing is none: nobody is asked, and nobody looks at its key.
     pub fn charge(&mut self, name: Name, prefix: &'static str, policy: Checked<Policy>, cost: Checked<u64>) {
         self.close();
+        if cost == Ok(0) {
+            return;
+        }
         match policy.and_then(|policy| Ok((policy, cost?))) {
             Ok((policy, cost)) => {
                 let key = self.registry.backend().key();
@@ -107,6 +110,9 @@ impl Call {
         if let Some(error) = self.error {
             return Deciding(Progress::Decided(Some(Err(error))));
         }
+        if self.charges.is_empty() {
+            return Deciding(Progress::Decided(Some(Ok(()))));
+        }
         match self.registry.backend().decide_now(self.charges) {
             Ok(decided) => Deciding(Progress::Decided(Some(decided))),
             Err(charges) => {
@@ -117,6 +123,9 @@ impl Call {
     }
 
     fn context(&mut self, part: Result<impl Display, MissingKey>) {
+        if self.open.is_none() {
+            return;
+        }
         match part {
             Ok(part) => self.part(&part),
             Err(missing) => self.fail(missing.into()),

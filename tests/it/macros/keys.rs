@@ -91,6 +91,32 @@ fn templates_and_tuples_have_the_same_parts() {
     });
 }
 
+#[count_limit(1, "1d", key = text.parse::<u8>()?)]
+async fn leaves(text: &str) -> AppResult<&str> {
+    Ok(text)
+}
+
+#[count_limit(1, "1d", key = later(id).await)]
+async fn waits(id: u8) -> AppResult<u8> {
+    Ok(id)
+}
+
+async fn later(id: u8) -> u8 {
+    tokio::task::yield_now().await;
+    id
+}
+
+#[test]
+fn expressions_act_on_the_function() {
+    alone(async {
+        assert!(matches!(leaves("x").await, Err(AppError::Parse)));
+        assert_eq!(leaves("1").await.unwrap(), "1");
+        assert_limited(leaves("01").await);
+        waits(1).await.unwrap();
+        assert_limited(waits(1).await);
+    });
+}
+
 #[test]
 fn a_none_is_missing() {
     alone(async {
@@ -115,6 +141,20 @@ fn the_context_has_address_and_user() {
         assert_limited(ann().scope(of_both("y")).await);
         ann().scope(of_either()).await.unwrap();
         assert_limited(ann().scope(of_either()).await);
+    });
+}
+
+#[count_limit(1, "1d", key = "<@user_or_ip>:<name>", cost = cost)]
+async fn priced(name: Option<&str>, cost: u8) -> AppResult<()> {
+    let _ = name;
+    Ok(())
+}
+
+#[test]
+fn a_call_that_costs_nothing_needs_no_key() {
+    alone(async {
+        priced(None, 0).await.unwrap();
+        assert!(matches!(priced(None, 1).await, Err(AppError::Refused(ratelimits::Error::MissingKey(_)))));
     });
 }
 

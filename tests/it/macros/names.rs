@@ -28,6 +28,64 @@ impl B {
     async fn f(&self) -> AppResult<()> {
         Ok(())
     }
+
+    #[count_limit(1, "1d", fallback = Self::none)]
+    async fn associated() -> Option<u8> {
+        Some(2)
+    }
+
+    fn none() -> Option<u8> {
+        None
+    }
+}
+
+struct Generic<T>(T);
+
+impl<T: Into<u64>> Generic<T> {
+    #[count_limit(1, "1d")]
+    async fn f(self) -> AppResult<u64> {
+        Ok(self.0.into())
+    }
+}
+
+mod elsewhere_in_the_crate {
+    impl super::Generic<&str> {
+        #[ratelimits::count_limit(1, "1d")]
+        pub(super) async fn length(&self) -> super::AppResult<usize> {
+            Ok(self.0.len())
+        }
+    }
+}
+
+trait Service {
+    async fn call() -> AppResult<()>;
+
+    #[count_limit(1, "1d")]
+    async fn provided() -> AppResult<()> {
+        Ok(())
+    }
+}
+
+impl Service for A {
+    #[count_limit(1, "1d")]
+    async fn call() -> AppResult<()> {
+        Ok(())
+    }
+}
+
+impl Service for B {
+    #[count_limit(1, "1d")]
+    async fn call() -> AppResult<()> {
+        Ok(())
+    }
+}
+
+async fn outer() -> AppResult<()> {
+    #[count_limit(1, "1d")]
+    async fn f() -> AppResult<()> {
+        Ok(())
+    }
+    f().await
 }
 
 #[count_limit(1, "1d")]
@@ -57,8 +115,30 @@ fn functions_of_one_name_count_apart() {
         B.f().await.unwrap();
         f().await.unwrap();
         assert_limited(A.f().await);
-        assert_eq!(A::associated().await, Some(1));
-        assert_eq!(A::associated().await, None);
+        assert_eq!((A::associated().await, B::associated().await), (Some(1), Some(2)));
+        assert_eq!((A::associated().await, B::associated().await), (None, None));
+        outer().await.unwrap();
+        assert_limited(outer().await);
+    });
+}
+
+#[test]
+fn methods_of_a_trait_count_by_their_type() {
+    alone(async {
+        A::call().await.unwrap();
+        B::call().await.unwrap();
+        assert_limited(B::call().await);
+        A::provided().await.unwrap();
+        B::provided().await.unwrap();
+        assert_limited(A::provided().await);
+    });
+}
+
+#[test]
+fn generic_arguments_do_not_count() {
+    alone(async {
+        assert_eq!(Generic(1u8).f().await.unwrap(), 1);
+        assert_limited(Generic(1u32).f().await);
     });
 }
 
@@ -74,8 +154,25 @@ fn functions_that_are_given_one_name_count_together() {
 #[test]
 fn a_refusal_names_the_policy() {
     alone(async {
-        f().await.unwrap();
-        let Err(AppError::Refused(ratelimits::Error::Limited(limited))) = f().await else { panic!() };
-        assert_eq!(limited.policy(), concat!(module_path!(), "::f"));
+        macro_rules! names {
+            ($($call:expr => $name:literal),*) => {$(
+                $call.await.unwrap();
+                match $call.await {
+                    Err(AppError::Refused(ratelimits::Error::Limited(limited))) => {
+                        assert_eq!(limited.policy(), concat!(module_path!(), "::", $name));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            )*};
+        }
+        names!(
+            f() => "f",
+            outer() => "outer::f",
+            A.f() => "A::f",
+            B::call() => "B::call",
+            B::provided() => "B::provided",
+            Generic(1u8).f() => "Generic::f",
+            Generic("text").length() => "Generic::length"
+        );
     });
 }

@@ -60,6 +60,64 @@ fn travel_with_the_call() {
     });
 }
 
+struct Plan {
+    limit: u32,
+    rate: f64,
+    period: Duration,
+}
+
+#[count_limit(limit = limit, period = period, fallback = over, pass_args)]
+async fn by_window(Plan { limit, period, .. }: Plan) -> Option<u32> {
+    let _ = period;
+    Some(limit)
+}
+
+#[rate_limit(rate = rate, burst = limit, cost = limit, fallback = over, pass_args)]
+async fn by_bucket(Plan { limit, rate, .. }: Plan) -> Option<u32> {
+    let _ = rate;
+    Some(limit)
+}
+
+fn over(_: Plan) -> Option<u32> {
+    None
+}
+
+#[test]
+fn may_be_references() {
+    let plan = || Plan { limit: 1, rate: 0.001, period: Duration::from_secs(60) };
+    alone(async {
+        assert_eq!((by_window(plan()).await, by_window(plan()).await), (Some(1), None));
+        assert_eq!((by_bucket(plan()).await, by_bucket(plan()).await), (Some(1), None));
+    });
+}
+
+#[window_limit(limit = limit, period = "1h", precision = precision)]
+async fn precisely(limit: &u32, precision: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[test]
+fn a_precision_has_its_unit() {
+    alone(async {
+        precisely(&1, "1m").await.unwrap();
+        assert_limited(precisely(&1, "1m").await);
+    });
+}
+
+#[rate_limit(rate = rate)]
+async fn whole(rate: i64) -> AppResult<()> {
+    Ok(())
+}
+
+#[test]
+fn a_negative_rate_is_told_what_a_rate_is() {
+    alone(async {
+        let Err(AppError::Refused(error)) = whole(-1).await else { panic!("not refused") };
+        let message = "`rate` is negative; write permits per second above zero (5.0) or \"1/min\"";
+        assert_eq!(error.to_string(), message);
+    });
+}
+
 #[test]
 fn that_make_no_sense_are_invalid() {
     alone(async {

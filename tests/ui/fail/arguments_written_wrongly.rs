@@ -1,3 +1,5 @@
+#![allow(unused_variables)]
+
 use ratelimits::{Error, count_limit, funnel_limit, rate_limit};
 
 #[count_limit(limt = 5, period, aligned = true, zzz, 5 + 5)]
@@ -28,6 +30,25 @@ async fn missing_both() -> Result<(), Error> {
 #[funnel_limit(5, 5, drain = "1m")]
 async fn one_too_many() -> Result<(), Error> {
     Ok(())
+}
+
+#[rate_limit(rate: 5, burst(10), aligned)]
+async fn assigned_otherwise() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(5, "1m", user.id)]
+async fn third(user: User) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rte = 5)]
+async fn mistyped() -> Result<(), Error> {
+    Ok(())
+}
+
+struct User {
+    id: u64,
 }
 
 fn main() {}

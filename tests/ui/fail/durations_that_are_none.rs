@@ -20,8 +20,8 @@ async fn no_unit() -> Result<(), Error> {
     Ok(())
 }
 
-#[rate_limit(rate = 5, burst = "5")]
-async fn burst_without_unit() -> Result<(), Error> {
+#[rate_limit(rate = 5, burst = "5x")]
+async fn burst_with_a_wrong_unit() -> Result<(), Error> {
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-use ratelimits::{Error, count_limit, rate_limit};
+use ratelimits::{Error, count_limit, rate_limit, window_limit};
 
 #[count_limit(limit = name, period = 'x')]
 async fn counted(name: &str) -> Result<(), Error> {
@@ -8,6 +8,12 @@ async fn counted(name: &str) -> Result<(), Error> {
 
 #[rate_limit(rate = (), burst = true)]
 async fn rated() -> Result<(), Error> {
+    Ok(())
+}
+
+#[window_limit(limit = 5, period = "1m", precision = precision)]
+async fn no_unit(precision: u64) -> Result<(), Error> {
+    let _ = precision;
     Ok(())
 }
 

@@ -25,4 +25,9 @@ async fn no_refill() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = 5, burst = "5")]
+async fn no_unit_either() -> Result<(), Error> {
+    Ok(())
+}
+
 fn main() {}

@@ -30,4 +30,9 @@ async fn holds_nothing() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = -5)]
+async fn negative_and_whole() -> Result<(), Error> {
+    Ok(())
+}
+
 fn main() {}

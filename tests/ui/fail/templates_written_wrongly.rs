@@ -32,4 +32,19 @@ async fn no_expression(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(5, "1m", key = "{user}")]
+async fn no_placeholder(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(5, "1m", key = <user>)]
+async fn no_quotes(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(5, "1m", key = @ip)]
+async fn no_quotes_either(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 fn main() {}
