@@ -1,7 +1,7 @@
 -- Fixed window: so many permits from a window's start to its end, the first call or a multiple of the period opens it.
 -- Twin of ratelimit-runtime/src/algorithm/fixed_window.rs: change both or neither.
 --
--- key    "opened count": the time of the window's first charge in microseconds, which tells it from any other that began
+-- key    "opened count": the time of the window's first charge in microseconds, which tells it from others that began
 --        as it did, and the permits charged to it
 -- args   cost, limit, period, aligned                          permits, permits, microseconds, 1 or 0
 -- reply  opened, count                                         of the window a call now falls into

@@ -3,7 +3,7 @@
 --
 -- key    a list b0 t0 b1 t1 … B: the stamps t of entries in rising order, between running totals b of the permits charged
 --        before them, B after the last. Charges of one sub-window are one entry, stamped with the time of the first, which
---        tells it from any other that the sub-window ever had; in the log a sub-window is a microsecond.
+--        tells it from others that the sub-window had; in the log a sub-window is a microsecond.
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  permits counted, when so many have ended that the cost fits or 0, the stamp of the newest entry or 0
 -- refund args: cost, stamp of the charged entry or '', period, precision
@@ -69,6 +69,10 @@ local function check(key, at)
   entry.live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
   if entry.live == n then return entry end
 
+  local here = slot(now, precision)
+  if slot(entry.newest, precision) > here then
+    entry.cut = first(0, n, function(i) return slot(stamp(key, i), precision) >= here end)
+  end
   local function counted(i) return (entry.total - total(key, i)) % WRAP end
   entry[1], entry[3] = counted(entry.live), entry.newest
   entry.admits = cost == 0 or entry[1] + cost <= limit
@@ -79,16 +83,10 @@ local function check(key, at)
   return entry
 end
 
-local function future(entry)
-  return entry.newest and slot(entry.newest, entry.precision) > slot(now, entry.precision)
-end
-
 -- Makes one entry, stamped now, of all that are not in an earlier sub-window.
 local function repair(entry)
-  local here = slot(now, entry.precision)
-  local cut = first(0, entry.n, function(i) return slot(stamp(entry.key, i), entry.precision) >= here end)
-  redis.call('LSET', entry.key, int(2 * cut + 1), int(now))
-  redis.call('LTRIM', entry.key, 0, int(2 * cut + 1))
+  redis.call('LSET', entry.key, int(2 * entry.cut + 1), int(now))
+  redis.call('LTRIM', entry.key, 0, int(2 * entry.cut + 1))
   redis.call('RPUSH', entry.key, int(entry.total))
 end
 
@@ -104,7 +102,7 @@ local function commit(entry)
   elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
     redis.call('RPUSH', entry.key, int(now), after)
   else
-    if future(entry) then repair(entry) end
+    if entry.cut then repair(entry) end
     redis.call('LSET', entry.key, -1, after)
   end
   if entry.newest and entry.live > 0 then
@@ -114,7 +112,7 @@ local function commit(entry)
 end
 
 local function undo(entry)
-  if future(entry) then
+  if entry.cut then
     repair(entry)
     expire_after(entry)
   end

@@ -2,7 +2,7 @@
 
 mod parsing;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Lit, LitStr, Token};
@@ -71,10 +71,11 @@ struct Given {
 }
 
 impl Args {
-    /// Reads the tokens between the attribute's parentheses.
-    pub(crate) fn parse(kind: Kind, tokens: TokenStream, errors: &mut Errors) -> Args {
+    /// Reads the tokens between the attribute's parentheses. A word that the function's arguments bind is a value.
+    pub(crate) fn parse(kind: Kind, tokens: TokenStream, bindings: &[Ident], errors: &mut Errors) -> Args {
         let mut parsing = Parsing {
             args: Args { kind, given: Vec::new(), suggested: Vec::new() },
+            bindings,
             positional: 0,
             named: false,
         };

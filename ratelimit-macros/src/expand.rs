@@ -156,7 +156,8 @@ fn charge(policy: &Policy, call: &Ident) -> TokenStream {
         Some(name) => quote!(::ratelimits::__private::Name::given(#name)),
         // Only the type of something in the function tells which type the function belongs to.
         None => quote!({
-            static PLACE: ::ratelimits::__private::Place = ::ratelimits::__private::Place::new();
+            static PLACE: ::ratelimits::__private::Place =
+                ::ratelimits::__private::Place::new(::core::module_path!());
             ::ratelimits::__private::Place::name(&PLACE, ::core::any::type_name_of_val(&|| ()))
         }),
     };

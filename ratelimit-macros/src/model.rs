@@ -40,15 +40,13 @@ impl Limits {
     /// Reads one attribute on a function, reporting all that is wrong with either.
     pub(crate) fn read(kind: Kind, args: TokenStream, item: TokenStream) -> syn::Result<Limits> {
         let mut errors = Errors::default();
-        let args = Args::parse(kind, args, &mut errors);
-        let function = match Function::parse(item.clone()) {
-            Ok(function) => function,
-            Err(_) => {
-                let message =
-                    format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
-                errors.at(first_word(item), message);
-                return errors.finish(None);
-            }
+        let function = Function::parse(item.clone());
+        let bindings = function.as_ref().map_or(&[][..], Function::bindings);
+        let args = Args::parse(kind, args, bindings, &mut errors);
+        let Ok(function) = function else {
+            let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
+            errors.at(first_word(item), message);
+            return errors.finish(None);
         };
         check_signature(&function, kind, &mut errors);
         let policy = Policy::read(&args, &function, &mut errors);

@@ -10,7 +10,7 @@ pub struct Name(NameOf);
 #[derive(Clone, Debug)]
 enum NameOf {
     Literal(&'static str),
-    Place(&'static str),
+    Place { module: &'static str, closure: &'static str },
     Shared(Arc<str>),
 }
 
@@ -21,11 +21,12 @@ impl Name {
         Name(NameOf::Literal(name))
     }
 
-    /// A function by the name of the type of a closure in it: module path and function, with the type for methods.
-    /// Generic arguments do not count, nor does the trait.
+    /// A function by its module and the name of the type of a closure in it: module path and function, with the type for
+    /// methods. Generic arguments do not count, nor does the trait. A type of another crate, `Arc<Users>`, has the module
+    /// before it and keeps its arguments, which alone tell it from others.
     #[must_use]
-    pub const fn place(closure: &'static str) -> Self {
-        Name(NameOf::Place(closure))
+    pub const fn place(module: &'static str, closure: &'static str) -> Self {
+        Name(NameOf::Place { module, closure })
     }
 
     pub(crate) fn shared(name: Arc<str>) -> Self {
@@ -44,29 +45,33 @@ impl Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             NameOf::Literal(name) => f.write_str(name),
-            NameOf::Place(closure) => place(f, closure),
+            NameOf::Place { module, closure } => place(f, module, closure),
             NameOf::Shared(name) => f.write_str(name),
         }
     }
 }
 
 /// Keeps the name of a function beside it, since deriving it can take as long as a decision.
-#[derive(Debug, Default)]
-pub struct Place(OnceLock<(&'static str, Box<str>)>);
+#[derive(Debug)]
+pub struct Place {
+    module: &'static str,
+    derived: OnceLock<(&'static str, Box<str>)>,
+}
 
 impl Place {
-    /// A place of no name yet.
+    /// A place in a module, of no name yet.
     #[must_use]
-    pub const fn new() -> Self {
-        Place(OnceLock::new())
+    pub const fn new(module: &'static str) -> Self {
+        Place { module, derived: OnceLock::new() }
     }
 
     /// [`Name::place`]. A function that is generic or belongs to a trait has one place and several names: the first is
     /// kept.
     #[must_use]
     pub fn name(&'static self, closure: &'static str) -> Name {
-        let (of, name) = self.0.get_or_init(|| (closure, Name::place(closure).to_string().into()));
-        if std::ptr::eq(*of, closure) { Name::given(name) } else { Name::place(closure) }
+        let derive = || Name::place(self.module, closure);
+        let (of, name) = self.derived.get_or_init(|| (closure, derive().to_string().into()));
+        if std::ptr::eq(*of, closure) { Name::given(name) } else { derive() }
     }
 }
 
@@ -74,7 +79,7 @@ const CLOSURE: &str = "::{{closure}}";
 
 /// Writes the path that a type's name has: `a::f::{{closure}}`, `<a::T<u8> as a::Trait>::f::{{closure}}`, or
 /// `a::<impl a::Trait for b::T>::f::{{closure}}` where the `impl` stands in another module than trait and type.
-fn place(f: &mut fmt::Formatter<'_>, mut rest: &str) -> fmt::Result {
+fn place(f: &mut fmt::Formatter<'_>, module: &str, mut rest: &str) -> fmt::Result {
     while let Some(inner) = rest.strip_suffix(CLOSURE) {
         rest = inner;
     }
@@ -82,7 +87,11 @@ fn place(f: &mut fmt::Formatter<'_>, mut rest: &str) -> fmt::Result {
         return f.write_str(rest);
     }
     if let Some((ty, behind)) = implementing(rest) {
-        place(f, ty)?;
+        if of_crate(ty, module) {
+            place(f, module, ty)?;
+        } else {
+            write!(f, "{module}::{ty}")?;
+        }
         rest = behind;
     }
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'{')) {
@@ -96,6 +105,13 @@ fn place(f: &mut fmt::Formatter<'_>, mut rest: &str) -> fmt::Result {
         rest = &rest[at + skipped..];
     }
     f.write_str(rest)
+}
+
+/// Whether the type is of the crate that the module is of. Names of other types do not begin with a crate.
+fn of_crate(ty: &str, module: &str) -> bool {
+    let root = module.split("::").next().unwrap_or(module);
+    let path = ty.strip_prefix("dyn ").unwrap_or(ty);
+    path.strip_prefix(root).is_some_and(|behind| behind.starts_with("::"))
 }
 
 /// The type in the last brackets that stand for an `impl`, and the path behind them.
@@ -173,23 +189,25 @@ mod tests {
             ("a::T<'<'>::f::{{closure}}", "a::T::f"),
             ("<a::T as b::Trait<u8>>::f::{{closure}}", "a::T::f"),
             ("<a::T<<u8 as c::Of>::It> as b::Trait>::f::{{closure}}::g::{{closure}}", "a::T::f::g"),
-            ("<fn(u8) -> a::T<u8> as b::Trait>::f::{{closure}}", "fn(u8) -> a::T::f"),
-            ("<[a::T<u8>] as b::Trait>::f::{{closure}}", "[a::T]::f"),
+            ("<fn(u8) -> a::T<u8> as b::Trait>::f::{{closure}}", "a::m::fn(u8) -> a::T<u8>::f"),
+            ("<[a::T<u8>] as b::Trait>::f::{{closure}}", "a::m::[a::T<u8>]::f"),
+            ("<alloc::sync::Arc<a::T> as a::Trait>::f::{{closure}}", "a::m::alloc::sync::Arc<a::T>::f"),
+            ("<u64 as a::Trait>::f::{{closure}}", "a::m::u64::f"),
             ("<dyn a::Trait>::f::{{closure}}", "dyn a::Trait::f"),
             ("a::m::<impl a::T<u8>>::f::{{closure}}", "a::T::f"),
-            ("a::f::{{closure}}::<impl a::Trait<u8> for b::T<u8>>::g::{{closure}}", "b::T::g"),
+            ("a::f::{{closure}}::<impl a::Trait<u8> for b::T<u8>>::g::{{closure}}", "a::m::b::T<u8>::g"),
             ("a::größe::{{closure}}", "a::größe"),
             ("a::f<", "a::f"),
             ("", ""),
         ] {
-            assert_eq!(Name::place(closure).to_string(), name, "{closure}");
+            assert_eq!(Name::place("a::m", closure).to_string(), name, "{closure}");
         }
         assert_eq!(Name::given("a<b>::{{closure}}").to_string(), "a<b>::{{closure}}");
     }
 
     #[test]
     fn a_place_keeps_one_name_and_tells_all() {
-        static PLACE: Place = Place::new();
+        static PLACE: Place = Place::new("a::m");
         for _ in 0..2 {
             assert_eq!(PLACE.name("<a::T as b::Trait>::f::{{closure}}").to_string(), "a::T::f");
             assert_eq!(PLACE.name("<a::U as b::Trait>::f::{{closure}}").to_string(), "a::U::f");

@@ -1,6 +1,6 @@
 //! The arguments one by one, and what is wrong with their order and their spelling.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -10,13 +10,14 @@ use super::{Args, Given, Kind, literal, shown};
 use crate::errors::{Errors, closest, listed};
 use crate::number::is_number;
 
-pub(super) struct Parsing {
+pub(super) struct Parsing<'a> {
     pub(super) args: Args,
+    pub(super) bindings: &'a [Ident],
     pub(super) positional: usize,
     pub(super) named: bool,
 }
 
-impl Parsing {
+impl Parsing<'_> {
     pub(super) fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
         if input.peek(syn::Ident::peek_any) {
             if input.peek2(Token![=]) && !input.peek2(Token![==]) {
@@ -35,14 +36,22 @@ impl Parsing {
         self.by_position(input, errors)
     }
 
-    /// Whether the next argument is like `rate: 5`, or `rate(5)` of an argument that there is.
+    /// Whether the next argument is like `rate: 5`, or `rate(5)` of an argument that there is. By position `rate(…)` of
+    /// anything but a literal may well be a call.
     fn is_assigned_otherwise(&self, input: ParseStream<'_>) -> bool {
         if input.peek2(Token![:]) && !input.peek2(Token![::]) {
             return true;
         }
         let ahead = input.fork();
         let is_known = ahead.call(Ident::parse_any).is_ok_and(|name| self.known(&name.to_string()).is_some());
-        is_known && ahead.peek(syn::token::Paren) && ahead.parse::<TokenTree>().is_ok() && ends(&ahead)
+        let Ok(TokenTree::Group(group)) = ahead.parse() else { return false };
+        let may_be_a_call = self.takes_values() && syn::parse2::<syn::Lit>(group.stream()).is_err();
+        is_known && group.delimiter() == Delimiter::Parenthesis && ends(&ahead) && !may_be_a_call
+    }
+
+    /// Whether the next argument may be a value without a name.
+    fn takes_values(&self) -> bool {
+        !self.named && self.positional < 2
     }
 
     fn assignment_otherwise(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
@@ -91,8 +100,9 @@ impl Parsing {
             self.keep(name, word.span(), None, errors);
             return Ok(true);
         }
-        // A constant by position is spelled in capitals.
-        let mistyped = text == text.to_lowercase() && closest(&text, &kind.legal()).is_some();
+        // By position a word may be a value: an argument of the function, or a constant, which is spelled in capitals.
+        let is_value = self.bindings.contains(&word) || text != text.to_lowercase();
+        let mistyped = !is_value && closest(&text, &kind.legal()).is_some();
         if self.named || mistyped {
             Ident::parse_any(input)?;
             self.named = true;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::{Mark, Reading, State, Verdict};
 
-/// The state is the time of the window's first charge, which tells it from any other that began as it did, and what was
+/// The state is the time of the window's first charge, which tells it from others that began as it did, and what was
 /// charged to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindowRule {

@@ -2,7 +2,7 @@
 //! Twin of lua/sliding_window.lua: change both or neither.
 //!
 //! The exact log is the usual one. The counter is the log with fewer entries: charges of one sub-window are one, stamped
-//! with the time of the first, which tells it from any other that the sub-window ever had. It counts until the end of its
+//! with the time of the first, which tells it from others that the sub-window had. It counts until the end of its
 //! sub-window + period; in the log a sub-window is a microsecond.
 
 use std::collections::VecDeque;

@@ -199,10 +199,12 @@ impl Table {
         if forget > 0 {
             let mut ends: Vec<u64> = self.entries.values().map(|entry| entry.ends).collect();
             let (_, last, _) = ends.select_nth_unstable(forget - 1);
-            let (last, mut left) = (*last, forget);
+            let last = *last;
+            // Of those that end together some may stay.
+            let mut ties = forget - ends.iter().filter(|ends| **ends < last).count();
             self.entries.retain(|_, entry| {
-                let forgotten = left > 0 && entry.ends <= last;
-                left -= usize::from(forgotten);
+                let forgotten = entry.ends < last || (entry.ends == last && ties > 0);
+                ties -= usize::from(forgotten && entry.ends == last);
                 !forgotten
             });
             self.first_loss |= self.forgotten == 0;
@@ -260,6 +262,18 @@ mod tests {
         assert!(admits(charge("f", 50)));
         assert_eq!((store.len(), store.forgotten()), (3, 1));
         assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
+    }
+
+    #[test]
+    fn what_ends_next_goes_before_any_of_many_that_end_together() {
+        let store = MemoryStore::new(1600, Clock::manual(Arc::new(AtomicU64::new(0))));
+        for key in 0..1600 {
+            assert!(store.decide(&[charge(key, if key < 1550 { 60 } else { 10 })]).admitted);
+        }
+        assert!(store.decide(&[charge("one more", 60)]).admitted);
+        assert_eq!(store.forgotten(), 100);
+        let ends_soon = store.lock().entries.values().filter(|entry| entry.ends < 60_000_000).count();
+        assert_eq!(ends_soon, 0);
     }
 
     #[test]

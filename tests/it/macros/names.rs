@@ -176,3 +176,31 @@ fn a_refusal_names_the_policy() {
         );
     });
 }
+
+trait Handler {
+    async fn handle(&self) -> AppResult<()>;
+}
+
+impl Handler for std::sync::Arc<A> {
+    #[count_limit(1, "1d")]
+    async fn handle(&self) -> AppResult<()> {
+        Ok(())
+    }
+}
+
+impl Handler for std::sync::Arc<B> {
+    #[count_limit(1, "1d")]
+    async fn handle(&self) -> AppResult<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn of_types_of_another_crate_are_told_apart_by_their_arguments() {
+    alone(async {
+        let (a, b) = (std::sync::Arc::new(A), std::sync::Arc::new(B));
+        a.handle().await.unwrap();
+        b.handle().await.unwrap();
+        assert_limited(a.handle().await);
+    });
+}

@@ -130,3 +130,27 @@ fn that_make_no_sense_are_invalid() {
         assert_eq!(invalid(drains(Duration::ZERO).await), "drain");
     });
 }
+
+fn limit() -> u64 {
+    1
+}
+
+#[count_limit(limits, every)]
+async fn by_name_of_an_argument(limits: u64, every: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(limit(), "1d")]
+async fn by_a_call() -> AppResult<()> {
+    Ok(())
+}
+
+#[test]
+fn that_go_by_position_may_be_arguments_and_calls() {
+    alone(async {
+        by_name_of_an_argument(1, "1d").await.unwrap();
+        assert_limited(by_name_of_an_argument(1, "1d").await);
+        by_a_call().await.unwrap();
+        assert_limited(by_a_call().await);
+    });
+}
