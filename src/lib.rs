@@ -34,7 +34,7 @@
 /// | --- | --- |
 /// | `key` | who is counted: an expression over the arguments (`key = user.id`), several (`key = (user.id, room)`), or a template (`key = "<user.id>:<@ip>"`). Parts are `Display`; a part that is `None` is [`Error::MissingKey`] |
 /// | `key_type` | `METHOD`: one counter for the function, the default without a key. `IP` and `USER` read the [`RequestContext`]. `CUSTOM` is the default with a `key` |
-/// | `prefix`, `name` | what the key begins with, and the name of the policy, both string literals. The name by default is module path and function, with the type for methods, whose generic arguments do not count. Give a `name` to what several processes share, so that moving code does not change its key |
+/// | `prefix`, `name` | what the key begins with, and the name of the policy, both string literals. The name by default is module path and function, with the type for methods, whose generic arguments do not count unless it is of another crate. Give a `name` to what several processes share, so that moving code does not change its key |
 /// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals |
 /// | `fallback` | the function to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f` or `self.f`, async or not. Without one the function returns what its return type makes of an [`Error`] |
 /// | `pass_args` | the fallback gets the arguments of the call |
