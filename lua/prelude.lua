@@ -7,16 +7,12 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
-local function expire(key, second)
-  redis.call('EXPIREAT', key, int(second))
-end
-
 -- Keeps a key to the first whole second after its state has ended at `ends` microseconds. `was` is the end it already
 -- expires by, nil for a key without an expiry: most charges stay within a second and need no command here.
 local function keep(key, ends, was)
   local second = math.floor(ends / 1000000) + 1
   if not was or math.floor(was / 1000000) + 1 ~= second then
-    expire(key, second)
+    redis.call('EXPIREAT', key, int(second))
   end
 end
 

@@ -58,10 +58,10 @@ pub fn refund(algorithm: &str) -> String {
 #[must_use]
 pub fn with_time(script: &str, now: &str, expire: &str) -> String {
     const NOW: &str = "local now = time[1] * 1000000 + time[2]\n";
-    const EXPIRE: &str = "  redis.call('EXPIREAT', key, int(second))\n";
+    const EXPIRE: &str = "    redis.call('EXPIREAT', key, int(second))\n";
     assert_eq!(script.matches(NOW).count(), 1, "a script reads the clock in one line");
     assert_eq!(script.matches(EXPIRE).count(), 1, "a script sets expiries in one line");
-    script.replace(NOW, &format!("local now = {now}\n")).replace(EXPIRE, &format!("  {expire}\n"))
+    script.replace(NOW, &format!("local now = {now}\n")).replace(EXPIRE, &format!("    {expire}\n"))
 }
 
 fn source(algorithm: &str) -> &'static str {

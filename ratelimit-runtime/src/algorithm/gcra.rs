@@ -22,6 +22,10 @@ impl Gcra {
         cost.saturating_mul(self.interval).min(self.capacity + 1)
     }
 
+    pub(super) const fn limit(&self) -> u64 {
+        self.capacity / self.interval
+    }
+
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
         let stored = stored(state);
         let tat = stored.max(now).min(now + self.capacity);
@@ -34,7 +38,7 @@ impl Gcra {
         let after = if admitted { level + charge } else { level };
         Verdict {
             admitted,
-            limit: self.capacity / self.interval,
+            limit: self.limit(),
             remaining: (self.capacity - after) / self.interval,
             retry_after: (!admitted && charge <= self.capacity).then(|| level + charge - self.capacity),
             reset_after: after,

@@ -128,6 +128,17 @@ impl Rule {
         each!(self, rule => rule.ends(state))
     }
 
+    /// The permits this rule could ever give at once.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        match self {
+            Rule::Gcra(rule) => rule.limit(),
+            Rule::IntervalBucket(rule) => rule.burst,
+            Rule::FixedWindow(rule) => rule.limit,
+            Rule::SlidingWindow(rule) => rule.limit,
+        }
+    }
+
     /// The name of the algorithm's Lua file.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Checked;
 use crate::error::InvalidPolicy;
-use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TOO_MANY, TokenBucket};
 use crate::rate::Rate;
 use crate::units;
 
@@ -157,7 +157,7 @@ const fn whole(argument: &'static str, value: i128, negative: &'static str) -> C
     let problem = if value < 0 {
         negative
     } else if value > u64::MAX as i128 {
-        "is too large; the most is 1000000000000 (10^12)"
+        TOO_MANY
     } else {
         return Ok(value as u64);
     };

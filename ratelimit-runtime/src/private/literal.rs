@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::dynamic::{checked_count, checked_rate};
-use crate::algorithm::Rule;
-use crate::policy::Policy;
+use crate::policy::{LONGEST, Policy};
 use crate::rate::Rate;
 use crate::units;
 
@@ -78,7 +77,6 @@ pub const SECOND: Duration = Duration::from_secs(1);
 /// Stands in for the period that is computed beside a literal precision: one that it divides, if any.
 #[must_use]
 pub const fn divided_by(precision: Duration) -> Duration {
-    const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
     let period = precision.saturating_mul(2);
     if period.as_nanos() > LONGEST.as_nanos() { LONGEST } else { period }
 }
@@ -96,14 +94,9 @@ pub const fn admissible(policy: &Policy, argument: &str) {
 /// Stops the compiler where a call costs more than the policy could ever give.
 #[track_caller]
 pub const fn payable(policy: &Policy, cost: u64) {
-    let most = match policy.rule() {
-        Ok(Rule::Gcra(rule)) => rule.capacity / rule.interval,
-        Ok(Rule::IntervalBucket(rule)) => rule.burst,
-        Ok(Rule::FixedWindow(rule)) => rule.limit,
-        Ok(Rule::SlidingWindow(rule)) => rule.limit,
-        // Told where the number stands that is wrong.
-        Err(_) => return,
-    };
+    // A policy that makes no sense is told where the number stands that is wrong.
+    let Ok(rule) = policy.rule() else { return };
+    let most = rule.limit();
     if cost > most {
         let (digits, first) = digits(most);
         let Ok(most) = std::str::from_utf8(digits.split_at(first).1) else { return };

@@ -110,9 +110,6 @@ impl Call {
         if let Some(error) = self.error {
             return Deciding(Progress::Decided(Some(Err(error))));
         }
-        if self.charges.is_empty() {
-            return Deciding(Progress::Decided(Some(Ok(()))));
-        }
         match self.registry.backend().decide_now(self.charges) {
             Ok(decided) => Deciding(Progress::Decided(Some(decided))),
             Err(charges) => {
