@@ -153,7 +153,11 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 #[doc(hidden)]
-pub use ratelimit_runtime::private as __private;
+pub mod __private {
+    pub use ratelimit_macros::__limit;
+    pub use ratelimit_runtime::private::*;
+}
+
 pub use ratelimit_runtime::{
     Decision, Error, FixedWindow, IntoKey, InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey,
     NamedCharge, Policy, PolicyDecision, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow,

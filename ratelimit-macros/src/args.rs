@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 const SHARED: [&str; 6] = ["key", "key_type", "prefix", "name", "cost", "fallback"];
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Rate, Kind::Count, Kind::Funnel, Kind::Window];
+    pub(crate) const ALL: [Kind; 4] = [Kind::Rate, Kind::Count, Kind::Funnel, Kind::Window];
 
     /// The attribute as it is written.
     pub(crate) fn name(self) -> &'static str {
@@ -109,6 +109,14 @@ impl Args {
     /// Where the argument's name was written, or its value if it was given by position.
     pub(crate) fn span(&self, name: &str) -> Option<Span> {
         self.given.iter().find(|given| given.name == name).map(|given| given.span)
+    }
+
+    /// The path that the argument is.
+    pub(crate) fn path(&self, name: &str) -> Option<&syn::Path> {
+        match peel(self.value(name)?) {
+            Expr::Path(path) => Some(&path.path),
+            _ => None,
+        }
     }
 
     /// Whether the argument was given, if only by a mistaken value.

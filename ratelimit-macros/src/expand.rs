@@ -1,44 +1,94 @@
-//! The model to tokens: a prologue in front of the body. The body itself is never wrapped.
+//! The model to tokens: a prologue in front of the body. The body itself is not wrapped, but for `charge_when`, which must
+//! see what it comes to.
 //!
 //! Locals have the hygiene of the macro, so that no argument meets them. Items and paths have none, so paths are absolute
 //! and constants stand in blocks that hold no expression of the user's.
 
+mod charge;
+mod output;
+mod refusal;
 mod rule;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::args::Kind;
-use crate::function::{Function, Renamed};
-use crate::model::{Fallback, Limits, Policy, Target};
-use crate::template::Part;
+use crate::args::{Args, Kind};
+use crate::errors::Errors;
+use crate::function::{Argument, Function, Renamed};
+use crate::model::{Limits, Policy};
+use crate::stack::{self, Limit};
 
-/// Expands one attribute. After a mistake the function comes back as it was, so that the mistake is all there is to see.
+/// Expands one attribute.
 pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
-    match Limits::read(kind, args, item.clone()) {
-        Ok(limits) => function(limits),
+    limit(Limit::written(kind, args), item, false)
+}
+
+/// Expands an attribute that was carried behind one which a `cfg_attr` then left out.
+pub(crate) fn carried(tokens: TokenStream, item: TokenStream) -> TokenStream {
+    match Limit::carried(tokens) {
+        Some(carried) => limit(carried, item, true),
+        None => item,
+    }
+}
+
+/// After a mistake the function comes back as it was, so that the mistake is all there is to see.
+fn limit(limit: Limit, item: TokenStream, first: bool) -> TokenStream {
+    let Ok(mut function) = Function::parse(item.clone()) else {
+        let errors = Limits::no_function(limit.kind, item.clone()).into_compile_error();
+        return quote!(#errors #item);
+    };
+    if stack::step_back(&limit, &library(&limit, &function), &mut function) {
+        return function.into_token_stream();
+    }
+    let mut limits = stack::collect(&mut function);
+    let unchanged = if limits.is_empty() { item } else { function.to_token_stream() };
+    // Those that were carried here stand above this one, unless this one was carried with them.
+    limits.insert(if first { 0 } else { limits.len() }, limit);
+    match Limits::read(&limits, function) {
+        Ok(limits) => weave(limits),
         Err(errors) => {
-            let errors = errors.to_compile_error();
-            quote!(#errors #item)
+            let errors = errors.into_compile_error();
+            quote!(#errors #unchanged)
         }
     }
 }
 
-fn function(limits: Limits) -> TokenStream {
+/// Where the library is, as far as this attribute says.
+fn library(limit: &Limit, function: &Function) -> TokenStream {
+    let args = Args::parse(limit.kind, limit.args.clone(), function.bindings(), &mut Errors::default());
+    named(args.path("crate"))
+}
+
+fn named(krate: Option<&syn::Path>) -> TokenStream {
+    krate.map_or_else(|| quote!(::ratelimits), ToTokens::to_token_stream)
+}
+
+fn weave(limits: Limits) -> TokenStream {
     let Limits { mut function, policies } = limits;
-    let fallback = policies.iter().find_map(|policy| policy.fallback.as_ref());
-    let passes_args = fallback.is_some_and(|fallback| fallback.pass_args);
-    let (names, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
-    let prologue = prologue(&function, &policies, &renamed, fallback, &names);
-    let restored = renamed.iter().map(|Renamed { name, pattern }| quote!(let #pattern = #name;));
+    let passes_args =
+        policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
+    let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
+    let prologue = prologue(&function, &policies, &arguments, &renamed);
+    let restored =
+        renamed.iter().map(|Renamed { name, pattern, cfgs }| quote!(#(#cfgs)* let #pattern = #name;));
 
     let Function { attributes, visibility, defaultness, signature, .. } = &function;
     let (inner_attributes, body) = function.split_body();
     let brace = function.body.as_ref().map_or_else(Span::call_site, Group::span);
-    // Of the macro's hygiene, or rustc finds the inner braces needless.
-    let body = braced(body, hygienic(brace));
-    let whole = braced(quote!(#inner_attributes #prologue #(#restored)* #body), brace);
+    let whole = match &function.block {
+        None => {
+            // Of the macro's hygiene, or rustc finds the inner braces needless.
+            let body = output::body(&function, &policies, quote!(#(#restored)*), body, hygienic(brace));
+            quote!(#prologue #body)
+        }
+        Some(block) => {
+            let (typing, statements) = block.split();
+            let body = output::body(&function, &policies, quote!(#(#restored)*), statements, hygienic(brace));
+            block.with(quote!(#typing #prologue #body))
+        }
+    };
+    let whole = braced(quote!(#inner_attributes #whole), brace);
     quote!(#(#attributes)* #visibility #defaultness #signature #whole)
 }
 
@@ -60,21 +110,44 @@ fn local(name: &str) -> Ident {
 fn prologue(
     function: &Function,
     policies: &[Policy],
+    arguments: &[Argument],
     renamed: &[Renamed],
-    fallback: Option<&Fallback>,
-    names: &[Ident],
 ) -> TokenStream {
-    let [call, deciding] = ["call", "deciding"].map(local);
-    let peeks = renamed.iter().map(|renamed| {
-        let (pattern, name) = (renamed.borrowed(), &renamed.name);
-        quote!(#[allow(unused_variables)] let #pattern = &#name;)
+    let [call, closure, deciding, registry] = ["call", "closure", "deciding", "registry"].map(local);
+    let in_block = function.block.iter().flat_map(|block| block.renamed());
+    let peeks = renamed.iter().chain(in_block).map(|renamed| {
+        let (pattern, name, cfgs) = (renamed.borrowed(), &renamed.name, &renamed.cfgs);
+        quote!(#(#cfgs)* #[allow(unused_variables)] let #pattern = &#name;)
     });
-    let charges = policies.iter().map(|policy| charge(policy, &call));
-    let refusal = match fallback {
-        Some(fallback) => call_fallback(fallback, function, names, &deciding),
-        None => refuse(function, &deciding),
+    let new = match policies.iter().find_map(|policy| policy.registry.as_ref()) {
+        Some(written) => {
+            let place = hygienic(written.span());
+            quote_spanned! {place=>
+                let #registry: &__ratelimits::Registry = #written;
+                let mut #call = __ratelimits::Call::on(#registry);
+            }
+        }
+        None => quote!(let mut #call = __ratelimits::Call::new();),
     };
+    let charges = policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, &call, &closure));
+    let refusal = refusal::refusal(function, policies, arguments, &deciding);
+    let krate = named(policies.iter().find_map(|policy| policy.krate.as_ref()));
     // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.
+    let prologue = quote! {
+        {
+            use #krate::__private as __ratelimits;
+            let #deciding = {
+                #(#peeks)*
+                #new
+                // Only the type of something in the function tells which type the function belongs to.
+                let #closure = ::core::any::type_name_of_val(&|| ());
+                #(#charges)*
+                __ratelimits::Call::decide(#call)
+            };
+            #refusal
+        }
+    };
+    let statement = if output::is_seen(policies) { output::charged(prologue) } else { prologue };
     quote! {
         #[allow(
             unknown_lints,
@@ -87,99 +160,6 @@ fn prologue(
             clippy::unnecessary_cast,
             clippy::used_underscore_binding
         )]
-        {
-            let #deciding = {
-                #(#peeks)*
-                let mut #call = ::ratelimits::__private::Call::new();
-                #(#charges)*
-                ::ratelimits::__private::Call::decide(#call)
-            };
-            #refusal
-        }
+        #statement
     }
-}
-
-fn refuse(function: &Function, deciding: &Ident) -> TokenStream {
-    let [verdict, error] = ["verdict", "error"].map(local);
-    let output = function.output();
-    let (output, place) = match &output {
-        Some(output) => (quote!(#output), output.span()),
-        None => {
-            let place = function.signature.ident.span();
-            (quote_spanned!(place=> ()), place)
-        }
-    };
-    let refused = quote_spanned!(hygienic(place)=> return ::ratelimits::__private::refuse::<#output>(#error));
-    quote! {
-        let #verdict = #deciding.await;
-        if let ::core::result::Result::Err(#error) = #verdict {
-            #refused;
-        }
-    }
-}
-
-/// Whether the fallback is async is asked of its value, so that a mistake in the call is an ordinary type error there.
-fn call_fallback(fallback: &Fallback, function: &Function, names: &[Ident], deciding: &Ident) -> TokenStream {
-    let names = if fallback.pass_args { names } else { &[] };
-    let receiver = function.receiver().filter(|_| fallback.pass_args);
-    let place = hygienic(fallback.span);
-    let called = match &fallback.target {
-        Target::Function(path) => quote_spanned!(place=> #path(#(#names),*)),
-        Target::Associated(path) => {
-            let receiver = receiver.into_iter();
-            quote_spanned!(place=> #path(#(#receiver,)* #(#names),*))
-        }
-        Target::Method(base, method) => quote_spanned!(place=> #base.#method(#(#names),*)),
-    };
-    let [refused, called_name, kind] = ["refused", "called", "kind"].map(local);
-    let answer = Ident::new("answer", place);
-    let returned = quote_spanned!(place=> return #answer.await);
-    quote! {
-        let #refused = ::core::result::Result::is_err(&#deciding.await);
-        if #refused {
-            let #answer = {
-                let #called_name = #called;
-                {
-                    use ::ratelimits::__private::{FutureFallback as _, ValueFallback as _};
-                    let #kind = (&&::ratelimits::__private::Fallback(&#called_name)).ratelimits_kind();
-                    #kind.ratelimits_answer(#called_name)
-                }
-            };
-            #returned;
-        }
-    }
-}
-
-fn charge(policy: &Policy, call: &Ident) -> TokenStream {
-    let [checked, cost] = ["policy", "cost"].map(local);
-    let name = match &policy.name {
-        Some(name) => quote!(::ratelimits::__private::Name::given(#name)),
-        // Only the type of something in the function tells which type the function belongs to.
-        None => quote!({
-            static PLACE: ::ratelimits::__private::Place =
-                ::ratelimits::__private::Place::new(::core::module_path!());
-            ::ratelimits::__private::Place::name(&PLACE, ::core::any::type_name_of_val(&|| ()))
-        }),
-    };
-    let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
-    let numbers = rule::policy_and_cost(&policy.rule, policy.cost.as_ref());
-    let parts = policy.key.iter().map(|part| match part {
-        Part::Text(text) => quote!(::ratelimits::__private::Call::part(&mut #call, #text);),
-        Part::Expr(expr) => {
-            let place = hygienic(first_span(expr));
-            quote_spanned!(place=> ::ratelimits::__private::Call::part(&mut #call, &(#expr));)
-        }
-        Part::Ip => quote!(::ratelimits::__private::Call::ip(&mut #call);),
-        Part::User => quote!(::ratelimits::__private::Call::user(&mut #call);),
-        Part::UserOrIp => quote!(::ratelimits::__private::Call::user_or_ip(&mut #call);),
-    });
-    quote! {
-        let (#checked, #cost) = #numbers;
-        ::ratelimits::__private::Call::charge(&mut #call, #name, #prefix, #checked, #cost);
-        #(#parts)*
-    }
-}
-
-fn first_span(tokens: &TokenStream) -> Span {
-    tokens.clone().into_iter().next().map_or_else(Span::call_site, |token| token.span())
 }

@@ -1,13 +1,16 @@
 //! The function under the attribute. Its body stays the tokens it is.
 
+mod block;
+mod output;
+
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::format_ident;
+use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{
-    Attribute, FnArg, GenericArgument, Pat, PatIdent, PathArguments, ReturnType, Signature, Token, Type,
-    Visibility,
-};
+use syn::{Attribute, FnArg, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility};
+
+pub(crate) use block::AsyncBlock;
+use output::infer_impl_trait;
 
 /// A function, with or without a body.
 pub(crate) struct Function {
@@ -16,13 +19,26 @@ pub(crate) struct Function {
     pub(crate) defaultness: Option<Ident>,
     pub(crate) signature: Signature,
     pub(crate) body: Option<Group>,
+    /// Where a function that is not async itself returns a future: the async block that is its body.
+    pub(crate) block: Option<AsyncBlock>,
+    /// What follows the signature, as it was written.
+    rest: TokenStream,
     bindings: Vec<Ident>,
 }
 
-/// A pattern among the arguments that got a name, so that the whole argument can be passed on.
+/// A pattern among the arguments, and the name of the whole argument.
 pub(crate) struct Renamed {
     pub(crate) name: Ident,
     pub(crate) pattern: Pat,
+    /// The `#[cfg]` of the argument.
+    pub(crate) cfgs: Vec<Attribute>,
+}
+
+/// An argument as it can be passed on.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    /// The `#[cfg]` of the argument.
+    pub(crate) cfgs: Vec<Attribute>,
 }
 
 impl Function {
@@ -33,11 +49,28 @@ impl Function {
             let is_default = input.fork().call(Ident::parse_any).is_ok_and(|word| word == "default");
             let defaultness = if is_default { Some(input.call(Ident::parse_any)?) } else { None };
             let signature: Signature = input.parse()?;
-            let body = body(input.parse()?);
-            let bindings = bindings(&signature);
-            Ok(Function { attributes, visibility, defaultness, signature, body, bindings })
+            let rest: TokenStream = input.parse()?;
+            let body = body(rest.clone());
+            // Only there the body has to be understood: elsewhere half a line in it is no matter of the attribute's.
+            let is_async = signature.asyncness.is_some();
+            let block = if is_async { None } else { AsyncBlock::find(split(body.as_ref()).1, &signature) };
+            let mut bindings = bindings(&signature);
+            for Renamed { pattern, .. } in block.iter().flat_map(AsyncBlock::renamed) {
+                names(pattern, &mut bindings);
+            }
+            Ok(Function { attributes, visibility, defaultness, signature, body, block, rest, bindings })
         };
         parse.parse2(item)
+    }
+
+    /// Whether there is an async body to stand in front of, or there would be if there was a body.
+    pub(crate) fn is_async(&self) -> bool {
+        self.signature.asyncness.is_some() || self.block.is_some()
+    }
+
+    /// Whether the return type is a future, as far as it is written.
+    pub(crate) fn returns_future(&self) -> bool {
+        output::of_future(&self.signature.output).is_some()
     }
 
     /// The name without `r#`.
@@ -54,28 +87,21 @@ impl Function {
         self.signature.receiver().map(|receiver| receiver.self_token)
     }
 
-    /// Takes the inner attributes off the start of the body: they hold for the function and so go to its outer brace.
+    /// The inner attributes at the start of the body, and what follows them. They hold for the function.
     pub(crate) fn split_body(&self) -> (TokenStream, TokenStream) {
-        let mut rest: Vec<TokenTree> = self.body.iter().flat_map(Group::stream).collect();
-        let mut count = 0;
-        while let [TokenTree::Punct(hash), TokenTree::Punct(bang), TokenTree::Group(_), ..] = &rest[count..]
-            && hash.as_char() == '#'
-            && bang.as_char() == '!'
-        {
-            count += 3;
-        }
-        let body = rest.split_off(count);
-        (rest.into_iter().collect(), body.into_iter().collect())
+        split(self.body.as_ref())
     }
 
     /// The arguments as they can be passed on. An argument that is taken apart gets a name in the signature first.
-    pub(crate) fn name_arguments(&mut self) -> (Vec<Ident>, Vec<Renamed>) {
+    pub(crate) fn name_arguments(&mut self) -> (Vec<Argument>, Vec<Renamed>) {
         let mut names = Vec::new();
         let mut renamed = Vec::new();
         for argument in &mut self.signature.inputs {
             let FnArg::Typed(argument) = argument else { continue };
+            let cfgs: Vec<_> =
+                argument.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
             if let Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) = &*argument.pat {
-                names.push(ident.clone());
+                names.push(Argument { name: ident.clone(), cfgs });
                 continue;
             }
             let name = format_ident!("argument_{}", names.len(), span = Span::mixed_site());
@@ -87,21 +113,54 @@ impl Function {
                 subpat: None,
             };
             let pattern = std::mem::replace(&mut *argument.pat, Pat::Ident(named));
-            names.push(name.clone());
+            names.push(Argument { name: name.clone(), cfgs: cfgs.clone() });
             if !matches!(pattern, Pat::Wild(_)) {
-                renamed.push(Renamed { name, pattern });
+                renamed.push(Renamed { name, pattern, cfgs });
             }
         }
         (names, renamed)
     }
 
-    /// The return type with `_` for every `impl Trait`, which an expression cannot name.
+    /// What a call comes to, as declared: the return type, or that of the returned future. None where none is written.
+    pub(crate) fn declared_output(&self) -> Option<&Type> {
+        if let Some(block) = &self.block {
+            return Some(block.output());
+        }
+        match &self.signature.output {
+            ReturnType::Type(_, output) => Some(output),
+            ReturnType::Default => None,
+        }
+    }
+
+    /// The same with `_` for every `impl Trait`, which an expression cannot name.
     pub(crate) fn output(&self) -> Option<Type> {
-        let ReturnType::Type(_, output) = &self.signature.output else { return None };
-        let mut output = (**output).clone();
+        let mut output = self.declared_output()?.clone();
         infer_impl_trait(&mut output);
         Some(output)
     }
+}
+
+impl ToTokens for Function {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        self.attributes.iter().for_each(|attribute| attribute.to_tokens(tokens));
+        self.visibility.to_tokens(tokens);
+        self.defaultness.to_tokens(tokens);
+        self.signature.to_tokens(tokens);
+        self.rest.to_tokens(tokens);
+    }
+}
+
+fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
+    let mut rest: Vec<TokenTree> = body.into_iter().flat_map(Group::stream).collect();
+    let mut count = 0;
+    while let [TokenTree::Punct(hash), TokenTree::Punct(bang), TokenTree::Group(_), ..] = &rest[count..]
+        && hash.as_char() == '#'
+        && bang.as_char() == '!'
+    {
+        count += 3;
+    }
+    let body = rest.split_off(count);
+    (rest.into_iter().collect(), body.into_iter().collect())
 }
 
 /// The braces, also where `macro_rules!` captured them as a block.
@@ -114,18 +173,23 @@ fn body(rest: TokenStream) -> Option<Group> {
 }
 
 fn bindings(signature: &Signature) -> Vec<Ident> {
-    let mut names = Vec::new();
+    let mut found = Vec::new();
     for argument in &signature.inputs {
         match argument {
-            FnArg::Receiver(receiver) => names.push(Ident::new("self", receiver.self_token.span)),
-            FnArg::Typed(argument) => visit(&mut (*argument.pat).clone(), &mut |pattern| {
-                if let Pat::Ident(binding) = pattern {
-                    names.push(binding.ident.clone());
-                }
-            }),
+            FnArg::Receiver(receiver) => found.push(Ident::new("self", receiver.self_token.span)),
+            FnArg::Typed(argument) => names(&argument.pat, &mut found),
         }
     }
-    names
+    found
+}
+
+/// Adds the names that the pattern binds.
+fn names(pattern: &Pat, found: &mut Vec<Ident>) {
+    visit(&mut pattern.clone(), &mut |pattern| {
+        if let Pat::Ident(binding) = pattern {
+            found.push(binding.ident.clone());
+        }
+    });
 }
 
 impl Renamed {
@@ -157,34 +221,6 @@ fn visit(pattern: &mut Pat, visitor: &mut impl FnMut(&mut Pat)) {
         Pat::Tuple(tuple) => tuple.elems.iter_mut().for_each(|element| visit(element, visitor)),
         Pat::TupleStruct(tuple) => tuple.elems.iter_mut().for_each(|element| visit(element, visitor)),
         Pat::Type(typed) => visit(&mut typed.pat, visitor),
-        _ => {}
-    }
-}
-
-fn infer_impl_trait(ty: &mut Type) {
-    match ty {
-        Type::ImplTrait(_) => {
-            *ty = Type::Infer(syn::TypeInfer { attrs: Vec::new(), underscore_token: Default::default() })
-        }
-        Type::Array(array) => infer_impl_trait(&mut array.elem),
-        Type::Group(group) => infer_impl_trait(&mut group.elem),
-        Type::Paren(paren) => infer_impl_trait(&mut paren.elem),
-        Type::Ptr(pointer) => infer_impl_trait(&mut pointer.elem),
-        Type::Reference(reference) => infer_impl_trait(&mut reference.elem),
-        Type::Slice(slice) => infer_impl_trait(&mut slice.elem),
-        Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_trait),
-        Type::Path(path) => {
-            for segment in &mut path.path.segments {
-                let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
-                for argument in &mut arguments.args {
-                    match argument {
-                        GenericArgument::Type(ty) => infer_impl_trait(ty),
-                        GenericArgument::AssocType(associated) => infer_impl_trait(&mut associated.ty),
-                        _ => {}
-                    }
-                }
-            }
-        }
         _ => {}
     }
 }

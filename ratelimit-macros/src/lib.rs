@@ -8,6 +8,7 @@ mod expand;
 mod function;
 mod model;
 mod number;
+mod stack;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -37,4 +38,11 @@ pub fn funnel_limit(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::attribute(Kind::Window, args.into(), item.into()).into()
+}
+
+/// Carries an attribute behind the last of its siblings on a function. Only generated code names it.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn __limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::carried(args.into(), item.into()).into()
 }

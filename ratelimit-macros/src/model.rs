@@ -1,31 +1,51 @@
 //! Arguments and function to what they mean. Every rule that tokens can break is checked here.
 
 mod fallback;
+mod stack;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use syn::{Expr, Ident, LitStr, Type};
+use syn::{Expr, Ident, LitStr, Path, Type};
 
 use crate::args::{Args, Kind, literal, peel};
 use crate::errors::{Errors, closest};
 use crate::function::Function;
 use crate::number::{Form, Number, Unit};
+use crate::stack::Limit;
 use crate::template::{self, Part};
 pub(crate) use fallback::{Fallback, Target};
 
 /// A function and the decision in front of its body.
 pub(crate) struct Limits {
     pub(crate) function: Function,
+    /// In the order in which they are written. At least one.
     pub(crate) policies: Vec<Policy>,
 }
 
 /// One policy of the decision.
 pub(crate) struct Policy {
+    pub(crate) kind: Kind,
     pub(crate) rule: Rule,
     pub(crate) name: Option<LitStr>,
+    /// Among the policies of this kind that have no name of the user's: its number, from 1.
+    pub(crate) number: u32,
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
     pub(crate) key: Vec<Part>,
+    pub(crate) tag: Tag,
     pub(crate) fallback: Option<Fallback>,
+    pub(crate) skip_when: Option<Expr>,
+    pub(crate) charge_when: Option<Expr>,
+    pub(crate) shadow: bool,
+    pub(crate) registry: Option<Expr>,
+    pub(crate) krate: Option<Path>,
+}
+
+/// What ties the key of a policy to others in a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Key,
+    Name,
+    Function,
 }
 
 /// An algorithm and its numbers.
@@ -37,23 +57,26 @@ pub(crate) enum Rule {
 }
 
 impl Limits {
-    /// Reads one attribute on a function, reporting all that is wrong with either.
-    pub(crate) fn read(kind: Kind, args: TokenStream, item: TokenStream) -> syn::Result<Limits> {
+    /// Reads all attributes of a function, reporting all that is wrong with any of them.
+    pub(crate) fn read(limits: &[Limit], function: Function) -> syn::Result<Limits> {
         let mut errors = Errors::default();
-        let function = Function::parse(item.clone());
-        let bindings = function.as_ref().map_or(&[][..], Function::bindings);
-        let args = Args::parse(kind, args, bindings, &mut errors);
-        let Ok(function) = function else {
-            let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
-            errors.at(first_word(item), message);
-            return errors.finish(None);
-        };
-        check_signature(&function, kind, &mut errors);
-        let policy = Policy::read(&args, &function, &mut errors);
-        if !args.has("fallback") && function.signature.asyncness.is_some() {
-            check_output(&function, &mut errors);
-        }
-        errors.finish(policy.map(|policy| Limits { function, policies: vec![policy] }))
+        check_signature(&function, limits[0].kind, &mut errors);
+        let policies: Vec<_> =
+            limits.iter().map(|limit| Policy::read(limit, &function, &mut errors)).collect();
+        let policies = policies.into_iter().collect::<Option<Vec<_>>>();
+        let policies = policies.map(|mut policies| {
+            stack::check(limits, &policies, &mut errors);
+            stack::number(&mut policies);
+            stack::tag(&mut policies);
+            policies
+        });
+        errors.finish(policies.map(|policies| Limits { function, policies }))
+    }
+
+    /// The error about an item that is no function.
+    pub(crate) fn no_function(kind: Kind, item: TokenStream) -> syn::Error {
+        let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
+        syn::Error::new(first_word(item), message)
     }
 }
 
@@ -65,14 +88,25 @@ fn first_word(item: TokenStream) -> Span {
 }
 
 fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
-    let signature = &function.signature;
-    let name = function.name();
-    if let Some(constness) = &signature.constness {
+    let (signature, name) = (&function.signature, function.name());
+    if function.body.is_none() {
+        let message = format!(
+            "there is no body to keep calls from; write `#[{}(…)]` on the implementations of `{name}`",
+            kind.name()
+        );
+        errors.on(&signature.ident, message);
+    } else if let Some(constness) = &signature.constness {
         errors.on(
             constness,
             "a `const fn` runs while compiling, where no limit is known; write `async` for `const`",
         );
-    } else if signature.asyncness.is_none() {
+    } else if !function.is_async() && function.returns_future() {
+        let message = format!(
+            "a decision is awaited, and `{name}` does not end in the async block that it returns; write `async fn {name}`, \
+             or end it in `async move {{ … }}` or `Box::pin(async move {{ … }})`"
+        );
+        errors.on(signature.fn_token, message);
+    } else if !function.is_async() {
         let message = format!(
             "a decision is awaited, and this function is not async; write `async fn {name}`, or put this attribute above \
              the one that made it so, or keep it and ask a `Limiter` where it is called: \
@@ -80,20 +114,14 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
         );
         errors.on(signature.fn_token, message);
     }
-    if function.body.is_none() {
-        let message = format!(
-            "there is no body to keep calls from; write `#[{}(…)]` on the implementations of `{name}`",
-            kind.name()
-        );
-        errors.on(&signature.ident, message);
-    }
 }
 
 /// Without a fallback, the return type has to be named where a refusal is turned into it.
 fn check_output(function: &Function, errors: &mut Errors) {
-    let written = match function.output() {
-        Some(Type::Infer(_)) => "impl Trait",
-        Some(Type::Never(_)) => "!",
+    let Some(output) = function.declared_output() else { return };
+    let written = match output {
+        Type::ImplTrait(_) => "impl Trait",
+        Type::Never(_) => "!",
         _ => return,
     };
     let message = format!(
@@ -104,38 +132,59 @@ fn check_output(function: &Function, errors: &mut Errors) {
 }
 
 impl Policy {
-    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Policy> {
-        let rule = Rule::read(args, errors);
+    fn read(limit: &Limit, function: &Function, errors: &mut Errors) -> Option<Policy> {
+        let args = &Args::parse(limit.kind, limit.args.clone(), function.bindings(), errors);
+        if function.is_async() && !args.has("fallback") && !args.has("shadow") {
+            check_output(function, errors);
+        }
+        let rule = Rule::read(args, limit.place, errors);
         let name = text(args, "name", "sms.send", errors);
         let prefix = text(args, "prefix", "sms", errors);
         let cost = Number::read(args, "cost", Unit::Count, errors);
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
-        Some(Policy { rule: rule?, name, prefix, cost, key, fallback })
+        Some(Policy {
+            kind: limit.kind,
+            rule: rule?,
+            name,
+            number: 1,
+            prefix,
+            cost,
+            key,
+            tag: Tag::Name,
+            fallback,
+            skip_when: args.value("skip_when").cloned(),
+            charge_when: args.value("charge_when").cloned(),
+            shadow: args.has("shadow"),
+            registry: args.value("registry").cloned(),
+            krate: None,
+        })
     }
 }
 
 impl Rule {
-    fn read(args: &Args, errors: &mut Errors) -> Option<Rule> {
+    fn read(args: &Args, place: Span, errors: &mut Errors) -> Option<Rule> {
+        let required =
+            |name, unit, example, errors: &mut Errors| required(args, place, name, unit, example, errors);
         match args.kind {
             Kind::Rate => {
-                let rate = required(args, "rate", Unit::Rate, "5.0", errors);
+                let rate = required("rate", Unit::Rate, "5.0", errors);
                 let burst = Number::read(args, "burst", Unit::Burst, errors);
                 let interval = refills_at_intervals(args, rate.as_ref(), errors);
                 Some(Rule::TokenBucket { rate: rate?, burst, interval })
             }
             Kind::Count => {
-                let limit = required(args, "limit", Unit::Count, "100", errors);
-                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
+                let limit = required("limit", Unit::Count, "100", errors);
+                let period = required("period", Unit::Period, "\"1m\"", errors);
                 Some(Rule::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
             }
             Kind::Funnel => {
-                let capacity = required(args, "capacity", Unit::Count, "10", errors);
+                let capacity = required("capacity", Unit::Count, "10", errors);
                 let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
                 let drain = Number::read(args, "drain", Unit::Period, errors);
                 match (args.has("leak_rate"), args.span("drain")) {
                     (false, None) if args.is_missing("leak_rate") && args.is_missing("drain") => errors.at(
-                        Span::call_site(),
+                        place,
                         "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
                     ),
                     (true, Some(drain)) => {
@@ -146,8 +195,8 @@ impl Rule {
                 Some(Rule::LeakyBucket { capacity: capacity?, leak: leak_rate.or(drain)? })
             }
             Kind::Window => {
-                let limit = required(args, "limit", Unit::Count, "100", errors);
-                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
+                let limit = required("limit", Unit::Count, "100", errors);
+                let period = required("period", Unit::Period, "\"1m\"", errors);
                 let precision = Number::read(args, "precision", Unit::Precision, errors);
                 Some(Rule::SlidingWindow { limit: limit?, period: period?, precision })
             }
@@ -155,15 +204,31 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// The algorithm in the words of an error message.
+    pub(crate) fn algorithm(&self) -> &'static str {
+        match self {
+            Rule::TokenBucket { interval: false, .. } => "token bucket",
+            Rule::TokenBucket { interval: true, .. } => "token bucket that refills at intervals",
+            Rule::FixedWindow { aligned: false, .. } => "fixed window",
+            Rule::FixedWindow { aligned: true, .. } => "fixed window that is aligned",
+            Rule::LeakyBucket { .. } => "leaky bucket",
+            Rule::SlidingWindow { precision: None, .. } => "sliding window",
+            Rule::SlidingWindow { precision: Some(_), .. } => "sliding window of sub-windows",
+        }
+    }
+}
+
 fn required(
     args: &Args,
+    place: Span,
     name: &'static str,
     unit: Unit,
     example: &str,
     errors: &mut Errors,
 ) -> Option<Number> {
     if args.is_missing(name) {
-        errors.at(Span::call_site(), format!("missing argument `{name}`; write `{name} = {example}`"));
+        errors.at(place, format!("missing argument `{name}`; write `{name} = {example}`"));
     }
     Number::read(args, name, unit, errors)
 }

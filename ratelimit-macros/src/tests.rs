@@ -8,7 +8,9 @@ use proc_macro2::TokenStream;
 
 use crate::args::Kind::{self, Count, Funnel, Rate, Window};
 use crate::expand;
+use crate::function::Function;
 use crate::model::Limits;
+use crate::stack::Limit;
 
 const SEND: &str = "async fn send(user: &User) -> Result<(), AppError> { Ok(()) }";
 
@@ -16,10 +18,17 @@ fn tokens(source: &str) -> TokenStream {
     TokenStream::from_str(source).unwrap()
 }
 
+fn read(kind: Kind, args: &str, item: &str) -> syn::Result<Limits> {
+    match Function::parse(tokens(item)) {
+        Ok(function) => Limits::read(&[Limit::written(kind, tokens(args))], function),
+        Err(_) => Err(Limits::no_function(kind, tokens(item))),
+    }
+}
+
 /// Checks the messages of one attribute, each with the source it points at. `""` is the attribute itself.
 #[track_caller]
 fn fails_on(item: &str, kind: Kind, args: &str, expected: &[(&str, &str)]) {
-    let Err(errors) = Limits::read(kind, tokens(args), tokens(item)) else { panic!("no error in `{args}`") };
+    let Err(errors) = read(kind, args, item) else { panic!("no error in `{args}`") };
     let found: Vec<_> = errors
         .into_iter()
         .map(|error| (error.span().source_text().unwrap_or_default(), error.to_string()))
@@ -38,7 +47,7 @@ fn fails(kind: Kind, args: &str, expected: &[(&str, &str)]) {
 
 #[track_caller]
 fn expands(kind: Kind, args: &str, item: &str) -> String {
-    match Limits::read(kind, tokens(args), tokens(item)) {
+    match read(kind, args, item) {
         Ok(_) => expand::attribute(kind, tokens(args), tokens(item)).to_string(),
         Err(errors) => panic!("{errors}"),
     }
@@ -196,11 +205,15 @@ fn functions() {
             "a decision is awaited, and this function is not async; write `async fn send`, or put this attribute above the one that made it so, or keep it and ask a `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`",
         )],
     );
-    let Err(errors) = Limits::read(Rate, tokens("5"), tokens("fn send() -> impl Future { ready(()) }"))
-    else {
-        panic!("no error");
-    };
-    assert_eq!(errors.into_iter().count(), 1);
+    fails_on(
+        "fn send() -> impl Future<Output = ()> { ready(()) }",
+        Rate,
+        "5",
+        &[(
+            "fn",
+            "a decision is awaited, and `send` does not end in the async block that it returns; write `async fn send`, or end it in `async move { … }` or `Box::pin(async move { … })`",
+        )],
+    );
     fails_on(
         "/// Users.\n#[derive(Debug)] pub(crate) struct User;",
         Rate,
@@ -242,11 +255,8 @@ fn functions() {
 
 #[test]
 fn many_mistakes_are_reported_at_once() {
-    let Err(errors) = Limits::read(
-        Rate,
-        tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned"),
-        tokens("fn f() {}"),
-    ) else {
+    let Err(errors) = read(Rate, "rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned", "fn f() {}")
+    else {
         panic!("no error");
     };
     assert_eq!(errors.into_iter().count(), 7);

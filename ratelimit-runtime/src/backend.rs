@@ -1,14 +1,14 @@
 //! Where limiters keep their state, and how a list of charges is decided there.
 
 use std::fmt::Display;
-use std::time::Duration;
 
-use crate::algorithm::{Rule, Verdict};
-use crate::decision::{Decision, PolicyDecision, Source};
-use crate::error::{Error, InvalidPolicy, MissingKey, StoreError};
+use crate::algorithm::Rule;
+use crate::decision::Decision;
+use crate::error::{Error, MissingKey};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
-use crate::store::{Charge, Outcome, Receipt, Store};
+use crate::question::Question;
+use crate::store::{Charge, Store};
 
 /// A store, and the namespace of its keys.
 #[derive(Debug)]
@@ -48,27 +48,11 @@ impl Backend {
     }
 
     /// Decides the charges, all or nothing. A list that costs nothing passes without asking.
-    pub(crate) async fn decide(&self, charges: Vec<Pending>) -> Result<Decision, Error> {
+    pub(crate) async fn decide(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Decision, Error> {
+        let question = question(charges)?;
         match &self.store {
-            Some(store) if costs(&charges) => Question::new(charges)?.ask(store).await?.into_result(),
-            _ => Ok(unasked(&charges)),
-        }
-    }
-
-    /// The same where nothing has to be awaited. Elsewhere the charges come back.
-    pub(crate) fn decide_now(&self, charges: Vec<Pending>) -> Result<Result<(), Error>, Vec<Pending>> {
-        match &self.store {
-            Some(_) if !costs(&charges) => Ok(Ok(())),
-            None => Ok(Ok(())),
-            #[cfg(feature = "redis")]
-            Some(Store::Redis(_)) => Err(charges),
-            Some(store @ Store::Memory(memory)) => Ok(Question::new(charges).and_then(|question| {
-                let outcome = memory.decide(&question.charges);
-                if outcome.admitted {
-                    return Ok(());
-                }
-                question.answer(store, outcome).into_result().map(drop)
-            })),
+            Some(store) if question.costs() => question.ask(store).await?.into_result(store),
+            _ => Ok(question.unasked()),
         }
     }
 
@@ -91,78 +75,18 @@ impl Backend {
 
     /// What a call now would find.
     pub(crate) async fn peek(&self, charge: Pending) -> Result<Decision, Error> {
+        let question = question([charge])?;
         match &self.store {
-            Some(store) => Question::new(vec![charge])?.ask(store).await,
-            None => Ok(unasked(&[charge])),
+            Some(store) => Ok(question.ask(store).await?.into_decision(store)),
+            None => Ok(question.unasked()),
         }
     }
 }
 
-/// Charges of distinct keys, as stores want them. Those of one key are one charge of their sum.
-struct Question {
-    charges: Vec<Charge>,
-    /// The names of the policies, each with the place of its charge.
-    policies: Vec<(Name, usize)>,
-}
-
-impl Question {
-    fn new(pending: Vec<Pending>) -> Result<Self, Error> {
-        let mut charges: Vec<Charge> = Vec::with_capacity(pending.len());
-        let mut policies = Vec::with_capacity(pending.len());
-        for Pending { name, key, rule, cost } in pending {
-            let key = key?;
-            let place = charges.iter().position(|charge| charge.key == key);
-            let place = place.unwrap_or(charges.len());
-            policies.push((name, place));
-            match charges.get_mut(place) {
-                None => charges.push(Charge { key, rule, cost }),
-                Some(twin) if twin.rule == rule => twin.cost = twin.cost.saturating_add(cost),
-                Some(_) => {
-                    return Err(InvalidPolicy::new(
-                        "limit",
-                        "is two different numbers for one name and key in one decision; give the policies different names",
-                    )
-                    .into());
-                }
-            }
-        }
-        Ok(Question { charges, policies })
+fn question(charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
+    let mut question = Question::default();
+    for Pending { name, key, rule, cost } in charges {
+        question.push(name, Charge { key: key?, rule, cost, shadow: false })?;
     }
-
-    async fn ask(self, store: &Store) -> Result<Decision, Error> {
-        let outcome = store.decide(&[&self.charges]).await.pop();
-        let outcome = outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
-        Ok(self.answer(store, outcome))
-    }
-
-    fn answer(self, store: &Store, outcome: Outcome) -> Decision {
-        let told = |(name, place): &(Name, usize)| told(name, &outcome.verdicts[*place]);
-        let policies = self.policies.iter().map(told).collect();
-        let receipt = outcome.admitted.then(|| Receipt::new(store.clone(), self.charges, &outcome));
-        Decision::new(policies, store.source(), receipt)
-    }
-}
-
-fn costs(charges: &[Pending]) -> bool {
-    charges.iter().any(|charge| charge.cost > 0)
-}
-
-/// What policies that nobody has used would say.
-fn unasked(charges: &[Pending]) -> Decision {
-    let policies = charges.iter().map(|Pending { name, rule, .. }| {
-        let unused = rule.check(None, 0, 0);
-        told(name, &rule.verdict(unused, 0, 0))
-    });
-    Decision::new(policies.collect(), Source::Unasked, None)
-}
-
-fn told(policy: &Name, verdict: &Verdict) -> PolicyDecision {
-    PolicyDecision {
-        policy: policy.to_shared(),
-        admitted: verdict.admitted,
-        limit: verdict.limit,
-        remaining: verdict.remaining,
-        retry_after: verdict.retry_after.map(Duration::from_micros),
-        reset_after: Duration::from_micros(verdict.reset_after),
-    }
+    Ok(question)
 }

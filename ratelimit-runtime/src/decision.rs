@@ -64,6 +64,8 @@ pub struct PolicyDecision {
     pub policy: Arc<str>,
     /// Whether this policy admits the call.
     pub admitted: bool,
+    /// Whether it never refuses, and only tells what it would have said.
+    pub shadow: bool,
     /// The burst, capacity or limit of the policy, in permits.
     pub limit: u64,
     /// The whole permits a call now would get.
@@ -98,22 +100,29 @@ impl Decision {
     /// Of what at least one policy said.
     pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, receipt: Option<Receipt>) -> Self {
         let refused = (0..policies.len())
-            .filter(|i| !policies[*i].admitted)
+            .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
-        let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
+        let fewest = || (0..policies.len()).min_by_key(|i| (policies[*i].shadow, policies[*i].remaining));
         let reported = refused.or_else(fewest).unwrap_or(0);
         let PolicyDecision { limit, remaining, retry_after, reset_after, .. } = policies[reported];
         let waited = Duration::ZERO;
         Decision { limit, remaining, retry_after, reset_after, waited, source, reported, policies, receipt }
     }
 
+    /// The place of the policy that is reported.
+    pub(crate) fn reported(&self) -> usize {
+        self.reported
+    }
+
     /// The decision, or if a policy refused the error that says so.
     pub(crate) fn into_result(self) -> Result<Decision, Error> {
         let reported = &self.policies[self.reported];
-        if reported.admitted {
-            return Ok(self);
-        }
-        Err(Error::Limited(Limited::new(Arc::clone(&reported.policy), self)))
+        if reported.admitted || reported.shadow { Ok(self) } else { Err(self.into_error()) }
+    }
+
+    /// The error that says that the reported policy refused.
+    pub(crate) fn into_error(self) -> Error {
+        Error::Limited(Limited::new(Arc::clone(&self.policies[self.reported].policy), self))
     }
 }
 

@@ -285,7 +285,7 @@ mod tests {
     fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
         let mut writer = KeyWriter::new(form);
         parts.write(&mut writer);
-        let name = &Name::given("app::send");
+        let name = &Name::Static("app::send");
         writer
             .finish(&Head { namespace: "rl", prefix: "sms", name, shape: &"fw1-60000000", function: None })
             .unwrap()

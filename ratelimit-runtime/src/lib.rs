@@ -8,6 +8,7 @@ mod decision;
 mod error;
 mod key;
 mod name;
+mod place;
 mod policy;
 mod rate;
 mod units;
@@ -19,6 +20,7 @@ pub mod store;
 mod backend;
 mod context;
 mod limiter;
+mod question;
 
 mod registry;
 

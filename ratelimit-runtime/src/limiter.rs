@@ -82,7 +82,7 @@ impl Limiter {
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails; whether it
     /// has charged the call is then unknown.
     pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.backend.decide(vec![self.pending(key, cost)]).await
+        self.backend.decide([self.pending(key, cost)]).await
     }
 
     /// A charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
@@ -122,7 +122,7 @@ impl Limiter {
         let Definition { name, prefix, function, rule, .. } = &*self.definition;
         let mut parts = self.backend.key();
         key.write(&mut parts);
-        let name = Name::shared(Arc::clone(name));
+        let name = Name::Shared(Arc::clone(name));
         self.backend.charge(parts, (prefix, name, function.as_deref()), *rule, cost)
     }
 }

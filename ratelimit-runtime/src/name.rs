@@ -1,88 +1,61 @@
 //! The names of policies.
 
 use std::fmt::{self, Display};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The name of a policy.
 #[derive(Clone, Debug)]
-pub struct Name(NameOf);
-
-#[derive(Clone, Debug)]
-enum NameOf {
-    Literal(&'static str),
-    Place { module: &'static str, closure: &'static str },
+pub(crate) enum Name {
+    /// Of a function's policy.
+    Static(&'static str),
+    /// Of a limiter.
     Shared(Arc<str>),
 }
 
 impl Name {
-    /// A name as the user wrote it.
-    #[must_use]
-    pub const fn given(name: &'static str) -> Self {
-        Name(NameOf::Literal(name))
-    }
-
-    /// A function by its module and the name of the type of a closure in it: module path and function, with the type for
-    /// methods. Generic arguments do not count, nor does the trait. A type of another crate, `Arc<Users>`, has the module
-    /// before it and keeps its arguments, which alone tell it from others.
-    #[must_use]
-    pub const fn place(module: &'static str, closure: &'static str) -> Self {
-        Name(NameOf::Place { module, closure })
-    }
-
-    pub(crate) fn shared(name: Arc<str>) -> Self {
-        Name(NameOf::Shared(name))
-    }
-
     pub(crate) fn to_shared(&self) -> Arc<str> {
-        match &self.0 {
-            NameOf::Shared(name) => Arc::clone(name),
-            _ => self.to_string().into(),
+        match self {
+            Name::Static(name) => (*name).into(),
+            Name::Shared(name) => Arc::clone(name),
         }
     }
 }
 
 impl Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            NameOf::Literal(name) => f.write_str(name),
-            NameOf::Place { module, closure } => place(f, module, closure),
-            NameOf::Shared(name) => f.write_str(name),
-        }
+        f.write_str(match self {
+            Name::Static(name) => name,
+            Name::Shared(name) => name,
+        })
     }
 }
 
-/// Keeps the name of a function beside it, since deriving it can take as long as a decision.
-#[derive(Debug)]
-pub struct Place {
-    module: &'static str,
-    derived: OnceLock<(&'static str, Box<str>)>,
+/// The name of a function, from its module and the name of the type of a closure in it: module path and function, with
+/// the type for methods. Generic arguments do not count, nor does the trait. A type of another crate, `Arc<Users>`, has the
+/// module before it and keeps its arguments, which alone tell it from others.
+pub(crate) struct FunctionName {
+    pub(crate) module: &'static str,
+    pub(crate) closure: &'static str,
 }
 
-impl Place {
-    /// A place in a module, of no name yet.
-    #[must_use]
-    pub const fn new(module: &'static str) -> Self {
-        Place { module, derived: OnceLock::new() }
+impl Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        place(f, self.module, self.closure)
     }
+}
 
-    /// [`Name::place`]. A function that is generic or belongs to a trait has one place and several names: the first is
-    /// kept.
-    #[must_use]
-    pub fn name(&'static self, closure: &'static str) -> Name {
-        let derive = || Name::place(self.module, closure);
-        let (of, name) = self.derived.get_or_init(|| (closure, derive().to_string().into()));
-        if std::ptr::eq(*of, closure) { Name::given(name) } else { derive() }
-    }
+/// The path of a function as the compiler writes it: functions that it tells apart have different ones, but for those
+/// in different blocks of one function.
+pub(crate) fn path(closure: &str) -> &str {
+    closure.trim_end_matches(CLOSURE)
 }
 
 const CLOSURE: &str = "::{{closure}}";
 
 /// Writes the path that a type's name has: `a::f::{{closure}}`, `<a::T<u8> as a::Trait>::f::{{closure}}`, or
 /// `a::<impl a::Trait for b::T>::f::{{closure}}` where the `impl` stands in another module than trait and type.
-fn place(f: &mut fmt::Formatter<'_>, module: &str, mut rest: &str) -> fmt::Result {
-    while let Some(inner) = rest.strip_suffix(CLOSURE) {
-        rest = inner;
-    }
+fn place(f: &mut fmt::Formatter<'_>, module: &str, closure: &str) -> fmt::Result {
+    let mut rest = path(closure);
     if !rest.contains('<') && !rest.contains('{') {
         return f.write_str(rest);
     }
@@ -179,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_module_and_function_with_the_type_for_methods() {
+    fn functions_are_named_by_module_and_function_with_the_type_for_methods() {
         for (closure, name) in [
             ("a::f::{{closure}}::{{closure}}", "a::f"),
             ("a::f<alloc::vec::Vec<u8>>::{{closure}}::{{closure}}", "a::f"),
@@ -200,17 +173,7 @@ mod tests {
             ("a::f<", "a::f"),
             ("", ""),
         ] {
-            assert_eq!(Name::place("a::m", closure).to_string(), name, "{closure}");
-        }
-        assert_eq!(Name::given("a<b>::{{closure}}").to_string(), "a<b>::{{closure}}");
-    }
-
-    #[test]
-    fn a_place_keeps_one_name_and_tells_all() {
-        static PLACE: Place = Place::new("a::m");
-        for _ in 0..2 {
-            assert_eq!(PLACE.name("<a::T as b::Trait>::f::{{closure}}").to_string(), "a::T::f");
-            assert_eq!(PLACE.name("<a::U as b::Trait>::f::{{closure}}").to_string(), "a::U::f");
+            assert_eq!(FunctionName { module: "a::m", closure }.to_string(), name, "{closure}");
         }
     }
 }

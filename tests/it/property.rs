@@ -206,7 +206,7 @@ impl World<'_> {
 
     fn charge(&self, store: &Scheduled, ask: &Ask) -> Charge {
         let slot = &self.slots[ask.slot];
-        Charge { key: store.key(&slot.name), rule: slot.pairs[ask.pair].rule, cost: ask.cost }
+        Charge { key: store.key(&slot.name), rule: slot.pairs[ask.pair].rule, cost: ask.cost, shadow: false }
     }
 }
 

@@ -8,23 +8,23 @@ use super::{hygienic, local};
 use crate::model::Rule;
 use crate::number::{Form, Number, Unit};
 
-/// The policy and the cost as a pair of `Checked`: constants as far as their numbers are literals, else put together on
-/// every call.
+/// `((policy, constants), cost)`, policy and cost as `Checked`: constants as far as their numbers are literals, else put
+/// together on every call.
 pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream {
     let numbers = numbers(rule);
     if !numbers.iter().all(|number| number.is_literal()) {
         let (policy, cost) = (computed_policy(rule, &numbers), computed_cost(cost));
         return quote!((#policy, #cost));
     }
-    let (constants, policy) = (constants(&numbers), checked_policy(rule, &numbers));
-    let constants = quote!(#(#constants)* const POLICY: ::ratelimits::__private::Policy = #policy;);
-    let policy = quote!(::core::result::Result::Ok(POLICY));
+    let (constants, policy, told) = (constants(&numbers), checked_policy(rule, &numbers), told(&numbers));
+    let constants = quote!(#(#constants)* const POLICY: __ratelimits::Policy = #policy;);
+    let policy = quote!((::core::result::Result::Ok(POLICY), #told));
     match cost.filter(|cost| cost.is_literal()) {
         Some(literal) => {
             let (name, ty, value) = (constant_name(literal), constant_type(literal), constant_value(literal));
             let place = hygienic(literal.expr.span());
             let cost = local("cost");
-            let payable = quote_spanned!(place=> ::ratelimits::__private::literal::payable(&POLICY, #cost));
+            let payable = quote_spanned!(place=> __ratelimits::literal::payable(&POLICY, #cost));
             quote!({
                 #constants
                 const #name: #ty = {
@@ -40,6 +40,20 @@ pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream
             quote!(({ #constants #policy }, #cost))
         }
     }
+}
+
+/// The constants as they are told to whoever meets another policy under the same name.
+fn told(literals: &[&Number]) -> TokenStream {
+    let constants = literals.iter().map(|number| {
+        let (name, constant) = (number.name, constant_name(number));
+        let value = match (number.unit, number.form) {
+            (Unit::Rate, _) => quote!(Rate),
+            (Unit::Period | Unit::Precision, _) | (_, Form::Text) => quote!(Time),
+            (Unit::Count | Unit::Burst, _) => quote!(Count),
+        };
+        quote!(__ratelimits::Constant(#name, __ratelimits::Value::#value(#constant)))
+    });
+    quote!(const { &[#(#constants),*] })
 }
 
 fn computed_cost(cost: Option<&Number>) -> TokenStream {
@@ -73,7 +87,7 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     };
     let stand_in = |name: &str| {
         let name = Ident::new(name, Span::call_site());
-        quote!(::ratelimits::__private::literal::#name)
+        quote!(__ratelimits::literal::#name)
     };
     let policy = match rule {
         Rule::TokenBucket { rate, burst, interval } => {
@@ -84,12 +98,12 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
                 if by_time { quote!(.burst_for(#name)) } else { quote!(.burst(#name)) }
             });
             let refill = interval.then(|| quote!(.interval_refill()));
-            quote!(TokenBucket(::ratelimits::__private::TokenBucket::new(#rate) #burst #refill))
+            quote!(TokenBucket(__ratelimits::TokenBucket::new(#rate) #burst #refill))
         }
         Rule::FixedWindow { limit, period, aligned } => {
             let (limit, period) = (value(limit, quote!(1)), value(period, stand_in("SECOND")));
             let aligned = aligned.then(|| quote!(.aligned()));
-            quote!(FixedWindow(::ratelimits::__private::FixedWindow::new(#limit, #period) #aligned))
+            quote!(FixedWindow(__ratelimits::FixedWindow::new(#limit, #period) #aligned))
         }
         Rule::LeakyBucket { capacity, leak } => {
             let (new, stand_in) = match leak.unit {
@@ -97,26 +111,26 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
                 _ => (quote!(draining), stand_in("SECOND")),
             };
             let (capacity, leak) = (value(capacity, quote!(1)), value(leak, stand_in));
-            quote!(LeakyBucket(::ratelimits::__private::LeakyBucket::#new(#capacity, #leak)))
+            quote!(LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak)))
         }
         Rule::SlidingWindow { limit, period, precision } => {
             let precision = precision.as_ref().map(|precision| value(precision, stand_in("SECOND")));
             let divided = match &precision {
-                Some(precision) => quote!(::ratelimits::__private::literal::divided_by(#precision)),
+                Some(precision) => quote!(__ratelimits::literal::divided_by(#precision)),
                 None => stand_in("SECOND"),
             };
             let (limit, period) = (value(limit, quote!(1)), value(period, divided));
             let precision = precision.map(|precision| quote!(.precision(#precision)));
-            quote!(SlidingWindow(::ratelimits::__private::SlidingWindow::new(#limit, #period) #precision))
+            quote!(SlidingWindow(__ratelimits::SlidingWindow::new(#limit, #period) #precision))
         }
     };
     // One check an argument, so that what is wrong is told where it is written.
     let checks = numbers.iter().filter(|number| number.is_literal()).map(|number| {
         let name = number.name;
-        quote_spanned!(hygienic(number.expr.span())=> ::ratelimits::__private::literal::admissible(&#checked, #name);)
+        quote_spanned!(hygienic(number.expr.span())=> __ratelimits::literal::admissible(&#checked, #name);)
     });
     quote!({
-        let #checked = ::ratelimits::__private::Policy::#policy;
+        let #checked = __ratelimits::Policy::#policy;
         #(#checks)*
         #checked
     })
@@ -138,7 +152,7 @@ fn constant(number: &Number) -> TokenStream {
 fn constant_type(number: &Number) -> TokenStream {
     let place = hygienic(number.expr.span());
     match (number.unit, number.form) {
-        (Unit::Rate, _) => quote_spanned!(place=> ::ratelimits::__private::Rate),
+        (Unit::Rate, _) => quote_spanned!(place=> __ratelimits::Rate),
         (Unit::Period | Unit::Precision, _) | (_, Form::Text) => {
             quote_spanned!(place=> ::core::time::Duration)
         }
@@ -163,25 +177,30 @@ fn constant_value(number: &Number) -> TokenStream {
         Some(operand) => quote_spanned!(place=> (#expr) as ::core::primitive::#operand),
         None => quote!(#expr),
     };
-    quote_spanned!(place=> ::ratelimits::__private::literal::#function(#value))
+    quote_spanned!(place=> __ratelimits::literal::#function(#value))
 }
 
-/// The policy of a call. Its literals are taken out first, where no name of the user's can meet their constants.
+/// The policy of a call, and its constants. The literals are taken out first, where no name of the user's can meet them.
 fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     let literals: Vec<&Number> = numbers.iter().copied().filter(|number| number.is_literal()).collect();
-    let taken_out = (!literals.is_empty()).then(|| {
+    let told_name = local("told");
+    let taken_out = {
         let constants = constants(&literals);
-        let policy = checked_policy(rule, &literals);
+        let policy = (!literals.is_empty()).then(|| {
+            let policy = checked_policy(rule, &literals);
+            quote!(const _: __ratelimits::Policy = #policy;)
+        });
         let locals = literals.iter().map(|number| local(number.name));
         let names = literals.iter().map(|number| constant_name(number));
+        let told = told(&literals);
         quote! {
-            let (#(#locals,)*) = {
+            let (#(#locals,)* #told_name) = {
                 #(#constants)*
-                const _: ::ratelimits::__private::Policy = #policy;
-                (#(#names,)*)
+                #policy
+                (#(#names,)* #told)
             };
         }
-    });
+    };
     let policy = match rule {
         Rule::TokenBucket { rate, burst, interval } => {
             let (rate, burst) = (checked(rate), checked_option(burst.as_ref()));
@@ -203,7 +222,7 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
             quote!(sliding_window(#limit, #period, #precision))
         }
     };
-    quote!({ #taken_out ::ratelimits::__private::dynamic::#policy })
+    quote!({ #taken_out (__ratelimits::dynamic::#policy, #told_name) })
 }
 
 fn checked_option(number: Option<&Number>) -> TokenStream {
@@ -219,18 +238,18 @@ fn checked(number: &Number) -> TokenStream {
     if number.is_literal() {
         let value = local(name);
         let value = match (number.unit, number.form) {
-            (Unit::Burst, Form::Text) => quote!(::ratelimits::__private::dynamic::Burst::For(#value)),
-            (Unit::Burst, _) => quote!(::ratelimits::__private::dynamic::Burst::Permits(#value)),
+            (Unit::Burst, Form::Text) => quote!(__ratelimits::dynamic::Burst::For(#value)),
+            (Unit::Burst, _) => quote!(__ratelimits::dynamic::Burst::Permits(#value)),
             _ => quote!(#value),
         };
         return quote!(::core::result::Result::Ok(#value));
     }
     let place = hygienic(expr.span());
     match number.unit {
-        Unit::Count => quote_spanned!(place=> ::ratelimits::__private::dynamic::count(#name, #expr)),
-        Unit::Rate => quote_spanned!(place=> ::ratelimits::__private::dynamic::rate(#name, #expr)),
-        Unit::Period => quote_spanned!(place=> ::ratelimits::__private::dynamic::period(#name, #expr)),
-        Unit::Precision => quote_spanned!(place=> ::ratelimits::__private::dynamic::precision(#name, #expr)),
-        Unit::Burst => quote_spanned!(place=> ::ratelimits::__private::dynamic::burst(#expr)),
+        Unit::Count => quote_spanned!(place=> __ratelimits::dynamic::count(#name, #expr)),
+        Unit::Rate => quote_spanned!(place=> __ratelimits::dynamic::rate(#name, #expr)),
+        Unit::Period => quote_spanned!(place=> __ratelimits::dynamic::period(#name, #expr)),
+        Unit::Precision => quote_spanned!(place=> __ratelimits::dynamic::precision(#name, #expr)),
+        Unit::Burst => quote_spanned!(place=> __ratelimits::dynamic::burst(#expr)),
     }
 }

@@ -30,6 +30,17 @@ pub fn refuse<T: FromRefusal>(error: Error) -> T {
     T::from_refusal(error)
 }
 
+/// Asks a closure for its answer. A function, so that the compiler knows the type of the closure's argument.
+#[cold]
+pub fn answer<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
+    fallback(error)
+}
+
+/// Whether the output satisfies the condition. A function, so that the compiler knows the type of the closure's argument.
+pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> bool {
+    condition(output)
+}
+
 /// What a fallback returned, borrowed to ask whether it is a future: method lookup finds [`FutureFallback`] before
 /// [`ValueFallback`], since it needs one reference less taken off.
 #[derive(Debug)]

@@ -83,7 +83,7 @@ impl MemoryStore {
             *reading = charge.rule.check(state, now, charge.cost);
         }
         let admitted = judge(charges, readings, now, verdicts);
-        for (Charge { key, rule, cost }, reading) in charges.iter().zip(&*readings) {
+        for (Charge { key, rule, cost, .. }, reading) in charges.iter().zip(&*readings) {
             if *cost > 0 && admitted {
                 self.change(&mut table, key, rule, now, |state| rule.commit(state, *reading, now, *cost));
             } else if *cost > 0 {

@@ -28,6 +28,8 @@ pub struct Charge {
     pub rule: Rule,
     /// The permits. 0 only looks, and writes nothing.
     pub cost: u64,
+    /// Whether it is never a reason to refuse: it is charged if it admits and all others do.
+    pub shadow: bool,
 }
 
 /// What was decided about a list of charges.
@@ -136,17 +138,16 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Of an admitted decision.
-    pub(crate) fn new(store: Store, charges: Vec<Charge>, outcome: &Outcome) -> Self {
-        let marks = outcome.verdicts.iter().map(|verdict| verdict.mark);
-        let charges = charges.into_iter().zip(marks).filter(|(charge, _)| charge.cost > 0).collect();
-        Receipt { store, charges }
+    /// Of charges that were decided together and admitted, with what their rules said.
+    pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
+        let charged = charges.into_iter().filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.mark)).collect() }
     }
 
     /// Gives all of them back, as far as the store allows. Tells the first error after having tried each.
     pub(crate) async fn refund(self) -> Result<(), StoreError> {
         let mut result = Ok(());
-        for (Charge { key, rule, cost }, mark) in self.charges {
+        for (Charge { key, rule, cost, .. }, mark) in self.charges {
             result = result.and(self.store.refund(&key, &rule, cost, Some(mark)).await);
         }
         result

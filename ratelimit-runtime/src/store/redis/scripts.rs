@@ -66,7 +66,7 @@ impl Scripts {
         let (mut keys, mut args) = (Vec::new(), Vec::new());
         for charges in decisions {
             args.push(Argument::Number(charges.len() as u64));
-            for Charge { key, rule, cost } in *charges {
+            for Charge { key, rule, cost, .. } in *charges {
                 keys.push(text(key)?);
                 if mixed {
                     args.push(Argument::Word(rule.name()));

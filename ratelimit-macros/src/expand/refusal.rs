@@ -1,0 +1,143 @@
+//! What a refused call returns.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::Attribute;
+
+use super::{hygienic, local, output};
+use crate::function::{Argument, Function};
+use crate::model::{Fallback, Policy, Target};
+
+/// Awaits the decision, and returns if it is a refusal: what the fallback of the policy says that refused, or without one
+/// what the return type makes of the error.
+pub(super) fn refusal(
+    function: &Function,
+    policies: &[Policy],
+    arguments: &[Argument],
+    deciding: &Ident,
+) -> TokenStream {
+    let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
+    let admitted = if output::is_seen(policies) { quote!(#charged) } else { quote!(_) };
+    let then = if output::is_seen(policies) { quote!(#charged) } else { quote!({}) };
+    let awaited = quote!(let #verdict = #deciding.await;);
+    let refusing: Vec<_> = policies.iter().filter(|policy| !policy.shadow).collect();
+    if refusing.is_empty() {
+        let nothing =
+            if output::is_seen(policies) { quote!(__ratelimits::Charged::NOTHING) } else { quote!({}) };
+        return quote! {
+            #awaited
+            match #verdict {
+                ::core::result::Result::Ok(#admitted) => #then,
+                ::core::result::Result::Err(_) => #nothing,
+            }
+        };
+    }
+    let fallbacks =
+        policies.iter().enumerate().filter_map(|(at, policy)| Some((at, policy.fallback.as_ref()?)));
+    let fallbacks: Vec<_> = fallbacks.collect();
+    // What no policy is to blame for is answered by the first fallback that there is.
+    let first = fallbacks.iter().find(|(at, _)| !policies[*at].shadow).map(|(at, _)| *at);
+    let every = refusing.iter().all(|policy| policy.fallback.is_some());
+    let answers = fallbacks.iter().map(|(at, fallback)| {
+        let answer = call_fallback(fallback, function, arguments, &refusal);
+        let pattern = match first == Some(*at) {
+            true if every => quote!(_),
+            true => quote!(#at | __ratelimits::Refusal::OF_NO_POLICY),
+            false => quote!(#at),
+        };
+        (first == Some(*at) && every, quote!(#pattern => #answer))
+    });
+    let (last, mut arms): (Vec<_>, Vec<_>) = answers.partition(|(last, _)| *last);
+    arms.extend(last);
+    let arms = arms.into_iter().map(|(_, arm)| arm);
+    let refuse = (!every).then(|| {
+        let refuse = refuse(function, &refusal);
+        quote!(_ => #refuse)
+    });
+    quote! {
+        #awaited
+        match #verdict {
+            ::core::result::Result::Ok(#admitted) => #then,
+            ::core::result::Result::Err(#refusal) => match #refusal.policy { #(#arms)* #refuse },
+        }
+    }
+}
+
+fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
+    let (output, place) = output::written(function);
+    let returned = quote_spanned!(hygienic(place)=> return __ratelimits::refuse::<#output>(#refusal.error));
+    quote!({ #returned; })
+}
+
+/// Whether the fallback is async is asked of its value, so that a mistake in the call is an ordinary type error there.
+fn call_fallback(
+    fallback: &Fallback,
+    function: &Function,
+    arguments: &[Argument],
+    refusal: &Ident,
+) -> TokenStream {
+    let place = hygienic(fallback.span);
+    let receiver = function.receiver().filter(|_| fallback.pass_args);
+    let arguments = if fallback.pass_args { arguments } else { &[] };
+    let [called, kind] = ["called", "kind"].map(local);
+    let answer = Ident::new("answer", place);
+    let drop_refusal = quote!(::core::mem::drop(#refusal););
+    let answers = variants(arguments).map(|(cfg, names)| {
+        let (before, call) = match &fallback.target {
+            Target::Function(path) => (&drop_refusal, quote_spanned!(place=> #path(#(#names),*))),
+            Target::Associated(path) => {
+                let receiver = receiver.into_iter();
+                (&drop_refusal, quote_spanned!(place=> #path(#(#receiver,)* #(#names),*)))
+            }
+            Target::Method(base, method) => {
+                (&drop_refusal, quote_spanned!(place=> #base.#method(#(#names),*)))
+            }
+        };
+        let returned = quote_spanned!(place=> return #answer.await);
+        quote! {
+            #cfg {
+                #before
+                let #answer = {
+                    let #called = #call;
+                    {
+                        use __ratelimits::{FutureFallback as _, ValueFallback as _};
+                        let #kind = (&&__ratelimits::Fallback(&#called)).ratelimits_kind();
+                        #kind.ratelimits_answer(#called)
+                    }
+                };
+                #returned;
+            }
+        }
+    });
+    quote!({ #(#answers)* })
+}
+
+/// The arguments under each combination of the conditions that some of them have, as a call cannot carry a `#[cfg]`.
+fn variants(arguments: &[Argument]) -> impl Iterator<Item = (Option<TokenStream>, Vec<&Ident>)> {
+    let conditional: Vec<_> = arguments
+        .iter()
+        .filter(|argument| !argument.cfgs.is_empty())
+        .map(|argument| &argument.name)
+        .collect();
+    (0..1usize << conditional.len()).map(move |combination| {
+        let is_there = |argument: &&Argument| {
+            let place = conditional.iter().position(|name| **name == argument.name);
+            place.is_none_or(|place| combination & (1 << place) != 0)
+        };
+        let conditions = arguments.iter().filter(|argument| !argument.cfgs.is_empty()).map(|argument| {
+            let predicates = argument.cfgs.iter().map(predicate);
+            if is_there(&argument) {
+                quote!(all(#(#predicates),*))
+            } else {
+                quote!(not(all(#(#predicates),*)))
+            }
+        });
+        let conditions: Vec<_> = conditions.collect();
+        let cfg = (!conditions.is_empty()).then(|| quote!(#[cfg(all(#(#conditions),*))]));
+        (cfg, arguments.iter().filter(is_there).map(|argument| &argument.name).collect())
+    })
+}
+
+fn predicate(cfg: &Attribute) -> TokenStream {
+    cfg.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! Functions that are not async themselves and return a future: boxed by hand, or rewritten by `#[async_trait]`.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::parse::Parser;
+use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
+
+use super::Renamed;
+use super::output;
+
+/// The async block in which such a function ends: `Box::pin(async move { … })`, `async move { … }.boxed()`.
+pub(crate) struct AsyncBlock {
+    /// The statements of the function, the last of which holds the block, emptied.
+    around: Vec<Stmt>,
+    inside: Vec<Stmt>,
+    output: Type,
+    renamed: Vec<Renamed>,
+}
+
+impl AsyncBlock {
+    pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
+        let mut around = Block::parse_within.parse2(body).ok()?;
+        let inside = std::mem::take(&mut last(&mut around)?.block.stmts);
+        let renamed = inside.iter().filter_map(|statement| taken_apart(statement, signature)).collect();
+        let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
+        Some(AsyncBlock { around, inside, output, renamed })
+    }
+
+    /// What the future comes to, `_` where that is not written.
+    pub(super) fn output(&self) -> &Type {
+        &self.output
+    }
+
+    /// The patterns that `#[async_trait]` has moved from the arguments to the block.
+    pub(crate) fn renamed(&self) -> &[Renamed] {
+        &self.renamed
+    }
+
+    /// The statements in the block. Those by which `#[async_trait]` tells the compiler their type stay the first, so that
+    /// it is what every other `return` is held against.
+    pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
+        let (typing, rest) = self.inside.split_at(usize::from(self.inside.first().is_some_and(tells_type)));
+        let tokens = |statements: &[Stmt]| statements.iter().map(ToTokens::to_token_stream).collect();
+        (tokens(typing), tokens(rest))
+    }
+
+    /// The statements of the function, with these in the block.
+    pub(crate) fn with(&self, inside: TokenStream) -> TokenStream {
+        let mut around = self.around.clone();
+        if let Some(block) = last(&mut around) {
+            block.block.stmts = vec![Stmt::Expr(Expr::Verbatim(inside), None)];
+        }
+        around.iter().map(ToTokens::to_token_stream).collect()
+    }
+}
+
+fn last(statements: &mut [Stmt]) -> Option<&mut ExprAsync> {
+    match statements.last_mut()? {
+        Stmt::Expr(expr, None) => block(expr),
+        _ => None,
+    }
+}
+
+/// The async block that the expression is, or that it boxes.
+fn block(expr: &mut Expr) -> Option<&mut ExprAsync> {
+    const BOXING: [&str; 3] = ["pin", "new", "from"];
+    const ADAPTING: [&str; 4] = ["boxed", "boxed_local", "instrument", "in_current_span"];
+    match expr {
+        Expr::Async(block) => Some(block),
+        Expr::Group(group) => block(&mut group.expr),
+        Expr::Paren(paren) => block(&mut paren.expr),
+        Expr::Call(call) if call.args.len() == 1 => match &*call.func {
+            Expr::Path(path)
+                if BOXING
+                    .iter()
+                    .any(|name| path.path.segments.last().is_some_and(|last| last.ident == name)) =>
+            {
+                block(&mut call.args[0])
+            }
+            _ => None,
+        },
+        Expr::MethodCall(call) if ADAPTING.iter().any(|name| call.method == name) => {
+            block(&mut call.receiver)
+        }
+        _ => None,
+    }
+}
+
+/// Whether it is `if let Some(__ret) = None::<R> { return __ret; }`.
+fn tells_type(statement: &Stmt) -> bool {
+    let Stmt::Expr(Expr::If(statement), None) = statement else { return false };
+    match &*statement.cond {
+        Expr::Let(ExprLet { pat, .. }) => pat.to_token_stream().to_string().contains("__ret"),
+        _ => false,
+    }
+}
+
+/// The argument that is taken apart in `let PATTERN = { let argument = argument; argument };`.
+fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
+    let Stmt::Local(Local { attrs, pat, init: Some(init), .. }) = statement else { return None };
+    let Expr::Block(block) = &*init.expr else { return None };
+    let [Stmt::Local(Local { pat: Pat::Ident(inner), .. }), Stmt::Expr(Expr::Path(path), None)] =
+        &*block.block.stmts
+    else {
+        return None;
+    };
+    let name = path.path.get_ident().filter(|name| **name == inner.ident)?;
+    // The name as the signature has it, with the hygiene that it has there.
+    let name = signature.inputs.iter().find_map(|argument| match argument {
+        FnArg::Typed(argument) => match &*argument.pat {
+            Pat::Ident(PatIdent { ident, .. }) if ident == name => Some(ident),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    })?;
+    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: attrs.clone() })
+}

@@ -1,0 +1,76 @@
+//! What several policies of one function are to one another.
+
+use quote::ToTokens;
+use syn::LitStr;
+
+use super::{Policy, Tag};
+use crate::args::shown;
+use crate::errors::Errors;
+use crate::stack::Limit;
+use crate::template::Part;
+
+/// Checks that the policies can be decided together.
+pub(super) fn check(limits: &[Limit], policies: &[Policy], errors: &mut Errors) {
+    for (at, policy) in policies.iter().enumerate() {
+        let named = |other: &&Policy| given(&other.name) == given(&policy.name) && policy.name.is_some();
+        if policies[..at].iter().any(|other| named(&other)) {
+            errors.on(
+                &policy.name,
+                "this name is that of another attribute of the function; give each a name of its own, or leave it out",
+            );
+        }
+    }
+    let Some(registry) = policies.iter().find_map(|policy| policy.registry.as_ref()) else { return };
+    let written = registry.to_token_stream().to_string();
+    for (limit, policy) in limits.iter().zip(policies) {
+        let message = || {
+            format!(
+                "the attributes of a function are one decision, on one registry; write `registry = {}` on each of them",
+                shown(registry)
+            )
+        };
+        match &policy.registry {
+            None => errors.at(limit.place, message()),
+            Some(other) if other.to_token_stream().to_string() != written => errors.on(other, message()),
+            Some(_) => {}
+        }
+    }
+}
+
+fn given(name: &Option<LitStr>) -> Option<String> {
+    name.as_ref().map(LitStr::value)
+}
+
+/// Numbers the policies of one kind that are named after the function.
+pub(super) fn number(policies: &mut [Policy]) {
+    for at in 0..policies.len() {
+        let kind = policies[at].kind;
+        let before = policies[..at].iter().filter(|other| other.kind == kind && other.name.is_none());
+        policies[at].number = 1 + before.count() as u32;
+    }
+}
+
+/// Ties the keys of the policies together: by their parts where they are the same, else by the function. The same is what
+/// is written the same, as what a call makes of it must not change where its state lies.
+pub(super) fn tag(policies: &mut [Policy]) {
+    let key = |policy: &Policy| policy.key.iter().map(written).collect::<Vec<_>>();
+    let first = key(&policies[0]);
+    let tag = if policies.iter().any(|policy| key(policy) != first) {
+        Tag::Function
+    } else if !first.is_empty() {
+        Tag::Key
+    } else if policies.len() > 1 {
+        Tag::Function
+    } else {
+        Tag::Name
+    };
+    policies.iter_mut().for_each(|policy| policy.tag = tag);
+}
+
+fn written(part: &Part) -> String {
+    match part {
+        // A template spaces its tokens in another way than an expression.
+        Part::Expr(expr) => expr.to_string().replace(' ', ""),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,221 @@
+//! The places in the source where policies stand, and the names they claim.
+//!
+//! A name is a state that counts. Two functions that met under one by accident would count together, or one of them would
+//! change what the other one means, and nobody would notice. So every place claims its names before it first decides.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::error::InvalidPolicy;
+use crate::name::{FunctionName, path};
+use crate::rate::Rate;
+
+/// An attribute in the source.
+#[derive(Debug)]
+pub struct Place {
+    module: &'static str,
+    file: &'static str,
+    line: u32,
+    declared: Declared,
+    names: OnceLock<Box<Named>>,
+}
+
+/// What an attribute says of its policy for all calls.
+#[derive(Debug)]
+pub struct Declared {
+    /// Which of the function's attributes it is, from 0.
+    pub policy: usize,
+    /// The name, if the user gave one.
+    pub name: Option<&'static str>,
+    /// Without a name of the user's: 2 for a second policy of the same attribute on the function.
+    pub number: u32,
+    /// What its keys begin with.
+    pub prefix: &'static str,
+    /// The algorithm, in the words of an error message.
+    pub algorithm: &'static str,
+    /// What ties its keys to others in a Cluster.
+    pub tag: Tag,
+    /// Whether it never refuses.
+    pub shadow: bool,
+    /// Whether its charges may be given back once the output is known.
+    pub refundable: bool,
+}
+
+/// What ties a key to others in a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Its own parts.
+    Key,
+    /// The name of the policy, where the key has no parts.
+    Name,
+    /// The function, where the other policies of the decision have other keys.
+    Function,
+}
+
+/// A number of a policy that is the same for all calls, as the attribute calls it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constant(pub &'static str, pub Value);
+
+/// The value of a [`Constant`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// Permits.
+    Count(u64),
+    /// Permits per time.
+    Rate(Rate),
+    /// A time.
+    Time(Duration),
+}
+
+/// A name that a place has claimed, which has several where its function is generic or belongs to a trait.
+#[derive(Debug)]
+pub struct Named {
+    closure: &'static str,
+    pub(crate) declared: &'static Declared,
+    pub(crate) name: Box<str>,
+    /// The function, where it is the tag.
+    pub(crate) function: Option<Box<str>>,
+    problem: Option<Box<str>>,
+    next: OnceLock<Box<Named>>,
+}
+
+impl Place {
+    /// A place that has claimed nothing yet.
+    #[must_use]
+    pub const fn new(module: &'static str, file: &'static str, line: u32, declared: Declared) -> Self {
+        Place { module, file, line, declared, names: OnceLock::new() }
+    }
+
+    /// The name of the policy in the function of this closure's type.
+    #[must_use]
+    pub fn named(&'static self, closure: &'static str, constants: &'static [Constant]) -> &'static Named {
+        let mut names = &self.names;
+        loop {
+            let named = names.get_or_init(|| Box::new(self.claim(closure, constants)));
+            if named.closure == closure {
+                return named;
+            }
+            names = &named.next;
+        }
+    }
+
+    fn claim(&'static self, closure: &'static str, constants: &'static [Constant]) -> Named {
+        let function: Box<str> = FunctionName { module: self.module, closure }.to_string().into();
+        let declared = &self.declared;
+        let name = match declared {
+            Declared { name: Some(name), .. } => (*name).into(),
+            Declared { number: 0 | 1, .. } => function.clone(),
+            Declared { number, .. } => format!("{function}#{number}").into(),
+        };
+        let function = (declared.tag == Tag::Function).then_some(function);
+        let claim = Claim { place: self, path: path(closure), function: function.clone(), constants };
+        let problem = claims(declared.prefix, &name, claim);
+        Named { closure, declared, name, function, problem, next: OnceLock::new() }
+    }
+}
+
+impl Named {
+    /// Whether the name is this place's to use.
+    pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
+        match &self.problem {
+            Some(problem) => Err(InvalidPolicy::new("name", problem)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Rate(Rate { permits, period }) => write!(f, "{permits} per {period:?}"),
+            Value::Time(time) => write!(f, "{time:?}"),
+        }
+    }
+}
+
+struct Claim {
+    place: &'static Place,
+    path: &'static str,
+    function: Option<Box<str>>,
+    constants: &'static [Constant],
+}
+
+/// Claims a name, and tells what is wrong with that. A claim that fails claims nothing.
+fn claims(prefix: &'static str, name: &str, claim: Claim) -> Option<Box<str>> {
+    type Names = HashMap<(&'static str, Box<str>), Vec<Claim>>;
+    static CLAIMED: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
+    let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let others = claimed.entry((prefix, name.into())).or_default();
+    let problem = others.iter().find_map(|other| claim.conflict(name, other));
+    if problem.is_none() {
+        others.push(claim);
+    }
+    problem
+}
+
+impl Claim {
+    /// Why the other claim leaves no room for this one. Its place comes first, as it was there first.
+    fn conflict(&self, name: &str, other: &Claim) -> Option<Box<str>> {
+        let (here, there) = (self.place, other.place);
+        let (this, that) = (&here.declared, &there.declared);
+        if std::ptr::eq(here, there) {
+            return None;
+        }
+        if this.name.is_none() || that.name.is_none() {
+            // Attributes of one function that did not see one another, as one of them is imported under another name.
+            let on_one_function = this.name.is_none() && that.name.is_none() && self.path == other.path;
+            if on_one_function && this.algorithm != that.algorithm {
+                return None;
+            }
+            return Some(
+                format!(
+                    "`{name}` stands at {there} and at {here}, and only a name that is given is shared; \
+                     give one of them a name of its own: `name = \"…\"`"
+                )
+                .into(),
+            );
+        }
+        let apart = "give each a name of its own";
+        if this.algorithm != that.algorithm {
+            let (first, second) = (that.algorithm, this.algorithm);
+            return Some(
+                format!("`{name}` is a {first} at {there} and a {second} at {here}; {apart}").into(),
+            );
+        }
+        for Constant(argument, second) in self.constants {
+            let same = |Constant(name, first): &&Constant| name == argument && first != second;
+            if let Some(Constant(_, first)) = other.constants.iter().find(same) {
+                return Some(
+                    format!(
+                        "`{name}` has a `{argument}` of {first} at {there} and of {second} at {here}; \
+                         write the same number, or {apart}"
+                    )
+                    .into(),
+                );
+            }
+        }
+        ((this.tag, &self.function) != (that.tag, &other.function)).then(|| {
+            let (first, second) = (other.tag(), self.tag());
+            format!("`{name}` counts by {first} at {there} and by {second} at {here}; {apart}").into()
+        })
+    }
+
+    fn tag(&self) -> String {
+        match (self.place.declared.tag, &self.function) {
+            (Tag::Key, _) => "its key".into(),
+            (Tag::Name, _) => "its name".into(),
+            (Tag::Function, function) => {
+                format!("a key within the function `{}`", function.as_deref().unwrap_or_default())
+            }
+        }
+    }
+}

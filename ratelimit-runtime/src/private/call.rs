@@ -1,0 +1,214 @@
+//! A decision being put together.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Charged, Checked, Deciding, KeyPart, Refusal};
+use crate::algorithm::Rule;
+use crate::backend::Backend;
+use crate::context;
+use crate::error::{Error, MissingKey};
+use crate::key::{Head, KeyWriter};
+use crate::name::Name;
+use crate::place::Named;
+use crate::policy::Policy;
+use crate::question::{Answer, INLINE, Question};
+use crate::registry::{self, Registry};
+use crate::store::{Charge, Store};
+
+/// A decision being put together: for each policy a charge, followed by the parts of its key.
+#[derive(Debug)]
+pub struct Call {
+    registry: Registry,
+    open: Option<Open>,
+    asked: Asked,
+    /// The first thing that is wrong with the call.
+    refusal: Option<Refusal>,
+}
+
+#[derive(Debug)]
+struct Open {
+    named: &'static Named,
+    rule: Rule,
+    cost: u64,
+    key: KeyWriter,
+}
+
+/// A question, and the attribute that each of its policies stands on.
+#[derive(Debug, Default)]
+struct Asked {
+    question: Question,
+    named: SmallVec<[&'static Named; INLINE]>,
+}
+
+impl Call {
+    /// A decision of the current registry.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "nobody else makes one")]
+    pub fn new() -> Self {
+        Call::on(&registry::current())
+    }
+
+    /// A decision of this registry.
+    #[must_use]
+    pub fn on(registry: &Registry) -> Self {
+        Call { registry: registry.clone(), open: None, asked: Asked::default(), refusal: None }
+    }
+
+    /// Begins the charge of a policy. A charge of nothing is none: nobody is asked, and nobody looks at its key.
+    pub fn charge(&mut self, named: &'static Named, policy: Checked<Policy>, cost: Checked<u64>) {
+        self.close();
+        if cost == Ok(0) {
+            return;
+        }
+        let checked = named.check().and_then(|()| Ok((policy?.rule()?, cost?)));
+        match checked {
+            Ok((rule, cost)) => {
+                let key = self.registry.backend().key();
+                self.open = Some(Open { named, rule, cost, key });
+            }
+            Err(invalid) => self.fail(named, invalid.into()),
+        }
+    }
+
+    /// Adds a part to the key of the last charge.
+    pub fn part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
+        if let Some(open) = &mut self.open
+            && let Err(missing) = part.write(&mut open.key)
+        {
+            self.missing(missing);
+        }
+    }
+
+    /// Adds the address of the context.
+    pub fn ip(&mut self) {
+        self.context(context::ip());
+    }
+
+    /// Adds the user of the context.
+    pub fn user(&mut self) {
+        self.context(context::user());
+    }
+
+    /// Adds the user of the context, or without one the address; one never meets the other.
+    pub fn user_or_ip(&mut self) {
+        match context::user() {
+            Ok(user) => {
+                self.part("user");
+                self.part(&*user);
+            }
+            Err(_) => {
+                self.part("ip");
+                self.ip();
+            }
+        }
+    }
+
+    /// Decides, at once where nothing has to be awaited.
+    pub fn decide(mut self) -> Deciding {
+        self.close();
+        let Call { registry, asked, refusal, .. } = self;
+        let Some(store) = &registry.backend().store else { return Deciding::ready(Ok(Charged::NOTHING)) };
+        match (refusal, store) {
+            (Some(refusal), _) => Deciding::ready(Err(refusal)),
+            (None, _) if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
+            (None, Store::Memory(memory)) => {
+                let Asked { question, named } = asked;
+                Deciding::ready(settle(question.ask_here(memory), &named, store))
+            }
+            #[cfg(feature = "redis")]
+            (None, Store::Redis(_)) => {
+                let backend = Arc::clone(registry.backend());
+                Deciding::asked(async move { asked.ask(&backend).await })
+            }
+        }
+    }
+
+    fn context(&mut self, part: Result<impl Display, MissingKey>) {
+        if self.open.is_none() {
+            return;
+        }
+        match part {
+            Ok(part) => self.part(&part),
+            Err(missing) => self.missing(missing),
+        }
+    }
+
+    /// The key of the open charge lacks something, so there is nothing to charge.
+    fn missing(&mut self, missing: MissingKey) {
+        if let Some(open) = self.open.take() {
+            self.fail(open.named, missing.into());
+        }
+    }
+
+    /// Ends the charge that was begun.
+    fn close(&mut self) {
+        let Some(Open { named, rule, cost, key }) = self.open.take() else { return };
+        let name = Name::Static(&named.name);
+        let function = named.function.as_ref().map(|function| function as &dyn Display);
+        let Backend { namespace, .. } = &**self.registry.backend();
+        let head = Head { namespace, prefix: named.declared.prefix, name: &name, shape: &rule, function };
+        let charge = key.finish(&head).map(|key| Charge { key, rule, cost, shadow: named.declared.shadow });
+        let pushed = match charge {
+            Ok(charge) => self.asked.question.push(name, charge).map_err(Error::from),
+            Err(missing) => Err(missing.into()),
+        };
+        match pushed {
+            Ok(()) => self.asked.named.push(named),
+            Err(error) => self.fail(named, error),
+        }
+    }
+
+    /// Refuses the call, unless the policy never does.
+    fn fail(&mut self, named: &Named, error: Error) {
+        if named.declared.shadow {
+            report(&named.name, &error);
+        } else {
+            self.refusal.get_or_insert(Refusal { policy: named.declared.policy, error });
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+impl Asked {
+    async fn ask(self, backend: &Backend) -> Result<Charged, Refusal> {
+        let Some(store) = &backend.store else { return Ok(Charged::NOTHING) };
+        let Asked { question, named } = self;
+        let shadow = question.is_shadow();
+        match question.ask(store).await {
+            Ok(answer) => settle(answer, &named, store),
+            Err(error) if shadow => {
+                let error = Error::Store(error);
+                named.iter().for_each(|named| report(&named.name, &error));
+                Ok(Charged::NOTHING)
+            }
+            Err(error) => Err(Refusal { policy: Refusal::OF_NO_POLICY, error: error.into() }),
+        }
+    }
+}
+
+/// What the answer means for the call.
+fn settle(answer: Answer, named: &[&'static Named], store: &Store) -> Result<Charged, Refusal> {
+    for (place, named) in named.iter().enumerate().filter(|(_, named)| named.declared.shadow) {
+        let (_, verdict) = answer.of(place);
+        if !verdict.admitted {
+            tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
+        }
+    }
+    if answer.admitted {
+        let refundable = named.iter().enumerate().filter(|(_, named)| named.declared.refundable);
+        return Ok(Charged::new(
+            refundable.map(|(place, named)| (named.declared.policy, answer.receipt(place, store))),
+        ));
+    }
+    let decision = answer.into_decision(store);
+    let policy = named[decision.reported()].declared.policy;
+    Err(Refusal { policy, error: decision.into_error() })
+}
+
+/// Tells of a policy in shadow that could not be asked.
+fn report(policy: &str, error: &Error) {
+    tracing::info!(policy, %error, "a policy in shadow could not decide on this call");
+}

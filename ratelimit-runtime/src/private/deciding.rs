@@ -1,0 +1,118 @@
+//! The decision about a call, as generated code awaits it: small, as every limited function's future holds one.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::error::Error;
+use crate::store::Receipt;
+
+type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The decision about a call.
+#[must_use]
+pub struct Deciding(Progress<Result<Charged, Refusal>>);
+
+enum Progress<T> {
+    Done(Option<T>),
+    Asked(Task<T>),
+}
+
+/// Why a call does not go ahead.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The attribute whose policy is to blame, by its place on the function.
+    pub policy: usize,
+    /// What it says.
+    pub error: Error,
+}
+
+impl Refusal {
+    /// In place of a policy, where none is to blame.
+    pub const OF_NO_POLICY: usize = usize::MAX;
+}
+
+/// What an admitted call may give back, once its output is known: by policy, as `charge_when` is asked for each.
+///
+/// Dropped, as with a call that is cancelled or panics, it gives nothing back.
+#[derive(Debug)]
+pub struct Charged(Option<Box<[(usize, Receipt)]>>);
+
+impl Charged {
+    /// What a call has that took nothing.
+    pub const NOTHING: Charged = Charged(None);
+
+    pub(crate) fn new(receipts: impl Iterator<Item = (usize, Receipt)>) -> Self {
+        let mut receipts = receipts.peekable();
+        Charged(receipts.peek().is_some().then(|| receipts.collect()))
+    }
+
+    /// Gives back what the policies took for which it is said that they do not charge this call.
+    pub fn refund(self, charges: &[(usize, bool)]) -> Refunding {
+        let Some(receipts) = self.0 else { return Refunding(None) };
+        let kept = |policy: usize| charges.iter().any(|(charging, charges)| *charging == policy && *charges);
+        let back: Vec<_> = receipts
+            .into_vec()
+            .into_iter()
+            .filter(|(policy, _)| !kept(*policy))
+            .map(|(_, receipt)| receipt)
+            .collect();
+        if back.is_empty() {
+            return Refunding(None);
+        }
+        Refunding(Some(Box::pin(async move {
+            for receipt in back {
+                if let Err(error) = receipt.refund().await {
+                    tracing::warn!(%error, "a charge could not be given back");
+                }
+            }
+        })))
+    }
+}
+
+/// Permits on their way back.
+#[must_use]
+pub struct Refunding(Option<Task<()>>);
+
+impl Deciding {
+    pub(crate) fn ready(decided: Result<Charged, Refusal>) -> Self {
+        Deciding(Progress::Done(Some(decided)))
+    }
+
+    #[cfg(feature = "redis")]
+    pub(crate) fn asked(decided: impl Future<Output = Result<Charged, Refusal>> + Send + 'static) -> Self {
+        Deciding(Progress::Asked(Box::pin(decided)))
+    }
+}
+
+impl Future for Deciding {
+    type Output = Result<Charged, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Progress::Done(decided) => decided.take().map_or(Poll::Pending, Poll::Ready),
+            Progress::Asked(asked) => asked.as_mut().poll(context),
+        }
+    }
+}
+
+impl Future for Refunding {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(context))
+    }
+}
+
+impl fmt::Debug for Deciding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Deciding")
+    }
+}
+
+impl fmt::Debug for Refunding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Refunding")
+    }
+}

@@ -1,0 +1,127 @@
+//! What a store is asked: charges of distinct keys, as stores want them, and the policies that they are for.
+
+use smallvec::{SmallVec, smallvec};
+use std::time::Duration;
+
+use crate::algorithm::{Rule, Verdict};
+use crate::decision::{Decision, PolicyDecision, Source};
+use crate::error::{Error, InvalidPolicy, StoreError};
+use crate::name::Name;
+use crate::store::{Charge, MemoryStore, Receipt, Store};
+
+/// So many policies are decided in this process without an allocation.
+pub(crate) const INLINE: usize = 3;
+
+/// A list of charges to be decided together.
+#[derive(Debug, Default)]
+pub(crate) struct Question {
+    charges: SmallVec<[Charge; INLINE]>,
+    /// The names of the policies, each with the place of its charge.
+    policies: SmallVec<[(Name, usize); INLINE]>,
+}
+
+/// What a store said, policy by policy.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    question: Question,
+    pub(crate) admitted: bool,
+    verdicts: SmallVec<[Verdict; INLINE]>,
+}
+
+impl Question {
+    /// Adds a policy. Those of one key become one charge of their sum.
+    pub(crate) fn push(&mut self, name: Name, charge: Charge) -> Result<(), InvalidPolicy> {
+        let place = self.charges.iter().position(|other| other.key == charge.key);
+        self.policies.push((name, place.unwrap_or(self.charges.len())));
+        match place.map(|place| &mut self.charges[place]) {
+            None => self.charges.push(charge),
+            Some(twin) if twin.rule == charge.rule && twin.shadow == charge.shadow => {
+                twin.cost = twin.cost.saturating_add(charge.cost);
+            }
+            Some(_) => {
+                return Err(InvalidPolicy::new(
+                    "limit",
+                    "is two different numbers for one name and key in one decision; give the policies different names",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// Whether it takes anything. What takes nothing need not be asked.
+    pub(crate) fn costs(&self) -> bool {
+        self.charges.iter().any(|charge| charge.cost > 0)
+    }
+
+    /// Whether none of its policies can refuse.
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.charges.iter().all(|charge| charge.shadow)
+    }
+
+    /// Asks the store in this process, at once.
+    pub(crate) fn ask_here(self, store: &MemoryStore) -> Answer {
+        let mut verdicts = smallvec![Verdict::default(); self.charges.len()];
+        let (_, admitted) = store.decide_into(&self.charges, &mut verdicts);
+        Answer { question: self, admitted, verdicts }
+    }
+
+    /// Asks the store.
+    pub(crate) async fn ask(self, store: &Store) -> Result<Answer, StoreError> {
+        let outcome = store.decide(&[&self.charges]).await.pop();
+        let outcome = outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
+        Ok(Answer { question: self, admitted: outcome.admitted, verdicts: outcome.verdicts.into() })
+    }
+
+    /// What policies that nobody has used would say.
+    pub(crate) fn unasked(&self) -> Decision {
+        let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0);
+        let verdicts = self.charges.iter().map(|charge| unused(&charge.rule)).collect();
+        Decision::new(self.told(&verdicts), Source::Unasked, None)
+    }
+
+    fn told(&self, verdicts: &SmallVec<[Verdict; INLINE]>) -> Vec<PolicyDecision> {
+        let told = |(name, place): &(Name, usize)| PolicyDecision {
+            policy: name.to_shared(),
+            shadow: self.charges[*place].shadow,
+            admitted: verdicts[*place].admitted,
+            limit: verdicts[*place].limit,
+            remaining: verdicts[*place].remaining,
+            retry_after: verdicts[*place].retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(verdicts[*place].reset_after),
+        };
+        self.policies.iter().map(told).collect()
+    }
+}
+
+impl Answer {
+    /// The decision, or the error that it is if a policy refused.
+    pub(crate) fn into_result(self, store: &Store) -> Result<Decision, Error> {
+        self.into_decision(store).into_result()
+    }
+
+    /// The decision, whatever it says.
+    pub(crate) fn into_decision(self, store: &Store) -> Decision {
+        let policies = self.question.told(&self.verdicts);
+        let receipt = self.admitted.then(|| {
+            let charged = self.question.charges.into_iter().zip(&self.verdicts);
+            Receipt::new(store.clone(), charged)
+        });
+        Decision::new(policies, store.source(), receipt)
+    }
+
+    /// The name of the policy at this place, and what it said.
+    pub(crate) fn of(&self, place: usize) -> (&Name, &Verdict) {
+        let (name, charge) = &self.question.policies[place];
+        (name, &self.verdicts[*charge])
+    }
+
+    /// What gives back the charge of the policy at this place, if it was charged.
+    pub(crate) fn receipt(&self, place: usize, store: &Store) -> Receipt {
+        let (_, charge) = self.question.policies[place];
+        Receipt::new(store.clone(), [(self.question.charges[charge].clone(), &self.verdicts[charge])])
+    }
+}
