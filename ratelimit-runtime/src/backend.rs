@@ -115,7 +115,7 @@ impl Question {
             let place = place.unwrap_or(charges.len());
             policies.push((name, place));
             match charges.get_mut(place) {
-                None => charges.push(Charge { key, rule, cost }),
+                None => charges.push(Charge { key, rule, cost, shadow: false }),
                 Some(twin) if twin.rule == rule => twin.cost = twin.cost.saturating_add(cost),
                 Some(_) => {
                     return Err(InvalidPolicy::new(

@@ -4,6 +4,7 @@
 mod buckets;
 mod errors;
 mod lists;
+mod shadows;
 mod windows;
 
 use ratelimits::store::{Charge, Mark};
@@ -105,7 +106,7 @@ fn the_cases_hold_on_the_model() {
         for (i, step) in case.steps.iter().enumerate() {
             match *step {
                 Step::Ask { at, cost, told } => {
-                    let charge = model::Charge { key: case.name, rule, cost: cost.into() };
+                    let charge = model::Charge { key: case.name, rule, cost: cost.into(), shadow: false };
                     let outcome = model.decide(absolute(at), &[charge]);
                     let told = Verdict { limit: limit(rule), ..told };
                     assert_eq!(outcome.verdicts, [told], "{}, step {i} at {at}", case.name);
@@ -132,7 +133,8 @@ async fn run(case: &Case, store: &Scheduled) {
         match *step {
             Step::Ask { at, cost, told } => {
                 store.set(at).await;
-                let outcome = store.decide(&[Charge { key: key.clone(), rule: pair.rule, cost }]).await;
+                let outcome =
+                    store.decide(&[Charge { key: key.clone(), rule: pair.rule, cost, shadow: false }]).await;
                 let expected = Verdict { limit: limit(pair.model), ..told };
                 let [verdict] = &outcome.verdicts[..] else { panic!("one charge has one verdict") };
                 let kind = if store.connection().is_some() { "Redis" } else { "memory" };

@@ -165,8 +165,10 @@ async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec
 
 /// One decision for each of the costs, in one call, and how long a refused one should wait.
 async fn ask(store: &Store, name: &str, pair: Pair, costs: &[u64]) -> Vec<(Record, Option<u64>)> {
-    let charges: Vec<Charge> =
-        costs.iter().map(|cost| Charge { key: Key::raw(name), rule: pair.rule, cost: *cost }).collect();
+    let charges: Vec<Charge> = costs
+        .iter()
+        .map(|cost| Charge { key: Key::raw(name), rule: pair.rule, cost: *cost, shadow: false })
+        .collect();
     let decisions: Vec<&[Charge]> = charges.iter().map(std::slice::from_ref).collect();
     let outcomes = store.decide(&decisions).await;
     let told = outcomes.into_iter().zip(costs).map(|(outcome, cost)| {

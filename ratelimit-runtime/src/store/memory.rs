@@ -58,14 +58,14 @@ impl MemoryStore {
         MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(table) }
     }
 
-    /// Decides one list of charges, all or nothing. Its keys are distinct.
+    /// Decides one list of charges, all or nothing but for shadows. Its keys are distinct.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
         let mut verdicts = vec![Verdict::default(); charges.len()];
         let (now, admitted) = self.decide_into(charges, &mut verdicts);
         Outcome { now, admitted, verdicts }
     }
 
-    /// As [`decide`](Self::decide), into a slice of as many verdicts. Returns the time, and whether all rules admit.
+    /// As [`decide`](Self::decide), into a slice of as many verdicts. Returns the time, and whether it is admitted.
     pub fn decide_into(&self, charges: &[Charge], verdicts: &mut [Verdict]) -> (u64, bool) {
         let mut table = self.lock();
         // Under the lock, so that time does not go back from one decision to the next.
@@ -83,8 +83,10 @@ impl MemoryStore {
             *reading = charge.rule.check(state, now, charge.cost);
         }
         let admitted = judge(charges, readings, now, verdicts);
-        for (Charge { key, rule, cost }, reading) in charges.iter().zip(&*readings) {
-            if *cost > 0 && admitted {
+        for ((Charge { key, rule, cost, .. }, reading), verdict) in
+            charges.iter().zip(&*readings).zip(verdicts)
+        {
+            if *cost > 0 && admitted && verdict.admitted {
                 self.change(&mut table, key, rule, now, |state| rule.commit(state, *reading, now, *cost));
             } else if *cost > 0 {
                 self.change(&mut table, key, rule, now, |state| rule.undo(state, now));
@@ -243,7 +245,7 @@ mod tests {
 
     fn charge(key: impl ToString, seconds: u64) -> Charge {
         let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
-        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1 }
+        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1, shadow: false }
     }
 
     #[test]
@@ -285,7 +287,7 @@ mod tests {
             time.store(key * 1000, Ordering::SeqCst);
             let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
             let rule = window.rule().unwrap();
-            assert!(store.decide(&[Charge { key: Key::raw(key.to_string()), rule, cost: 1 }]).admitted);
+            assert!(store.decide(&[Charge { rule, ..charge(key, 1) }]).admitted);
             let table = store.lock();
             assert!(
                 table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100,

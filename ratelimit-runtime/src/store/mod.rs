@@ -1,5 +1,5 @@
-//! Where state lives. A store takes decisions, each a list of charges, and decides each of them all or nothing; of
-//! functions and names it knows nothing. Outside semver.
+//! Where state lives. A store takes decisions, each a list of charges, and decides each of them all or nothing but for
+//! shadows; of functions and names it knows nothing. Outside semver.
 
 mod memory;
 #[cfg(feature = "redis")]
@@ -28,6 +28,9 @@ pub struct Charge {
     pub rule: Rule,
     /// The permits. 0 only looks, and writes nothing.
     pub cost: u64,
+    /// Whether it refuses nobody, as one that is not required: it is charged if the decision is admitted and its own rule
+    /// admits it, else left as it is.
+    pub shadow: bool,
 }
 
 /// What was decided about a list of charges.
@@ -35,7 +38,8 @@ pub struct Charge {
 pub struct Outcome {
     /// The store's time of the decision, in microseconds.
     pub now: u64,
-    /// Whether all rules admit, so that all are charged.
+    /// Whether the rules of all required charges admit, so that these are charged, and of the shadows those that are
+    /// admitted too.
     pub admitted: bool,
     /// What each rule said, in the order of the charges.
     pub verdicts: Vec<Verdict>,
@@ -52,7 +56,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// Decides every list of charges, all or nothing, in order and at one time. The keys of one list are distinct.
+    /// Decides every list of charges, all or nothing but for shadows, in order and at one time. The keys of one list are
+    /// distinct.
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match self {
             Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
@@ -108,15 +113,13 @@ impl Store {
     }
 }
 
-/// What each rule says, given what was read for it, and whether all of them admit. Where one does not, nothing is
-/// charged, and the others tell of the state as it is.
+/// What each rule says, given what was read for it, and whether those of all required charges admit. Where one does not,
+/// nothing is charged, and the others tell of the state as it is.
 fn judge(charges: &[Charge], readings: &[Reading], now: u64, verdicts: &mut [Verdict]) -> bool {
     let mut admitted = true;
-    for ((Charge { rule, cost, .. }, reading), verdict) in
-        charges.iter().zip(readings).zip(verdicts.iter_mut())
-    {
-        *verdict = rule.verdict(*reading, now, *cost);
-        admitted &= verdict.admitted;
+    for ((charge, reading), verdict) in charges.iter().zip(readings).zip(verdicts.iter_mut()) {
+        *verdict = charge.rule.verdict(*reading, now, charge.cost);
+        admitted &= verdict.admitted || charge.shadow;
     }
     if !admitted {
         for ((charge, reading), verdict) in charges.iter().zip(readings).zip(verdicts) {
@@ -136,19 +139,42 @@ pub(crate) struct Receipt {
 }
 
 impl Receipt {
-    /// Of an admitted decision.
+    /// Of an admitted decision: what it charged, without the shadows that had no room.
     pub(crate) fn new(store: Store, charges: Vec<Charge>, outcome: &Outcome) -> Self {
-        let marks = outcome.verdicts.iter().map(|verdict| verdict.mark);
-        let charges = charges.into_iter().zip(marks).filter(|(charge, _)| charge.cost > 0).collect();
-        Receipt { store, charges }
+        let charged = charges.into_iter().zip(&outcome.verdicts);
+        let charged = charged.filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.mark)).collect() }
     }
 
     /// Gives all of them back, as far as the store allows. Tells the first error after having tried each.
     pub(crate) async fn refund(self) -> Result<(), StoreError> {
         let mut result = Ok(());
-        for (Charge { key, rule, cost }, mark) in self.charges {
+        for (Charge { key, rule, cost, .. }, mark) in self.charges {
             result = result.and(self.store.refund(&key, &rule, cost, Some(mark)).await);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::{FixedWindow, Policy};
+
+    #[tokio::test]
+    async fn a_shadow_that_had_no_room_gets_nothing_back() {
+        let store = Arc::new(MemoryStore::new(10, Clock::process()));
+        let rule = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).rule().unwrap();
+        let charge = |key: &str, shadow| Charge { key: Key::raw(key), rule, cost: 1, shadow };
+        assert!(store.decide(&[charge("full", false)]).admitted);
+
+        let list = vec![charge("full", true), charge("required", false), charge("with room", true)];
+        let outcome = store.decide(&list);
+        let receipt = Receipt::new(Store::Memory(Arc::clone(&store)), list, &outcome);
+        receipt.refund().await.unwrap();
+        let admits = |key| store.decide(&[charge(key, false)]).admitted;
+        assert_eq!(["full", "required", "with room"].map(admits), [false, true, true]);
     }
 }

@@ -35,7 +35,10 @@ fn corrupt(algorithm: &str) -> Vec<Vec<&'static str>> {
 }
 
 fn charges(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Charge> {
-    policies.iter().map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1 }).collect()
+    policies
+        .iter()
+        .map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1, shadow: false })
+        .collect()
 }
 
 async fn held(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Option<Held>> {
@@ -72,11 +75,17 @@ async fn a_key_that_is_no_state_leaves_the_others_as_they_were() {
                 let before = held(&store, &policies).await;
                 let list = charges(&store, &policies);
                 let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 7].clone() }];
-                let outcomes = store.store.decide(&[&list, &fine]).await;
-                assert!(outcomes[0].is_err(), "{name} was taken for a state: {value:?}");
+                let mut shadowed = list.clone();
+                shadowed[bad].shadow = true;
+                let shadows: Vec<Charge> =
+                    list.iter().map(|charge| Charge { shadow: true, ..charge.clone() }).collect();
+                let outcomes = store.store.decide(&[&list, &shadowed, &shadows, &fine]).await;
+                for outcome in &outcomes[..3] {
+                    assert!(outcome.is_err(), "{name} was taken for a state: {value:?}");
+                }
                 assert_eq!(held(&store, &policies).await, before, "{name} at {bad}: {value:?}");
                 // One key that is broken is nobody else's trouble.
-                let fine = outcomes[1].as_ref().expect("the other decision is answered");
+                let fine = outcomes[3].as_ref().expect("the other decision is answered");
                 assert!(fine.admitted, "{name}: {value:?}");
                 send(&store, &["DEL", &store.text("fine")]).await;
             }
@@ -98,7 +107,7 @@ async fn a_look_at_a_key_that_is_no_state_is_an_error() {
             command.extend(&value[1..]);
             send(&store, &["DEL", &key]).await;
             send(&store, &command).await;
-            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0 };
+            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0, shadow: false };
             assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
         }
     }
@@ -117,7 +126,10 @@ async fn a_server_without_memory_changes_nothing() {
         let before = held(&store, &policies).await;
         send(&store, &["CONFIG", "SET", "maxmemory", "1"]).await;
         let all = charges(&store, &policies);
+        let mut shadowed = all.clone();
+        shadowed.iter_mut().step_by(2).for_each(|charge| charge.shadow = true);
         let mut outcomes = store.store.decide(&[&all]).await;
+        outcomes.extend(store.store.decide(&[&shadowed]).await);
         for i in 0..policies.len() {
             outcomes.extend(store.store.decide(&[&all[i..=i]]).await);
         }
@@ -138,7 +150,7 @@ async fn a_forgotten_script_is_sent_again() {
     let store = Scheduled::redis(Arc::new(Server::start())).await;
     store.set(0).await;
     for (name, pair) in one_of_each() {
-        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1 };
+        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1, shadow: false };
         let mut left = Vec::new();
         for _ in 0..3 {
             send(&store, &["SCRIPT", "FLUSH"]).await;
