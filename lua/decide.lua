@@ -1,24 +1,28 @@
--- Decides a list of decisions, each a list of charges, each decision all or nothing.
+-- Decides a list of decisions, each a list of charges, each decision all or nothing but for shadows.
 --
 -- KEYS   the key of every charge, in order; those of one decision are distinct
--- ARGV   for every decision the number of its charges, then the `width` arguments of each
--- reply  now, then for every decision whether it is admitted, 1 or 0, and what each of its checks read; or in place of
---        these the text of the error that one of them met
+-- ARGV   for every decision the number of its charges, or where shadows are among them a letter for each, `s` for a
+--        shadow and `r` for the others, which are required; then the `width` arguments of each
+-- reply  now, then for every decision whether it is admitted, 1 or 0, and what each of its checks read, after that of a
+--        shadow whether its rule admits it, 1 or 0; or in place of these the text of the error that one of them met
 --
+-- The required charges decide: if all of them are admitted they are charged, and with them the shadows that are.
 -- A charge that costs nothing only looks. A check that fails may come after one that has charged already, so a failure
 -- is caught, and told after what was charged is taken back.
 local reply = {now}
 local k, at = 0, 1
 while ARGV[at] do
   local entries, admitted, failure = {}, true, nil
-  local size = tonumber(ARGV[at])
+  local size, kinds = tonumber(ARGV[at])
+  if not size then size, kinds = #ARGV[at], ARGV[at] end
   at = at + 1
   for i = 1, size do
     if not failure then
       local fine, entry = pcall(check, KEYS[k + i], at)
       if fine then
         entries[i] = entry
-        admitted = admitted and entry.admits
+        if kinds then entry.shadow = string.sub(kinds, i, i) == 's' end
+        admitted = admitted and (entry.admits or entry.shadow)
       else
         failure = type(entry) == 'table' and entry.err or tostring(entry)
       end
@@ -29,10 +33,11 @@ while ARGV[at] do
   reply[#reply + 1] = failure or (admitted and 1 or 0)
   for _, entry in ipairs(entries) do
     if entry.cost > 0 then
-      if admitted and not failure then commit(entry) else undo(entry) end
+      if admitted and entry.admits and not failure then commit(entry) else undo(entry) end
     end
     if not failure then
       for _, number in ipairs(entry) do reply[#reply + 1] = number end
+      if entry.shadow then reply[#reply + 1] = entry.admits and 1 or 0 end
     end
   end
 end

@@ -1,16 +1,14 @@
 //! What a store is asked: charges of distinct keys, as stores want them, and the policies that they are for.
 
-use smallvec::{SmallVec, smallvec};
 use std::time::Duration;
+
+use smallvec::SmallVec;
 
 use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{Error, InvalidPolicy, StoreError};
 use crate::name::Name;
-use crate::store::{Charge, MemoryStore, Receipt, Store};
-
-/// So many policies are decided in this process without an allocation.
-pub(crate) const INLINE: usize = 3;
+use crate::store::{Charge, INLINE, MemoryStore, Outcome, Receipt, Store, Verdicts};
 
 /// A list of charges to be decided together.
 #[derive(Debug, Default)]
@@ -24,8 +22,7 @@ pub(crate) struct Question {
 #[derive(Debug)]
 pub(crate) struct Answer {
     question: Question,
-    pub(crate) admitted: bool,
-    verdicts: SmallVec<[Verdict; INLINE]>,
+    outcome: Outcome,
 }
 
 impl Question {
@@ -64,16 +61,15 @@ impl Question {
 
     /// Asks the store in this process, at once.
     pub(crate) fn ask_here(self, store: &MemoryStore) -> Answer {
-        let mut verdicts = smallvec![Verdict::default(); self.charges.len()];
-        let (_, admitted) = store.decide_into(&self.charges, &mut verdicts);
-        Answer { question: self, admitted, verdicts }
+        let outcome = store.decide(&self.charges);
+        Answer { question: self, outcome }
     }
 
     /// Asks the store.
     pub(crate) async fn ask(self, store: &Store) -> Result<Answer, StoreError> {
         let outcome = store.decide(&[&self.charges]).await.pop();
         let outcome = outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
-        Ok(Answer { question: self, admitted: outcome.admitted, verdicts: outcome.verdicts.into() })
+        Ok(Answer { question: self, outcome })
     }
 
     /// What policies that nobody has used would say.
@@ -83,7 +79,7 @@ impl Question {
         Decision::new(self.told(&verdicts), Source::Unasked, None)
     }
 
-    fn told(&self, verdicts: &SmallVec<[Verdict; INLINE]>) -> Vec<PolicyDecision> {
+    fn told(&self, verdicts: &Verdicts) -> Vec<PolicyDecision> {
         let told = |(name, place): &(Name, usize)| PolicyDecision {
             policy: name.to_shared(),
             shadow: self.charges[*place].shadow,
@@ -98,6 +94,10 @@ impl Question {
 }
 
 impl Answer {
+    pub(crate) fn admitted(&self) -> bool {
+        self.outcome.admitted
+    }
+
     /// The decision, or the error that it is if a policy refused.
     pub(crate) fn into_result(self, store: &Store) -> Result<Decision, Error> {
         self.into_decision(store).into_result()
@@ -105,9 +105,9 @@ impl Answer {
 
     /// The decision, whatever it says.
     pub(crate) fn into_decision(self, store: &Store) -> Decision {
-        let policies = self.question.told(&self.verdicts);
-        let receipt = self.admitted.then(|| {
-            let charged = self.question.charges.into_iter().zip(&self.verdicts);
+        let policies = self.question.told(&self.outcome.verdicts);
+        let receipt = self.outcome.admitted.then(|| {
+            let charged = self.question.charges.into_iter().zip(&self.outcome.verdicts);
             Receipt::new(store.clone(), charged)
         });
         Decision::new(policies, store.source(), receipt)
@@ -116,12 +116,12 @@ impl Answer {
     /// The name of the policy at this place, and what it said.
     pub(crate) fn of(&self, place: usize) -> (&Name, &Verdict) {
         let (name, charge) = &self.question.policies[place];
-        (name, &self.verdicts[*charge])
+        (name, &self.outcome.verdicts[*charge])
     }
 
     /// What gives back the charge of the policy at this place, if it was charged.
     pub(crate) fn receipt(&self, place: usize, store: &Store) -> Receipt {
         let (_, charge) = self.question.policies[place];
-        Receipt::new(store.clone(), [(self.question.charges[charge].clone(), &self.verdicts[charge])])
+        Receipt::new(store.clone(), [(self.question.charges[charge].clone(), &self.outcome.verdicts[charge])])
     }
 }

@@ -4,6 +4,7 @@
 mod buckets;
 mod errors;
 mod lists;
+mod shadows;
 mod windows;
 
 use ratelimits::store::{Charge, Mark};
@@ -105,7 +106,7 @@ fn the_cases_hold_on_the_model() {
         for (i, step) in case.steps.iter().enumerate() {
             match *step {
                 Step::Ask { at, cost, told } => {
-                    let charge = model::Charge { key: case.name, rule, cost: cost.into() };
+                    let charge = model::Charge { key: case.name, rule, cost: cost.into(), shadow: false };
                     let outcome = model.decide(absolute(at), &[charge]);
                     let told = Verdict { limit: limit(rule), ..told };
                     assert_eq!(outcome.verdicts, [told], "{}, step {i} at {at}", case.name);

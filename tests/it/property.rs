@@ -130,6 +130,7 @@ impl World<'_> {
                     key: &told[ask.slot].name,
                     rule: told[ask.slot].pairs[ask.pair].model,
                     cost: ask.cost.into(),
+                    shadow: ask.shadow,
                 })
                 .collect();
             let expected = self.model.decide(absolute(at), &charges);
@@ -206,7 +207,12 @@ impl World<'_> {
 
     fn charge(&self, store: &Scheduled, ask: &Ask) -> Charge {
         let slot = &self.slots[ask.slot];
-        Charge { key: store.key(&slot.name), rule: slot.pairs[ask.pair].rule, cost: ask.cost, shadow: false }
+        Charge {
+            key: store.key(&slot.name),
+            rule: slot.pairs[ask.pair].rule,
+            cost: ask.cost,
+            shadow: ask.shadow,
+        }
     }
 }
 

@@ -14,9 +14,9 @@ use crate::key::{Head, KeyWriter};
 use crate::name::Name;
 use crate::place::Named;
 use crate::policy::Policy;
-use crate::question::{Answer, INLINE, Question};
+use crate::question::{Answer, Question};
 use crate::registry::{self, Registry};
-use crate::store::{Charge, Store};
+use crate::store::{Charge, INLINE, Store};
 
 /// A decision being put together: for each policy a charge, followed by the parts of its key.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ fn settle(answer: Answer, named: &[&'static Named], store: &Store) -> Result<Cha
             tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
         }
     }
-    if answer.admitted {
+    if answer.admitted() {
         let refundable = named.iter().enumerate().filter(|(_, named)| named.declared.refundable);
         return Ok(Charged::new(
             refundable.map(|(place, named)| (named.declared.policy, answer.receipt(place, store))),

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{Charge, Outcome, judge};
-use crate::algorithm::{Mark, Reading, Rule, State, Verdict};
+use super::{Charge, Outcome, Readings, judge};
+use crate::algorithm::{Mark, Rule, State};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};
 
@@ -58,40 +58,28 @@ impl MemoryStore {
         MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(table) }
     }
 
-    /// Decides one list of charges, all or nothing. Its keys are distinct.
+    /// Decides one list of charges, all or nothing but for shadows. Its keys are distinct.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
-        let mut verdicts = vec![Verdict::default(); charges.len()];
-        let (now, admitted) = self.decide_into(charges, &mut verdicts);
-        Outcome { now, admitted, verdicts }
-    }
-
-    /// As [`decide`](Self::decide), into a slice of as many verdicts. Returns the time, and whether all rules admit.
-    pub fn decide_into(&self, charges: &[Charge], verdicts: &mut [Verdict]) -> (u64, bool) {
         let mut table = self.lock();
         // Under the lock, so that time does not go back from one decision to the next.
         let now = self.clock.now();
-        let mut one = [Reading::default()];
-        let mut many;
-        let readings = if charges.len() == 1 {
-            &mut one[..]
-        } else {
-            many = vec![Reading::default(); charges.len()];
-            &mut many[..]
-        };
-        for (charge, reading) in charges.iter().zip(&mut *readings) {
+        let readings = charges.iter().map(|charge| {
             let state = table.entries.get(&self.index(&charge.key)).and_then(|entry| entry.state.as_ref());
-            *reading = charge.rule.check(state, now, charge.cost);
-        }
-        let admitted = judge(charges, readings, now, verdicts);
-        for (Charge { key, rule, cost, .. }, reading) in charges.iter().zip(&*readings) {
-            if *cost > 0 && admitted {
-                self.change(&mut table, key, rule, now, |state| rule.commit(state, *reading, now, *cost));
+            charge.rule.check(state, now, charge.cost)
+        });
+        let readings: Readings = readings.collect();
+        let (admitted, verdicts) = judge(charges, &readings, now);
+        for ((Charge { key, rule, cost, .. }, reading), verdict) in
+            charges.iter().zip(readings).zip(&verdicts)
+        {
+            if *cost > 0 && admitted && verdict.admitted {
+                self.change(&mut table, key, rule, now, |state| rule.commit(state, reading, now, *cost));
             } else if *cost > 0 {
                 self.change(&mut table, key, rule, now, |state| rule.undo(state, now));
             }
         }
         self.unlock(table);
-        (now, admitted)
+        Outcome { now, admitted, verdicts }
     }
 
     /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
@@ -243,7 +231,7 @@ mod tests {
 
     fn charge(key: impl ToString, seconds: u64) -> Charge {
         let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
-        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1 }
+        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1, shadow: false }
     }
 
     #[test]
@@ -285,7 +273,7 @@ mod tests {
             time.store(key * 1000, Ordering::SeqCst);
             let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
             let rule = window.rule().unwrap();
-            assert!(store.decide(&[Charge { key: Key::raw(key.to_string()), rule, cost: 1 }]).admitted);
+            assert!(store.decide(&[Charge { rule, ..charge(key, 1) }]).admitted);
             let table = store.lock();
             assert!(
                 table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100,

@@ -1,5 +1,5 @@
-//! Where state lives. A store takes decisions, each a list of charges, and decides each of them all or nothing; of
-//! functions and names it knows nothing. Outside semver.
+//! Where state lives. A store takes decisions, each a list of charges, and decides each of them all or nothing but for
+//! shadows; of functions and names it knows nothing. Outside semver.
 
 mod memory;
 #[cfg(feature = "redis")]
@@ -10,6 +10,8 @@ pub use memory::MemoryStore;
 pub use redis::RedisStore;
 
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use crate::algorithm::Reading;
 pub use crate::algorithm::{Mark, Rule, Verdict};
@@ -28,7 +30,8 @@ pub struct Charge {
     pub rule: Rule,
     /// The permits. 0 only looks, and writes nothing.
     pub cost: u64,
-    /// Whether it is never a reason to refuse: it is charged if it admits and all others do.
+    /// Whether it refuses nobody, as one that is not required: it is charged if the decision is admitted and its own rule
+    /// admits it, else left as it is.
     pub shadow: bool,
 }
 
@@ -37,11 +40,20 @@ pub struct Charge {
 pub struct Outcome {
     /// The store's time of the decision, in microseconds.
     pub now: u64,
-    /// Whether all rules admit, so that all are charged.
+    /// Whether the rules of all required charges admit, so that these are charged, and of the shadows those that are
+    /// admitted too.
     pub admitted: bool,
     /// What each rule said, in the order of the charges.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Verdicts,
 }
+
+/// So many charges are decided in this process without an allocation.
+pub(crate) const INLINE: usize = 3;
+
+/// What each rule said.
+pub type Verdicts = SmallVec<[Verdict; INLINE]>;
+
+type Readings = SmallVec<[Reading; INLINE]>;
 
 /// One of the stores.
 #[derive(Clone, Debug)]
@@ -54,7 +66,8 @@ pub enum Store {
 }
 
 impl Store {
-    /// Decides every list of charges, all or nothing, in order and at one time. The keys of one list are distinct.
+    /// Decides every list of charges, all or nothing but for shadows, in order and at one time. The keys of one list are
+    /// distinct.
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match self {
             Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
@@ -110,24 +123,20 @@ impl Store {
     }
 }
 
-/// What each rule says, given what was read for it, and whether all of them admit. Where one does not, nothing is
-/// charged, and the others tell of the state as it is.
-fn judge(charges: &[Charge], readings: &[Reading], now: u64, verdicts: &mut [Verdict]) -> bool {
-    let mut admitted = true;
-    for ((Charge { rule, cost, .. }, reading), verdict) in
-        charges.iter().zip(readings).zip(verdicts.iter_mut())
-    {
-        *verdict = rule.verdict(*reading, now, *cost);
-        admitted &= verdict.admitted;
-    }
+/// What each rule says, given what was read for it, and whether those of all required charges admit. Where one does not,
+/// nothing is charged, and the others tell of the state as it is.
+fn judge(charges: &[Charge], readings: &[Reading], now: u64) -> (bool, Verdicts) {
+    let pairs = || charges.iter().zip(readings);
+    let verdict = |(charge, reading): (&Charge, &Reading)| charge.rule.verdict(*reading, now, charge.cost);
+    let mut verdicts: Verdicts = pairs().map(verdict).collect();
+    let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
     if !admitted {
-        for ((charge, reading), verdict) in charges.iter().zip(readings).zip(verdicts) {
-            if verdict.admitted {
-                *verdict = charge.rule.verdict(*reading, now, 0);
-            }
+        for ((charge, reading), verdict) in pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
+        {
+            *verdict = charge.rule.verdict(*reading, now, 0);
         }
     }
-    admitted
+    (admitted, verdicts)
 }
 
 /// What it takes to give charges back. Consumed by it, so that nothing is given back twice.
@@ -151,5 +160,29 @@ impl Receipt {
             result = result.and(self.store.refund(&key, &rule, cost, Some(mark)).await);
         }
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::policy::{FixedWindow, Policy};
+
+    #[tokio::test]
+    async fn a_shadow_that_had_no_room_gets_nothing_back() {
+        let store = Arc::new(MemoryStore::new(10, Clock::process()));
+        let rule = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).rule().unwrap();
+        let charge = |key: &str, shadow| Charge { key: Key::raw(key), rule, cost: 1, shadow };
+        assert!(store.decide(&[charge("full", false)]).admitted);
+
+        let list = vec![charge("full", true), charge("required", false), charge("with room", true)];
+        let outcome = store.decide(&list);
+        let receipt =
+            Receipt::new(Store::Memory(Arc::clone(&store)), list.into_iter().zip(&outcome.verdicts));
+        receipt.refund().await.unwrap();
+        let admits = |key| store.decide(&[charge(key, false)]).admitted;
+        assert_eq!(["full", "required", "with room"].map(admits), [false, true, true]);
     }
 }

@@ -75,11 +75,17 @@ async fn a_key_that_is_no_state_leaves_the_others_as_they_were() {
                 let before = held(&store, &policies).await;
                 let list = charges(&store, &policies);
                 let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 7].clone() }];
-                let outcomes = store.store.decide(&[&list, &fine]).await;
-                assert!(outcomes[0].is_err(), "{name} was taken for a state: {value:?}");
+                let mut shadowed = list.clone();
+                shadowed[bad].shadow = true;
+                let shadows: Vec<Charge> =
+                    list.iter().map(|charge| Charge { shadow: true, ..charge.clone() }).collect();
+                let outcomes = store.store.decide(&[&list, &shadowed, &shadows, &fine]).await;
+                for outcome in &outcomes[..3] {
+                    assert!(outcome.is_err(), "{name} was taken for a state: {value:?}");
+                }
                 assert_eq!(held(&store, &policies).await, before, "{name} at {bad}: {value:?}");
                 // One key that is broken is nobody else's trouble.
-                let fine = outcomes[1].as_ref().expect("the other decision is answered");
+                let fine = outcomes[3].as_ref().expect("the other decision is answered");
                 assert!(fine.admitted, "{name}: {value:?}");
                 send(&store, &["DEL", &store.text("fine")]).await;
             }
@@ -120,7 +126,10 @@ async fn a_server_without_memory_changes_nothing() {
         let before = held(&store, &policies).await;
         send(&store, &["CONFIG", "SET", "maxmemory", "1"]).await;
         let all = charges(&store, &policies);
+        let mut shadowed = all.clone();
+        shadowed.iter_mut().step_by(2).for_each(|charge| charge.shadow = true);
         let mut outcomes = store.store.decide(&[&all]).await;
+        outcomes.extend(store.store.decide(&[&shadowed]).await);
         for i in 0..policies.len() {
             outcomes.extend(store.store.decide(&[&all[i..=i]]).await);
         }

@@ -27,7 +27,7 @@ pub(super) fn replay(name: &str, rule: Rule, mut records: Vec<Record>) {
         loop {
             refused.retain(|record| model.would_say(record.now, name, rule, record.cost) != record.verdict);
             let Some(record) = next.next() else { break };
-            let charge = Charge { key: name, rule, cost: record.cost };
+            let charge = Charge { key: name, rule, cost: record.cost, shadow: false };
             let said = model.decide(record.now, &[charge]).verdicts;
             assert_eq!(said, [record.verdict], "{name} at {} for {}", record.now, record.cost);
         }

@@ -82,12 +82,14 @@ pub(crate) struct Charge<'a> {
     pub(crate) key: &'a str,
     pub(crate) rule: Rule,
     pub(crate) cost: i128,
+    /// Refuses nobody. It is charged with the others if its own rule admits.
+    pub(crate) shadow: bool,
 }
 
 pub(crate) struct Outcome {
     pub(crate) admitted: bool,
     pub(crate) verdicts: Vec<Verdict>,
-    /// One a charge if they are admitted and cost something.
+    /// One for each that was charged.
     pub(crate) receipts: Vec<Option<Receipt>>,
     /// Which keys the call may have written, because it charged them or repaired them.
     pub(crate) written: Vec<bool>,
@@ -99,11 +101,12 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Decides all charges or none. A charge of nothing only looks.
+    /// Charges all, but for the shadows that have no room, or none. A charge of nothing only looks.
     pub(crate) fn decide(&mut self, now: i128, charges: &[Charge<'_>]) -> Outcome {
         let verdict = |charge: &Charge<'_>, cost| charge.rule.verdict(self.history(charge.key), now, cost);
         let mut verdicts: Vec<Verdict> = charges.iter().map(|charge| verdict(charge, charge.cost)).collect();
-        let admitted = verdicts.iter().all(|verdict| verdict.admitted);
+        let fits: Vec<bool> = verdicts.iter().map(|verdict| verdict.admitted).collect();
+        let admitted = charges.iter().zip(&fits).all(|(charge, fits)| charge.shadow || *fits);
         if !admitted {
             // Who would have admitted tells of the state as it is, as nothing is charged.
             for (charge, told) in charges.iter().zip(&mut verdicts).filter(|(_, told)| told.admitted) {
@@ -112,12 +115,12 @@ impl Model {
         }
         let mut receipts = Vec::new();
         let mut written = Vec::new();
-        for Charge { key, rule, cost } in charges {
+        for (Charge { key, rule, cost, .. }, fits) in charges.iter().zip(fits) {
             let repaired = *cost > 0 && rule.is_in_the_future(self.history(key), now);
             if repaired {
                 self.record(key, Event::Repaired { at: now });
             }
-            let charged = admitted && *cost > 0;
+            let charged = admitted && fits && *cost > 0;
             if charged {
                 self.record(key, Event::Charged { at: now, cost: *cost });
             }

@@ -20,6 +20,7 @@ pub(crate) struct Ask {
     pub(crate) slot: usize,
     pub(crate) pair: usize,
     pub(crate) cost: u64,
+    pub(crate) shadow: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -112,7 +113,8 @@ fn ask(random: &mut Random, slots: &[Slot], slot: usize) -> Ask {
         92..98 => limit + random.between(1, 5),
         _ => random.pick(&[u64::MAX, u64::MAX / 2, 1 << 53]),
     };
-    Ask { slot, pair: random.below(slots[slot].pairs.len() as u64) as usize, cost }
+    let pair = random.below(slots[slot].pairs.len() as u64) as usize;
+    Ask { slot, pair, cost, shadow: random.percent(25) }
 }
 
 /// The time of the next step. `hints` are times at which something was said to happen.

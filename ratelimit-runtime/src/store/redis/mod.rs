@@ -46,7 +46,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Decides every list of charges, all or nothing, in order and at one time.
+    /// Decides every list of charges, all or nothing but for shadows, in order and at one time.
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match self.try_decide(decisions).await {
             Ok(outcomes) => outcomes,

@@ -1,10 +1,11 @@
 //! The scripts, and the arguments and replies they agree on with their Lua.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use redis::{Cmd, Value};
 
-use crate::algorithm::{Mark, Reading, Rule, Verdict};
+use crate::algorithm::{Mark, Reading, Rule};
 use crate::error::StoreError;
 use crate::key::{Key, Repr};
 use crate::policy::MOST;
@@ -32,10 +33,10 @@ pub(super) struct Invocation<'a> {
     args: Vec<Argument>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Argument {
     Number(u64),
-    Word(&'static str),
+    Word(Cow<'static, str>),
 }
 
 impl Scripts {
@@ -65,16 +66,16 @@ impl Scripts {
         };
         let (mut keys, mut args) = (Vec::new(), Vec::new());
         for charges in decisions {
-            args.push(Argument::Number(charges.len() as u64));
+            args.push(kinds(charges));
             for Charge { key, rule, cost, .. } in *charges {
                 keys.push(text(key)?);
                 if mixed {
-                    args.push(Argument::Word(rule.name()));
+                    args.push(Argument::Word(rule.name().into()));
                 }
                 let numbers = decide_args(rule, *cost);
                 args.extend(numbers.iter().map(|number| Argument::Number(*number)));
                 if mixed {
-                    args.extend((numbers.len()..4).map(|_| Argument::Word("")));
+                    args.extend((numbers.len()..4).map(|_| Argument::Word("".into())));
                 }
             }
         }
@@ -91,7 +92,7 @@ impl Scripts {
     ) -> Result<Invocation<'a>, StoreError> {
         let script = &self.refund[position(rule.name())?];
         let args = refund_args(rule, cost, mark)
-            .map(|number| number.map_or(Argument::Word(""), Argument::Number))
+            .map(|number| number.map_or(Argument::Word("".into()), Argument::Number))
             .to_vec();
         Ok(Invocation { script, keys: vec![text(key)?], args })
     }
@@ -117,7 +118,7 @@ impl Invocation<'_> {
         for argument in &self.args {
             match argument {
                 Argument::Number(number) => command.arg(number),
-                Argument::Word(word) => command.arg(word),
+                Argument::Word(word) => command.arg(&**word),
             };
         }
         command
@@ -139,7 +140,7 @@ pub(super) fn outcomes(
     let now = number(values.next())?;
     let mut outcomes = Vec::with_capacity(decisions.len());
     for charges in decisions {
-        let charged = match values.next() {
+        let decided = match values.next() {
             Some(Value::BulkString(problem)) => {
                 let problem = format!("Redis failed: {}", String::from_utf8_lossy(&problem));
                 outcomes.push(Err(StoreError::new(problem)));
@@ -148,23 +149,37 @@ pub(super) fn outcomes(
             flag => number(flag)? == 1,
         };
         let mut readings = Vec::with_capacity(charges.len());
+        let mut shadows = Vec::new();
         for charge in *charges {
             let mut reading = Reading::default();
             for place in &mut reading[..width(&charge.rule)] {
                 *place = number(values.next())?;
             }
             readings.push(reading);
+            if charge.shadow {
+                shadows.push(number(values.next())? == 1);
+            }
         }
-        let mut verdicts = vec![Verdict::default(); charges.len()];
-        let admitted = judge(charges, &readings, now, &mut verdicts);
+        let (admitted, verdicts) = judge(charges, &readings, now);
         // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
-        outcomes.push(if admitted == charged {
+        let told = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
+        let same = admitted == decided && told.map(|(_, verdict)| verdict.admitted).eq(shadows);
+        outcomes.push(if same {
             Ok(Outcome { now, admitted, verdicts })
         } else {
             Err(StoreError::new("the script and this version of the library differ about a decision"))
         });
     }
     Ok(outcomes)
+}
+
+/// How many charges a list has, or which of them are shadows.
+fn kinds(charges: &[Charge]) -> Argument {
+    if charges.iter().any(|charge| charge.shadow) {
+        Argument::Word(charges.iter().map(|charge| if charge.shadow { 's' } else { 'r' }).collect())
+    } else {
+        Argument::Number(charges.len() as u64)
+    }
 }
 
 /// The arguments of `check`. A cost that never fits is cut to one that just does not, so that it stays exact in Lua.
