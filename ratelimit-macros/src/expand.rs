@@ -130,6 +130,7 @@ fn call_fallback(fallback: &Fallback, function: &Function, names: &[Ident], deci
             quote_spanned!(place=> #path(#(#receiver,)* #(#names),*))
         }
         Target::Method(base, method) => quote_spanned!(place=> #base.#method(#(#names),*)),
+        Target::Closure(closure) => quote_spanned!(place=> ::ratelimits::__private::answer(#closure)),
     };
     let [refused, called_name, kind] = ["refused", "called", "kind"].map(local);
     let answer = Ident::new("answer", place);
