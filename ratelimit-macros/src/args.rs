@@ -1,14 +1,16 @@
 //! Tokens to arguments: which were given, with what, where. What the values mean is for [`model`](crate::model).
 
+mod advice;
+mod foreign;
 mod parsing;
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Lit, LitStr, Token};
+use syn::{Expr, ExprField, Lit, LitStr, Member};
 
 use crate::errors::Errors;
-use parsing::{Parsing, skip_to_comma};
+use parsing::{Parsing, separator, skip_to_comma};
 
 /// One of the four attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,21 @@ pub(crate) enum Kind {
     Window,
 }
 
-const SHARED: [&str; 6] = ["key", "key_type", "prefix", "name", "cost", "fallback"];
+const SHARED: [&str; 10] = [
+    "key",
+    "key_type",
+    "prefix",
+    "name",
+    "cost",
+    "fallback",
+    "skip_when",
+    "charge_when",
+    "registry",
+    "crate",
+];
+
+/// What `key_type` can be.
+pub(crate) const KEY_TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
 
 impl Kind {
     pub(crate) const ALL: [Kind; 4] = [Kind::Rate, Kind::Count, Kind::Funnel, Kind::Window];
@@ -46,8 +62,8 @@ impl Kind {
 
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Kind::Count => &["aligned", "pass_args"],
-            _ => &["pass_args"],
+            Kind::Count => &["aligned", "pass_args", "shadow"],
+            _ => &["pass_args", "shadow"],
         }
     }
 
@@ -85,11 +101,8 @@ impl Args {
                     if let Err(error) = parsing.argument(input, errors) {
                         errors.push(error);
                         skip_to_comma(input)?;
-                    } else if !input.is_empty() && !input.peek(Token![,]) {
-                        errors.at(input.span(), "no comma between two arguments; write `,`");
-                        skip_to_comma(input)?;
                     }
-                    input.parse::<Option<Token![,]>>()?;
+                    separator(input, errors)?;
                 }
                 Ok(())
             },
@@ -133,7 +146,12 @@ impl Args {
 /// Tokens as a user would write them. The compiler knows how; outside of it, every token has spaces around.
 pub(crate) fn shown(tokens: impl ToTokens) -> String {
     let text = tokens.to_token_stream().to_string();
-    if text.contains('"') { text } else { text.replace(" . ", ".").replace(" :: ", "::").replace(" (", "(") }
+    if text.contains('"') {
+        return text;
+    }
+    [(" . ", "."), (" .", "."), (" :: ", "::"), (" (", "(")]
+        .into_iter()
+        .fold(text, |text, (spaced, written)| text.replace(spaced, written))
 }
 
 /// The expression inside the invisible groups that `macro_rules!` puts around its captures, and inside parentheses.
@@ -152,5 +170,14 @@ pub(crate) fn literal(expr: &Expr) -> Option<&LitStr> {
     match peel(expr) {
         Expr::Lit(syn::ExprLit { lit: Lit::Str(literal), .. }) => Some(literal),
         _ => None,
+    }
+}
+
+/// `IP` of `LimitType.IP`, `LimitType::IP` and `"IP"`.
+pub(crate) fn last_word(expr: &Expr) -> Option<String> {
+    match peel(expr) {
+        Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+        Expr::Field(ExprField { member: Member::Named(name), .. }) => Some(name.to_string()),
+        value => literal(value).map(LitStr::value),
     }
 }

@@ -1,12 +1,13 @@
 //! Arguments and function to what they mean. Every rule that tokens can break is checked here.
 
+mod conditions;
 mod fallback;
 mod stack;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::{Expr, Ident, LitStr, Path, Type};
 
-use crate::args::{Args, Kind, literal, peel};
+use crate::args::{Args, KEY_TYPES, Kind, last_word, literal, peel};
 use crate::errors::{Errors, closest};
 use crate::function::Function;
 use crate::number::{Form, Number, Unit};
@@ -37,6 +38,7 @@ pub(crate) struct Policy {
     pub(crate) charge_when: Option<Expr>,
     pub(crate) shadow: bool,
     pub(crate) registry: Option<Expr>,
+    /// Where the facade lives. `crate` is a keyword.
     pub(crate) krate: Option<Path>,
 }
 
@@ -143,6 +145,11 @@ impl Policy {
         let cost = Number::read(args, "cost", Unit::Count, errors);
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
+        let skip_when = conditions::skip_when(args, errors);
+        let charge_when = conditions::charge_when(args, errors);
+        let registry = conditions::registry(args, errors);
+        let krate = conditions::krate(args, errors);
+        let shadow = args.has("shadow");
         Some(Policy {
             kind: limit.kind,
             rule: rule?,
@@ -153,11 +160,11 @@ impl Policy {
             key,
             tag: Tag::Name,
             fallback,
-            skip_when: args.value("skip_when").cloned(),
-            charge_when: args.value("charge_when").cloned(),
-            shadow: args.has("shadow"),
-            registry: args.value("registry").cloned(),
-            krate: None,
+            skip_when,
+            charge_when,
+            shadow,
+            registry,
+            krate,
         })
     }
 }
@@ -250,15 +257,10 @@ fn refills_at_intervals(args: &Args, rate: Option<&Number>, errors: &mut Errors)
 }
 
 fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
-    const TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
     let key_type = args.value("key_type").and_then(|value| {
-        let known = word(value).and_then(|word| TYPES.into_iter().find(|known| word == known));
+        let known = word(value).and_then(|word| KEY_TYPES.into_iter().find(|known| word == known));
         if known.is_none() {
-            let written = match peel(value) {
-                Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-                _ => literal(value).map(LitStr::value),
-            };
-            let meant = match written.and_then(|written| closest(&written, &TYPES)) {
+            let meant = match last_word(value).and_then(|written| closest(&written, &KEY_TYPES)) {
                 Some(known) => format!("`key_type = {known}`"),
                 None => "`IP`, `USER`, `METHOD` or `CUSTOM`".to_owned(),
             };
@@ -295,7 +297,7 @@ fn text(args: &Args, name: &'static str, example: &str, errors: &mut Errors) -> 
     match literal(value) {
         Some(literal) if !literal.value().is_empty() => Some(literal.clone()),
         None => {
-            errors.on(value, format!("`{name}` is a string literal; write `{name} = \"…\"`"));
+            errors.on(value, format!("`{name}` is a string literal; write `{name} = \"{example}\"`"));
             None
         }
         Some(_) => {

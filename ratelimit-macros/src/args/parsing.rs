@@ -4,9 +4,11 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
+use syn::spanned::Spanned;
 use syn::{Expr, Token};
 
-use super::{Args, Given, Kind, literal, shown};
+use super::advice::{advice, is_false};
+use super::{Args, Given, literal, shown};
 use crate::errors::{Errors, closest, listed};
 use crate::number::is_number;
 
@@ -20,7 +22,7 @@ pub(super) struct Parsing<'a> {
 impl Parsing<'_> {
     pub(super) fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
         if input.peek(syn::Ident::peek_any) {
-            if input.peek2(Token![=]) && !input.peek2(Token![==]) {
+            if input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>]) {
                 self.named = true;
                 let name = Ident::parse_any(input)?;
                 input.parse::<Token![=]>()?;
@@ -36,17 +38,22 @@ impl Parsing<'_> {
         self.by_position(input, errors)
     }
 
-    /// Whether the next argument is like `rate: 5`, or `rate(5)` of an argument that there is. By position `rate(…)` of
-    /// anything but a literal may well be a call.
+    /// Whether the next argument is like `rate: 5`, or `rate(5)`, `rate == 5` of an argument that there is. By position
+    /// `rate(…)` of anything but a literal may well be a call.
     fn is_assigned_otherwise(&self, input: ParseStream<'_>) -> bool {
         if input.peek2(Token![:]) && !input.peek2(Token![::]) {
             return true;
         }
         let ahead = input.fork();
-        let is_known = ahead.call(Ident::parse_any).is_ok_and(|name| self.known(&name.to_string()).is_some());
+        if !ahead.call(Ident::parse_any).is_ok_and(|name| self.known(&name).is_some()) {
+            return false;
+        }
+        if ahead.peek(Token![==]) || ahead.peek(Token![=>]) {
+            return true;
+        }
         let Ok(TokenTree::Group(group)) = ahead.parse() else { return false };
         let may_be_a_call = self.takes_values() && syn::parse2::<syn::Lit>(group.stream()).is_err();
-        is_known && group.delimiter() == Delimiter::Parenthesis && ends(&ahead) && !may_be_a_call
+        group.delimiter() == Delimiter::Parenthesis && ends(&ahead) && !may_be_a_call
     }
 
     /// Whether the next argument may be a value without a name.
@@ -57,26 +64,31 @@ impl Parsing<'_> {
     fn assignment_otherwise(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
         self.named = true;
         let name = Ident::parse_any(input)?;
-        let text = name.to_string();
-        let colon = input.parse::<Option<Token![:]>>()?;
+        let mut operator = TokenStream::new();
+        while input.peek(Token![:]) || input.peek(Token![=]) || input.peek(Token![>]) {
+            operator.extend([input.parse::<TokenTree>()?]);
+        }
         let value = tokens_to_comma(input)?;
-        let Some(known) = self.known(&text) else {
-            self.unknown(&name, errors);
+        let Some(known) = self.known(&name) else {
+            self.unknown(&name, syn::parse2(value).ok().as_ref(), errors);
             return Ok(());
         };
         if self.args.kind.flags().contains(&known) {
-            errors.at(name.span(), takes_no_value(known));
-        } else if let Some(colon) = colon {
-            let message = format!("`:` gives no value; write `{known} = {}`", shown(&value));
-            errors.on(colon, message);
-        } else {
+            errors.at(name.span(), format!("`{known}` takes no value; write `{known}`"));
+        } else if operator.is_empty() {
             let inside = value.clone().into_iter().find_map(|token| match token {
                 TokenTree::Group(group) => Some(group.stream()),
                 _ => None,
             });
-            let message =
-                format!("`(…)` gives no value; write `{known} = {}`", shown(inside.unwrap_or_default()));
+            let message = format!(
+                "`(…)` gives no value; write `{known} = {}`",
+                shown_value(inside.unwrap_or_default())
+            );
             errors.on(value, message);
+        } else {
+            let written = operator.to_string().replace(' ', "");
+            let message = format!("`{written}` gives no value; write `{known} = {}`", shown_value(value));
+            errors.on(operator, message);
         }
         self.keep(known, name.span(), None, errors);
         Ok(())
@@ -86,8 +98,8 @@ impl Parsing<'_> {
     fn word(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<bool> {
         let kind = self.args.kind;
         let word = input.fork().call(Ident::parse_any)?;
-        let text = word.to_string();
-        if let Some(name) = self.known(&text) {
+        let text = word.unraw().to_string();
+        if let Some(name) = self.known(&word) {
             if kind.own().get(self.positional) == Some(&name) {
                 self.positional += 1;
             } else {
@@ -95,35 +107,42 @@ impl Parsing<'_> {
             }
             Ident::parse_any(input)?;
             if !kind.flags().contains(&name) {
-                errors.at(word.span(), needs_a_value(name));
+                errors.at(word.span(), format!("`{name}` needs a value; write `{name} = …`"));
             }
             self.keep(name, word.span(), None, errors);
             return Ok(true);
         }
         // By position a word may be a value: an argument of the function, or a constant, which is spelled in capitals.
-        let is_value = self.bindings.contains(&word) || text != text.to_lowercase();
-        let mistyped = !is_value && closest(&text, &kind.legal()).is_some();
-        if self.named || mistyped {
+        let is_value = self.bindings.contains(&word) || text == text.to_uppercase();
+        let means_an_argument =
+            closest(&text, &kind.legal()).is_some() || advice(&self.args, &text, None).is_some();
+        if self.named || (!is_value && means_an_argument) {
             Ident::parse_any(input)?;
             self.named = true;
-            self.unknown(&word, errors);
+            self.unknown(&word, None, errors);
             return Ok(true);
         }
         Ok(false)
     }
 
     fn assignment(&mut self, name: Ident, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        let Some(known) = self.known(&name.to_string()) else {
-            self.unknown(&name, errors);
+        let Some(known) = self.known(&name) else {
+            let value = if parses(input) { Some(input.parse::<Expr>()?) } else { None };
+            self.unknown(&name, value.as_ref(), errors);
             return skip_to_comma(input);
         };
         if self.args.kind.flags().contains(&known) {
-            errors.at(name.span(), takes_no_value(known));
+            let value = tokens_to_comma(input)?;
+            let instead = match syn::parse2(value) {
+                Ok(value) if is_false(&value) => "leave it out".to_owned(),
+                _ => format!("write `{known}`"),
+            };
+            errors.at(name.span(), format!("`{known}` takes no value; {instead}"));
             self.keep(known, name.span(), None, errors);
-            return skip_to_comma(input);
+            return Ok(());
         }
         if ends(input) {
-            errors.at(name.span(), needs_a_value(known));
+            errors.at(name.span(), format!("`{known}` needs a value; write `{known} = …`"));
             self.keep(known, name.span(), None, errors);
             return Ok(());
         }
@@ -135,71 +154,80 @@ impl Parsing<'_> {
             errors.on(template, format!("a template is a string; write `key = \"{text}\"`"));
             return Ok(());
         }
-        let value = input.parse::<Expr>();
-        let (value, failed) = match value {
-            Ok(value) => (Some(value), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
+        let value = expression(known, input, errors)?;
         self.keep(known, name.span(), value, errors);
-        failed
+        Ok(())
     }
 
     fn by_position(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
-        let value: Expr = input.parse()?;
+        if input.peek(Token![,]) {
+            errors.at(input.span(), "no argument in front of this `,`; leave it out");
+            return Ok(());
+        }
+        let own = self.args.kind.own();
         let place = self.positional;
         self.positional += 1;
-        let [first, second] = [self.args.kind.own()[0], self.args.kind.own()[1]];
+        let name = own.get(place).filter(|_| !self.named && place < 2).copied();
+        let Some(value) = expression(name.unwrap_or("…"), input, errors)? else {
+            self.args.suggested.extend(name);
+            return Ok(());
+        };
+        let (first, second) = (own[0], own[1]);
         let next = [first, second].into_iter().find(|name| self.args.is_missing(name));
-        match next {
-            Some(name) if self.named => {
+        match (name, next) {
+            (Some(name), _) => self.keep(name, value.span(), Some(value), errors),
+            (None, Some(next)) if self.named => {
                 let message = format!(
-                    "a value without its name goes before all arguments with one; write `{name} = {}`",
-                    shown(value.to_token_stream())
+                    "a value without its name goes before all arguments with one; write `{next} = {}`",
+                    shown(&value)
                 );
                 errors.on(&value, message);
-                self.args.suggested.push(name);
+                self.args.suggested.push(next);
             }
-            _ if self.named || place >= 2 => {
+            _ => {
                 let no_key =
                     is_number(&value) || literal(&value).is_some_and(|text| !text.value().contains('<'));
                 let meant = if no_key || !self.args.is_missing("key") {
                     "… = …".to_owned()
                 } else {
                     self.args.suggested.push("key");
-                    format!("key = {}", shown(value.to_token_stream()))
+                    format!("key = {}", shown(&value))
                 };
                 errors.on(
                     &value,
                     format!("only `{first}` and `{second}` go without their names; write `{meant}`"),
                 );
             }
-            _ => {
-                let span = syn::spanned::Spanned::span(&value);
-                self.keep(self.args.kind.own()[place], span, Some(value), errors);
-            }
         }
         Ok(())
     }
 
-    fn known(&self, name: &str) -> Option<&'static str> {
-        self.args.kind.legal().into_iter().find(|legal| *legal == name)
+    fn known(&self, name: &Ident) -> Option<&'static str> {
+        let name = name.unraw();
+        self.args.kind.legal().into_iter().find(|legal| name == legal)
     }
 
-    fn unknown(&mut self, name: &Ident, errors: &mut Errors) {
-        let (kind, written) = (self.args.kind, name.to_string());
+    fn unknown(&mut self, name: &Ident, value: Option<&Expr>, errors: &mut Errors) {
+        let (kind, written) = (self.args.kind, name.unraw().to_string());
         let legal = kind.legal();
-        let owners: Vec<_> =
-            Kind::ALL.into_iter().filter(|other| other.legal().contains(&&*written)).collect();
-        let problem = if owners.is_empty() {
-            let meant = closest(&written, &legal);
-            self.args.suggested.extend(meant);
-            let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
-            format!("unknown argument `{written}`; {meant}")
-        } else {
-            let owners: Vec<_> = owners.iter().map(|owner| format!("`{}`", owner.name())).collect();
-            format!("`{written}` belongs to {}; ", owners.join(" and "))
+        let message = match advice(&self.args, &written, value) {
+            Some(advice) => {
+                let named = legal.into_iter().filter(|legal| advice.contains(&format!("{legal} = ")));
+                self.args.suggested.extend(named);
+                advice
+            }
+            None => {
+                let meant = closest(&written, &legal);
+                self.args.suggested.extend(meant);
+                let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+                format!(
+                    "unknown argument `{written}`; {meant}the arguments of `{}` are {}",
+                    kind.name(),
+                    listed(&legal)
+                )
+            }
         };
-        errors.at(name.span(), format!("{problem}the arguments of `{}` are {}", kind.name(), listed(&legal)));
+        errors.at(name.span(), message);
     }
 
     fn keep(&mut self, name: &'static str, span: Span, value: Option<Expr>, errors: &mut Errors) {
@@ -211,12 +239,37 @@ impl Parsing<'_> {
     }
 }
 
-fn needs_a_value(name: &str) -> String {
-    format!("`{name}` needs a value; write `{name} = …`")
+/// Reads what stands between two arguments. Where an argument begins without it, that one is read all the same.
+pub(super) fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
+    if input.peek(Token![;]) {
+        errors.at(input.span(), "`;` does not part two arguments; write `,`");
+        input.parse::<Token![;]>()?;
+    } else if !ends(input) {
+        errors.at(input.span(), "no comma between two arguments; write `,`");
+        if !input.peek(syn::Ident::peek_any) {
+            skip_to_comma(input)?;
+        }
+    }
+    input.parse::<Option<Token![,]>>().map(drop)
 }
 
-fn takes_no_value(name: &str) -> String {
-    format!("`{name}` takes no value; write `{name}`")
+/// Reads the value of the argument. One that is half typed is reported where it stands, not where the parser gave up.
+fn expression(name: &str, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<Option<Expr>> {
+    if parses(input) {
+        return input.parse().map(Some);
+    }
+    let tokens = tokens_to_comma(input)?;
+    errors.on(&tokens, format!("`{}` is no expression; write `{name} = …`", shown(&tokens)));
+    Ok(None)
+}
+
+fn parses(input: ParseStream<'_>) -> bool {
+    input.fork().parse::<Expr>().is_ok()
+}
+
+/// The value, or `…` where there is none.
+fn shown_value(tokens: TokenStream) -> String {
+    if tokens.is_empty() { "…".to_owned() } else { shown(tokens.into_token_stream()) }
 }
 
 pub(super) fn skip_to_comma(input: ParseStream<'_>) -> syn::Result<()> {
@@ -243,5 +296,5 @@ fn is_single(input: ParseStream<'_>) -> bool {
 
 /// Whether the next value is like `<user.id>` or `@ip`, and not an expression like `<T as Trait>::of(user)`.
 fn is_bare_template(input: ParseStream<'_>) -> bool {
-    input.peek(Token![@]) || (input.peek(Token![<]) && input.fork().parse::<Expr>().is_err())
+    input.peek(Token![@]) || (input.peek(Token![<]) && !parses(input))
 }

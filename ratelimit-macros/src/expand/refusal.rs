@@ -79,24 +79,26 @@ fn call_fallback(
     let place = hygienic(fallback.span);
     let receiver = function.receiver().filter(|_| fallback.pass_args);
     let arguments = if fallback.pass_args { arguments } else { &[] };
-    let [called, kind] = ["called", "kind"].map(local);
+    let [called, error_name, kind] = ["called", "error", "kind"].map(local);
     let answer = Ident::new("answer", place);
-    let drop_refusal = quote!(::core::mem::drop(#refusal););
+    // Only a closure is told why. Others let go of it first, so that nothing of it lives on while they are awaited.
+    let error = match fallback.target {
+        Target::Closure(_) => quote!(let #error_name = #refusal.error;),
+        _ => quote!(::core::mem::drop(#refusal);),
+    };
     let answers = variants(arguments).map(|(cfg, names)| {
-        let (before, call) = match &fallback.target {
-            Target::Function(path) => (&drop_refusal, quote_spanned!(place=> #path(#(#names),*))),
+        let call = match &fallback.target {
+            Target::Function(path) => quote_spanned!(place=> #path(#(#names),*)),
             Target::Associated(path) => {
                 let receiver = receiver.into_iter();
-                (&drop_refusal, quote_spanned!(place=> #path(#(#receiver,)* #(#names),*)))
+                quote_spanned!(place=> #path(#(#receiver,)* #(#names),*))
             }
-            Target::Method(base, method) => {
-                (&drop_refusal, quote_spanned!(place=> #base.#method(#(#names),*)))
-            }
+            Target::Method(base, method) => quote_spanned!(place=> #base.#method(#(#names),*)),
+            Target::Closure(closure) => quote_spanned!(place=> __ratelimits::answer(#error_name, #closure)),
         };
         let returned = quote_spanned!(place=> return #answer.await);
         quote! {
             #cfg {
-                #before
                 let #answer = {
                     let #called = #call;
                     {
@@ -109,7 +111,7 @@ fn call_fallback(
             }
         }
     });
-    quote!({ #(#answers)* })
+    quote!({ #error #(#answers)* })
 }
 
 /// The arguments under each combination of the conditions that some of them have, as a call cannot carry a `#[cfg]`.

@@ -1,8 +1,8 @@
 //! The function that is called instead of the body.
 
 use proc_macro2::Span;
-use quote::ToTokens;
-use syn::{Expr, ExprField, ExprPath, Ident, Member};
+use quote::{ToTokens, quote};
+use syn::{Expr, ExprClosure, ExprField, ExprPath, Ident, Member};
 
 use crate::args::{Args, literal, peel, shown};
 use crate::errors::Errors;
@@ -23,6 +23,8 @@ pub(crate) enum Target {
     Associated(ExprPath),
     /// `self.f`
     Method(Box<Expr>, Ident),
+    /// `|error| …`: gets the error, and sees the arguments by itself.
+    Closure(Expr),
 }
 
 impl Fallback {
@@ -38,21 +40,20 @@ impl Fallback {
         }
         let value = args.value("fallback")?;
         let named = match literal(value) {
-            Some(path) => path.parse::<Expr>().ok(),
+            Some(text) => text.parse::<Expr>().ok(),
             None => Some(peel(value).clone()),
         };
+        if let Some(Expr::Closure(closure)) = &named {
+            check_closure(closure, value, pass_args, errors);
+        }
         let target = named.as_ref().and_then(Target::read);
         let span = syn::spanned::Spanned::span(value);
         let Some(target) = target else {
-            let message = match named.as_ref().and_then(called) {
-                Some(function) => format!(
-                    "`fallback` names a function and does not call it; write `fallback = {function}`, without `()`; \
-                     `pass_args` gives it the arguments of the call"
-                ),
-                None => "`fallback` names a function; write `fallback = f`, `fallback = Self::f` or `fallback = self.f`"
-                    .to_owned(),
-            };
-            errors.on(value, message);
+            errors.on(value, named.as_ref().and_then(called).unwrap_or_else(|| {
+                "`fallback` names a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
+                 `fallback = |error| …`"
+                    .to_owned()
+            }));
             return None;
         };
         if let Target::Method(base, method) = &target
@@ -85,18 +86,45 @@ impl Target {
             Expr::Field(ExprField { base, member: Member::Named(method), .. }) => {
                 Some(Target::Method(base.clone(), method.clone()))
             }
+            Expr::Closure(_) => Some(Target::Closure(expr.clone())),
             _ => None,
         }
     }
 }
 
-/// The function that the expression calls.
-fn called(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Call(call) => Some(shown(&call.func)),
-        Expr::MethodCall(call) => Some(format!("{}.{}", shown(&call.receiver), call.method)),
-        _ => None,
+fn check_closure(closure: &ExprClosure, value: &Expr, pass_args: Option<Span>, errors: &mut Errors) {
+    if let Some(text) = literal(value) {
+        errors.on(value, format!("a closure has no quotes; write `fallback = {}`", text.value()));
+        return;
     }
+    if closure.inputs.len() != 1 {
+        let ExprClosure { inputs_begin, inputs, inputs_end, .. } = closure;
+        errors.on(
+            quote!(#inputs_begin #inputs #inputs_end),
+            "a closure gets one argument, the `Error`, and sees those of the call itself; write `|_| …` or `|error| …`",
+        );
+    }
+    if let Some(span) = pass_args {
+        errors.at(span, "a closure sees the arguments of the call itself; leave `pass_args` out");
+    }
+}
+
+/// What to write for an expression that calls the function.
+fn called(expr: &Expr) -> Option<String> {
+    let (function, arguments) = match expr {
+        Expr::Call(call) => (shown(&call.func), &call.args),
+        Expr::MethodCall(call) => (format!("{}.{}", shown(&call.receiver), call.method), &call.args),
+        _ => return None,
+    };
+    let instead = if arguments.is_empty() {
+        format!("write `fallback = {function}`, without `()`")
+    } else {
+        format!(
+            "write `fallback = {function}`, and `pass_args` for the arguments of the call, or `fallback = |_| {}`",
+            shown(expr)
+        )
+    };
+    Some(format!("`fallback` names a function and does not call it; {instead}"))
 }
 
 fn names_only_self(base: &Expr) -> bool {

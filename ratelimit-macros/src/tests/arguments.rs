@@ -2,29 +2,30 @@
 
 use super::*;
 
+const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, \
+                        `cost`, `fallback`, `skip_when`, `charge_when`, `registry`, `crate`, `aligned`, `pass_args`, \
+                        `shadow`";
+const OF_RATE: &str = "the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, \
+                       `name`, `cost`, `fallback`, `skip_when`, `charge_when`, `registry`, `crate`, `pass_args`, \
+                       `shadow`";
+const OF_FUNNEL: &str = "the arguments of `funnel_limit` are `capacity`, `leak_rate`, `drain`, `key`, `key_type`, \
+                         `prefix`, `name`, `cost`, `fallback`, `skip_when`, `charge_when`, `registry`, `crate`, \
+                         `pass_args`, `shadow`";
+
 #[test]
 fn unknown_arguments() {
     fails(
         Count,
         "limt = 5, period = \"1m\", limit = 5, zzz",
         &[
-            (
-                "limt",
-                "unknown argument `limt`; did you mean `limit`? the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `aligned`, `pass_args`",
-            ),
-            (
-                "zzz",
-                "unknown argument `zzz`; the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `aligned`, `pass_args`",
-            ),
+            ("limt", &format!("unknown argument `limt`; did you mean `limit`? {OF_COUNT}")),
+            ("zzz", &format!("unknown argument `zzz`; {OF_COUNT}")),
         ],
     );
     fails(
         Rate,
         "5.0, busrt",
-        &[(
-            "busrt",
-            "unknown argument `busrt`; did you mean `burst`? the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-        )],
+        &[("busrt", &format!("unknown argument `busrt`; did you mean `burst`? {OF_RATE}"))],
     );
 }
 
@@ -78,6 +79,46 @@ fn flags_and_values() {
         ],
     );
     fails(Count, "limit, \"1m\"", &[("limit", "`limit` needs a value; write `limit = …`")]);
+    fails(Count, "5, 60, shadow = true", &[("shadow", "`shadow` takes no value; write `shadow`")]);
+    fails(Count, "5, 60, shadow = false", &[("shadow", "`shadow` takes no value; leave it out")]);
+    fails(Count, "5, 60, shadow: true", &[("shadow", "`shadow` takes no value; write `shadow`")]);
+    expands(Count, "5, 60, shadow", SEND);
+}
+
+#[test]
+fn values_half_typed() {
+    fails(Rate, "5, key = user.", &[("user.", "`user.` is no expression; write `key = …`")]);
+    fails(Rate, "5, key = user., shadow", &[("user.", "`user.` is no expression; write `key = …`")]);
+    fails(Rate, "rate =", &[("rate", "`rate` needs a value; write `rate = …`")]);
+    fails(Rate, "5 *, 10", &[("5 *", "`5 *` is no expression; write `rate = …`")]);
+    fails(Rate, "rate = 5, 6 *", &[("6 *", "`6 *` is no expression; write `… = …`")]);
+    fails(Rate, "5, fallback = move", &[("move", "`move` is no expression; write `fallback = …`")]);
+    fails(Rate, "5,, 10", &[(",", "no argument in front of this `,`; leave it out")]);
+}
+
+#[test]
+fn separators() {
+    fails(Count, "limit = 5; period = 60", &[(";", "`;` does not part two arguments; write `,`")]);
+    fails(Count, "limit = 5 period = 60", &[("period", "no comma between two arguments; write `,`")]);
+    fails(Count, "5, 60 # x, shadow", &[("#", "no comma between two arguments; write `,`")]);
+    expands(Count, "5, 60, shadow,", SEND);
+}
+
+#[test]
+fn names_with_a_prefix_or_a_keyword() {
+    expands(Count, "r#limit = 5, r#period = 60, r#shadow", SEND);
+    expands(Count, "5, 60, crate = ::renamed", SEND);
+    fails(Count, "5, 60, crate", &[("crate", "`crate` needs a value; write `crate = …`")]);
+    fails(
+        Count,
+        "r#max = 5, 60, r#type = 1",
+        &[
+            ("r#max", "`max` is written `limit` here; write `limit = 5`"),
+            ("60", "a value without its name goes before all arguments with one; write `period = 60`"),
+            ("r#type", &format!("unknown argument `type`; {OF_COUNT}")),
+        ],
+    );
+    expands(Rate, "r#type, crate::BURST", "async fn send(r#type: u64) -> Result<(), AppError> { Ok(()) }");
 }
 
 #[test]
@@ -110,55 +151,31 @@ fn positions() {
     fails(
         Count,
         "5, period = %, aligned = 1",
-        &[("%", "expected an expression"), ("aligned", "`aligned` takes no value; write `aligned`")],
-    );
-}
-
-#[test]
-fn arguments_of_another_attribute() {
-    fails(
-        Rate,
-        "5, limit = 5, aligned, drain = 5",
         &[
-            (
-                "limit",
-                "`limit` belongs to `count_limit` and `window_limit`; the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-            ),
-            (
-                "aligned",
-                "`aligned` belongs to `count_limit`; the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-            ),
-            (
-                "drain",
-                "`drain` belongs to `funnel_limit`; the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-            ),
+            ("%", "`%` is no expression; write `period = …`"),
+            ("aligned", "`aligned` takes no value; write `aligned`"),
         ],
     );
 }
 
 #[test]
 fn what_is_missing_was_not_told_before() {
-    fails(
-        Rate,
-        "rte = 5",
-        &[(
-            "rte",
-            "unknown argument `rte`; did you mean `rate`? the arguments of `rate_limit` are `rate`, `burst`, `refill`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-        )],
-    );
+    fails(Rate, "rte = 5", &[("rte", &format!("unknown argument `rte`; did you mean `rate`? {OF_RATE}"))]);
     fails(
         Funnel,
         "5, drian = 5",
-        &[(
-            "drian",
-            "unknown argument `drian`; did you mean `drain`? the arguments of `funnel_limit` are `capacity`, `leak_rate`, `drain`, `key`, `key_type`, `prefix`, `name`, `cost`, `fallback`, `pass_args`",
-        )],
+        &[("drian", &format!("unknown argument `drian`; did you mean `drain`? {OF_FUNNEL}"))],
     );
 }
 
 #[test]
 fn other_ways_to_assign() {
     fails(Rate, "rate: 5", &[(":", "`:` gives no value; write `rate = 5`")]);
+    fails(Rate, "rate:", &[(":", "`:` gives no value; write `rate = …`")]);
+    for operator in [":=", "==", "=>"] {
+        let message = format!("`{operator}` gives no value; write `rate = 5`");
+        fails(Rate, &format!("rate {operator} 5"), &[(operator, &message)]);
+    }
     fails(
         Rate,
         "rate(5), burst: 10",

@@ -1,0 +1,231 @@
+//! Words of other limiters, above all of the annotation libraries of Java, and what stands for them here. Only data:
+//! [`advice`](super::advice) makes sentences of it. `max_burst_seconds` is `maxBurstSeconds` too.
+
+use super::Kind::{self, Count, Funnel, Rate, Window};
+use Answer::{Flag, Instead, Nothing, Ours};
+use Slot::{Any, Code, Time, Whole};
+
+/// Our own arguments that this version does not have, and the attributes that they are for. One that comes leaves here.
+pub(super) const LATER: &[(&str, &[Kind])] = &[
+    ("timeout", &Kind::ALL),
+    ("on_store_error", &Kind::ALL),
+    ("lease", &[Rate, Count]),
+    ("borrow", &[Rate]),
+    ("warmup", &[Rate]),
+    ("queue", &[Funnel]),
+];
+
+/// What is said to a word.
+pub(super) enum Answer {
+    /// It is this argument here, with this value. `{}` is where what was written goes.
+    Ours(&'static str, &'static str, Slot),
+    /// It is this flag here.
+    Flag(&'static str),
+    /// It is not needed here, and why.
+    Nothing(&'static str),
+    /// It is not needed here, and why, because of this argument with this value.
+    Instead(&'static str, &'static str, &'static str, Slot),
+}
+
+/// What of the written value goes into the answer, and the example where it cannot.
+pub(super) enum Slot {
+    /// Any expression.
+    Any(&'static str),
+    /// Any expression but a literal.
+    Code(&'static str),
+    /// A whole number.
+    Whole(&'static str),
+    /// A time: a number means seconds.
+    Time(&'static str),
+    /// The unit of time that an enum like `TimeUnit.HOURS` names.
+    Unit,
+    /// The `key_type` that an enum like `LimitType.IP` names.
+    KeyType,
+    /// The permits of a rate, with its period as an argument of its own.
+    Apart,
+}
+
+pub(super) type Row = (&'static [&'static str], Answer);
+
+/// The words that mean something to this attribute alone, and those that mean the same to all.
+pub(super) fn rows(kind: Kind) -> impl Iterator<Item = &'static Row> {
+    let own = match kind {
+        Rate => RATE,
+        Count | Window => WINDOWS,
+        Funnel => FUNNEL,
+    };
+    own.iter().chain(SHARED)
+}
+
+/// `{permits}` are those that the attribute's rate was given as a whole number.
+const RATE: &[Row] = &[
+    (
+        &[
+            "permits_per_second",
+            "tokens_per_second",
+            "per_second",
+            "replenish_rate",
+            "refill_rate",
+            "token_rate",
+            "pass_rate",
+            "leak_rate",
+            "qps",
+            "rps",
+            "value",
+        ],
+        Ours("rate", "{}", Any("5.0")),
+    ),
+    (&["max_burst_seconds", "burst_seconds"], Ours("burst", "\"{}\"", Time("5s"))),
+    (
+        &["capacity", "burst_capacity", "max_burst", "max_tokens", "bucket_size", "limit"],
+        Ours("burst", "{}", Whole("10")),
+    ),
+    (&["refill_amount", "refill_tokens"], Ours("rate", "\"{}/1m\", refill = interval", Whole("100"))),
+    (
+        &["refill_time", "refill_period", "refill_duration", "refill_seconds"],
+        Ours("rate", "\"{permits}/{}\", refill = interval", Time("1m")),
+    ),
+    (
+        &["limit_for_period", "max", "max_requests", "requests", "count", "pass_count"],
+        Ours("rate", "\"{}/1m\"", Whole("100")),
+    ),
+    (
+        &[
+            "limit_refresh_period",
+            "period",
+            "rate_interval",
+            "interval",
+            "duration",
+            "during",
+            "window",
+            "time",
+            "leaking_duration",
+            "drain",
+        ],
+        Ours("rate", "\"{permits}/{}\"", Time("1m")),
+    ),
+    (UNITS, Instead(HAS_UNIT, "rate", "\"{permits}/{}\"", Slot::Unit)),
+    (INITIAL, Nothing("a new bucket is full")),
+];
+
+const WINDOWS: &[Row] = &[
+    (
+        &[
+            "value",
+            "max",
+            "max_requests",
+            "requests",
+            "count",
+            "pass_count",
+            "permits",
+            "limit_for_period",
+            "refill_amount",
+            "refill_tokens",
+            "capacity",
+            "burst_capacity",
+            "max_burst",
+            "max_tokens",
+            "burst",
+        ],
+        Ours("limit", "{}", Whole("100")),
+    ),
+    (
+        &[
+            "during",
+            "duration",
+            "interval",
+            "window",
+            "window_size",
+            "time",
+            "limit_refresh_period",
+            "refill_time",
+            "refill_period",
+            "refill_duration",
+            "refill_seconds",
+            "leaking_duration",
+            "drain",
+        ],
+        Ours("period", "\"{}\"", Time("1m")),
+    ),
+    (
+        &[
+            "rate",
+            "leak_rate",
+            "pass_rate",
+            "permits_per_second",
+            "tokens_per_second",
+            "per_second",
+            "replenish_rate",
+            "refill_rate",
+            "qps",
+            "rps",
+        ],
+        Ours("limit", "{}", Slot::Apart),
+    ),
+    (UNITS, Instead(HAS_UNIT, "period", "\"{}\"", Slot::Unit)),
+    (INITIAL, Nothing("a new window is empty")),
+];
+
+const FUNNEL: &[Row] = &[
+    (
+        &[
+            "pass_rate",
+            "funnel_rate",
+            "leaking_rate",
+            "rate",
+            "permits_per_second",
+            "tokens_per_second",
+            "per_second",
+            "replenish_rate",
+            "qps",
+            "rps",
+        ],
+        Ours("leak_rate", "{}", Any("5.0")),
+    ),
+    (
+        &["leaking_duration", "period", "during", "duration", "interval", "window", "limit_refresh_period"],
+        Ours("drain", "\"{}\"", Time("30m")),
+    ),
+    (
+        &["limit", "burst", "burst_capacity", "max_burst", "bucket_size", "max", "count", "value"],
+        Ours("capacity", "{}", Whole("10")),
+    ),
+    (UNITS, Instead(HAS_UNIT, "leak_rate", "\"{permits}/{}\"", Slot::Unit)),
+    (INITIAL, Nothing("a new funnel is empty")),
+];
+
+const SHARED: &[Row] = &[
+    (&["limit_type", "key_type"], Ours("key_type", "{}", Slot::KeyType)),
+    (&["cache_key", "key_expression", "key_generator", "by"], Ours("key", "{}", Code("user.id"))),
+    (&["key_prefix", "namespace"], Ours("prefix", "{}", Any("\"sms\""))),
+    (
+        &["need", "request_need", "requested_tokens", "add_water", "permits", "tokens", "weight"],
+        Ours("cost", "{}", Whole("2")),
+    ),
+    (&["fallback_method", "block_handler", "handler"], Ours("fallback", "{}", Any("f"))),
+    (&["pass_args"], Flag("pass_args")),
+    (&["dry_run", "shadow_mode"], Flag("shadow")),
+    (&["skip_condition", "skip_if", "exempt_when"], Ours("skip_when", "{}", Code("user.is_admin"))),
+    (&["deduct_when", "charge_if"], Ours("charge_when", "{}", Code("|out| out.is_err()"))),
+    (&["expire", "expire_time", "expiration", "ttl"], Nothing("keys expire by themselves")),
+    (&["is_abort"], Nothing("a refused call returns at once, without waiting")),
+    (
+        &["message", "msg", "error_message"],
+        Nothing("a refused call returns its `Error`, or what `fallback = |error| …` makes of it"),
+    ),
+    (&["timeout_duration", "max_wait", "wait_time"], Ours("timeout", "\"{}\"", Time("200ms"))),
+    (&["warmup_period"], Ours("warmup", "\"{}\"", Time("3s"))),
+    (&["fail_open", "on_error"], Ours("on_store_error", "{}", Code("allow"))),
+];
+
+const HAS_UNIT: &str = "a time has its unit in it";
+const UNITS: &[&str] = &[
+    "time_unit",
+    "unit",
+    "rate_unit",
+    "token_rate_unit",
+    "funnel_rate_unit",
+    "during_unit",
+    "duration_unit",
+];
+const INITIAL: &[&str] = &["init_tokens", "init_token", "initial_tokens"];

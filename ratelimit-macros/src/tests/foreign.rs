@@ -1,0 +1,236 @@
+//! Words of other limiters, of other attributes and of later versions.
+
+use super::*;
+
+/// Checks what is said to one argument beside those that must be there.
+#[track_caller]
+fn advises(kind: Kind, args: &str, advice: &str) {
+    let word = args.rsplit(", ").next().unwrap().split(" = ").next().unwrap();
+    fails(kind, args, &[(word, advice)]);
+}
+
+#[test]
+fn words_of_token_buckets() {
+    advises(Rate, "permitsPerSecond = 5", "`permitsPerSecond` is written `rate` here; write `rate = 5`");
+    advises(Rate, "per_second = user.rate", "`per_second` is written `rate` here; write `rate = user.rate`");
+    advises(Rate, "value = \"5/s\"", "`value` is written `rate` here; write `rate = \"5/s\"`");
+    for written in [
+        "maxBurstSeconds = 5",
+        "max_burst_seconds = 5.0",
+        "maxBurstSeconds = \"5s\"",
+        "maxBurstSeconds = SECONDS",
+    ] {
+        let word = written.split(' ').next().unwrap();
+        let advice = format!("`{word}` is written `burst` here; write `burst = \"5s\"`");
+        advises(Rate, &format!("5, {written}"), &advice);
+    }
+    advises(Rate, "5, capacity = 5.0", "`capacity` belongs to `funnel_limit`; write `burst = 5`");
+    advises(
+        Rate,
+        "5, burstCapacity = user.burst",
+        "`burstCapacity` is written `burst` here; write `burst = user.burst`",
+    );
+    advises(Rate, "5, limit = 7", "`limit` belongs to `count_limit` and `window_limit`; write `burst = 7`");
+    advises(
+        Rate,
+        "refillAmount = 10",
+        "`refillAmount` is written `rate` here; write `rate = \"10/1m\", refill = interval`",
+    );
+    advises(
+        Rate,
+        "10, refillTime = 30",
+        "`refillTime` is written `rate` here; write `rate = \"10/30s\", refill = interval`",
+    );
+    advises(Rate, "limitForPeriod = 5", "`limitForPeriod` is written `rate` here; write `rate = \"5/1m\"`");
+    advises(Rate, "interval", "`interval` is written `rate` here; write `rate = \"100/1m\"`");
+    advises(
+        Rate,
+        "period = \"1h\"",
+        "`period` belongs to `count_limit` and `window_limit`; write `rate = \"100/1h\"`",
+    );
+    advises(
+        Rate,
+        "rate = 5.0, period = 60",
+        "`period` belongs to `count_limit` and `window_limit`; write `rate = \"5/60s\"`",
+    );
+    advises(Rate, "drain = \"30m\"", "`drain` belongs to `funnel_limit`; write `rate = \"100/30m\"`");
+    advises(Rate, "leak_rate = 5", "`leak_rate` belongs to `funnel_limit`; write `rate = 5`");
+    advises(
+        Rate,
+        "10, timeUnit = TimeUnit.HOURS",
+        "a time has its unit in it; leave `timeUnit` out, and write `rate = \"10/1h\"`",
+    );
+    advises(Rate, "5, initTokens = 0", "a new bucket is full; leave `initTokens` out");
+}
+
+#[test]
+fn words_of_windows() {
+    for kind in [Count, Window] {
+        advises(kind, "period = 60, max = 5", "`max` is written `limit` here; write `limit = 5`");
+        advises(
+            kind,
+            "period = 60, limitForPeriod = 5",
+            "`limitForPeriod` is written `limit` here; write `limit = 5`",
+        );
+        advises(
+            kind,
+            "period = 60, value = user.limit",
+            "`value` is written `limit` here; write `limit = user.limit`",
+        );
+        advises(kind, "period = 60, capacity = 5", "`capacity` belongs to `funnel_limit`; write `limit = 5`");
+        advises(kind, "period = 60, burst = \"5s\"", "`burst` belongs to `rate_limit`; write `limit = 100`");
+        advises(kind, "5, during = 10", "`during` is written `period` here; write `period = \"10s\"`");
+        advises(kind, "5, window = \"1h\"", "`window` is written `period` here; write `period = \"1h\"`");
+        advises(
+            kind,
+            "5, duration = \"PT1H\"",
+            "`duration` is written `period` here; write `period = \"1m\"`",
+        );
+        advises(
+            kind,
+            "5, limitRefreshPeriod = WINDOW",
+            "`limitRefreshPeriod` is written `period` here; write `period = \"1m\"`",
+        );
+        let belongs = "`rate` belongs to `rate_limit`; write `limit = ";
+        for (rate, apart) in [
+            ("\"100/min\"", "100, period = \"1min\""),
+            ("\"1/5s\"", "1, period = \"5s\""),
+            ("5", "5, period = \"1s\""),
+            ("user.rate", "100, period = \"1m\""),
+        ] {
+            advises(kind, &format!("rate = {rate}"), &format!("{belongs}{apart}`"));
+        }
+        advises(
+            kind,
+            "5, time_unit = \"seconds\"",
+            "a time has its unit in it; leave `time_unit` out, and write `period = \"1s\"`",
+        );
+    }
+    advises(Count, "5, 60, initTokens = 0", "a new window is empty; leave `initTokens` out");
+}
+
+#[test]
+fn words_of_funnels() {
+    advises(Funnel, "10, passRate = 0.5", "`passRate` is written `leak_rate` here; write `leak_rate = 0.5`");
+    advises(Funnel, "10, rate = 5", "`rate` belongs to `rate_limit`; write `leak_rate = 5`");
+    advises(
+        Funnel,
+        "10, leakingDuration = 30",
+        "`leakingDuration` is written `drain` here; write `drain = \"30s\"`",
+    );
+    advises(
+        Funnel,
+        "leak_rate = 5, limit = 10",
+        "`limit` belongs to `count_limit` and `window_limit`; write `capacity = 10`",
+    );
+    advises(Funnel, "leak_rate = 5, burst = 10", "`burst` belongs to `rate_limit`; write `capacity = 10`");
+    advises(Funnel, "10, 5, addWater = 1", "`addWater` is written `cost` here; write `cost = 1`");
+    advises(
+        Funnel,
+        "10, timeUnit = TimeUnit.MINUTES",
+        "a time has its unit in it; leave `timeUnit` out, and write `leak_rate = \"100/1m\"`",
+    );
+}
+
+#[test]
+fn words_of_all() {
+    for (written, key_type) in
+        [("LimitType.IP", "IP"), ("LimitType::USER", "USER"), ("\"custom\"", "CUSTOM"), ("DEFAULT", "IP")]
+    {
+        for word in ["limitType", "limit_type", "keyType"] {
+            let advice = format!("`{word}` is written `key_type` here; write `key_type = {key_type}`");
+            advises(Count, &format!("5, 60, {word} = {written}"), &advice);
+        }
+    }
+    advises(Rate, "5, need = 1.0", "`need` is written `cost` here; write `cost = 1`");
+    advises(Rate, "5, permits = user.cost", "`permits` is written `cost` here; write `cost = user.cost`");
+    advises(Rate, "5, requestedTokens", "`requestedTokens` is written `cost` here; write `cost = 2`");
+    advises(
+        Rate,
+        "5, fallbackMethod = \"f\"",
+        "`fallbackMethod` is written `fallback` here; write `fallback = \"f\"`",
+    );
+    advises(
+        Rate,
+        "5, fallback = f, passArgs = true",
+        "`passArgs` is written `pass_args` here; write `pass_args`, without a value",
+    );
+    advises(
+        Rate,
+        "5, fallback = f, passArgs = false",
+        "`passArgs` is written `pass_args` here; leave it out",
+    );
+    advises(Rate, "5, expire = 60", "keys expire by themselves; leave `expire` out");
+    advises(
+        Rate,
+        "5, isAbort = true",
+        "a refused call returns at once, without waiting; leave `isAbort` out",
+    );
+    advises(
+        Rate,
+        "5, message = \"too many\"",
+        "a refused call returns its `Error`, or what `fallback = |error| …` makes of it; leave `message` out",
+    );
+    advises(
+        Rate,
+        "5, skipCondition = \"#admin\"",
+        "`skipCondition` is written `skip_when` here; write `skip_when = user.is_admin`",
+    );
+    advises(Rate, "5, skipWhen = admin", "`skipWhen` is written `skip_when` here; write `skip_when = admin`");
+    advises(Rate, "5, Shadow", "`Shadow` is written `shadow` here; write `shadow`, without a value");
+}
+
+#[test]
+fn arguments_of_another_attribute() {
+    advises(
+        Rate,
+        "5, aligned",
+        "`aligned` belongs to `count_limit`; leave it out, or write `#[count_limit(…)]`",
+    );
+    advises(
+        Count,
+        "5, 60, precision = \"1s\"",
+        "`precision` belongs to `window_limit`; leave it out, or write `#[window_limit(…)]`",
+    );
+    advises(
+        Count,
+        "5, 60, maxBurstSeconds = 5",
+        "`maxBurstSeconds` is `burst` of `rate_limit`; leave it out, or write `#[rate_limit(…)]`",
+    );
+}
+
+#[test]
+fn arguments_of_later_versions() {
+    for kind in [Rate, Count, Funnel, Window] {
+        advises(kind, "5, 60, timeout = \"200ms\"", "`timeout` is not in this version yet; leave it out");
+        advises(
+            kind,
+            "5, 60, onStoreError = deny",
+            "`on_store_error` is not in this version yet; leave it out",
+        );
+    }
+    advises(Rate, "5, borrow", "`borrow` is not in this version yet; leave it out");
+    advises(
+        Rate,
+        "5, queue",
+        "`queue` belongs to `funnel_limit`, and is not in this version yet; leave it out",
+    );
+    advises(
+        Window,
+        "5, 60, lease = 100",
+        "`lease` belongs to `rate_limit` and `count_limit`, and is not in this version yet; leave it out",
+    );
+    advises(
+        Count,
+        "5, 60, timeoutDuration = 5",
+        "`timeoutDuration` is written `timeout` here, and is not in this version yet; leave it out",
+    );
+}
+
+#[test]
+fn a_word_by_position_may_be_a_value() {
+    for args in ["max, 60", "MAX, WINDOW", "limits::max, 60"] {
+        expands(Count, args, "async fn send(max: u64) -> Result<(), AppError> { Ok(()) }");
+    }
+    advises(Count, "period = 60, max", "`max` is written `limit` here; write `limit = 100`");
+}

@@ -1,0 +1,179 @@
+//! Tokens that no hand would write, half typed ones, and those that come out of other macros.
+
+use proc_macro2::{Delimiter, Group, TokenTree};
+
+use super::*;
+
+/// Valid arguments of each attribute, with all that there is.
+const VALID: [(Kind, &str); 4] = [
+    (
+        Rate,
+        "rate = \"100/min\", burst = 2 * 5, refill = interval, key = (user.id, \"x\"), skip_when = user.is_admin, shadow",
+    ),
+    (
+        Count,
+        "100, \"1d\", aligned, key = \"<user.id>:<@ip>\", cost = user.cost(), fallback = Self::busy, pass_args",
+    ),
+    (
+        Funnel,
+        "capacity = user.plan.size, drain = \"30m\", key_type = CUSTOM, key = user.id, fallback = |error| Err(error.into())",
+    ),
+    (
+        Window,
+        "limit = 5, period = 60, precision = \"1s\", prefix = \"sms\", name = \"send\", \
+         charge_when = |out: &Result<(), E>| out.is_err(), registry = &self.registry, crate = ::renamed::limits",
+    ),
+];
+
+const METHOD: &str = "async fn send(&self, user: &User) -> Result<(), AppError> { Ok(()) }";
+
+#[test]
+fn nothing_panics_on_odd_tokens() {
+    for args in [
+        "=",
+        ",",
+        ",,",
+        "= =",
+        "limit =",
+        "limit = =",
+        "key = \"<\", <",
+        "#",
+        "a b c",
+        "5 5",
+        "'a",
+        "key = |",
+        "()",
+        "limit == 5",
+        "limit:",
+        "limit: :",
+        "limit()",
+        "key = @",
+        "key = <",
+        "aligned()",
+    ] {
+        for item in ["", "x", "fn", "async fn f", "async fn f()", "async fn f() {", "struct S;", SEND] {
+            if let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) {
+                for kind in [Rate, Count, Funnel, Window] {
+                    expand::attribute(kind, args.clone(), item.clone());
+                }
+            }
+        }
+    }
+}
+
+/// What is left of the tokens if one stops typing after `count` of them, counted through all groups.
+fn truncated(tokens: TokenStream, count: &mut usize) -> TokenStream {
+    let mut left = Vec::new();
+    for token in tokens {
+        if *count == 0 {
+            break;
+        }
+        *count -= 1;
+        left.push(match token {
+            TokenTree::Group(group) => {
+                TokenTree::Group(Group::new(group.delimiter(), truncated(group.stream(), count)))
+            }
+            token => token,
+        });
+    }
+    left.into_iter().collect()
+}
+
+#[test]
+fn nothing_panics_on_half_typed_arguments() {
+    for (kind, args) in VALID {
+        expands(kind, args, METHOD);
+        let mut length = 0;
+        loop {
+            let mut count = length;
+            let half = truncated(tokens(args), &mut count);
+            if count > 0 {
+                break;
+            }
+            for behind in ["", ",", ", ,", "=", ".", "|", "<"] {
+                let half = half.clone().into_iter().chain(tokens(behind)).collect::<TokenStream>();
+                expand::attribute(kind, half, tokens(METHOD));
+            }
+            length += 1;
+        }
+        assert!(length > 20, "`{args}`");
+    }
+}
+
+/// The arguments with every `@{…}` as `macro_rules!` hands its captures on: a group without delimiters.
+fn captured(source: &str) -> TokenStream {
+    fn grouped(tokens: TokenStream) -> TokenStream {
+        let mut all = Vec::new();
+        for token in tokens {
+            let TokenTree::Group(group) = token else {
+                all.push(token);
+                continue;
+            };
+            let is_capture = matches!(all.last(), Some(TokenTree::Punct(at)) if at.as_char() == '@');
+            let delimiter = if is_capture { Delimiter::None } else { group.delimiter() };
+            all.truncate(all.len() - usize::from(is_capture));
+            all.push(TokenTree::Group(Group::new(delimiter, grouped(group.stream()))));
+        }
+        all.into_iter().collect()
+    }
+    grouped(tokens(source))
+}
+
+#[test]
+fn captures_of_other_macros_are_what_is_in_them() {
+    for (kind, args) in [
+        (Rate, "@{\"100/min\"}, @{10}, refill = @{interval}, key = @{user.id}"),
+        (Rate, "rate = @{@{2.0} * @{3.0}}, burst = @{BURST}, skip_when = @{user.is_admin}"),
+        (Count, "@{limits::LIMIT}, @{user.period}, key_type = @{IP}, fallback = @{Self::f}, pass_args"),
+        (Count, "@{user}, 60, name = @{\"send\"}, key = @{\"<user.id>\"}, registry = @{&self.registry}"),
+        (Funnel, "10, 5, fallback = @{|error| Err(@{error})}, crate = @{::renamed}"),
+        (Window, "5, 60, key = @{<User as Named>::name(user)}, charge_when = @{Result::is_err}"),
+    ] {
+        if let Err(error) = read(kind, captured(args), METHOD) {
+            panic!("{error} in `{args}`");
+        }
+    }
+    for args in [
+        "@{}",
+        "@{} = 5",
+        "limit = @{}",
+        "5, @{}",
+        "@{limit = 5}",
+        "@{5, 60}",
+        "@{5} @{60}",
+        "@{=}",
+        "key = @{<}",
+        "@{,}",
+    ] {
+        expand::attribute(Count, captured(args), tokens(METHOD));
+    }
+}
+
+#[track_caller]
+fn fails_captured(kind: Kind, args: &str, expected: &[&str]) {
+    let Err(errors) = read(kind, captured(args), METHOD) else { panic!("no error in `{args}`") };
+    let found: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
+    assert_eq!(found, expected, "`{args}`");
+}
+
+#[test]
+fn mistakes_in_captures() {
+    fails_captured(
+        Rate,
+        "5, fallback = @{|| 5}",
+        &[
+            "a closure gets one argument, the `Error`, and sees those of the call itself; write `|_| …` or `|error| …`",
+        ],
+    );
+    fails_captured(
+        Rate,
+        "5, maxBurstSeconds = @{5}",
+        &["`maxBurstSeconds` is written `burst` here; write `burst = \"5s\"`"],
+    );
+    fails_captured(Rate, "5, shadow = @{false}", &["`shadow` takes no value; leave it out"]);
+    fails_captured(
+        Rate,
+        "5, crate = @{\"renamed\"}",
+        &["`crate` is the path of the renamed crate; write `crate = ::renamed`"],
+    );
+}
