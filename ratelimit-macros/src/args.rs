@@ -78,6 +78,8 @@ pub(crate) struct Args {
     given: Vec<Given>,
     /// Named by a message already: that they are missing is no news.
     suggested: Vec<&'static str>,
+    /// Words of other limiters, with their values.
+    foreign: Vec<(String, Expr)>,
 }
 
 struct Given {
@@ -90,7 +92,7 @@ impl Args {
     /// Reads the tokens between the attribute's parentheses. A word that the function's arguments bind is a value.
     pub(crate) fn parse(kind: Kind, tokens: TokenStream, bindings: &[Ident], errors: &mut Errors) -> Args {
         let mut parsing = Parsing {
-            args: Args { kind, given: Vec::new(), suggested: Vec::new() },
+            args: Args { kind, given: Vec::new(), suggested: Vec::new(), foreign: Vec::new() },
             bindings,
             positional: 0,
             named: false,

@@ -104,7 +104,7 @@ fn joined(kinds: impl Iterator<Item = Kind>, shown: fn(Kind) -> String, between:
 }
 
 fn answer(kind: Kind, written: &str) -> Option<&'static Answer> {
-    let (_, answer) = rows(kind).find(|(words, _)| words.iter().any(|word| same(word, written)))?;
+    let (_, answer) = rows(kind).find(|(words, _)| words.split(' ').any(|word| same(word, written)))?;
     Some(answer)
 }
 
@@ -131,9 +131,18 @@ fn filled(args: &Args, template: &str, slot: &Slot, value: Option<&Expr>) -> Str
         Slot::KeyType => "IP",
         Slot::Apart => "100, period = \"1m\"",
     };
-    let rate = args.value("rate").or_else(|| args.value("leak_rate"));
-    let permits = rate.and_then(whole).unwrap_or_else(|| "100".to_owned());
+    let permits = permits(args).unwrap_or_else(|| "100".to_owned());
     template.replace("{permits}", &permits).replace("{}", fits.as_deref().unwrap_or(example))
+}
+
+/// The permits of the rate that was given, be it in words of another limiter.
+fn permits(args: &Args) -> Option<String> {
+    let given = args.value("rate").or_else(|| args.value("leak_rate"));
+    let foreign = args.foreign.iter().find_map(|(word, value)| match answer(args.kind, word)? {
+        Answer::Ours("rate" | "leak_rate", _, Slot::Any(_) | Slot::Whole(_)) => Some(value),
+        _ => None,
+    });
+    whole(given.or(foreign)?)
 }
 
 fn is_literal(value: &Expr) -> bool {

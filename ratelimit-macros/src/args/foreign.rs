@@ -45,7 +45,8 @@ pub(super) enum Slot {
     Apart,
 }
 
-pub(super) type Row = (&'static [&'static str], Answer);
+/// Words with spaces between them, and what is said to each.
+pub(super) type Row = (&'static str, Answer);
 
 /// The words that mean something to this attribute alone, and those that mean the same to all.
 pub(super) fn rows(kind: Kind) -> impl Iterator<Item = &'static Row> {
@@ -57,51 +58,24 @@ pub(super) fn rows(kind: Kind) -> impl Iterator<Item = &'static Row> {
     own.iter().chain(SHARED)
 }
 
-/// `{permits}` are those that the attribute's rate was given as a whole number.
+/// `{permits}` are those of the rate that stands before, in whatever words.
 const RATE: &[Row] = &[
     (
-        &[
-            "permits_per_second",
-            "tokens_per_second",
-            "per_second",
-            "replenish_rate",
-            "refill_rate",
-            "token_rate",
-            "pass_rate",
-            "leak_rate",
-            "qps",
-            "rps",
-            "value",
-        ],
+        "permits_per_second tokens_per_second per_second replenish_rate refill_rate token_rate \
+         pass_rate leak_rate qps rps value",
         Ours("rate", "{}", Any("5.0")),
     ),
-    (&["max_burst_seconds", "burst_seconds"], Ours("burst", "\"{}\"", Time("5s"))),
+    ("max_burst_seconds burst_seconds", Ours("burst", "\"{}\"", Time("5s"))),
+    ("capacity burst_capacity max_burst max_tokens bucket_size limit", Ours("burst", "{}", Whole("10"))),
+    ("refill_amount refill_tokens", Ours("rate", "\"{}/1m\", refill = interval", Whole("100"))),
     (
-        &["capacity", "burst_capacity", "max_burst", "max_tokens", "bucket_size", "limit"],
-        Ours("burst", "{}", Whole("10")),
-    ),
-    (&["refill_amount", "refill_tokens"], Ours("rate", "\"{}/1m\", refill = interval", Whole("100"))),
-    (
-        &["refill_time", "refill_period", "refill_duration", "refill_seconds"],
+        "refill_time refill_period refill_duration refill_seconds",
         Ours("rate", "\"{permits}/{}\", refill = interval", Time("1m")),
     ),
+    ("limit_for_period max max_requests requests count pass_count", Ours("rate", "\"{}/1m\"", Whole("100"))),
     (
-        &["limit_for_period", "max", "max_requests", "requests", "count", "pass_count"],
-        Ours("rate", "\"{}/1m\"", Whole("100")),
-    ),
-    (
-        &[
-            "limit_refresh_period",
-            "period",
-            "rate_interval",
-            "interval",
-            "duration",
-            "during",
-            "window",
-            "time",
-            "leaking_duration",
-            "drain",
-        ],
+        "limit_refresh_period period rate_interval interval duration during window time \
+         leaking_duration drain",
         Ours("rate", "\"{permits}/{}\"", Time("1m")),
     ),
     (UNITS, Instead(HAS_UNIT, "rate", "\"{permits}/{}\"", Slot::Unit)),
@@ -110,56 +84,18 @@ const RATE: &[Row] = &[
 
 const WINDOWS: &[Row] = &[
     (
-        &[
-            "value",
-            "max",
-            "max_requests",
-            "requests",
-            "count",
-            "pass_count",
-            "permits",
-            "limit_for_period",
-            "refill_amount",
-            "refill_tokens",
-            "capacity",
-            "burst_capacity",
-            "max_burst",
-            "max_tokens",
-            "burst",
-        ],
+        "value max max_requests requests count pass_count permits limit_for_period refill_amount \
+         refill_tokens capacity burst_capacity max_burst max_tokens burst",
         Ours("limit", "{}", Whole("100")),
     ),
     (
-        &[
-            "during",
-            "duration",
-            "interval",
-            "window",
-            "window_size",
-            "time",
-            "limit_refresh_period",
-            "refill_time",
-            "refill_period",
-            "refill_duration",
-            "refill_seconds",
-            "leaking_duration",
-            "drain",
-        ],
+        "during duration interval window window_size time limit_refresh_period refill_time \
+         refill_period refill_duration refill_seconds leaking_duration drain",
         Ours("period", "\"{}\"", Time("1m")),
     ),
     (
-        &[
-            "rate",
-            "leak_rate",
-            "pass_rate",
-            "permits_per_second",
-            "tokens_per_second",
-            "per_second",
-            "replenish_rate",
-            "refill_rate",
-            "qps",
-            "rps",
-        ],
+        "rate leak_rate pass_rate permits_per_second tokens_per_second per_second replenish_rate \
+         refill_rate qps rps",
         Ours("limit", "{}", Slot::Apart),
     ),
     (UNITS, Instead(HAS_UNIT, "period", "\"{}\"", Slot::Unit)),
@@ -168,64 +104,70 @@ const WINDOWS: &[Row] = &[
 
 const FUNNEL: &[Row] = &[
     (
-        &[
-            "pass_rate",
-            "funnel_rate",
-            "leaking_rate",
-            "rate",
-            "permits_per_second",
-            "tokens_per_second",
-            "per_second",
-            "replenish_rate",
-            "qps",
-            "rps",
-        ],
+        "pass_rate funnel_rate leaking_rate rate permits_per_second tokens_per_second per_second \
+         replenish_rate refill_rate qps rps",
         Ours("leak_rate", "{}", Any("5.0")),
     ),
     (
-        &["leaking_duration", "period", "during", "duration", "interval", "window", "limit_refresh_period"],
+        "leaking_duration period during duration interval window limit_refresh_period refill_time \
+         refill_period refill_duration refill_seconds",
         Ours("drain", "\"{}\"", Time("30m")),
     ),
-    (
-        &["limit", "burst", "burst_capacity", "max_burst", "bucket_size", "max", "count", "value"],
-        Ours("capacity", "{}", Whole("10")),
-    ),
+    ("limit burst burst_capacity max_burst bucket_size max count value", Ours("capacity", "{}", Whole("10"))),
     (UNITS, Instead(HAS_UNIT, "leak_rate", "\"{permits}/{}\"", Slot::Unit)),
     (INITIAL, Nothing("a new funnel is empty")),
 ];
 
 const SHARED: &[Row] = &[
-    (&["limit_type", "key_type"], Ours("key_type", "{}", Slot::KeyType)),
-    (&["cache_key", "key_expression", "key_generator", "by"], Ours("key", "{}", Code("user.id"))),
-    (&["key_prefix", "namespace"], Ours("prefix", "{}", Any("\"sms\""))),
+    ("limit_type key_type", Ours("key_type", "{}", Slot::KeyType)),
+    ("cache_key key_expression key_generator by", Ours("key", "{}", Code("user.id"))),
+    ("key_prefix namespace", Ours("prefix", "{}", Any("\"sms\""))),
+    ("need request_need requested_tokens add_water permits tokens weight", Ours("cost", "{}", Whole("2"))),
+    ("fallback_method fallback_method_name block_handler", Ours("fallback", "{}", Any("f"))),
+    ("pass_args", Flag("pass_args")),
+    ("dry_run shadow_mode", Flag("shadow")),
+    ("skip_condition skip_if exempt_when", Ours("skip_when", "{}", Code("user.is_admin"))),
+    ("deduct_when post_execute_condition", Ours("charge_when", "{}", Code("|out| out.is_err()"))),
+    ("expire expire_time expiration ttl", Nothing("keys expire by themselves")),
+    ("is_abort", Nothing("a refused call returns at once, without waiting")),
     (
-        &["need", "request_need", "requested_tokens", "add_water", "permits", "tokens", "weight"],
-        Ours("cost", "{}", Whole("2")),
-    ),
-    (&["fallback_method", "block_handler", "handler"], Ours("fallback", "{}", Any("f"))),
-    (&["pass_args"], Flag("pass_args")),
-    (&["dry_run", "shadow_mode"], Flag("shadow")),
-    (&["skip_condition", "skip_if", "exempt_when"], Ours("skip_when", "{}", Code("user.is_admin"))),
-    (&["deduct_when", "charge_if"], Ours("charge_when", "{}", Code("|out| out.is_err()"))),
-    (&["expire", "expire_time", "expiration", "ttl"], Nothing("keys expire by themselves")),
-    (&["is_abort"], Nothing("a refused call returns at once, without waiting")),
-    (
-        &["message", "msg", "error_message"],
+        "message msg error_message",
         Nothing("a refused call returns its `Error`, or what `fallback = |error| …` makes of it"),
     ),
-    (&["timeout_duration", "max_wait", "wait_time"], Ours("timeout", "\"{}\"", Time("200ms"))),
-    (&["warmup_period"], Ours("warmup", "\"{}\"", Time("3s"))),
-    (&["fail_open", "on_error"], Ours("on_store_error", "{}", Code("allow"))),
+    ("timeout_duration max_wait wait_time", Ours("timeout", "\"{}\"", Time("200ms"))),
+    ("warmup_period", Ours("warmup", "\"{}\"", Time("3s"))),
+    ("fail_open on_error", Ours("on_store_error", "{}", Code("allow"))),
 ];
 
 const HAS_UNIT: &str = "a time has its unit in it";
-const UNITS: &[&str] = &[
-    "time_unit",
-    "unit",
-    "rate_unit",
-    "token_rate_unit",
-    "funnel_rate_unit",
-    "during_unit",
-    "duration_unit",
-];
-const INITIAL: &[&str] = &["init_tokens", "init_token", "initial_tokens"];
+const UNITS: &str = "time_unit unit rate_unit rate_interval_unit token_rate_unit funnel_rate_unit during_unit \
+                     duration_unit";
+const INITIAL: &str = "init_tokens init_token initial_tokens";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_names_an_argument_that_there_is_or_will_be() {
+        for kind in Kind::ALL {
+            for (words, answer) in rows(kind) {
+                let (Ours(name, ..) | Flag(name) | Instead(_, name, ..)) = answer else { continue };
+                let later = LATER.iter().any(|(later, _)| later == name);
+                assert!(later || kind.legal().contains(name), "{words}: {name} of {}", kind.name());
+            }
+        }
+    }
+
+    #[test]
+    fn no_word_is_hidden_by_an_argument_or_an_earlier_row() {
+        for kind in Kind::ALL {
+            let own = rows(kind).take(rows(kind).count() - SHARED.len());
+            let mut seen = Vec::new();
+            for word in own.flat_map(|(words, _)| words.split(' ')) {
+                assert!(!kind.legal().contains(&word) && !seen.contains(&word), "{word} of {}", kind.name());
+                seen.push(word);
+            }
+        }
+    }
+}

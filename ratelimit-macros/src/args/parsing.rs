@@ -214,6 +214,7 @@ impl Parsing<'_> {
             Some(advice) => {
                 let named = legal.into_iter().filter(|legal| advice.contains(&format!("{legal} = ")));
                 self.args.suggested.extend(named);
+                self.args.foreign.extend(value.map(|value| (written, value.clone())));
                 advice
             }
             None => {
@@ -242,7 +243,7 @@ impl Parsing<'_> {
 /// Reads what stands between two arguments. Where an argument begins without it, that one is read all the same.
 pub(super) fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
     if input.peek(Token![;]) {
-        errors.at(input.span(), "`;` does not part two arguments; write `,`");
+        errors.at(input.span(), "`;` does not separate arguments; write `,`");
         input.parse::<Token![;]>()?;
     } else if !ends(input) {
         errors.at(input.span(), "no comma between two arguments; write `,`");

@@ -74,5 +74,5 @@ fn is_of_modules(path: &syn::Path) -> bool {
 fn unquoted(value: &Expr) -> Option<String> {
     let text = literal(value)?;
     let expr = text.parse::<Expr>().ok()?;
-    (!matches!(expr, Expr::Lit(_))).then(|| text.value())
+    (!matches!(expr, Expr::Lit(_) | Expr::Closure(_))).then(|| text.value())
 }

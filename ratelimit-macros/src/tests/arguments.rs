@@ -98,7 +98,7 @@ fn values_half_typed() {
 
 #[test]
 fn separators() {
-    fails(Count, "limit = 5; period = 60", &[(";", "`;` does not part two arguments; write `,`")]);
+    fails(Count, "limit = 5; period = 60", &[(";", "`;` does not separate arguments; write `,`")]);
     fails(Count, "limit = 5 period = 60", &[("period", "no comma between two arguments; write `,`")]);
     fails(Count, "5, 60 # x, shadow", &[("#", "no comma between two arguments; write `,`")]);
     expands(Count, "5, 60, shadow,", SEND);

@@ -60,6 +60,20 @@ fn words_of_token_buckets() {
         "10, timeUnit = TimeUnit.HOURS",
         "a time has its unit in it; leave `timeUnit` out, and write `rate = \"10/1h\"`",
     );
+    fails(
+        Rate,
+        "refillAmount = 10, refillTime = 30",
+        &[
+            (
+                "refillAmount",
+                "`refillAmount` is written `rate` here; write `rate = \"10/1m\", refill = interval`",
+            ),
+            (
+                "refillTime",
+                "`refillTime` is written `rate` here; write `rate = \"10/30s\", refill = interval`",
+            ),
+        ],
+    );
     advises(Rate, "5, initTokens = 0", "a new bucket is full; leave `initTokens` out");
 }
 
