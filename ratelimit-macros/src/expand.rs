@@ -156,6 +156,7 @@ fn prologue(
             clippy::items_after_statements,
             clippy::needless_return,
             clippy::redundant_closure_call,
+            clippy::redundant_closure_for_method_calls,
             clippy::semicolon_if_nothing_returned,
             clippy::unnecessary_cast,
             clippy::used_underscore_binding

@@ -62,6 +62,7 @@ pub(super) fn body(
     let krate = super::named(policies.iter().find_map(|policy| policy.krate.as_ref()));
     quote! {
         let #output = async #block.await;
+        #[allow(clippy::redundant_closure_for_method_calls)]
         let #refunding = {
             use #krate::__private as __ratelimits;
             __ratelimits::Charged::refund(#charged, &[#(#charges),*])
