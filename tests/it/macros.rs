@@ -4,11 +4,14 @@
 
 mod algorithms;
 mod bodies;
+mod charging;
+mod claims;
 mod fallbacks;
 mod futures;
 mod keys;
 mod names;
 mod numbers;
+mod stacks;
 
 use std::fmt::Debug;
 use std::future::Future;

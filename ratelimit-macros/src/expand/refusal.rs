@@ -1,8 +1,8 @@
 //! What a refused call returns.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{quote, quote_spanned};
-use syn::Attribute;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Attribute, Expr, ReturnType, Stmt, parse_quote};
 
 use super::{hygienic, local, output};
 use crate::function::{Argument, Function};
@@ -94,7 +94,10 @@ fn call_fallback(
                 quote_spanned!(place=> #path(#(#receiver,)* #(#names),*))
             }
             Target::Method(base, method) => quote_spanned!(place=> #base.#method(#(#names),*)),
-            Target::Closure(closure) => quote_spanned!(place=> __ratelimits::answer(#error_name, #closure)),
+            Target::Closure(closure) => {
+                let closure = typed(closure, function);
+                quote_spanned!(place=> __ratelimits::answer(#error_name, #closure))
+            }
         };
         let returned = quote_spanned!(place=> return #answer.await);
         quote! {
@@ -112,6 +115,34 @@ fn call_fallback(
         }
     });
     quote!({ #error #(#answers)* })
+}
+
+/// The closure, with its return type where it does nothing but panic, since then nothing else tells it.
+fn typed(closure: &Expr, function: &Function) -> TokenStream {
+    let Expr::Closure(closure) = closure else { return closure.to_token_stream() };
+    if !matches!(closure.output, ReturnType::Default) || closure.asyncness.is_some() || !panics(&closure.body)
+    {
+        return closure.to_token_stream();
+    }
+    let (mut closure, (output, _)) = (closure.clone(), output::written(function));
+    let body = &closure.body;
+    closure.body = parse_quote!({ #body });
+    closure.output = parse_quote!(-> #output);
+    closure.to_token_stream()
+}
+
+fn panics(body: &Expr) -> bool {
+    const PANICS: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
+    let mac = match body {
+        Expr::Macro(body) => &body.mac,
+        Expr::Block(body) => match &*body.block.stmts {
+            [Stmt::Macro(only)] => &only.mac,
+            [Stmt::Expr(Expr::Macro(only), _)] => &only.mac,
+            _ => return false,
+        },
+        _ => return false,
+    };
+    mac.path.segments.last().is_some_and(|last| PANICS.iter().any(|name| last.ident == name))
 }
 
 /// The arguments under each combination of the conditions that some of them have, as a call cannot carry a `#[cfg]`.

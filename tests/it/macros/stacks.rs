@@ -1,0 +1,183 @@
+//! Several attributes on one function are one decision.
+
+use std::time::Duration;
+
+use ratelimits::{
+    Error, FixedWindow, Limiter, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit, window_limit,
+};
+
+use super::alone;
+use crate::support::registries::{on, on_each_registry};
+use crate::support::server::Server;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const FUNCTION: &str = "it::macros::stacks::send";
+
+/// Refuses by each of its policies, for some of the keys below.
+#[rate_limit("40/day", 40, name = "stacks.bucket", key = user)]
+#[window_limit(30, "1d", name = "stacks.window", key = (room, user % 2))]
+#[count_limit(150, "1d", name = "stacks.count")]
+async fn send(user: u64, room: u64) -> Result<(), Error> {
+    tokio::task::yield_now().await;
+    Ok(())
+}
+
+async fn left<M>(limiter: Limiter, key: impl ratelimits::IntoKey<M>) -> u64 {
+    limiter.function(FUNCTION).peek(key).await.unwrap().remaining
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lose_no_permit_because_another_refuses() {
+    on_each_registry(async |registry, _| {
+        let mut tasks = tokio::task::JoinSet::new();
+        for task in 0..64 {
+            let registry = registry.clone();
+            tasks.spawn(async move {
+                let calls = async {
+                    let mut admitted = Vec::new();
+                    for call in 0..10 {
+                        let (user, room) = ((task + call) % 6, (task * 7 + call) % 4);
+                        match send(user, room).await {
+                            Ok(()) => admitted.push((user, room)),
+                            Err(error) => assert!(error.is_limited(), "{error}"),
+                        }
+                    }
+                    admitted
+                };
+                registry.scope(calls).await
+            });
+        }
+        let admitted = tasks.join_all().await.concat();
+        assert!(admitted.len() > 100, "{}", admitted.len());
+
+        let charged =
+            |of: &dyn Fn(&(u64, u64)) -> bool| admitted.iter().filter(|call| of(call)).count() as u64;
+        let count = registry.limiter("stacks.count", FixedWindow::new(150, DAY)).unwrap();
+        assert_eq!(left(count, ()).await, 150 - charged(&|_| true));
+        for user in 0..6 {
+            let bucket = TokenBucket::new("40/day".parse().unwrap()).burst(40);
+            let bucket = registry.limiter("stacks.bucket", bucket).unwrap();
+            assert_eq!(left(bucket, user).await, 40 - charged(&|call| call.0 == user), "user {user}");
+        }
+        for room in 0..4 {
+            for half in 0..2 {
+                let window = registry.limiter("stacks.window", SlidingWindow::new(30, DAY)).unwrap();
+                let charged = charged(&|call| (call.1, call.0 % 2) == (room, half));
+                assert_eq!(left(window, (room, half)).await, 30 - charged, "room {room}, half {half}");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn take_one_script_call_a_decision() {
+    let server = Server::start();
+    let registry = on(&server);
+    let mut connection = server.connect().await;
+    registry.scope(send(1, 1)).await.unwrap();
+    let _: () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await.unwrap();
+
+    let mut limited = 0;
+    for _ in 0..50 {
+        limited += u64::from(registry.scope(send(1, 1)).await.is_err());
+    }
+    assert_eq!(limited, 50 - 29);
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await.unwrap();
+    let calls = |command: &str| stats.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
+    assert!(calls("evalsha").is_some_and(|line| line.contains("calls=50,")), "{stats}");
+    assert_eq!(calls("eval"), None);
+}
+
+#[count_limit(a, "1d", fallback = |_| "a")]
+#[window_limit(b, "2d", fallback = async |error| if error.is_limited() { "b" } else { "b, invalid" })]
+#[inline]
+#[count_limit(c, "3d", fallback = last)]
+async fn answered(a: u64, b: u64, c: u64) -> &'static str {
+    "body"
+}
+
+fn last() -> &'static str {
+    "c"
+}
+
+#[test]
+fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
+    alone(async {
+        assert_eq!(answered(5, 5, 5).await, "body");
+        for (limits, answer) in [
+            ((1, 5, 5), "a"),
+            ((5, 1, 5), "b"),
+            ((5, 5, 1), "c"),
+            ((1, 1, 5), "b"),
+            ((1, 1, 1), "c"),
+            ((5, 0, 1), "b, invalid"),
+            ((5, 5, 5), "body"),
+        ] {
+            let (a, b, c) = limits;
+            assert_eq!(answered(a, b, c).await, answer, "{limits:?}");
+        }
+    });
+}
+
+#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("a policy in shadow never refuses"))]
+#[rate_limit("1/day", key = "<id>")]
+#[count_limit(3, "1d", key = id, name = "stacks.partly", fallback = |_| Ok("own"))]
+#[count_limit(2, "1h", key = id)]
+async fn partly(id: u64) -> Result<&'static str, Error> {
+    Ok("body")
+}
+
+#[tokio::test]
+async fn return_an_error_where_the_reported_policy_has_no_fallback() {
+    on_each_registry(async |registry, _| {
+        registry.limiter("stacks.partly", FixedWindow::new(3, DAY)).unwrap().try_acquire(1, 3).await.unwrap();
+        assert_eq!(registry.scope(partly(1)).await.unwrap(), "own");
+        assert_eq!(registry.scope(partly(2)).await.unwrap(), "body");
+        let Err(Error::Limited(limited)) = registry.scope(partly(2)).await else { panic!("not limited") };
+        assert_eq!(limited.policy(), "it::macros::stacks::partly");
+        let policies = limited.decision().policies().iter();
+        let told: Vec<_> = policies.map(|told| (&*told.policy, told.shadow, told.admitted)).collect();
+        assert_eq!(
+            told,
+            [
+                ("it::macros::stacks::partly", true, true),
+                ("it::macros::stacks::partly", false, false),
+                ("stacks.partly", false, true),
+                ("it::macros::stacks::partly#2", false, true),
+            ]
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn are_answered_by_the_first_fallback_if_the_store_fails() {
+    let nobody = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
+    assert_eq!(nobody.scope(partly(1)).await.unwrap(), "own");
+    assert_eq!(nobody.scope(answered(5, 5, 5)).await, "a");
+    assert!(matches!(nobody.scope(send(1, 1)).await, Err(Error::Store(_))));
+}
+
+#[tokio::test]
+async fn lie_together_in_a_cluster() {
+    let server = Server::start();
+    let registry = on(&server);
+    registry
+        .scope(async {
+            send(1, 1).await.unwrap();
+            partly(1).await.unwrap();
+        })
+        .await;
+    let mut connection = server.connect().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    let tags = |of: &str| -> Vec<_> {
+        let of = keys.iter().filter(|key| key.contains(of));
+        of.map(|key| key.split(['{', '}']).nth(1).unwrap()).collect()
+    };
+    let own: Vec<_> = ["stacks.bucket", "stacks.window", "stacks.count"].map(&tags).concat();
+    assert_eq!(own, ["it/macros/stacks/send"; 3], "{keys:?}");
+    let by_key = tags("partly");
+    assert_eq!(by_key.len(), 4, "{keys:?}");
+    assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains("partly")), "{keys:?}");
+}
