@@ -151,7 +151,7 @@ pub(crate) fn shown(tokens: impl ToTokens) -> String {
     if text.contains('"') {
         return text;
     }
-    [(" . ", "."), (" .", "."), (" :: ", "::"), (" (", "(")]
+    [(" . ", "."), (" .", "."), (" :: ", "::"), ("& ", "&"), (" (", "(")]
         .into_iter()
         .fold(text, |text, (spaced, written)| text.replace(spaced, written))
 }

@@ -63,8 +63,15 @@ impl Limits {
     pub(crate) fn read(limits: &[Limit], function: Function) -> syn::Result<Limits> {
         let mut errors = Errors::default();
         check_signature(&function, limits[0].kind, &mut errors);
-        let policies: Vec<_> =
-            limits.iter().map(|limit| Policy::read(limit, &function, &mut errors)).collect();
+        let args = limits.iter().map(|limit| {
+            (Args::parse(limit.kind, limit.args.clone(), function.bindings(), &mut errors), limit.place)
+        });
+        let args: Vec<_> = args.collect();
+        if function.is_async() && args.iter().any(|(args, _)| !args.has("fallback") && !args.has("shadow")) {
+            check_output(&function, &mut errors);
+        }
+        let policies = args.iter().map(|(args, place)| Policy::read(args, *place, &function, &mut errors));
+        let policies: Vec<_> = policies.collect();
         let policies = policies.into_iter().collect::<Option<Vec<_>>>();
         let policies = policies.map(|mut policies| {
             stack::check(limits, &policies, &mut errors);
@@ -134,24 +141,20 @@ fn check_output(function: &Function, errors: &mut Errors) {
 }
 
 impl Policy {
-    fn read(limit: &Limit, function: &Function, errors: &mut Errors) -> Option<Policy> {
-        let args = &Args::parse(limit.kind, limit.args.clone(), function.bindings(), errors);
-        if function.is_async() && !args.has("fallback") && !args.has("shadow") {
-            check_output(function, errors);
-        }
-        let rule = Rule::read(args, limit.place, errors);
+    fn read(args: &Args, place: Span, function: &Function, errors: &mut Errors) -> Option<Policy> {
+        let rule = Rule::read(args, place, errors);
         let name = text(args, "name", "sms.send", errors);
         let prefix = text(args, "prefix", "sms", errors);
         let cost = Number::read(args, "cost", Unit::Count, errors);
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
         let skip_when = conditions::skip_when(args, errors);
-        let charge_when = conditions::charge_when(args, errors);
+        let charge_when = conditions::charge_when(args, function, errors);
         let registry = conditions::registry(args, errors);
         let krate = conditions::krate(args, errors);
         let shadow = args.has("shadow");
         Some(Policy {
-            kind: limit.kind,
+            kind: args.kind,
             rule: rule?,
             name,
             number: 1,

@@ -4,6 +4,8 @@ mod arguments;
 mod conditions;
 mod fallbacks;
 mod foreign;
+mod functions;
+mod stacks;
 mod tokens;
 
 use std::str::FromStr;
@@ -171,65 +173,6 @@ fn texts() {
 }
 
 #[test]
-fn functions() {
-    fails_on(
-        "fn send() -> Result<(), E> { Ok(()) }",
-        Rate,
-        "5",
-        &[(
-            "fn",
-            "a decision is awaited, and this function is not async; write `async fn send`, or put this attribute above the one that made it so, or keep it and ask a `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`",
-        )],
-    );
-    fails_on(
-        "fn send() -> impl Future<Output = ()> { ready(()) }",
-        Rate,
-        "5",
-        &[(
-            "fn",
-            "a decision is awaited, and `send` does not end in the async block that it returns; write `async fn send`, or end it in `async move { … }` or `Box::pin(async move { … })`",
-        )],
-    );
-    fails_on(
-        "/// Users.\n#[derive(Debug)] pub(crate) struct User;",
-        Rate,
-        "5",
-        &[("struct", "this is no function; write `#[rate_limit(…)]` on each `async fn`")],
-    );
-    fails_on(
-        "const fn send() -> Result<(), E> { Ok(()) }",
-        Rate,
-        "5",
-        &[("const", "a `const fn` runs while compiling, where no limit is known; write `async` for `const`")],
-    );
-    fails_on(
-        "async fn send(&self) -> Result<(), E>;",
-        Count,
-        "5, 60",
-        &[(
-            "send",
-            "there is no body to keep calls from; write `#[count_limit(…)]` on the implementations of `send`",
-        )],
-    );
-    fails_on(
-        "impl Api { async fn send(&self) {} }",
-        Count,
-        "5, 60",
-        &[("impl", "this is no function; write `#[count_limit(…)]` on each `async fn`")],
-    );
-    fails_on(
-        "async fn send() -> impl Future { ready(()) }",
-        Count,
-        "5, 60",
-        &[(
-            "-> impl Future",
-            "`impl Trait` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, or `fallback = …`",
-        )],
-    );
-    expands(Count, "5, 60, fallback = f", "async fn send() -> impl Future { ready(()) }");
-}
-
-#[test]
 fn many_mistakes_are_reported_at_once() {
     let Err(errors) =
         read(Rate, tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned"), "fn f() {}")
@@ -237,13 +180,6 @@ fn many_mistakes_are_reported_at_once() {
         panic!("no error");
     };
     assert_eq!(errors.into_iter().count(), 7);
-}
-
-#[test]
-fn the_body_is_not_parsed() {
-    let expanded = expands(Rate, "5", "async fn f() -> R { #![allow(x)] half + ; typed . }");
-    assert!(expanded.ends_with("{ half + ; typed . } }"), "{expanded}");
-    assert!(expanded.contains("{ #! [allow (x)] # [allow"), "{expanded}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! When the limit holds and what is charged, and where the generated code finds the registry and the crate.
 
-use syn::{Expr, PathArguments};
+use syn::{Expr, PathArguments, Type};
 
 use crate::args::{Args, literal, peel};
 use crate::errors::Errors;
+use crate::function::Function;
 use crate::number::is_number;
 
 /// The condition under which a call has no limit.
@@ -23,8 +24,12 @@ pub(super) fn skip_when(args: &Args, errors: &mut Errors) -> Option<Expr> {
 }
 
 /// The function that says of an output whether its call is charged.
-pub(super) fn charge_when(args: &Args, errors: &mut Errors) -> Option<Expr> {
+pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors) -> Option<Expr> {
     let value = args.value("charge_when")?;
+    if let Some(Type::Never(_)) = function.declared_output() {
+        errors.on(value, "a function that never returns comes to nothing; leave `charge_when` out");
+        return None;
+    }
     let problem = match peel(value) {
         Expr::Path(_) => return Some(value.clone()),
         Expr::Closure(closure) if closure.asyncness.is_some() => "answers at once, without `async`",

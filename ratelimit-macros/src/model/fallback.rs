@@ -2,11 +2,14 @@
 
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
-use syn::{Expr, ExprClosure, ExprField, ExprPath, Ident, Member};
+use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member, Pat, PatIdent};
 
 use crate::args::{Args, literal, peel, shown};
 use crate::errors::Errors;
 use crate::function::Function;
+
+/// With each of them the calls in the generated code double.
+const MOST_CONDITIONAL: usize = 3;
 
 /// The function that is called instead of the body.
 pub(crate) struct Fallback {
@@ -39,6 +42,9 @@ impl Fallback {
             );
         }
         let value = args.value("fallback")?;
+        if pass_args.is_some() {
+            check_arguments(function, errors);
+        }
         let named = match literal(value) {
             Some(text) => text.parse::<Expr>().ok(),
             None => Some(peel(value).clone()),
@@ -88,6 +94,34 @@ impl Target {
             }
             Expr::Closure(_) => Some(Target::Closure(expr.clone())),
             _ => None,
+        }
+    }
+}
+
+/// What keeps arguments of the function from being passed on.
+fn check_arguments(function: &Function, errors: &mut Errors) {
+    let arguments = function.signature.inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(argument) => Some(argument),
+        FnArg::Receiver(_) => None,
+    });
+    let mut conditional = 0;
+    for argument in arguments {
+        let is_named = matches!(&*argument.pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
+        if function.block.is_some() && !is_named {
+            errors.on(
+                &argument.pat,
+                "`pass_args` passes an argument whole, and here it is taken apart before the async block; write a name \
+                 for it, and take it apart in the block",
+            );
+        }
+        conditional += usize::from(argument.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")));
+        if conditional > MOST_CONDITIONAL {
+            errors.on(
+                &argument.pat,
+                "`pass_args` passes at most three arguments that have a `#[cfg]`; write `fallback = |_| …`, which sees \
+                 them by itself",
+            );
+            return;
         }
     }
 }
