@@ -9,7 +9,7 @@ use crate::error::Error;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot say that a call was refused",
     label = "no `ratelimits::Error` turns into this return type",
-    note = "return `Result<_, E>` where `E: From<ratelimits::Error>`, or give the attribute a `fallback = …`"
+    note = "return `Result<_, E>` where `E: From<ratelimits::Error>`, or give each attribute a `fallback = …`"
 )]
 pub trait FromRefusal: Sized {
     /// The refusal as a return value.

@@ -1,0 +1,5 @@
+#[tokio::main]
+#[ratelimits::rate_limit(5)]
+async fn main() -> Result<(), ratelimits::Error> {
+    Ok(())
+}
