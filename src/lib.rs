@@ -36,8 +36,13 @@
 /// | `key_type` | `METHOD`: one counter for the function, the default without a key. `IP` and `USER` read the [`RequestContext`]. `CUSTOM` is the default with a `key` |
 /// | `prefix`, `name` | what the key begins with, and the name of the policy, both string literals. The name by default is module path and function, with the type for methods, whose generic arguments do not count unless it is of another crate. Give a `name` to what several processes share, so that moving code does not change its key |
 /// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals |
-/// | `fallback` | the function to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f` or `self.f`, async or not. Without one the function returns what its return type makes of an [`Error`] |
+/// | `fallback` | what to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f`, `self.f`, async or not, or a closure over the [`Error`]. Without one the function returns what its return type makes of the error |
 /// | `pass_args` | the fallback gets the arguments of the call |
+/// | `skip_when` | a condition over the arguments (`skip_when = user.is_admin`) under which the call has no limit by this attribute |
+/// | `charge_when` | a closure over the output (<code>charge_when = \|out\| out.is_err()</code>): a call for which it is false gives back what it took |
+/// | `shadow` | this policy decides, counts and reports, but never refuses: for trying a limit out |
+/// | `registry` | the [`Registry`] that decides, as an expression for a `&Registry`, instead of the current one |
+/// | `crate` | where this crate is, if it is not `::ratelimits`: `crate = ::renamed` |
 ///
 /// # Keys
 ///
@@ -61,15 +66,75 @@
 ///
 /// Without `pass_args` a fallback is called with nothing: `f()`, `Self::f()`, `self.f()`. With it the arguments of the call
 /// are moved into it: `f(args)`, `Self::f(self, args)`, `self.f(args)`. Only `Self::f` and `<T as Trait>::f` get `self` as
-/// an argument; `path::f` does not. The fallback's return type must be known by itself, not only by where its value goes.
+/// an argument; `path::f` does not. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
+/// fallback's return type must be known by itself, not only by where its value goes.
+///
+/// ```
+/// # use ratelimits::rate_limit;
+/// #[rate_limit(rate = "1/min", key = city, fallback = |error| format!("{city}: come back in {:?}", error.retry_after()))]
+/// async fn weather(city: String) -> String {
+///     format!("{city}: sunny")
+/// }
+/// ```
+///
+/// # Several attributes on a function
+///
+/// They make one decision, all or nothing, in one round trip, whatever their algorithms and keys: no policy charges a call
+/// that another refused. It does not matter which attributes of others stand between them, nor whether one stands under
+/// `cfg_attr`.
+///
+/// ```
+/// # use ratelimits::{Error, count_limit, rate_limit};
+/// #[rate_limit(rate = 5.0, burst = 10, key = user)]
+/// #[count_limit(limit = 1000, period = "1d", key = user)]
+/// #[rate_limit(rate = 500.0)]
+/// async fn send(user: &str, text: String) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// * Of several policies that refuse, the one with the longest `retry_after` is reported, and its fallback answers, or if
+///   it has none the return type. What no policy is to blame for, a store that fails, goes to the first fallback there is.
+/// * Policies are named as the function, a second one of the same attribute `send#2`. Each has its own key, evaluated once.
+/// * All are on one `registry`. In a Redis Cluster the keys of a decision lie together: by their parts where the attributes
+///   are written with the same `key`, else by the function, all of whose state is then in one slot.
+/// * An attribute that is imported under another name (`use ratelimits::count_limit as quota`) is not seen by the others:
+///   it makes a decision of its own.
+///
+/// # Names
+///
+/// A name that is not given belongs to one place in the source, and one that is given to all that give it: policies of one
+/// algorithm, with the same constant numbers and keys that are tied together in the same way. What claims a name and may
+/// not is refused with [`Error::Invalid`], which tells both places, at its first call and from then on.
+///
+/// # Charging by the output
+///
+/// `charge_when` is for what is only known afterwards: count the logins that failed, do not count the uploads that did. The
+/// call takes its permits before the body runs, so no more calls are ever under way than the policy admits, and gives
+/// them back when the output says so. A call that is dropped or panics before it has an output stays charged.
+///
+/// ```
+/// # use ratelimits::{Error, count_limit};
+/// #[count_limit(limit = 5, period = "15m", key = login, charge_when = |out| !matches!(out, Ok(true)))]
+/// async fn log_in(login: &str, password: &str) -> Result<bool, Error> {
+///     Ok(password == "secret")
+/// }
+/// ```
+///
+/// It is the one argument that wraps the body, in an async block: the future grows by about 80 bytes and the size of the
+/// output, which must be `Send` if the future is to be, as it is held while the permits go back. In Redis they go back in
+/// a round trip of their own, and where that fails the call stays charged and the log says so.
 ///
 /// # Functions
 ///
-/// The function must be `async`; a decision in this process waits for nothing. The attribute puts a few statements in front
-/// of the body and leaves the body as it is.
+/// The function is `async`, or returns a future made by an async block in which it ends: `async move { … }`,
+/// `Box::pin(async move { … })`. So it can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it
+/// cannot. It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync. A decision in this process waits
+/// for nothing.
 ///
-/// Several attributes on one function are, for now, several decisions, one after the other, the lowest attribute first: a
-/// call that the second decision refuses has paid the first.
+/// The attribute puts a few statements in front of the body and leaves the body as it is. The future grows by no more than
+/// 128 bytes, but for arguments that the body gives away before its first `.await`, which are kept until the decision is
+/// there.
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from a window's start to its end.
