@@ -80,6 +80,8 @@ pub(crate) struct Args {
     suggested: Vec<&'static str>,
     /// Words of other limiters, with their values.
     foreign: Vec<(String, Expr)>,
+    /// The names that the function's arguments bind.
+    bindings: Vec<Ident>,
 }
 
 struct Given {
@@ -92,8 +94,13 @@ impl Args {
     /// Reads the tokens between the attribute's parentheses. A word that the function's arguments bind is a value.
     pub(crate) fn parse(kind: Kind, tokens: TokenStream, bindings: &[Ident], errors: &mut Errors) -> Args {
         let mut parsing = Parsing {
-            args: Args { kind, given: Vec::new(), suggested: Vec::new(), foreign: Vec::new() },
-            bindings,
+            args: Args {
+                kind,
+                given: Vec::new(),
+                suggested: Vec::new(),
+                foreign: Vec::new(),
+                bindings: bindings.to_vec(),
+            },
             positional: 0,
             named: false,
         };
@@ -124,6 +131,11 @@ impl Args {
     /// Where the argument's name was written, or its value if it was given by position.
     pub(crate) fn span(&self, name: &str) -> Option<Span> {
         self.given.iter().find(|given| given.name == name).map(|given| given.span)
+    }
+
+    /// Whether an argument of the function has this name.
+    pub(crate) fn binds(&self, name: &Ident) -> bool {
+        self.bindings.contains(name)
     }
 
     /// The path that the argument is.

@@ -1,8 +1,8 @@
 //! Numbers and times as they are written. Their values are checked by constants in the generated code, not here.
 
-use syn::{BinOp, Expr, Lit, UnOp};
+use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
 
-use crate::args::{Args, literal, peel};
+use crate::args::{Args, literal, peel, shown};
 use crate::errors::Errors;
 
 /// How a number is written, as far as tokens tell.
@@ -47,7 +47,11 @@ impl Number {
     pub(crate) fn read(args: &Args, name: &'static str, unit: Unit, errors: &mut Errors) -> Option<Number> {
         let expr = args.value(name)?;
         let form = form(expr);
-        match problem(name, unit, form, expr) {
+        let problem = problem(name, unit, form, expr).or_else(|| {
+            let rate = without_quotes(expr, args).filter(|_| unit == Unit::Rate)?;
+            Some(format!("a rate with its time is a string; write `{name} = \"{rate}\"`"))
+        });
+        match problem {
             Some(problem) => {
                 errors.on(expr, problem);
                 None
@@ -112,6 +116,17 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
         _ => return None,
     })
 }
+
+/// The rate that is meant by `100/min`, unless there is a `min`.
+fn without_quotes(expr: &Expr, args: &Args) -> Option<String> {
+    let Expr::Binary(ExprBinary { left, op: BinOp::Div(_), right, .. }) = peel(expr) else { return None };
+    let Expr::Path(unit) = peel(right) else { return None };
+    let unit = unit.path.get_ident().filter(|unit| !args.binds(unit) && is_number(left))?;
+    let is_unit = TIMES.iter().any(|time| unit == time);
+    is_unit.then(|| format!("{}/{unit}", shown(left)))
+}
+
+const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];
 
 /// Whether it is a number, or arithmetic on some.
 pub(crate) fn is_number(expr: &Expr) -> bool {

@@ -104,7 +104,7 @@ const WINDOWS: &[Row] = &[
 
 const FUNNEL: &[Row] = &[
     (
-        "pass_rate funnel_rate leaking_rate rate permits_per_second tokens_per_second per_second \
+        "pass_rate funnel_rate leaking_rate leak rate permits_per_second tokens_per_second per_second \
          replenish_rate refill_rate qps rps",
         Ours("leak_rate", "{}", Any("5.0")),
     ),
@@ -123,7 +123,10 @@ const SHARED: &[Row] = &[
     ("cache_key key_expression key_generator by", Ours("key", "{}", Code("user.id"))),
     ("key_prefix namespace", Ours("prefix", "{}", Any("\"sms\""))),
     ("need request_need requested_tokens add_water permits tokens weight", Ours("cost", "{}", Whole("2"))),
-    ("fallback_method fallback_method_name block_handler", Ours("fallback", "{}", Any("f"))),
+    (
+        "fallback_method fallback_method_name block_handler on_limited on_limit on_exceeded on_reject or_else",
+        Ours("fallback", "{}", Any("f")),
+    ),
     ("pass_args", Flag("pass_args")),
     ("dry_run shadow_mode", Flag("shadow")),
     ("skip_condition skip_if exempt_when", Ours("skip_when", "{}", Code("user.is_admin"))),
@@ -140,7 +143,7 @@ const SHARED: &[Row] = &[
 ];
 
 const HAS_UNIT: &str = "a time has its unit in it";
-const UNITS: &str = "time_unit unit rate_unit rate_interval_unit token_rate_unit funnel_rate_unit during_unit \
+const UNITS: &str = "time_unit unit per rate_unit rate_interval_unit token_rate_unit funnel_rate_unit during_unit \
                      duration_unit";
 const INITIAL: &str = "init_tokens init_token initial_tokens";
 

@@ -12,14 +12,13 @@ use super::{Args, Given, literal, shown};
 use crate::errors::{Errors, closest, listed};
 use crate::number::is_number;
 
-pub(super) struct Parsing<'a> {
+pub(super) struct Parsing {
     pub(super) args: Args,
-    pub(super) bindings: &'a [Ident],
     pub(super) positional: usize,
     pub(super) named: bool,
 }
 
-impl Parsing<'_> {
+impl Parsing {
     pub(super) fn argument(&mut self, input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
         if input.peek(syn::Ident::peek_any) {
             if input.peek2(Token![=]) && !input.peek2(Token![==]) && !input.peek2(Token![=>]) {
@@ -113,7 +112,7 @@ impl Parsing<'_> {
             return Ok(true);
         }
         // By position a word may be a value: an argument of the function, or a constant, which is spelled in capitals.
-        let is_value = self.bindings.contains(&word) || text == text.to_uppercase();
+        let is_value = self.args.binds(&word) || text == text.to_uppercase();
         let means_an_argument =
             closest(&text, &kind.legal()).is_some() || advice(&self.args, &text, None).is_some();
         if self.named || (!is_value && means_an_argument) {
