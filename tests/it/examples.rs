@@ -31,6 +31,18 @@ fn fallback_answers_for_the_body() {
 }
 
 #[test]
+fn login_counts_failures_by_account_and_tries_by_address() {
+    let text = succeeds(example("login").output());
+    assert_eq!(text.matches("ann: welcome").count(), 5, "{text}");
+    assert_eq!(
+        (text.matches("the account is locked").count(), text.matches(": no\n").count()),
+        (1, 11),
+        "{text}"
+    );
+    assert!(text.ends_with("s\n") && text.contains("ida: limited by policy `login::log_in`"), "{text}");
+}
+
+#[test]
 fn redis_shares_one_policy_between_two_processes() {
     let server = Server::start();
     let text = succeeds(example("redis").env("RATELIMITS_URL", server.url()).output());

@@ -1,0 +1,42 @@
+//! Two limits in one decision, one of which counts only what failed. Run it with: cargo run --example login
+
+use ratelimits::{Error, RequestContext, count_limit, window_limit};
+
+/// Three wrong passwords an hour for an account, and ten tries a minute for an address. Whoever knows the password pays
+/// nothing for the account, and a try that the address may not make costs the account nothing either.
+#[count_limit(limit = 3, period = "1h", key = account, charge_when = |out| !matches!(out, Ok(true)), fallback = locked)]
+#[window_limit(limit = 10, period = "1m", key_type = IP)]
+async fn log_in(account: &str, password: &str) -> Result<bool, Error> {
+    Ok(password == format!("{account}'s secret"))
+}
+
+fn locked() -> Result<bool, Error> {
+    println!("  the account is locked for a while: too many wrong passwords");
+    Ok(false)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let from = |address: [u8; 4], account, password| {
+        let context = RequestContext::new().with_ip(address);
+        context.scope(async move {
+            match log_in(account, password).await {
+                Ok(true) => println!("{account}: welcome"),
+                Ok(false) => println!("{account}: no"),
+                Err(error) => println!("{account}: {error}"),
+            }
+        })
+    };
+    println!("ann logs in as often as she likes:");
+    for _ in 0..5 {
+        from([192, 0, 2, 1], "ann", "ann's secret").await;
+    }
+    println!("somebody guesses:");
+    for guess in ["12345", "password", "secret", "letmein"] {
+        from([203, 0, 113, 9], "ann", guess).await;
+    }
+    println!("and goes on with other accounts, until the address is limited:");
+    for account in ["bob", "cid", "dan", "eve", "fay", "gil", "hal", "ida"] {
+        from([203, 0, 113, 9], account, "12345").await;
+    }
+}
