@@ -51,7 +51,10 @@ impl Backend {
     pub(crate) async fn decide(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Decision, Error> {
         let question = question(charges)?;
         match &self.store {
-            Some(store) if question.costs() => question.ask(store).await?.into_result(store),
+            Some(store) if question.costs() => {
+                let outcome = question.ask(store).await?;
+                question.into_decision(&outcome, store).into_result()
+            }
             _ => Ok(question.unasked()),
         }
     }
@@ -77,7 +80,10 @@ impl Backend {
     pub(crate) async fn peek(&self, charge: Pending) -> Result<Decision, Error> {
         let question = question([charge])?;
         match &self.store {
-            Some(store) => Ok(question.ask(store).await?.into_decision(store)),
+            Some(store) => {
+                let outcome = question.ask(store).await?;
+                Ok(question.into_decision(&outcome, store))
+            }
             None => Ok(question.unasked()),
         }
     }

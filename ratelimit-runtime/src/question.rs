@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
-use crate::error::{Error, InvalidPolicy, StoreError};
+use crate::error::{InvalidPolicy, StoreError};
 use crate::name::Name;
 use crate::store::{Charge, INLINE, MemoryStore, Outcome, Receipt, Store, Verdicts};
 
@@ -16,13 +16,6 @@ pub(crate) struct Question {
     charges: SmallVec<[Charge; INLINE]>,
     /// The names of the policies, each with the place of its charge.
     policies: SmallVec<[(Name, usize); INLINE]>,
-}
-
-/// What a store said, policy by policy.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    question: Question,
-    outcome: Outcome,
 }
 
 impl Question {
@@ -60,16 +53,36 @@ impl Question {
     }
 
     /// Asks the store in this process, at once.
-    pub(crate) fn ask_here(self, store: &MemoryStore) -> Answer {
-        let outcome = store.decide(&self.charges);
-        Answer { question: self, outcome }
+    pub(crate) fn ask_here(&self, store: &MemoryStore) -> Outcome {
+        store.decide(&self.charges)
     }
 
     /// Asks the store.
-    pub(crate) async fn ask(self, store: &Store) -> Result<Answer, StoreError> {
+    pub(crate) async fn ask(&self, store: &Store) -> Result<Outcome, StoreError> {
         let outcome = store.decide(&[&self.charges]).await.pop();
-        let outcome = outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))?;
-        Ok(Answer { question: self, outcome })
+        outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))
+    }
+
+    /// What was said of the policy at this place.
+    pub(crate) fn verdict<'o>(&self, outcome: &'o Outcome, place: usize) -> &'o Verdict {
+        let (_, charge) = self.policies[place];
+        &outcome.verdicts[charge]
+    }
+
+    /// What gives back the charge of the policy at this place, if it was charged.
+    pub(crate) fn receipt(&self, outcome: &Outcome, place: usize, store: &Store) -> Receipt {
+        let (_, charge) = self.policies[place];
+        Receipt::new(store.clone(), [(self.charges[charge].clone(), &outcome.verdicts[charge])])
+    }
+
+    /// The decision that the outcome is.
+    pub(crate) fn into_decision(self, outcome: &Outcome, store: &Store) -> Decision {
+        let policies = self.told(&outcome.verdicts);
+        let receipt = outcome.admitted.then(|| {
+            let charged = self.charges.into_iter().zip(&outcome.verdicts);
+            Receipt::new(store.clone(), charged)
+        });
+        Decision::new(policies, store.source(), receipt)
     }
 
     /// What policies that nobody has used would say.
@@ -90,38 +103,5 @@ impl Question {
             reset_after: Duration::from_micros(verdicts[*place].reset_after),
         };
         self.policies.iter().map(told).collect()
-    }
-}
-
-impl Answer {
-    pub(crate) fn admitted(&self) -> bool {
-        self.outcome.admitted
-    }
-
-    /// The decision, or the error that it is if a policy refused.
-    pub(crate) fn into_result(self, store: &Store) -> Result<Decision, Error> {
-        self.into_decision(store).into_result()
-    }
-
-    /// The decision, whatever it says.
-    pub(crate) fn into_decision(self, store: &Store) -> Decision {
-        let policies = self.question.told(&self.outcome.verdicts);
-        let receipt = self.outcome.admitted.then(|| {
-            let charged = self.question.charges.into_iter().zip(&self.outcome.verdicts);
-            Receipt::new(store.clone(), charged)
-        });
-        Decision::new(policies, store.source(), receipt)
-    }
-
-    /// The name of the policy at this place, and what it said.
-    pub(crate) fn of(&self, place: usize) -> (&Name, &Verdict) {
-        let (name, charge) = &self.question.policies[place];
-        (name, &self.outcome.verdicts[*charge])
-    }
-
-    /// What gives back the charge of the policy at this place, if it was charged.
-    pub(crate) fn receipt(&self, place: usize, store: &Store) -> Receipt {
-        let (_, charge) = self.question.policies[place];
-        Receipt::new(store.clone(), [(self.question.charges[charge].clone(), &self.outcome.verdicts[charge])])
     }
 }

@@ -14,9 +14,9 @@ use crate::key::{Head, KeyWriter};
 use crate::name::Name;
 use crate::place::Named;
 use crate::policy::Policy;
-use crate::question::{Answer, Question};
+use crate::question::Question;
 use crate::registry::{self, Registry};
-use crate::store::{Charge, INLINE, Store};
+use crate::store::{Charge, INLINE, Outcome, Store};
 
 /// A decision being put together: for each policy a charge, followed by the parts of its key.
 #[derive(Debug)]
@@ -115,8 +115,8 @@ impl Call {
             (Some(refusal), _) => Deciding::ready(Err(refusal)),
             (None, _) if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
             (None, Store::Memory(memory)) => {
-                let Asked { question, named } = asked;
-                Deciding::ready(settle(question.ask_here(memory), &named, store))
+                let outcome = asked.question.ask_here(memory);
+                Deciding::ready(asked.settle(&outcome, store))
             }
             #[cfg(feature = "redis")]
             (None, Store::Redis(_)) => {
@@ -171,41 +171,41 @@ impl Call {
     }
 }
 
-#[cfg(feature = "redis")]
 impl Asked {
+    #[cfg(feature = "redis")]
     async fn ask(self, backend: &Backend) -> Result<Charged, Refusal> {
         let Some(store) = &backend.store else { return Ok(Charged::NOTHING) };
-        let Asked { question, named } = self;
-        let shadow = question.is_shadow();
-        match question.ask(store).await {
-            Ok(answer) => settle(answer, &named, store),
-            Err(error) if shadow => {
+        match self.question.ask(store).await {
+            Ok(outcome) => self.settle(&outcome, store),
+            Err(error) if self.question.is_shadow() => {
                 let error = Error::Store(error);
-                named.iter().for_each(|named| report(&named.name, &error));
+                self.named.iter().for_each(|named| report(&named.name, &error));
                 Ok(Charged::NOTHING)
             }
             Err(error) => Err(Refusal { policy: Refusal::OF_NO_POLICY, error: error.into() }),
         }
     }
-}
 
-/// What the answer means for the call.
-fn settle(answer: Answer, named: &[&'static Named], store: &Store) -> Result<Charged, Refusal> {
-    for (place, named) in named.iter().enumerate().filter(|(_, named)| named.declared.shadow) {
-        let (_, verdict) = answer.of(place);
-        if !verdict.admitted {
-            tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
+    /// What the outcome means for the call.
+    fn settle(self, outcome: &Outcome, store: &Store) -> Result<Charged, Refusal> {
+        let Asked { question, named } = self;
+        let places = || named.iter().enumerate();
+        for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
+            if !question.verdict(outcome, place).admitted {
+                tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
+            }
         }
+        if outcome.admitted {
+            let refundable = places().filter(|(_, named)| named.declared.refundable);
+            return Ok(Charged::new(
+                refundable
+                    .map(|(place, named)| (named.declared.policy, question.receipt(outcome, place, store))),
+            ));
+        }
+        let decision = question.into_decision(outcome, store);
+        let policy = named[decision.reported()].declared.policy;
+        Err(Refusal { policy, error: decision.into_error() })
     }
-    if answer.admitted() {
-        let refundable = named.iter().enumerate().filter(|(_, named)| named.declared.refundable);
-        return Ok(Charged::new(
-            refundable.map(|(place, named)| (named.declared.policy, answer.receipt(place, store))),
-        ));
-    }
-    let decision = answer.into_decision(store);
-    let policy = named[decision.reported()].declared.policy;
-    Err(Refusal { policy, error: decision.into_error() })
 }
 
 /// Tells of a policy in shadow that could not be asked.
