@@ -111,15 +111,14 @@ impl Call {
         self.close();
         let Call { registry, asked, refusal, .. } = self;
         let Some(store) = &registry.backend().store else { return Deciding::ready(Ok(Charged::NOTHING)) };
-        match (refusal, store) {
+        match (refusal, store.here()) {
             (Some(refusal), _) => Deciding::ready(Err(refusal)),
             (None, _) if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
-            (None, Store::Memory(memory)) => {
+            (None, Some(memory)) => {
                 let outcome = asked.question.ask_here(memory);
                 Deciding::ready(asked.settle(&outcome, store))
             }
-            #[cfg(feature = "redis")]
-            (None, Store::Redis(_)) => {
+            (None, None) => {
                 let backend = Arc::clone(registry.backend());
                 Deciding::asked(async move { asked.ask(&backend).await })
             }
@@ -172,7 +171,6 @@ impl Call {
 }
 
 impl Asked {
-    #[cfg(feature = "redis")]
     async fn ask(self, backend: &Backend) -> Result<Charged, Refusal> {
         let Some(store) = &backend.store else { return Ok(Charged::NOTHING) };
         match self.question.ask(store).await {

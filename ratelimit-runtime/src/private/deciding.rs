@@ -80,7 +80,6 @@ impl Deciding {
         Deciding(Progress::Done(Some(decided)))
     }
 
-    #[cfg(feature = "redis")]
     pub(crate) fn asked(decided: impl Future<Output = Result<Charged, Refusal>> + Send + 'static) -> Self {
         Deciding(Progress::Asked(Box::pin(decided)))
     }

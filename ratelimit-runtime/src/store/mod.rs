@@ -106,6 +106,15 @@ impl Store {
         }
     }
 
+    /// The store in this process, where nothing has to be awaited.
+    pub(crate) fn here(&self) -> Option<&MemoryStore> {
+        match self {
+            Store::Memory(store) => Some(store),
+            #[cfg(feature = "redis")]
+            Store::Redis(_) => None,
+        }
+    }
+
     pub(crate) fn key_form(&self) -> KeyForm {
         match self {
             Store::Memory(store) => store.key_form(),
