@@ -17,48 +17,39 @@ pub(super) fn refusal(
     deciding: &Ident,
 ) -> TokenStream {
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let admitted = if output::is_seen(policies) { quote!(#charged) } else { quote!(_) };
-    let then = if output::is_seen(policies) { quote!(#charged) } else { quote!({}) };
-    let awaited = quote!(let #verdict = #deciding.await;);
-    let refusing: Vec<_> = policies.iter().filter(|policy| !policy.shadow).collect();
-    if refusing.is_empty() {
-        let nothing =
-            if output::is_seen(policies) { quote!(__ratelimits::Charged::NOTHING) } else { quote!({}) };
-        return quote! {
-            #awaited
-            match #verdict {
-                ::core::result::Result::Ok(#admitted) => #then,
-                ::core::result::Result::Err(_) => #nothing,
-            }
-        };
-    }
+    let (admitted, then, nothing) = if output::is_seen(policies) {
+        (quote!(#charged), quote!(#charged), quote!(__ratelimits::Charged::NOTHING))
+    } else {
+        (quote!(_), quote!({}), quote!({}))
+    };
     let fallbacks =
         policies.iter().enumerate().filter_map(|(at, policy)| Some((at, policy.fallback.as_ref()?)));
-    let fallbacks: Vec<_> = fallbacks.collect();
+    let mut refusing = policies.iter().filter(|policy| !policy.shadow).peekable();
+    let never = refusing.peek().is_none();
+    let every = refusing.all(|policy| policy.fallback.is_some());
+    let mut otherwise = if never { nothing } else { refuse(function, &refusal) };
     // What no policy is to blame for is answered by the first fallback that there is.
-    let first = fallbacks.iter().find(|(at, _)| !policies[*at].shadow).map(|(at, _)| *at);
-    let every = refusing.iter().all(|policy| policy.fallback.is_some());
-    let answers = fallbacks.iter().map(|(at, fallback)| {
+    let first = policies.iter().position(|policy| policy.fallback.is_some() && !policy.shadow);
+    let mut arms = Vec::new();
+    for (at, fallback) in fallbacks {
         let answer = call_fallback(fallback, function, arguments, &refusal);
-        let pattern = match first == Some(*at) {
-            true if every => quote!(_),
-            true => quote!(#at | __ratelimits::Refusal::OF_NO_POLICY),
-            false => quote!(#at),
-        };
-        (first == Some(*at) && every, quote!(#pattern => #answer))
-    });
-    let (last, mut arms): (Vec<_>, Vec<_>) = answers.partition(|(last, _)| *last);
-    arms.extend(last);
-    let arms = arms.into_iter().map(|(_, arm)| arm);
-    let refuse = (!every).then(|| {
-        let refuse = refuse(function, &refusal);
-        quote!(_ => #refuse)
-    });
+        match first == Some(at) {
+            true if every => otherwise = answer,
+            true => arms.push(quote!(#at | __ratelimits::Refusal::OF_NO_POLICY => #answer)),
+            // That of a policy in shadow too, though it never answers: it is no dead code for the time being.
+            false => arms.push(quote!(#at => #answer)),
+        }
+    }
+    let (refused, otherwise) = match arms.is_empty() {
+        true if never => (quote!(_), otherwise),
+        true => (quote!(#refusal), otherwise),
+        false => (quote!(#refusal), quote!(match #refusal.policy { #(#arms)* _ => #otherwise })),
+    };
     quote! {
-        #awaited
+        let #verdict = #deciding.await;
         match #verdict {
             ::core::result::Result::Ok(#admitted) => #then,
-            ::core::result::Result::Err(#refusal) => match #refusal.policy { #(#arms)* #refuse },
+            ::core::result::Result::Err(#refused) => #otherwise,
         }
     }
 }

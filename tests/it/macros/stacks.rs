@@ -181,3 +181,18 @@ async fn lie_together_in_a_cluster() {
     assert_eq!(by_key.len(), 4, "{keys:?}");
     assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains("partly")), "{keys:?}");
 }
+
+/// In shadow for the time being, with all that it has once it is not.
+#[count_limit(1, "1d", shadow, fallback = unused)]
+async fn tried_out() -> u8 {
+    1
+}
+
+fn unused() -> u8 {
+    0
+}
+
+#[test]
+fn in_shadow_refuse_nothing() {
+    alone(async { assert_eq!((tried_out().await, tried_out().await), (1, 1)) });
+}
