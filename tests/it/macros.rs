@@ -3,11 +3,8 @@
 #![deny(warnings)]
 
 mod algorithms;
-mod bodies;
 mod charging;
 mod claims;
-mod fallbacks;
-mod futures;
 mod keys;
 mod names;
 mod numbers;

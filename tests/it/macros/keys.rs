@@ -58,11 +58,6 @@ async fn of_either() -> AppResult<()> {
     Ok(())
 }
 
-#[count_limit(1, "1d", key = _hidden)]
-async fn underscored(_hidden: u8) -> AppResult<()> {
-    Ok(())
-}
-
 #[test]
 fn each_key_counts_apart() {
     alone(async {
@@ -77,8 +72,6 @@ fn each_key_counts_apart() {
         expression(&[1, 2]).await.unwrap();
         assert_limited(expression(&[3]).await);
         expression(&[4]).await.unwrap();
-        underscored(1).await.unwrap();
-        assert_limited(underscored(1).await);
     });
 }
 

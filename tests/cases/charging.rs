@@ -1,0 +1,7 @@
+//! The cases with `charge_when` on every attribute: the body in an async block. As every call is charged, nothing else may
+//! differ.
+
+use ::charging as limits;
+
+#[path = "mod.rs"]
+mod cases;

@@ -1,0 +1,190 @@
+//! Closures that are called instead.
+
+use std::cell::Cell;
+use std::fmt::Display;
+
+use super::limits::{count_limit, rate_limit};
+use super::{AppError, AppResult, Text, alone, text};
+
+#[count_limit(1, "1d", fallback = |_| 0)]
+async fn without_a_look() -> u8 {
+    1
+}
+
+#[count_limit(1, "1d", name = "inferred", fallback = |error| Err(error.to_string()))]
+async fn inferred() -> Result<u8, String> {
+    Ok(1)
+}
+
+#[count_limit(1, "1d", fallback = |error: ratelimits::Error| -> AppResult<bool> { Err(error.into()) })]
+async fn annotated() -> AppResult<bool> {
+    Ok(true)
+}
+
+#[count_limit(1, "1d", key = "<@user>", fallback = |error| {
+    if error.is_limited() {
+        return "limited";
+    }
+    match error {
+        ratelimits::Error::MissingKey(_) => "missing",
+        _ => "another",
+    }
+})]
+async fn by_kind() -> &'static str {
+    "body"
+}
+
+#[test]
+fn get_the_error_by_value() {
+    alone(async {
+        assert_eq!((without_a_look().await, without_a_look().await), (1, 0));
+        assert_eq!(inferred().await, Ok(1));
+        assert!(inferred().await.unwrap_err().contains("inferred"));
+        assert!(annotated().await.unwrap());
+        assert!(matches!(annotated().await, Err(AppError::Refused(error)) if error.is_limited()));
+        assert_eq!(by_kind().await, "missing");
+        let context = ratelimits::RequestContext::new().with_user("ann");
+        assert_eq!(context.scope(async { (by_kind().await, by_kind().await) }).await, ("body", "limited"));
+    });
+}
+
+#[count_limit(1, "1d", fallback = |_| text)]
+async fn moving(text: Text, mut more: String) -> Text {
+    more.push_str(&text.0);
+    Text(more)
+}
+
+#[count_limit(1, "1d", fallback = |_| { list.push(1); list.last_mut() })]
+async fn changing(list: &mut Vec<u8>) -> Option<&mut u8> {
+    list.first_mut()
+}
+
+#[rate_limit("1/day", key = (a, b[0]), fallback = move |_| a + b[1] + mutable)]
+async fn taken_apart((a, ref b): (u8, [u8; 2]), _: Text, mut mutable: u8) -> u8 {
+    mutable += 1;
+    a + b[0] + mutable
+}
+
+#[rate_limit("1/day", fallback = |_| count.set(count.get() + 10))]
+async fn to_unit(count: &Cell<u8>) {
+    count.set(count.get() + 1);
+}
+
+#[test]
+fn see_the_arguments() {
+    alone(async {
+        assert_eq!(moving(text("a"), "b".to_owned()).await, text("ba"));
+        assert_eq!(moving(text("a"), "b".to_owned()).await, text("a"));
+        let mut list = vec![5];
+        *changing(&mut list).await.unwrap() += 1;
+        *changing(&mut list).await.unwrap() += 1;
+        assert_eq!(list, [6, 2]);
+        assert_eq!(taken_apart((1, [2, 3]), text(""), 4).await, 1 + 2 + 5);
+        assert_eq!(taken_apart((1, [2, 3]), text(""), 4).await, 1 + 3 + 4);
+        let count = Cell::new(0);
+        to_unit(&count).await;
+        to_unit(&count).await;
+        assert_eq!(count.get(), 11);
+    });
+}
+
+struct Api {
+    busy: &'static str,
+}
+
+impl Api {
+    #[count_limit(1, "1d", fallback = |error| self.busy(&error, text))]
+    async fn borrowed(&self, text: Text) -> String {
+        text.0
+    }
+
+    #[count_limit(1, "1d", fallback = |_| self)]
+    async fn owned(mut self) -> Self {
+        self.busy = "no";
+        self
+    }
+
+    #[count_limit(1, "1d", fallback = |error| Self::of_all(error.is_limited()))]
+    async fn associated() -> bool {
+        false
+    }
+
+    fn busy(&self, error: &ratelimits::Error, Text(text): Text) -> String {
+        format!("{} {} {text}", self.busy, error.is_limited())
+    }
+
+    fn of_all(limited: bool) -> bool {
+        limited
+    }
+}
+
+#[test]
+fn see_self() {
+    alone(async {
+        let api = Api { busy: "busy" };
+        assert_eq!(api.borrowed(text("a")).await, "a");
+        assert_eq!(api.borrowed(text("a")).await, "busy true a");
+        assert_eq!(api.owned().await.busy, "no");
+        assert_eq!(Api { busy: "busy" }.owned().await.busy, "busy");
+        assert!(!Api::associated().await);
+        assert!(Api::associated().await);
+    });
+}
+
+async fn later<T>(value: T) -> T {
+    tokio::task::yield_now().await;
+    value
+}
+
+#[count_limit(1, "1d", fallback = |_| later(text))]
+async fn to_async_function(text: Text) -> Text {
+    Text(text.0 + "!")
+}
+
+#[count_limit(1, "1d", fallback = |error| async move {
+    let limited = later(error.is_limited()).await;
+    Text(format!("{limited} {}", text.0))
+})]
+async fn to_async_block(text: Text) -> Text {
+    text
+}
+
+#[test]
+fn may_be_async() {
+    alone(async {
+        assert_eq!(to_async_function(text("a")).await, text("a!"));
+        assert_eq!(to_async_function(text("a")).await, text("a"));
+        assert_eq!(to_async_block(text("a")).await, text("a"));
+        assert_eq!(to_async_block(text("a")).await, text("true a"));
+    });
+}
+
+#[count_limit(1, "1d", fallback = |error| -> AppResult<Box<dyn Display + Send>> {
+    Ok(Box::new(error.is_limited()))
+})]
+async fn coerced(number: u8) -> AppResult<Box<dyn Display + Send>> {
+    Ok(Box::new(number))
+}
+
+#[count_limit(1, "1d", fallback = |_| Ok("7".parse()?))]
+async fn inferred_from_the_output() -> AppResult<u32> {
+    Ok(1)
+}
+
+#[count_limit(1, "1d", fallback = |_| (first, [].iter()))]
+async fn borrowing<'a>(first: &'a str, list: &'a [u8]) -> (&'a str, std::slice::Iter<'a, u8>) {
+    (first, list.iter())
+}
+
+#[test]
+fn return_what_the_function_returns() {
+    alone(async {
+        assert_eq!(coerced(1).await.unwrap().to_string(), "1");
+        assert_eq!(coerced(1).await.unwrap().to_string(), "true");
+        assert_eq!(inferred_from_the_output().await.unwrap(), 1);
+        assert_eq!(inferred_from_the_output().await.unwrap(), 7);
+        let text = String::from("text");
+        assert_eq!(borrowing(&text, &[1, 2]).await.1.len(), 2);
+        assert_eq!(borrowing(&text, &[1, 2]).await.1.len(), 0);
+    });
+}

@@ -1,0 +1,242 @@
+//! What is called instead, by its name.
+
+use std::sync::Arc;
+
+use super::limits::{count_limit, funnel_limit, rate_limit, window_limit};
+use super::{AppResult, Text, alone, text};
+
+fn sync() -> u8 {
+    0
+}
+
+async fn is_async() -> u8 {
+    tokio::task::yield_now().await;
+    0
+}
+
+#[count_limit(1, "1d", fallback = sync)]
+async fn to_sync() -> u8 {
+    1
+}
+
+#[count_limit(1, "1d", fallback = "is_async")]
+async fn to_async() -> u8 {
+    1
+}
+
+mod elsewhere {
+    pub(super) mod inside {
+        pub(in super::super) const fn zero() -> u8 {
+            0
+        }
+    }
+
+    pub(super) fn same<T>(value: T) -> T {
+        value
+    }
+}
+
+#[rate_limit("1/day", fallback = elsewhere::inside::zero)]
+async fn to_path() -> u8 {
+    1
+}
+
+#[funnel_limit(1, "1/day", fallback = "self::elsewhere::same::<Text>", pass_args)]
+async fn to_path_with_parameters(text: Text) -> Text {
+    Text(text.0 + "!")
+}
+
+#[window_limit(1, "1d", fallback = Text, pass_args)]
+async fn to_constructor(text: String) -> Text {
+    Text(text + "!")
+}
+
+#[window_limit(1, "1d", fallback = Vec::with_capacity, pass_args)]
+async fn to_function_of_another_type(count: usize) -> Vec<u8> {
+    vec![1; count]
+}
+
+#[test]
+fn sync_and_async_functions() {
+    alone(async {
+        assert_eq!((to_sync().await, to_sync().await), (1, 0));
+        assert_eq!((to_async().await, to_async().await), (1, 0));
+    });
+}
+
+#[test]
+fn paths() {
+    alone(async {
+        assert_eq!((to_path().await, to_path().await), (1, 0));
+        assert_eq!(to_path_with_parameters(text("a")).await, text("a!"));
+        assert_eq!(to_path_with_parameters(text("a")).await, text("a"));
+        assert_eq!(to_constructor("a".to_owned()).await, text("a!"));
+        assert_eq!(to_constructor("a".to_owned()).await, text("a"));
+        assert_eq!(to_function_of_another_type(2).await, [1, 1]);
+        assert!(to_function_of_another_type(2).await.is_empty());
+    });
+}
+
+#[count_limit(1, "1d", fallback = returned, pass_args)]
+async fn moved(text: Text, mut count: u8) -> (Text, u8) {
+    count += 1;
+    (text, count)
+}
+
+async fn returned(text: Text, count: u8) -> (Text, u8) {
+    tokio::task::yield_now().await;
+    (text, count)
+}
+
+#[count_limit(1, "1d", fallback = "last", pass_args)]
+async fn unique(list: &mut [u8]) -> &mut u8 {
+    &mut list[0]
+}
+
+fn last(list: &mut [u8]) -> &mut u8 {
+    list.last_mut().unwrap()
+}
+
+#[count_limit(1, "1d", key = list.len(), fallback = push, pass_args)]
+async fn unique_and_in_the_key(list: &mut Vec<Text>, text: Text) -> AppResult<()> {
+    list.insert(0, text);
+    list.pop();
+    Ok(())
+}
+
+async fn push(list: &mut Vec<Text>, text: Text) -> AppResult<()> {
+    tokio::task::yield_now().await;
+    list.push(text);
+    Ok(())
+}
+
+#[test]
+fn arguments_are_moved_into_the_fallback_and_into_the_body() {
+    alone(async {
+        assert_eq!(moved(text("text"), 1).await, (text("text"), 2));
+        assert_eq!(moved(text("text"), 1).await, (text("text"), 1));
+        let mut list = [5, 1];
+        assert_eq!(*unique(&mut list).await, 5);
+        assert_eq!(*unique(&mut list).await, 1);
+        let mut list = vec![text("a")];
+        unique_and_in_the_key(&mut list, text("b")).await.unwrap();
+        unique_and_in_the_key(&mut list, text("c")).await.unwrap();
+        assert_eq!(list, [text("b"), text("c")]);
+    });
+}
+
+/// Not `Clone`.
+struct Api(u8);
+
+trait Bare {
+    fn bare_of_trait(&self) -> u8;
+}
+
+impl Bare for Api {
+    fn bare_of_trait(&self) -> u8 {
+        self.0
+    }
+}
+
+impl Api {
+    #[count_limit(1, "1d", fallback = Self::associated)]
+    async fn by_associated_function(&self) -> u8 {
+        self.0
+    }
+
+    #[count_limit(1, "1d", fallback = Self::method, pass_args)]
+    async fn by_path_of_method(&self, text: Text) -> (u8, Text) {
+        (self.0, text)
+    }
+
+    #[count_limit(1, "1d", fallback = <Self as Bare>::bare_of_trait, pass_args)]
+    async fn by_method_of_a_trait(&self) -> u8 {
+        self.0 + 1
+    }
+
+    #[count_limit(1, "1d", fallback = self.bare)]
+    async fn by_method_without_arguments(&mut self, _text: Text) -> u8 {
+        self.0 += 1;
+        self.0
+    }
+
+    #[count_limit(1, "1d", fallback = self.method, pass_args)]
+    async fn by_method(&self, text: Text) -> (u8, Text) {
+        (self.0, text)
+    }
+
+    #[count_limit(1, "1d", fallback = "self.owned", pass_args)]
+    async fn by_owning_method(self: Arc<Self>, text: Text) -> (u8, Text) {
+        (self.0, text)
+    }
+
+    #[count_limit(1, "1d", fallback = exclaimed, pass_args)]
+    async fn by_function(self, text: Text) -> Text {
+        text
+    }
+
+    #[count_limit(1, "1d", fallback = self.0.count_ones)]
+    async fn by_method_of_a_field(&self) -> u32 {
+        u32::from(self.0)
+    }
+
+    fn associated() -> u8 {
+        0
+    }
+
+    fn bare(&self) -> u8 {
+        self.0 + 100
+    }
+
+    async fn method(&self, text: Text) -> (u8, Text) {
+        tokio::task::yield_now().await;
+        (self.0 + 1, text)
+    }
+
+    async fn owned(self: Arc<Self>, text: Text) -> (u8, Text) {
+        tokio::task::yield_now().await;
+        (self.0 + 1, text)
+    }
+}
+
+fn exclaimed(text: Text) -> Text {
+    Text(text.0 + "!")
+}
+
+#[test]
+fn functions_of_self() {
+    alone(async {
+        let api = Api(5);
+        assert_eq!((api.by_associated_function().await, api.by_associated_function().await), (5, 0));
+        let call = || api.by_path_of_method(text("a"));
+        assert_eq!((call().await, call().await), ((5, text("a")), (6, text("a"))));
+        assert_eq!((api.by_method_of_a_trait().await, api.by_method_of_a_trait().await), (6, 5));
+    });
+}
+
+#[test]
+fn methods() {
+    alone(async {
+        let mut api = Api(5);
+        assert_eq!(api.by_method_without_arguments(text("")).await, 6);
+        assert_eq!(api.by_method_without_arguments(text("")).await, 106);
+        let call = || api.by_method(text("a"));
+        assert_eq!((call().await, call().await), ((6, text("a")), (7, text("a"))));
+        assert_eq!((api.by_method_of_a_field().await, api.by_method_of_a_field().await), (6, 2));
+        let shared = Arc::new(Api(1));
+        assert_eq!(Arc::clone(&shared).by_owning_method(text("a")).await, (1, text("a")));
+        assert_eq!(shared.by_owning_method(text("a")).await, (2, text("a")));
+        assert_eq!(api.by_function(text("a")).await, text("a"));
+        assert_eq!(Api(1).by_function(text("a")).await, text("a!"));
+    });
+}
+
+#[count_limit(1, "1d", key = "<@ip>", fallback = sync)]
+async fn without_context() -> u8 {
+    1
+}
+
+#[test]
+fn answer_for_a_missing_key_too() {
+    alone(async { assert_eq!(without_context().await, 0) });
+}

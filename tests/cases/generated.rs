@@ -1,0 +1,151 @@
+//! Attributes whose arguments come through `macro_rules!`.
+
+use super::limits::{count_limit, rate_limit, window_limit};
+use super::{AppResult, Text, alone, assert_limited, text};
+
+macro_rules! limited {
+    ($name:ident($argument:ident), $key:literal, $limit:expr, $fallback:path, $body:block) => {
+        #[count_limit($limit, "1d", key = $key, fallback = $fallback, pass_args)]
+        async fn $name($argument: u8) -> u8 $body
+    };
+    ($name:ident, $key:literal) => {
+        #[count_limit(1, "1d", key = $key)]
+        async fn $name(inside: u8) -> AppResult<u8> {
+            Ok(inside)
+        }
+    };
+}
+limited!(through_macro(given), "<given>", 3 - 2, std::convert::identity, { 9 });
+limited!(bound_inside, "<inside>");
+
+#[test]
+fn literals_expressions_and_paths() {
+    alone(async {
+        assert_eq!((through_macro(1).await, through_macro(1).await), (9, 1));
+        assert_eq!(through_macro(2).await, 9);
+        bound_inside(1).await.unwrap();
+        bound_inside(2).await.unwrap();
+        assert_limited(bound_inside(1).await);
+    });
+}
+
+macro_rules! limited_by_everything {
+    (
+        $(#[$attribute:meta])* $visibility:vis fn $name:ident($($pattern:tt: $type:ty),*) -> $output:ty,
+        $limit:tt per $period:expr, $key:expr, $fallback:expr, $cost:expr; $($body:tt)*
+    ) => {
+        $(#[$attribute])*
+        #[window_limit(limit = $limit, period = $period, key = $key, cost = $cost, fallback = $fallback, pass_args)]
+        $visibility async fn $name($($pattern: $type),*) -> $output {
+            $($body)*
+        }
+    };
+}
+limited_by_everything! {
+    /// Documented.
+    #[must_use]
+    pub(super) fn everything((id, ref name): (u8, Text), list: Vec<u8>) -> Vec<u8>,
+    2 per "1d", (id, name.0.as_str()), everything_refused, id;
+    [list, vec![id; name.0.len()]].concat()
+}
+
+fn everything_refused(_: (u8, Text), list: Vec<u8>) -> Vec<u8> {
+    list
+}
+
+#[test]
+fn patterns_types_and_attributes() {
+    alone(async {
+        assert_eq!(everything((1, text("a")), vec![]).await, [1]);
+        assert_eq!(everything((1, text("a")), vec![]).await, [1]);
+        assert!(everything((1, text("a")), vec![]).await.is_empty());
+        assert_eq!(everything((3, text("a")), vec![3]).await, [3]);
+    });
+}
+
+macro_rules! whole_item {
+    ($key:expr; $item:item) => {
+        #[rate_limit("1/day", key = $key)]
+        $item
+    };
+}
+whole_item! {
+    id;
+    async fn item(id: u8) -> AppResult<u8> {
+        let next = id + 1;
+        Ok(next)
+    }
+}
+
+macro_rules! whole_attribute {
+    ($(#[$limit:meta])+ $name:ident) => {
+        $(#[$limit])+
+        async fn $name(id: u8) -> AppResult<u8> {
+            Ok(id)
+        }
+    };
+}
+whole_attribute!(
+    #[count_limit(1, "1d", key = 1 + 1)]
+    #[rate_limit("1/day", burst = 2)]
+    attribute
+);
+
+#[test]
+fn whole_items_and_attributes() {
+    alone(async {
+        assert_eq!(item(1).await.unwrap(), 2);
+        assert_limited(item(1).await);
+        assert_eq!(attribute(1).await.unwrap(), 1);
+        assert_limited(attribute(1).await);
+    });
+}
+
+macro_rules! methods {
+    ($self:ident, $type:ty, $field:ident, $fallback:ident, $($name:ident $limit:literal)*) => {
+        impl $type {
+            $(
+                #[count_limit($limit, "1d", key = $self.$field, fallback = $self.$fallback, pass_args)]
+                async fn $name(&$self, text: Text) -> Option<Text> {
+                    Some(text)
+                }
+            )*
+
+            fn $fallback(&self, _: Text) -> Option<Text> {
+                None
+            }
+        }
+    };
+}
+
+struct Api {
+    id: u8,
+}
+methods!(self, Api, id, refused, once 1 twice 2);
+
+#[test]
+fn methods_and_their_self() {
+    alone(async {
+        let api = Api { id: 1 };
+        assert_eq!((api.once(text("a")).await, api.once(text("a")).await), (Some(text("a")), None));
+        api.twice(text("a")).await.unwrap();
+        api.twice(text("a")).await.unwrap();
+        assert_eq!(api.twice(text("a")).await, None);
+    });
+}
+
+/// Numbers, keys and closures that come from different places, each with its own hygiene.
+macro_rules! hygienic {
+    ($name:ident, $argument:ident, $limit:expr, $closure:expr) => {
+        #[count_limit($limit, "1d", key = ($argument, id), fallback = $closure)]
+        async fn $name($argument: u8, id: u8) -> u8 {
+            $argument + id
+        }
+    };
+}
+hygienic!(apart, id, u32::from(id > 0), |_| id + 100);
+
+#[test]
+fn names_of_both_places() {
+    alone(async { assert_eq!((apart(1, 2).await, apart(1, 2).await, apart(0, 2).await), (3, 101, 100)) });
+}

@@ -1,0 +1,133 @@
+//! What holds of a prologue, and not where `charge_when` makes the body a future of its own.
+
+#![expect(clippy::large_types_passed_by_value, reason = "their room in the future is what is measured")]
+
+use std::rc::Rc;
+
+use ratelimits::{count_limit, rate_limit};
+
+use super::cases::alone;
+
+type Load = [u8; 1024];
+
+async fn work(load: &[u8]) -> usize {
+    tokio::task::yield_now().await;
+    load.len()
+}
+
+async fn plain(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
+#[rate_limit(5, key = load[0])]
+async fn limited(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
+#[rate_limit(load[0], burst = load.len(), key = "<load[0]>:<@user>", fallback = answer, pass_args)]
+async fn with_async_fallback(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
+async fn answer(load: Load) -> Result<usize, ratelimits::Error> {
+    tokio::task::yield_now().await;
+    Ok(work(&load).await)
+}
+
+#[rate_limit(5, fallback = |_| answer(load))]
+async fn with_closure(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
+#[rate_limit(5, key = load[0], skip_when = load[1] == 0)]
+#[count_limit(5, "1m", key = (load[2], load[3]), fallback = answer, pass_args)]
+#[count_limit(10, "1h", shadow)]
+async fn stacked(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
+#[test]
+fn limits_add_at_most_128_bytes() {
+    let bare = size_of_val(&plain([0; 1024]));
+    let sizes = [
+        size_of_val(&limited([0; 1024])),
+        size_of_val(&with_async_fallback([0; 1024])),
+        size_of_val(&with_closure([0; 1024])),
+        size_of_val(&stacked([0; 1024])),
+    ];
+    assert!(sizes.iter().all(|&size| size <= bare + 128), "{sizes:?} bytes, bare {bare}");
+}
+
+async fn plain_large() -> Load {
+    work(&[]).await;
+    [1; 1024]
+}
+
+#[rate_limit(5, fallback = large)]
+async fn with_large_output() -> Load {
+    work(&[]).await;
+    [1; 1024]
+}
+
+fn large() -> Load {
+    [0; 1024]
+}
+
+#[test]
+fn large_outputs_add_no_more() {
+    let (bare, size) = (size_of_val(&plain_large()), size_of_val(&with_large_output()));
+    assert!(size <= bare + 128, "{size} bytes, bare {bare}");
+}
+
+#[count_limit(1, "1d", fallback = none, pass_args)]
+async fn of_one_thread(list: &[u8]) -> Option<Rc<u8>> {
+    work(list).await;
+    list.first().copied().map(Rc::new)
+}
+
+async fn none(list: &[u8]) -> Option<Rc<u8>> {
+    work(list).await;
+    None
+}
+
+fn is_send<T: Send>(future: T) -> T {
+    future
+}
+
+#[test]
+fn a_future_is_send_whatever_it_comes_to() {
+    alone(async {
+        assert_eq!(is_send(of_one_thread(&[1])).await, Some(Rc::new(1)));
+        assert_eq!(is_send(of_one_thread(&[1])).await, None);
+    });
+}
+
+/// As deep as functions without an attribute can be inside each other before the compiler gives up.
+macro_rules! tower {
+    ($name:ident $next:ident $($rest:ident)*) => {
+        #[count_limit(1, "1d", key = depth.len(), fallback = work, pass_args)]
+        #[rate_limit(1000, fallback = work, pass_args)]
+        async fn $name(depth: &[u8]) -> usize {
+            $next(&depth[1..]).await + 1
+        }
+        tower!($next $($rest)*);
+    };
+    ($name:ident) => {
+        async fn $name(depth: &[u8]) -> usize {
+            work(depth).await
+        }
+    };
+}
+tower! {
+    f00 f01 f02 f03 f04 f05 f06 f07 f08 f09 f10 f11 f12 f13 f14 f15
+    f16 f17 f18 f19 f20 f21 f22 f23 f24 f25 f26 f27 f28 f29
+}
+
+#[test]
+fn a_prologue_adds_no_layer_of_types() {
+    alone(async {
+        assert_eq!(f00(&[0; 29]).await, 29);
+        assert_eq!(f00(&[0; 29]).await, 29);
+        assert_eq!(f20(&[0; 9]).await, 9);
+    });
+}

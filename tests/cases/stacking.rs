@@ -1,0 +1,214 @@
+//! Several attributes on one function are one decision.
+
+use super::limits::count_limit as renamed;
+use super::limits::{count_limit, funnel_limit, rate_limit, window_limit};
+use super::{AppError, AppResult, Text, alone, assert_limited, text};
+
+/// Of a function that three calls may use, one for each user: calls that were refused have paid nothing.
+macro_rules! assert_one_decision {
+    ($function:expr) => {
+        alone(async {
+            $function(1).await.unwrap();
+            for _ in 0..5 {
+                assert_limited($function(1).await);
+            }
+            $function(2).await.unwrap();
+            assert_limited($function(2).await);
+            $function(3).await.unwrap();
+            assert_limited($function(4).await);
+        })
+    };
+}
+
+#[count_limit(3, "1d")]
+#[count_limit(1, "1d", key = user)]
+async fn all_first(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[count_limit(1, "1d", key = user)]
+#[count_limit(3, "1d")]
+async fn all_last(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[count_limit(1, "1d", key = "<user>")]
+#[rate_limit("3/day", refill = interval)]
+#[funnel_limit(capacity = 4, drain = "1d")]
+#[window_limit(5, "1h", precision = "1m")]
+async fn of_every_kind(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[test]
+fn in_either_order_and_of_every_algorithm() {
+    assert_one_decision!(all_first);
+    assert_one_decision!(all_last);
+    assert_one_decision!(of_every_kind);
+}
+
+#[::ratelimits::count_limit(3, "1d")]
+#[count_limit(1, "1d", key = user)]
+async fn qualified_first(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[count_limit(3, "1d")]
+#[inline]
+#[ratelimits::rate_limit(rate = "1/day", key = user)]
+async fn qualified_last(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[test]
+fn by_path() {
+    assert_one_decision!(qualified_first);
+    assert_one_decision!(qualified_last);
+}
+
+#[cfg_attr(test, count_limit(3, "1d"))]
+#[cfg_attr(not(test), window_limit(1, "1d"))]
+#[count_limit(1, "1d", key = user)]
+#[cfg_attr(not(test), nonsense, rate_limit(0))]
+async fn conditional_first(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[count_limit(3, "1d")]
+#[cfg_attr(not(test), ratelimits::window_limit(1, "1d"))]
+#[cfg_attr(test, doc = "Two at once.", ratelimits::count_limit(1, "1d", key = user))]
+async fn conditional_last(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[cfg_attr(test, cfg_attr(test, count_limit(3, "1d")), count_limit(1, "1d", key = user))]
+async fn conditional_twice(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[test]
+fn under_conditions() {
+    assert_one_decision!(conditional_first);
+    assert_one_decision!(conditional_last);
+    assert_one_decision!(conditional_twice);
+}
+
+/// Documented.
+#[count_limit(3, "1d")]
+#[tracing::instrument(level = "debug", skip_all)]
+#[count_limit(1, "1d", key = user)]
+async fn span_between(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[allow(clippy::pedantic)]
+#[count_limit(3, "1d")]
+/// Documented in between.
+#[must_use = "the case"]
+#[count_limit(1, "1d", key = user)]
+#[doc(hidden)]
+async fn others_between(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[test]
+fn with_other_attributes_between() {
+    assert_one_decision!(span_between);
+    assert_one_decision!(others_between);
+}
+
+struct Users;
+
+#[async_trait::async_trait]
+trait Service {
+    async fn boxed(&self, user: u8) -> AppResult<u8>;
+}
+
+#[async_trait::async_trait]
+impl Service for Users {
+    #[count_limit(3, "1d")]
+    #[count_limit(1, "1d", key = user)]
+    async fn boxed(&self, user: u8) -> AppResult<u8> {
+        Ok(user)
+    }
+}
+
+impl Users {
+    #[count_limit(3, "1d")]
+    #[rate_limit("1/day", key = user)]
+    async fn method(&self, user: u8) -> AppResult<u8> {
+        Ok(user)
+    }
+}
+
+#[test]
+fn on_methods() {
+    assert_one_decision!(|user| Users.method(user));
+    assert_one_decision!(|user| Users.boxed(user));
+}
+
+/// Under another name it is not seen that this is a limit too: both hold, in two decisions.
+#[renamed(2, "1d", key = user)]
+#[count_limit(1, "1d", key = user)]
+async fn under_another_name(user: u8) -> AppResult<u8> {
+    Ok(user)
+}
+
+#[test]
+fn a_renamed_attribute_limits_too() {
+    alone(async {
+        under_another_name(1).await.unwrap();
+        assert_limited(under_another_name(1).await);
+        under_another_name(2).await.unwrap();
+    });
+}
+
+#[count_limit(2, "1h", cost = hours, fallback = hour)]
+#[count_limit(2, "1d", cost = days, fallback = day, pass_args)]
+#[rate_limit("1/10s", burst = 2, cost = seconds, fallback = |_| format!("second {}", text.0))]
+async fn own_fallbacks(text: Text, seconds: u8, hours: u8, days: u8) -> String {
+    format!("body {} {seconds} {hours} {days}", text.0)
+}
+
+fn hour() -> String {
+    String::from("hour")
+}
+
+async fn day(text: Text, _: u8, _: u8, _: u8) -> String {
+    tokio::task::yield_now().await;
+    format!("day {}", text.0)
+}
+
+#[test]
+fn the_fallback_of_the_one_that_refused_is_called() {
+    alone(async {
+        let call = |seconds, hours, days| own_fallbacks(text("a"), seconds, hours, days);
+        assert_eq!(call(1, 1, 1).await, "body a 1 1 1");
+        assert_eq!(call(2, 1, 1).await, "second a");
+        assert_eq!(call(1, 2, 1).await, "hour");
+        assert_eq!(call(1, 1, 2).await, "day a");
+        // Of several, the one that one waits for the longest.
+        assert_eq!(call(2, 2, 1).await, "hour");
+        assert_eq!(call(2, 2, 2).await, "day a");
+        assert_eq!(call(1, 1, 1).await, "body a 1 1 1");
+    });
+}
+
+#[count_limit(1, "1h")]
+#[count_limit(2, "1d", cost = days)]
+async fn named(days: u8) -> AppResult<u8> {
+    Ok(days)
+}
+
+#[test]
+fn a_refusal_names_the_one_that_refused() {
+    alone(async {
+        let policy = async |days| match named(days).await {
+            Err(AppError::Refused(ratelimits::Error::Limited(limited))) => limited.policy().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        named(1).await.unwrap();
+        assert_eq!(policy(1).await, concat!(module_path!(), "::named"));
+        assert_eq!(policy(2).await, concat!(module_path!(), "::named#2"));
+    });
+}

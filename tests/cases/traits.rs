@@ -1,0 +1,204 @@
+//! Traits of the language itself, and functions that return their future.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_core::future::{BoxFuture, LocalBoxFuture};
+
+use super::limits::{count_limit, rate_limit};
+use super::{AppResult, Text, alone, assert_limited, text};
+
+struct User {
+    id: u64,
+}
+
+trait Service {
+    fn call(&self, id: u8) -> impl Future<Output = AppResult<u8>>;
+
+    async fn pass(&self, text: Text) -> Text;
+
+    #[count_limit(1, "1d")]
+    async fn provided(&self) -> AppResult<u8> {
+        Ok(1)
+    }
+
+    #[count_limit(1, "1d", fallback = Self::refused, pass_args)]
+    async fn provided_with_fallback(&self, text: Text) -> Text {
+        drop(text);
+        Text(String::new())
+    }
+
+    async fn refused(&self, text: Text) -> Text {
+        tokio::task::yield_now().await;
+        text
+    }
+}
+
+impl Service for User {
+    #[count_limit(1, "1d", key = "<self.id>:<id>")]
+    async fn call(&self, id: u8) -> AppResult<u8> {
+        Ok(id)
+    }
+
+    #[count_limit(1, "1d", fallback = self.refused, pass_args)]
+    async fn pass(&self, Text(text): Text) -> Text {
+        Text(text.repeat(2))
+    }
+}
+
+impl Service for u8 {
+    #[rate_limit("1/day", key = "<self>:<id>")]
+    async fn call(&self, id: u8) -> AppResult<u8> {
+        Ok(self + id)
+    }
+
+    #[rate_limit("1/day", fallback = <Self as Service>::refused, pass_args)]
+    async fn pass(&self, text: Text) -> Text {
+        self.refused(text).await
+    }
+}
+
+#[test]
+fn async_functions_of_a_trait() {
+    alone(async {
+        let user = User { id: 1 };
+        assert_eq!(user.call(1).await.unwrap(), 1);
+        assert_eq!(user.call(2).await.unwrap(), 2);
+        assert_limited(user.call(2).await);
+        assert_eq!(user.pass(text("a")).await, text("aa"));
+        assert_eq!(user.pass(text("a")).await, text("a"));
+        assert_eq!(5.call(1).await.unwrap(), 6);
+        assert_limited(5.call(1).await);
+        assert_eq!(5.pass(text("a")).await, text("a"));
+        assert_eq!(5.pass(text("b")).await, text("b"));
+    });
+}
+
+#[test]
+fn default_bodies_of_a_trait() {
+    alone(async {
+        let user = User { id: 1 };
+        assert_eq!(user.provided().await.unwrap(), 1);
+        assert_limited(user.provided().await);
+        assert_eq!(5.provided().await.unwrap(), 1);
+        assert_eq!(user.provided_with_fallback(text("a")).await, text(""));
+        assert_eq!(user.provided_with_fallback(text("a")).await, text("a"));
+    });
+}
+
+#[expect(clippy::manual_async_fn, reason = "the case")]
+#[count_limit(1, "1d", key = id)]
+fn future(id: u8) -> impl Future<Output = AppResult<u8>> + Send {
+    async move { Ok(id) }
+}
+
+#[count_limit(1, "1d", key = id, fallback = later, pass_args)]
+fn future_behind_statements(id: u8, text: Text) -> impl Future<Output = (u8, Text)> {
+    let next = id + 1;
+    async move {
+        let text = text;
+        (next, text)
+    }
+}
+
+async fn later(id: u8, text: Text) -> (u8, Text) {
+    tokio::task::yield_now().await;
+    (id, text)
+}
+
+#[test]
+fn functions_that_return_an_async_block() {
+    alone(async {
+        assert_eq!(future(1).await.unwrap(), 1);
+        assert_eq!(future(2).await.unwrap(), 2);
+        assert_limited(future(2).await);
+        assert_eq!(future_behind_statements(1, text("a")).await, (2, text("a")));
+        assert_eq!(future_behind_statements(1, text("a")).await, (1, text("a")));
+    });
+}
+
+impl User {
+    #[count_limit(1, "1d", key = self.id)]
+    fn boxed(&self, step: u64) -> Pin<Box<dyn Future<Output = AppResult<u64>> + Send + '_>> {
+        Box::pin(async move { Ok(self.id + step) })
+    }
+
+    #[count_limit(1, "1d", key = "<self.id>:<step>")]
+    pub(super) fn boxed_behind_statements(&self, step: u64) -> BoxFuture<'_, AppResult<u64>> {
+        let sum = self.id + step;
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            if step == 0 {
+                return Ok(0);
+            }
+            Ok("1".parse::<u64>()? + sum)
+        })
+    }
+
+    #[count_limit(1, "1d", fallback = Self::local_fallback, pass_args)]
+    fn local<'a>(&'a mut self, text: &'a mut Text) -> LocalBoxFuture<'a, &'a mut String> {
+        Box::pin(async {
+            self.id += 1;
+            text.0.push('!');
+            &mut text.0
+        })
+    }
+
+    async fn local_fallback<'a>(&mut self, text: &'a mut Text) -> &'a mut String {
+        tokio::task::yield_now().await;
+        text.0.push('?');
+        &mut text.0
+    }
+}
+
+/// As of the futures crate.
+trait FutureExt: Future + Sized {
+    fn boxed<'a>(self) -> BoxFuture<'a, Self::Output>
+    where
+        Self: Send + 'a,
+    {
+        Box::pin(self)
+    }
+}
+
+impl<F: Future> FutureExt for F {}
+
+#[count_limit(1, "1d", key = (id, list.len()), fallback = |_| Ok(0))]
+fn boxed_by_method(id: u64, list: &[u64]) -> BoxFuture<'_, AppResult<u64>> {
+    async move {
+        tokio::task::yield_now().await;
+        Ok(list.first().map_or_else(|| "5".parse(), |first| Ok(first + id))?)
+    }
+    .boxed()
+}
+
+#[test]
+fn functions_that_return_a_boxed_future() {
+    alone(async {
+        let mut user = User { id: 1 };
+        assert_eq!(user.boxed(1).await.unwrap(), 2);
+        assert_limited(user.boxed(2).await);
+        assert_eq!(boxed_by_method(1, &[2]).await.unwrap(), 3);
+        assert_eq!(boxed_by_method(1, &[2]).await.unwrap(), 0);
+        assert_eq!(boxed_by_method(1, &[]).await.unwrap(), 5);
+        assert_eq!(user.boxed_behind_statements(1).await.unwrap(), 3);
+        assert_eq!(user.boxed_behind_statements(0).await.unwrap(), 0);
+        assert_limited(user.boxed_behind_statements(1).await);
+        let mut text = text("a");
+        assert_eq!(user.local(&mut text).await, "a!");
+        assert_eq!(user.local(&mut text).await, "a!?");
+        assert_eq!(user.id, 2);
+    });
+}
+
+#[test]
+fn a_future_that_is_not_polled_charges_nothing() {
+    alone(async {
+        let user = User { id: 7 };
+        drop((future(7), user.boxed(1), user.boxed_behind_statements(1), user.call(7)));
+        assert_eq!(future(7).await.unwrap(), 7);
+        assert_eq!(user.boxed(1).await.unwrap(), 8);
+        assert_eq!(user.boxed_behind_statements(1).await.unwrap(), 9);
+        assert_eq!(user.call(7).await.unwrap(), 7);
+    });
+}
