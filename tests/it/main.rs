@@ -1,5 +1,6 @@
 //! The integration tests, in one binary.
 
+mod axum;
 mod conformance;
 mod examples;
 mod hammer;

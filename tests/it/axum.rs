@@ -1,0 +1,244 @@
+//! An axum app whose handlers are limited, over HTTP.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{Path, Query, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, RETRY_AFTER};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use ratelimits::{Registry, RequestContext, count_limit, funnel_limit, rate_limit, window_limit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+struct App {
+    registry: Registry,
+    orders: Mutex<Vec<String>>,
+}
+
+enum AppError {
+    Refused(ratelimits::Error),
+    NotFound,
+}
+
+impl From<ratelimits::Error> for AppError {
+    fn from(error: ratelimits::Error) -> Self {
+        AppError::Refused(error)
+    }
+}
+
+impl IntoResponse for AppError {
+    fn into_response(self) -> Response {
+        let AppError::Refused(error) = self else { return StatusCode::NOT_FOUND.into_response() };
+        let status =
+            if error.is_limited() { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::SERVICE_UNAVAILABLE };
+        let seconds = error.retry_after().map(|wait| wait.as_secs_f64().ceil());
+        (status, seconds.map(|seconds| [(RETRY_AFTER, seconds.to_string())]), error.to_string())
+            .into_response()
+    }
+}
+
+#[count_limit(1, "1d", key = id, registry = &app.registry)]
+async fn read(Path(id): Path<u64>, State(app): State<Arc<App>>) -> Result<String, AppError> {
+    if id == 0 {
+        return Err(AppError::NotFound);
+    }
+    Ok(format!("{id} of {}", app.orders.lock().unwrap().len()))
+}
+
+#[window_limit(1, "1d", key = (tenant(&headers), query.get("words")), registry = &app.registry)]
+async fn search(
+    Query(mut query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+    State(app): State<Arc<App>>,
+) -> Result<impl IntoResponse, AppError> {
+    let words = query.remove("words").ok_or(AppError::NotFound)?;
+    Ok((StatusCode::ACCEPTED, [("x-orders", app.orders.lock().unwrap().len().to_string())], words))
+}
+
+fn tenant(headers: &HeaderMap) -> Option<&str> {
+    headers.get("x-tenant")?.to_str().ok()
+}
+
+type Order = Json<(String, u32)>;
+
+#[rate_limit("5/day", burst = 5, key = user, cost = amount, fallback = queue, pass_args, registry = &app.registry)]
+async fn order(State(app): State<Arc<App>>, Json((user, amount)): Order) -> (StatusCode, String) {
+    app.orders.lock().unwrap().push(user);
+    (StatusCode::CREATED, format!("{amount} ordered"))
+}
+
+async fn queue(State(app): State<Arc<App>>, Json((user, amount)): Order) -> (StatusCode, String) {
+    tokio::task::yield_now().await;
+    (StatusCode::ACCEPTED, format!("{amount} queued for {user}, behind {}", app.orders.lock().unwrap().len()))
+}
+
+/// Everybody reads a page once, and all together three times.
+#[funnel_limit(1, drain = "1d", key = "<id>:<@user>", fallback = |error| AppError::from(error).into_response())]
+#[count_limit(3, "1d", key = id, fallback = |_| format!("no more of {id}").into_response())]
+async fn page(Path((id, name)): Path<(u8, String)>) -> Response {
+    (StatusCode::CREATED, format!("{name} is {id}")).into_response()
+}
+
+#[window_limit(1, "1h", key_type = USER)]
+async fn profile() -> axum::response::Result<&'static str, AppError> {
+    Ok("profile")
+}
+
+#[allow(clippy::result_large_err, reason = "the error of axum")]
+#[rate_limit("1/h", fallback = |error| Err(AppError::from(error).into()))]
+async fn of_any_error(State(app): State<Arc<App>>) -> axum::response::Result<Json<usize>> {
+    if app.orders.lock().unwrap().len() > 100 {
+        Err(StatusCode::INSUFFICIENT_STORAGE)?;
+    }
+    Ok(Json(7))
+}
+
+/// The context of a request, and the app's registry for the handlers that do not name it.
+async fn context(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let user = request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned);
+    let context = user.map_or_else(RequestContext::new, |user| RequestContext::new().with_user(user));
+    app.registry.scope(context.scope(next.run(request))).await
+}
+
+fn app() -> Router {
+    let app = Arc::new(App { registry: Registry::in_memory(), orders: Mutex::default() });
+    Router::new()
+        .route("/orders/{id}", get(read))
+        .route("/search", get(search))
+        .route("/orders", post(order))
+        .route("/pages/{id}/{name}", get(page))
+        .route("/profile", get(profile))
+        .route("/any", get(of_any_error))
+        .layer(from_fn_with_state(Arc::clone(&app), context))
+        .with_state(app)
+}
+
+/// Runs requests against the app, served on a port of its own.
+fn served(requests: impl AsyncFnOnce(Client)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = Client(listener.local_addr().unwrap());
+        tokio::spawn(async { axum::serve(listener, app()).await });
+        requests(client).await;
+    });
+}
+
+#[derive(Clone, Copy)]
+struct Client(SocketAddr);
+
+struct Answer {
+    status: u16,
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+impl Client {
+    async fn get(self, path: &str, headers: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n")).await
+    }
+
+    async fn post(self, path: &str, json: &str) -> Answer {
+        let head = "host: test\r\nconnection: close\r\ncontent-type: application/json";
+        let length = json.len();
+        self.send(format!("POST {path} HTTP/1.1\r\n{head}\r\ncontent-length: {length}\r\n\r\n{json}")).await
+    }
+
+    async fn send(self, request: String) -> Answer {
+        let mut stream = TcpStream::connect(self.0).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let header =
+            |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Answer { status, headers: lines.filter_map(header).collect(), body: body.to_owned() }
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    fn is(&self, status: u16, body: &str) {
+        assert_eq!((self.status, self.body.as_str()), (status, body));
+    }
+
+    /// 429 with a time to wait that a policy of this period can have.
+    #[track_caller]
+    fn is_limited(&self, period: u64) {
+        assert_eq!(self.status, 429, "{}", self.body);
+        let wait: u64 = self.headers["retry-after"].parse().unwrap();
+        assert!((1..=period).contains(&wait), "retry-after: {wait}");
+    }
+}
+
+const DAY: u64 = 24 * 60 * 60;
+
+#[test]
+fn a_path_is_a_key() {
+    served(async |client| {
+        client.get("/orders/1", "").await.is(200, "1 of 0");
+        client.get("/orders/1", "").await.is_limited(DAY);
+        client.get("/orders/2", "").await.is(200, "2 of 0");
+        client.get("/orders/0", "").await.is(404, "");
+        client.get("/orders/0", "").await.is_limited(DAY);
+        client.get("/orders/x", "").await.is(400, "Invalid URL: Cannot parse `x` to a `u64`");
+    });
+}
+
+#[test]
+fn queries_and_headers_are_keys_and_missing_where_they_are() {
+    served(async |client| {
+        let answer = client.get("/search?words=a", "x-tenant: one\r\n").await;
+        answer.is(202, "a");
+        assert_eq!(answer.headers["x-orders"], "0");
+        client.get("/search?words=a", "x-tenant: one\r\n").await.is_limited(DAY);
+        client.get("/search?words=b", "x-tenant: one\r\n").await.is(202, "b");
+        client.get("/search?words=a", "x-tenant: two\r\n").await.is(202, "a");
+        let answer = client.get("/search?words=a", "").await;
+        answer.is(503, "a part of the key is `None`");
+        assert!(!answer.headers.contains_key("retry-after"));
+    });
+}
+
+#[test]
+fn extractors_are_passed_to_the_fallback() {
+    served(async |client| {
+        client.post("/orders", r#"["ann", 3]"#).await.is(201, "3 ordered");
+        client.post("/orders", r#"["ann", 3]"#).await.is(202, "3 queued for ann, behind 1");
+        client.post("/orders", r#"["ann", 2]"#).await.is(201, "2 ordered");
+        client.post("/orders", r#"["bob", 6]"#).await.is(202, "6 queued for bob, behind 2");
+    });
+}
+
+#[test]
+fn stacked_limits_answer_each_for_itself() {
+    served(async |client| {
+        client.get("/pages/1/a", "x-user: ann\r\n").await.is(201, "a is 1");
+        for _ in 0..5 {
+            client.get("/pages/1/a", "x-user: ann\r\n").await.is_limited(DAY);
+        }
+        client.get("/pages/1/b", "x-user: bob\r\n").await.is(201, "b is 1");
+        client.get("/pages/1/c", "x-user: eve\r\n").await.is(201, "c is 1");
+        client.get("/pages/1/d", "x-user: dan\r\n").await.is(200, "no more of 1");
+        client.get("/pages/2/d", "x-user: dan\r\n").await.is(201, "d is 2");
+        assert_eq!(client.get("/pages/2/e", "").await.status, 503);
+    });
+}
+
+#[test]
+fn results_of_axum_tell_of_a_refusal() {
+    served(async |client| {
+        client.get("/profile", "x-user: ann\r\n").await.is(200, "profile");
+        client.get("/profile", "x-user: ann\r\n").await.is_limited(60 * 60);
+        assert_eq!(client.get("/profile", "").await.status, 503);
+        client.get("/any", "").await.is(200, "7");
+        client.get("/any", "").await.is_limited(60 * 60);
+    });
+}
