@@ -167,3 +167,20 @@ fn underscored_ones_are_counted_by_without_a_warning() {
         assert_eq!(underscored_and_passed("b", 1, 1).await, None);
     });
 }
+
+#[count_limit(limit = limit, period = "1d", key = "<id>", fallback = last, pass_args)]
+async fn for_the_limit_alone((id, limit): (u8, u8), #[expect(unused_variables)] (a, b): (u8, u8)) -> u8 {
+    0
+}
+
+fn last(_: (u8, u8), pair: (u8, u8)) -> u8 {
+    pair.1
+}
+
+#[test]
+fn patterns_may_bind_for_the_key_and_for_numbers_alone() {
+    alone(async {
+        assert_eq!(for_the_limit_alone((1, 1), (2, 3)).await, 0);
+        assert_eq!(for_the_limit_alone((1, 1), (2, 3)).await, 3);
+    });
+}

@@ -188,3 +188,23 @@ fn return_what_the_function_returns() {
         assert_eq!(borrowing(&text, &[1, 2]).await.1.len(), 0);
     });
 }
+
+#[count_limit(1, "1d", cost = days, fallback = passed, pass_args)]
+#[rate_limit("1/h", cost = hours, fallback = |_| format!("{first} {}", second.0))]
+async fn beside_passing((first, second): (u8, Text), hours: u8, days: u8) -> String {
+    format!("{first} and {}", second.0)
+}
+
+fn passed((first, _): (u8, Text), _: u8, _: u8) -> String {
+    first.to_string()
+}
+
+#[test]
+fn see_patterns_that_another_passes_whole() {
+    alone(async {
+        let call = |hours, days| beside_passing((1, text("a")), hours, days);
+        assert_eq!(call(2, 0).await, "1 a");
+        assert_eq!(call(0, 2).await, "1");
+        assert_eq!(call(1, 1).await, "1 and a");
+    });
+}

@@ -230,3 +230,65 @@ fn two(id: &str) -> u8 {
 fn methods_named_like_those_of_the_generated_code() {
     alone(async { assert_eq!((methods("a").await, methods("b").await), (3, 2)) });
 }
+
+struct Wrapper(u8);
+
+#[count_limit(1, "1d", fallback = unwrapped, pass_args)]
+async fn item_named_like_a_pattern(Wrapper(number): Wrapper) -> u8 {
+    struct Wrapper;
+    let _ = Wrapper;
+    number
+}
+
+fn unwrapped(Wrapper(number): Wrapper) -> u8 {
+    number + 1
+}
+
+#[test]
+fn items_of_the_body_do_not_reach_the_patterns() {
+    alone(async {
+        assert_eq!(item_named_like_a_pattern(Wrapper(1)).await, 1);
+        assert_eq!(item_named_like_a_pattern(Wrapper(1)).await, 2);
+    });
+}
+
+/// Columns as diesel imports them by `dsl::*`: no `let` can have their names.
+#[allow(dead_code, non_camel_case_types, non_upper_case_globals, reason = "the case")]
+mod columns {
+    macro_rules! columns {
+        ($($name:ident)*) => {$(pub(in super::super) struct $name;)*};
+    }
+    columns!(call closure cost deciding error kind output policy registry verdict);
+    pub(super) static period: u8 = 1;
+    pub(super) const refused: u8 = 1;
+    pub(super) const argument_0: u8 = 1;
+}
+
+mod imported {
+    #[allow(unused_imports, clippy::wildcard_imports, reason = "the case")]
+    use super::columns::*;
+    use super::{AppResult, count_limit};
+
+    #[count_limit(1, "1d", key = period)]
+    pub(super) async fn column() -> AppResult<u8> {
+        Ok(period)
+    }
+
+    #[count_limit(1, "1d", cost = period, fallback = none, pass_args)]
+    pub(super) async fn passed((first, _): (u8, u8)) -> u8 {
+        first
+    }
+
+    fn none(_: (u8, u8)) -> u8 {
+        0
+    }
+}
+
+#[test]
+fn constants_and_unit_structs_named_like_locals_of_the_generated_code() {
+    alone(async {
+        assert_eq!(imported::column().await.unwrap(), 1);
+        assert_limited(imported::column().await);
+        assert_eq!((imported::passed((1, 1)).await, imported::passed((1, 1)).await), (1, 0));
+    });
+}

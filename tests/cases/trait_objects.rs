@@ -225,3 +225,25 @@ fn futures_of_one_thread() {
         assert_limited(object.by_default(Rc::new(1)).await);
     });
 }
+
+#[async_trait]
+trait Closing {
+    async fn closing(&self, path: Path<u64>, text: Text) -> u64;
+}
+
+#[async_trait]
+impl Closing for User {
+    #[count_limit(1, "1d", key = id, fallback = |_| id + first.len() as u64)]
+    async fn closing(&self, Path(id): Path<u64>, Text(first): Text) -> u64 {
+        first.len() as u64
+    }
+}
+
+#[test]
+fn closures_see_patterns_and_patterns_may_be_for_the_key_alone() {
+    alone(async {
+        let user = user(1);
+        let call = || user.closing(Path(1), text("ab"));
+        assert_eq!((call().await, call().await), (2, 3));
+    });
+}
