@@ -9,8 +9,10 @@ mod output;
 mod refusal;
 mod rule;
 
+use std::collections::HashSet;
+
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::args::{Args, Kind};
@@ -46,12 +48,22 @@ fn limit(limit: Limit, item: TokenStream, first: bool) -> TokenStream {
     // Those that were carried here stand above this one, unless this one was carried with them.
     limits.insert(if first { 0 } else { limits.len() }, limit);
     match Limits::read(&limits, function) {
-        Ok(limits) => weave(limits),
+        Ok(read) => weave(read, &words(&limits)),
         Err(errors) => {
             let errors = errors.into_compile_error();
             quote!(#errors #unchanged)
         }
     }
+}
+
+/// Every word in the arguments of the attributes, also in their templates.
+fn words(limits: &[Limit]) -> HashSet<String> {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let words = limits.iter().flat_map(|limit| {
+        let text = limit.args.to_string();
+        text.split(|letter| !is_word(letter)).map(str::to_owned).collect::<Vec<_>>()
+    });
+    words.collect()
 }
 
 /// Where the library is, as far as this attribute says.
@@ -64,14 +76,25 @@ fn named(krate: Option<&syn::Path>) -> TokenStream {
     krate.map_or_else(|| quote!(::ratelimits), ToTokens::to_token_stream)
 }
 
-fn weave(limits: Limits) -> TokenStream {
+fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
     let Limits { mut function, policies } = limits;
     let passes_args =
         policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
     let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
     let prologue = prologue(&function, &policies, &arguments, &renamed);
-    let restored =
-        renamed.iter().map(|Renamed { name, pattern, cfgs }| quote!(#(#cfgs)* let #pattern = #name;));
+    let restored = renamed
+        .iter()
+        .map(|Renamed { name, pattern, attributes, .. }| quote!(#(#attributes)* let #pattern = #name;));
+    // What an attribute counts by is used, whether or not the body looks at it.
+    let in_block = function.block.iter().flat_map(|block| block.renamed());
+    let used = renamed.iter().chain(in_block).flat_map(|renamed| {
+        let used = renamed.bindings().into_iter().filter(|binding| words.contains(&binding.to_string()));
+        used.map(|binding| {
+            let cfgs = &renamed.cfgs;
+            quote!(#(#cfgs)* let _ = &#binding;)
+        })
+    });
+    let used = quote!(#(#used)*);
 
     let Function { attributes, visibility, defaultness, signature, .. } = &function;
     let (inner_attributes, body) = function.split_body();
@@ -79,12 +102,14 @@ fn weave(limits: Limits) -> TokenStream {
     let whole = match &function.block {
         None => {
             // Of the macro's hygiene, or rustc finds the inner braces needless.
-            let body = output::body(&function, &policies, quote!(#(#restored)*), body, hygienic(brace));
+            let restored = quote!(#(#restored)* #used);
+            let body = output::body(&function, &policies, restored, body, hygienic(brace));
             quote!(#prologue #body)
         }
         Some(block) => {
-            let (typing, statements) = block.split();
-            let body = output::body(&function, &policies, quote!(#(#restored)*), statements, hygienic(brace));
+            let [typing, patterns, statements] = block.split();
+            let restored = quote!(#(#restored)* #patterns #used);
+            let body = output::body(&function, &policies, restored, statements, hygienic(brace));
             block.with(quote!(#typing #prologue #body))
         }
     };
@@ -103,8 +128,9 @@ fn hygienic(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
+/// No `let` can have the name of a constant or a unit struct that is in scope, so these names are nobody else's.
 fn local(name: &str) -> Ident {
-    Ident::new(name, Span::mixed_site())
+    format_ident!("ratelimits_{name}", span = Span::mixed_site())
 }
 
 fn prologue(
@@ -130,7 +156,7 @@ fn prologue(
         None => quote!(let mut #call = __ratelimits::Call::new();),
     };
     let charges = policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, &call, &closure));
-    let refusal = refusal::refusal(function, policies, arguments, &deciding);
+    let refusal = refusal::refusal(function, policies, (arguments, renamed), &deciding);
     let krate = named(policies.iter().find_map(|policy| policy.krate.as_ref()));
     // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.
     let prologue = quote! {

@@ -32,6 +32,8 @@ pub(crate) struct Renamed {
     pub(crate) pattern: Pat,
     /// The `#[cfg]` of the argument.
     pub(crate) cfgs: Vec<Attribute>,
+    /// All attributes of the argument: lints are about the pattern.
+    pub(crate) attributes: Vec<Attribute>,
 }
 
 /// An argument as it can be passed on.
@@ -104,7 +106,7 @@ impl Function {
                 names.push(Argument { name: ident.clone(), cfgs });
                 continue;
             }
-            let name = format_ident!("argument_{}", names.len(), span = Span::mixed_site());
+            let name = format_ident!("ratelimits_argument_{}", names.len(), span = Span::mixed_site());
             let named = PatIdent {
                 attrs: Vec::new(),
                 by_ref: None,
@@ -115,7 +117,9 @@ impl Function {
             let pattern = std::mem::replace(&mut *argument.pat, Pat::Ident(named));
             names.push(Argument { name: name.clone(), cfgs: cfgs.clone() });
             if !matches!(pattern, Pat::Wild(_)) {
-                renamed.push(Renamed { name, pattern, cfgs });
+                let attributes = argument.attrs.clone();
+                argument.attrs.retain(|attribute| !is_lint(attribute));
+                renamed.push(Renamed { name, pattern, cfgs, attributes });
             }
         }
         (names, renamed)
@@ -192,7 +196,18 @@ fn names(pattern: &Pat, found: &mut Vec<Ident>) {
     });
 }
 
+fn is_lint(attribute: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| attribute.path().is_ident(level))
+}
+
 impl Renamed {
+    /// The names that the pattern binds.
+    pub(crate) fn bindings(&self) -> Vec<Ident> {
+        let mut found = Vec::new();
+        names(&self.pattern, &mut found);
+        found
+    }
+
     /// The pattern that binds the same names to references into a borrowed argument.
     pub(crate) fn borrowed(&self) -> Pat {
         let mut pattern = self.pattern.clone();

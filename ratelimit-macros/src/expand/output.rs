@@ -40,9 +40,12 @@ pub(super) fn body(
     place: Span,
 ) -> TokenStream {
     if !is_seen(policies) {
-        // In a block of its own in any case, so that items of the body are not in the way of the prologue.
-        let block = braced(quote!(#restored #body), place);
-        return block.into_token_stream();
+        // In a block of its own in any case, so that items of the body are not in the way of the prologue or of patterns.
+        let body = braced(body, place);
+        if restored.is_empty() {
+            return body.into_token_stream();
+        }
+        return braced(quote!(#restored #body), place).into_token_stream();
     }
     let [charged, output, refunding] = ["charged", "output", "refunding"].map(local);
     let (ty, _) = written(function);

@@ -1,11 +1,11 @@
 //! What a refused call returns.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Attribute, Expr, ReturnType, Stmt, parse_quote};
 
 use super::{hygienic, local, output};
-use crate::function::{Argument, Function};
+use crate::function::{Argument, Function, Renamed};
 use crate::model::{Fallback, Policy, Target};
 
 /// Awaits the decision, and returns if it is a refusal: what the fallback of the policy says that refused, or without one
@@ -13,7 +13,7 @@ use crate::model::{Fallback, Policy, Target};
 pub(super) fn refusal(
     function: &Function,
     policies: &[Policy],
-    arguments: &[Argument],
+    arguments: (&[Argument], &[Renamed]),
     deciding: &Ident,
 ) -> TokenStream {
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
@@ -64,17 +64,23 @@ fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
 fn call_fallback(
     fallback: &Fallback,
     function: &Function,
-    arguments: &[Argument],
+    (arguments, renamed): (&[Argument], &[Renamed]),
     refusal: &Ident,
 ) -> TokenStream {
     let place = hygienic(fallback.span);
     let receiver = function.receiver().filter(|_| fallback.pass_args);
     let arguments = if fallback.pass_args { arguments } else { &[] };
     let [called, error_name, kind] = ["called", "error", "kind"].map(local);
-    let answer = Ident::new("answer", place);
+    let answer = format_ident!("ratelimits_answer", span = place);
     // Only a closure is told why. Others let go of it first, so that nothing of it lives on while they are awaited.
     let error = match fallback.target {
-        Target::Closure(_) => quote!(let #error_name = #refusal.error;),
+        Target::Closure(_) => {
+            let in_block = function.block.iter().flat_map(|block| block.renamed());
+            let restored = renamed.iter().chain(in_block).map(|Renamed { name, pattern, cfgs, .. }| {
+                quote!(#(#cfgs)* #[allow(unused_variables, unused_mut)] let #pattern = #name;)
+            });
+            quote!(let #error_name = #refusal.error; #(#restored)*)
+        }
         _ => quote!(::core::mem::drop(#refusal);),
     };
     let answers = variants(arguments).map(|(cfg, names)| {

@@ -15,15 +15,20 @@ pub(crate) struct AsyncBlock {
     inside: Vec<Stmt>,
     output: Type,
     renamed: Vec<Renamed>,
+    /// How many statements there are up to the last that takes an argument apart.
+    patterns: usize,
 }
 
 impl AsyncBlock {
     pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
         let mut around = Block::parse_within.parse2(body).ok()?;
         let inside = std::mem::take(&mut last(&mut around)?.block.stmts);
-        let renamed = inside.iter().filter_map(|statement| taken_apart(statement, signature)).collect();
+        let taken_apart = |statement| taken_apart(statement, signature);
+        let renamed = inside.iter().filter_map(taken_apart).collect();
+        let patterns =
+            inside.iter().rposition(|statement| taken_apart(statement).is_some()).map_or(0, |last| last + 1);
         let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
-        Some(AsyncBlock { around, inside, output, renamed })
+        Some(AsyncBlock { around, inside, output, renamed, patterns })
     }
 
     /// What the future comes to, `_` where that is not written.
@@ -37,11 +42,11 @@ impl AsyncBlock {
     }
 
     /// The statements in the block. Those by which `#[async_trait]` tells the compiler their type stay the first, so that
-    /// it is what every other `return` is held against.
-    pub(crate) fn split(&self) -> (TokenStream, TokenStream) {
+    /// it is what every other `return` is held against; then come those that take arguments apart, and the others.
+    pub(crate) fn split(&self) -> [TokenStream; 3] {
         let (typing, rest) = self.inside.split_at(usize::from(self.inside.first().is_some_and(tells_type)));
-        let tokens = |statements: &[Stmt]| statements.iter().map(ToTokens::to_token_stream).collect();
-        (tokens(typing), tokens(rest))
+        let (patterns, rest) = rest.split_at(self.patterns.saturating_sub(typing.len()));
+        [typing, patterns, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
     }
 
     /// The statements of the function, with these in the block.
@@ -113,5 +118,5 @@ fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
         },
         FnArg::Receiver(_) => None,
     })?;
-    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: attrs.clone() })
+    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: attrs.clone(), attributes: attrs.clone() })
 }

@@ -138,6 +138,6 @@ fn pass_arguments_that_can_be_passed() {
     fails_on(&conditional(4), Count, "5, 60, fallback = g, pass_args", &[("a3", most)]);
     for (number, calls) in [(0, 1), (1, 2), (3, 8)] {
         let expanded = expands(Count, "5, 60, fallback = g, pass_args", &conditional(number));
-        assert_eq!(expanded.matches("let called = g").count(), calls, "{expanded}");
+        assert_eq!(expanded.matches("let ratelimits_called = g").count(), calls, "{expanded}");
     }
 }
