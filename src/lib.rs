@@ -66,7 +66,8 @@
 ///
 /// Without `pass_args` a fallback is called with nothing: `f()`, `Self::f()`, `self.f()`. With it the arguments of the call
 /// are moved into it: `f(args)`, `Self::f(self, args)`, `self.f(args)`. Only `Self::f` and `<T as Trait>::f` get `self` as
-/// an argument; `path::f` does not. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
+/// an argument; `path::f` does not. With `pass_args`, arguments that the signature takes apart are references in keys, numbers
+/// and conditions. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
 /// fallback's return type must be known by itself, not only by where its value goes.
 ///
 /// ```

@@ -183,6 +183,7 @@ fn prologue(
             clippy::needless_return,
             clippy::redundant_closure_call,
             clippy::redundant_closure_for_method_calls,
+            clippy::result_large_err,
             clippy::semicolon_if_nothing_returned,
             clippy::unnecessary_cast,
             clippy::used_underscore_binding

@@ -208,3 +208,30 @@ fn see_patterns_that_another_passes_whole() {
         assert_eq!(call(1, 1).await, "1 and a");
     });
 }
+
+#[count_limit(1, "1d", fallback = |error| Ok(Box::new(error.is_limited())))]
+async fn boxed() -> AppResult<Box<dyn Display + Send>> {
+    Ok(Box::new(1))
+}
+
+#[count_limit(1, "1d", fallback = |_| { name.push('!'); Some(&*name) })]
+async fn exclaiming(name: &mut String) -> Option<&str> {
+    Some(name)
+}
+
+#[count_limit(1, "1d", fallback = |_| unreachable!("limited"))]
+async fn panicking() -> Option<u8> {
+    Some(1)
+}
+
+#[test]
+fn return_what_is_coerced_to_the_return_type() {
+    alone(async {
+        assert_eq!(boxed().await.unwrap().to_string(), "1");
+        assert_eq!(boxed().await.unwrap().to_string(), "true");
+        let mut name = String::from("ann");
+        assert_eq!(exclaiming(&mut name).await, Some("ann"));
+        assert_eq!(exclaiming(&mut name).await, Some("ann!"));
+        assert_eq!(panicking().await, Some(1));
+    });
+}

@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Expr, ReturnType, Stmt, parse_quote};
+use syn::{Attribute, Expr, Path, ReturnType, Stmt, parse_quote};
 
 use super::{hygienic, local, output};
 use crate::function::{Argument, Function, Renamed};
@@ -114,11 +114,12 @@ fn call_fallback(
     quote!({ #error #(#answers)* })
 }
 
-/// The closure, with its return type where it does nothing but panic, since then nothing else tells it.
+/// The closure, with its return type where it plainly returns that and no future: so its value is coerced to it like that of
+/// the function, and one that only panics has a type at all.
 fn typed(closure: &Expr, function: &Function) -> TokenStream {
     let Expr::Closure(closure) = closure else { return closure.to_token_stream() };
-    if !matches!(closure.output, ReturnType::Default) || closure.asyncness.is_some() || !panics(&closure.body)
-    {
+    let is_typed = !matches!(closure.output, ReturnType::Default);
+    if is_typed || closure.asyncness.is_some() || !is_value(&closure.body) {
         return closure.to_token_stream();
     }
     let (mut closure, (output, _)) = (closure.clone(), output::written(function));
@@ -128,18 +129,25 @@ fn typed(closure: &Expr, function: &Function) -> TokenStream {
     closure.to_token_stream()
 }
 
-fn panics(body: &Expr) -> bool {
-    const PANICS: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
-    let mac = match body {
-        Expr::Macro(body) => &body.mac,
-        Expr::Block(body) => match &*body.block.stmts {
-            [Stmt::Macro(only)] => &only.mac,
-            [Stmt::Expr(Expr::Macro(only), _)] => &only.mac,
-            _ => return false,
-        },
-        _ => return false,
+/// Whether the expression is no future, as far as is plain to see.
+fn is_value(expr: &Expr) -> bool {
+    const MACROS: [&str; 7] = ["format", "panic", "todo", "unimplemented", "unreachable", "vec", "matches"];
+    const VARIANTS: [&str; 4] = ["Err", "None", "Ok", "Some"];
+    let ends_in = |path: &Path, names: &[&str]| {
+        path.segments.last().is_some_and(|last| names.iter().any(|name| last.ident == name))
     };
-    mac.path.segments.last().is_some_and(|last| PANICS.iter().any(|name| last.ident == name))
+    match expr {
+        Expr::Lit(_) => true,
+        Expr::Macro(called) => ends_in(&called.mac.path, &MACROS),
+        Expr::Call(call) => matches!(&*call.func, Expr::Path(path) if ends_in(&path.path, &VARIANTS)),
+        Expr::Path(path) => ends_in(&path.path, &VARIANTS),
+        Expr::Block(block) => match block.block.stmts.last() {
+            Some(Stmt::Expr(last, None)) => is_value(last),
+            Some(Stmt::Macro(last)) => ends_in(&last.mac.path, &MACROS),
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// The arguments under each combination of the conditions that some of them have, as a call cannot carry a `#[cfg]`.
