@@ -4,11 +4,12 @@
 -- ARGV   for every decision the number of its charges, or where shadows are among them a letter for each, `s` for a
 --        shadow and `r` for the others, which are required; then the `width` arguments of each
 -- reply  now, then for every decision whether it is admitted, 1 or 0, and what each of its checks read, after that of a
---        shadow whether its rule admits it, 1 or 0; or in place of these the text of the error that one of them met
+--        shadow whether its rule admits it, 1 or 0; or in place of these the text of the error that one of them met, that
+--        of a shadow in place of what its check read
 --
 -- The required charges decide: if all of them are admitted they are charged, and with them the shadows that are.
 -- A charge that costs nothing only looks. A check that fails may come after one that has charged already, so a failure
--- is caught, and told after what was charged is taken back.
+-- is caught, and told after what was charged is taken back. That of a shadow only says that it admits nothing.
 local reply = {now}
 local k, at = 0, 1
 while ARGV[at] do
@@ -19,13 +20,15 @@ while ARGV[at] do
   for i = 1, size do
     if not failure then
       local fine, entry = pcall(check, KEYS[k + i], at)
-      if fine then
-        entries[i] = entry
-        if kinds then entry.shadow = string.sub(kinds, i, i) == 's' end
-        admitted = admitted and (entry.admits or entry.shadow)
-      else
-        failure = type(entry) == 'table' and entry.err or tostring(entry)
+      local shadow = kinds and string.sub(kinds, i, i) == 's'
+      if not fine then
+        local problem = type(entry) == 'table' and entry.err or tostring(entry)
+        entry = {problem, cost = 0}
+        if not shadow then failure = problem end
       end
+      entry.shadow = shadow
+      entries[i] = entry
+      admitted = admitted and (entry.admits or shadow)
     end
     at = at + width
   end

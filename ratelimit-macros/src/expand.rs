@@ -35,23 +35,26 @@ pub(crate) fn carried(tokens: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// After a mistake the function comes back as it was, so that the mistake is all there is to see.
-fn limit(limit: Limit, item: TokenStream, first: bool) -> TokenStream {
+fn limit(limit: Limit, item: TokenStream, carried: bool) -> TokenStream {
     let Ok(mut function) = Function::parse(item.clone()) else {
         let errors = Limits::no_function(limit.kind, item.clone()).into_compile_error();
         return quote!(#errors #item);
     };
-    if stack::step_back(&limit, &library(&limit, &function), &mut function) {
+    // One that was carried has stepped back as far as it goes. What it still sees is no attribute of ours: the compiler
+    // found none of that name, and puts it back.
+    if !carried && stack::step_back(&limit, &library_of(&limit, &function), &mut function) {
         return function.into_token_stream();
     }
     let mut limits = stack::collect(&mut function);
     let unchanged = if limits.is_empty() { item } else { function.to_token_stream() };
     // Those that were carried here stand above this one, unless this one was carried with them.
-    limits.insert(if first { 0 } else { limits.len() }, limit);
+    limits.insert(if carried { 0 } else { limits.len() }, limit);
     match Limits::read(&limits, function) {
         Ok(read) => weave(read, &words(&limits)),
         Err(errors) => {
             let errors = errors.into_compile_error();
-            quote!(#errors #unchanged)
+            // What only the attributes use is used.
+            quote!(#errors #[allow(unused_variables)] #unchanged)
         }
     }
 }
@@ -67,12 +70,12 @@ fn words(limits: &[Limit]) -> HashSet<String> {
 }
 
 /// Where the library is, as far as this attribute says.
-fn library(limit: &Limit, function: &Function) -> TokenStream {
+fn library_of(limit: &Limit, function: &Function) -> TokenStream {
     let args = Args::parse(limit.kind, limit.args.clone(), function.bindings(), &mut Errors::default());
-    named(args.path("crate"))
+    library(args.path("crate"))
 }
 
-fn named(krate: Option<&syn::Path>) -> TokenStream {
+fn library(krate: Option<&syn::Path>) -> TokenStream {
     krate.map_or_else(|| quote!(::ratelimits), ToTokens::to_token_stream)
 }
 
@@ -139,41 +142,21 @@ fn prologue(
     arguments: &[Argument],
     renamed: &[Renamed],
 ) -> TokenStream {
-    let [call, closure, deciding, registry] = ["call", "closure", "deciding", "registry"].map(local);
+    let [call, closure, deciding] = ["call", "closure", "deciding"].map(local);
     let in_block = function.block.iter().flat_map(|block| block.renamed());
     let peeks = renamed.iter().chain(in_block).map(|renamed| {
         let (pattern, name, cfgs) = (renamed.borrowed(), &renamed.name, &renamed.cfgs);
         quote!(#(#cfgs)* #[allow(unused_variables)] let #pattern = &#name;)
     });
     let new = match policies.iter().find_map(|policy| policy.registry.as_ref()) {
-        Some(written) => {
-            let place = hygienic(written.span());
-            quote_spanned! {place=>
-                let #registry: &__ratelimits::Registry = #written;
-                let mut #call = __ratelimits::Call::on(#registry);
-            }
-        }
-        None => quote!(let mut #call = __ratelimits::Call::new();),
+        Some(registry) => quote_spanned!(hygienic(registry.span())=> __ratelimits::Call::on(#registry)),
+        None => quote!(__ratelimits::Call::new()),
     };
     let charges = policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, &call, &closure));
     let refusal = refusal::refusal(function, policies, (arguments, renamed), &deciding);
-    let krate = named(policies.iter().find_map(|policy| policy.krate.as_ref()));
+    let library = library(policies.iter().find_map(|policy| policy.krate.as_ref()));
+    let charged = if output::is_seen(policies) { local("charged").into_token_stream() } else { quote!(_) };
     // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.
-    let prologue = quote! {
-        {
-            use #krate::__private as __ratelimits;
-            let #deciding = {
-                #(#peeks)*
-                #new
-                // Only the type of something in the function tells which type the function belongs to.
-                let #closure = ::core::any::type_name_of_val(&|| ());
-                #(#charges)*
-                __ratelimits::Call::decide(#call)
-            };
-            #refusal
-        }
-    };
-    let statement = if output::is_seen(policies) { output::charged(prologue) } else { prologue };
     quote! {
         #[allow(
             unknown_lints,
@@ -181,6 +164,7 @@ fn prologue(
             clippy::cast_possible_truncation,
             clippy::items_after_statements,
             clippy::needless_return,
+            clippy::redundant_closure,
             clippy::redundant_closure_call,
             clippy::redundant_closure_for_method_calls,
             clippy::result_large_err,
@@ -188,6 +172,17 @@ fn prologue(
             clippy::unnecessary_cast,
             clippy::used_underscore_binding
         )]
-        #statement
+        let #charged = {
+            use #library::__private as __ratelimits;
+            let #deciding = {
+                #(#peeks)*
+                let mut #call = #new;
+                // Only the type of something in the function tells which type the function belongs to.
+                let #closure = ::core::any::type_name_of_val(&|| ());
+                #(#charges)*
+                __ratelimits::Call::decide(#call)
+            };
+            #refusal
+        };
     }
 }

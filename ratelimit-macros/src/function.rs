@@ -110,7 +110,7 @@ impl Function {
             let named = PatIdent {
                 attrs: Vec::new(),
                 by_ref: None,
-                mutability: None,
+                mutability: borrowed_mutably(&argument.pat).then(Default::default),
                 ident: name.clone(),
                 subpat: None,
             };
@@ -194,6 +194,15 @@ fn names(pattern: &Pat, found: &mut Vec<Ident>) {
             found.push(binding.ident.clone());
         }
     });
+}
+
+/// Whether the pattern borrows from the argument with `ref mut`.
+fn borrowed_mutably(pattern: &Pat) -> bool {
+    let mut found = false;
+    visit(&mut pattern.clone(), &mut |pattern| {
+        found |= matches!(pattern, Pat::Ident(PatIdent { by_ref: Some(_), mutability: Some(_), .. }));
+    });
+    found
 }
 
 fn is_lint(attribute: &Attribute) -> bool {

@@ -9,7 +9,7 @@ use syn::{Expr, Ident, LitStr, Path, Type};
 
 use crate::args::{Args, KEY_TYPES, Kind, last_word, literal, peel};
 use crate::errors::{Errors, closest};
-use crate::function::Function;
+use crate::function::{AsyncBlock, Function};
 use crate::number::{Form, Number, Unit};
 use crate::stack::Limit;
 use crate::template::{self, Part};
@@ -25,6 +25,8 @@ pub(crate) struct Limits {
 /// One policy of the decision.
 pub(crate) struct Policy {
     pub(crate) kind: Kind,
+    /// Where the attribute is written.
+    pub(crate) place: Span,
     pub(crate) rule: Rule,
     pub(crate) name: Option<LitStr>,
     /// Among the policies of this kind that have no name of the user's: its number, from 1.
@@ -109,6 +111,10 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
             constness,
             "a `const fn` runs while compiling, where no limit is known; write `async` for `const`",
         );
+    } else if let Some(early) = function.block.as_ref().and_then(AsyncBlock::early_return) {
+        let message = "this `return` leaves before the decision, so such a call would have no limit; write it in the async \
+                       block, or write an `async fn`";
+        errors.at(early, message);
     } else if !function.is_async() && function.returns_future() {
         let message = format!(
             "a decision is awaited, and `{name}` does not end in the async block that it returns; write `async fn {name}`, \
@@ -155,6 +161,7 @@ impl Policy {
         let shadow = args.has("shadow");
         Some(Policy {
             kind: args.kind,
+            place,
             rule: rule?,
             name,
             number: 1,

@@ -47,16 +47,15 @@ impl Number {
     pub(crate) fn read(args: &Args, name: &'static str, unit: Unit, errors: &mut Errors) -> Option<Number> {
         let expr = args.value(name)?;
         let form = form(expr);
-        let problem = problem(name, unit, form, expr).or_else(|| {
-            let rate = without_quotes(expr, args).filter(|_| unit == Unit::Rate)?;
-            Some(format!("a rate with its time is a string; write `{name} = \"{rate}\"`"))
-        });
+        let problem = without_quotes(expr, args)
+            .map(|text| format!("a number with a time is a string; write `{name} = \"{text}\"`"))
+            .or_else(|| problem(name, unit, form, expr));
         match problem {
             Some(problem) => {
                 errors.on(expr, problem);
                 None
             }
-            None => Some(Number { name, unit, form, expr: Box::new(expr.clone()) }),
+            None => Some(Number { name, unit, form, expr: Box::new(peel(expr).clone()) }),
         }
     }
 
@@ -117,13 +116,25 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
     })
 }
 
-/// The rate that is meant by `100/min`, unless there is a `min`.
+/// The text that is meant by `100/min`, unless there is a `min`, or by `15m`.
 fn without_quotes(expr: &Expr, args: &Args) -> Option<String> {
-    let Expr::Binary(ExprBinary { left, op: BinOp::Div(_), right, .. }) = peel(expr) else { return None };
-    let Expr::Path(unit) = peel(right) else { return None };
-    let unit = unit.path.get_ident().filter(|unit| !args.binds(unit) && is_number(left))?;
-    let is_unit = TIMES.iter().any(|time| unit == time);
-    is_unit.then(|| format!("{}/{unit}", shown(left)))
+    let is_time = |word: &str| TIMES.contains(&word);
+    match peel(expr) {
+        Expr::Lit(lit) => match &lit.lit {
+            Lit::Int(int) if is_time(int.suffix()) => Some(int.to_string()),
+            _ => None,
+        },
+        Expr::Binary(ExprBinary { left, op: BinOp::Div(_), right, .. }) if is_number(left) => {
+            match peel(right) {
+                Expr::Path(unit) => {
+                    let unit = unit.path.get_ident().filter(|unit| !args.binds(unit))?;
+                    is_time(&unit.to_string()).then(|| format!("{}/{unit}", shown(left)))
+                }
+                right => Some(format!("{}/{}", shown(left), without_quotes(right, args)?)),
+            }
+        }
+        _ => None,
+    }
 }
 
 const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];

@@ -92,7 +92,9 @@ fn numbers() {
         "5, 60, precision = 1",
         &[("1", "`precision` has no unit; write a time with its unit: `precision = \"1s\"`")],
     );
-    fails(Rate, "5/s", &[("5/s", "a rate with its time is a string; write `rate = \"5/s\"`")]);
+    fails(Rate, "5/s", &[("5/s", "a number with a time is a string; write `rate = \"5/s\"`")]);
+    fails(Rate, "5/10s", &[("5/10s", "a number with a time is a string; write `rate = \"5/10s\"`")]);
+    fails(Count, "5, 15m", &[("15m", "a number with a time is a string; write `period = \"15m\"`")]);
     expands(Rate, "5.0 / s", "async fn f(s: f64) -> Result<(), E> {}");
     let permits = "`burst` has no unit; write a time's worth of the rate: `burst = \"5s\"`, or `burst = 5`";
     fails(Rate, "5, burst = \"5\"", &[("\"5\"", permits)]);

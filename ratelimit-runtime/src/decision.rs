@@ -102,7 +102,7 @@ impl Decision {
         let refused = (0..policies.len())
             .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
-        let fewest = || (0..policies.len()).min_by_key(|i| (policies[*i].shadow, policies[*i].remaining));
+        let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
         let reported = refused.or_else(fewest).unwrap_or(0);
         let PolicyDecision { limit, remaining, retry_after, reset_after, .. } = policies[reported];
         let waited = Duration::ZERO;
@@ -117,7 +117,7 @@ impl Decision {
     /// The decision, or if a policy refused the error that says so.
     pub(crate) fn into_result(self) -> Result<Decision, Error> {
         let reported = &self.policies[self.reported];
-        if reported.admitted || reported.shadow { Ok(self) } else { Err(self.into_error()) }
+        if reported.admitted { Ok(self) } else { Err(self.into_error()) }
     }
 
     /// The error that says that the reported policy refused.

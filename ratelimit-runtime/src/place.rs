@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::error::InvalidPolicy;
 use crate::name::{FunctionName, path};
+use crate::policy::Policy;
 use crate::rate::Rate;
 
 /// An attribute in the source.
@@ -54,13 +55,18 @@ pub enum Tag {
     Function,
 }
 
-/// A number of a policy that is the same for all calls, as the attribute calls it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Constant(pub &'static str, pub Value);
+/// What of a policy is the same for all calls.
+#[derive(Debug)]
+pub struct Constants {
+    /// The numbers, as the attribute calls them.
+    pub numbers: &'static [(&'static str, Constant)],
+    /// The policy, if that are all of its numbers.
+    pub policy: Option<Policy>,
+}
 
-/// The value of a [`Constant`].
+/// A number that is the same for all calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum Constant {
     /// Permits.
     Count(u64),
     /// Permits per time.
@@ -77,7 +83,7 @@ pub struct Named {
     pub(crate) name: Box<str>,
     /// The function, where it is the tag.
     pub(crate) function: Option<Box<str>>,
-    problem: Option<Box<str>>,
+    problem: Option<String>,
     next: OnceLock<Box<Named>>,
 }
 
@@ -90,7 +96,7 @@ impl Place {
 
     /// The name of the policy in the function of this closure's type.
     #[must_use]
-    pub fn named(&'static self, closure: &'static str, constants: &'static [Constant]) -> &'static Named {
+    pub fn named(&'static self, closure: &'static str, constants: &'static Constants) -> &'static Named {
         let mut names = &self.names;
         loop {
             let named = names.get_or_init(|| Box::new(self.claim(closure, constants)));
@@ -101,7 +107,7 @@ impl Place {
         }
     }
 
-    fn claim(&'static self, closure: &'static str, constants: &'static [Constant]) -> Named {
+    fn claim(&'static self, closure: &'static str, constants: &'static Constants) -> Named {
         let function: Box<str> = FunctionName { module: self.module, closure }.to_string().into();
         let declared = &self.declared;
         let name = match declared {
@@ -132,12 +138,12 @@ impl Display for Place {
     }
 }
 
-impl Display for Value {
+impl Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Count(count) => write!(f, "{count}"),
-            Value::Rate(Rate { permits, period }) => write!(f, "{permits} per {period:?}"),
-            Value::Time(time) => write!(f, "{time:?}"),
+            Constant::Count(count) => write!(f, "{count}"),
+            Constant::Rate(Rate { permits, period }) => write!(f, "{permits} per {period:?}"),
+            Constant::Time(time) => write!(f, "{time:?}"),
         }
     }
 }
@@ -146,17 +152,17 @@ struct Claim {
     place: &'static Place,
     path: &'static str,
     function: Option<Box<str>>,
-    constants: &'static [Constant],
+    constants: &'static Constants,
 }
 
 /// Claims a name, and tells what is wrong with that. A claim that fails claims nothing.
-fn claims(prefix: &'static str, name: &str, claim: Claim) -> Option<Box<str>> {
+fn claims(prefix: &'static str, name: &str, claim: Claim) -> Option<String> {
     type Names = HashMap<(&'static str, Box<str>), Vec<Claim>>;
     static CLAIMED: LazyLock<Mutex<Names>> = LazyLock::new(Mutex::default);
     let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
     let others = claimed.entry((prefix, name.into())).or_default();
     let problem = others.iter().find_map(|other| claim.conflict(name, other));
-    if problem.is_none() {
+    if problem.is_none() && !others.iter().any(|other| std::ptr::eq(other.place, claim.place)) {
         others.push(claim);
     }
     problem
@@ -164,10 +170,13 @@ fn claims(prefix: &'static str, name: &str, claim: Claim) -> Option<Box<str>> {
 
 impl Claim {
     /// Why the other claim leaves no room for this one. Its place comes first, as it was there first.
-    fn conflict(&self, name: &str, other: &Claim) -> Option<Box<str>> {
+    fn conflict(&self, name: &str, other: &Claim) -> Option<String> {
         let (here, there) = (self.place, other.place);
         let (this, that) = (&here.declared, &there.declared);
-        if std::ptr::eq(here, there) {
+        let apart = "give each a name of its own";
+        // For several types, where the function is generic or belongs to a trait.
+        let tags_differ = (this.tag, &self.function) != (that.tag, &other.function);
+        if std::ptr::eq(here, there) && (this.name.is_none() || !tags_differ) {
             return None;
         }
         if this.name.is_none() || that.name.is_none() {
@@ -176,37 +185,39 @@ impl Claim {
             if on_one_function && this.algorithm != that.algorithm {
                 return None;
             }
-            return Some(
-                format!(
-                    "`{name}` stands at {there} and at {here}, and only a name that is given is shared; \
-                     give one of them a name of its own: `name = \"…\"`"
-                )
-                .into(),
-            );
+            return Some(format!(
+                "`{name}` stands at {there} and at {here}, and only a name that is given is shared; \
+                 give one of them a name of its own: `name = \"…\"`"
+            ));
         }
-        let apart = "give each a name of its own";
         if this.algorithm != that.algorithm {
             let (first, second) = (that.algorithm, this.algorithm);
-            return Some(
-                format!("`{name}` is a {first} at {there} and a {second} at {here}; {apart}").into(),
-            );
+            return Some(format!("`{name}` is a {first} at {there} and a {second} at {here}; {apart}"));
         }
-        for Constant(argument, second) in self.constants {
-            let same = |Constant(name, first): &&Constant| name == argument && first != second;
-            if let Some(Constant(_, first)) = other.constants.iter().find(same) {
-                return Some(
-                    format!(
-                        "`{name}` has a `{argument}` of {first} at {there} and of {second} at {here}; \
-                         write the same number, or {apart}"
-                    )
-                    .into(),
-                );
-            }
+        if let Some(numbers) = self.other_numbers(other) {
+            return Some(format!("`{name}` has {numbers}; write the same, or {apart}"));
         }
-        ((this.tag, &self.function) != (that.tag, &other.function)).then(|| {
+        tags_differ.then(|| {
             let (first, second) = (other.tag(), self.tag());
-            format!("`{name}` counts by {first} at {there} and by {second} at {here}; {apart}").into()
+            format!("`{name}` counts by {first} at {there} and by {second} at {here}; {apart}")
         })
+    }
+
+    /// How the numbers of the two differ. Those that are told in other words may come to the same.
+    fn other_numbers(&self, other: &Claim) -> Option<String> {
+        let (here, there) = (self.place, other.place);
+        if let (Some(this), Some(that)) = (self.constants.policy, other.constants.policy)
+            && this.rule() == that.rule()
+        {
+            return None;
+        }
+        let numbers = self.constants.numbers.iter().find_map(|(argument, second)| {
+            let same = |(name, first): &&(&str, Constant)| name == argument && first != second;
+            let (_, first) = other.constants.numbers.iter().find(same)?;
+            Some(format!("a `{argument}` of {first} at {there} and of {second} at {here}"))
+        });
+        let both = self.constants.policy.is_some() && other.constants.policy.is_some();
+        numbers.or_else(|| both.then(|| format!("other numbers at {here} than at {there}")))
     }
 
     fn tag(&self) -> String {

@@ -22,12 +22,9 @@ impl Question {
     /// Adds a policy. Those of one key become one charge of their sum.
     pub(crate) fn push(&mut self, name: Name, charge: Charge) -> Result<(), InvalidPolicy> {
         let place = self.charges.iter().position(|other| other.key == charge.key);
-        self.policies.push((name, place.unwrap_or(self.charges.len())));
         match place.map(|place| &mut self.charges[place]) {
             None => self.charges.push(charge),
-            Some(twin) if twin.rule == charge.rule && twin.shadow == charge.shadow => {
-                twin.cost = twin.cost.saturating_add(charge.cost);
-            }
+            Some(twin) if twin.rule == charge.rule => twin.cost = twin.cost.saturating_add(charge.cost),
             Some(_) => {
                 return Err(InvalidPolicy::new(
                     "limit",
@@ -35,6 +32,7 @@ impl Question {
                 ));
             }
         }
+        self.policies.push((name, place.unwrap_or(self.charges.len() - 1)));
         Ok(())
     }
 

@@ -24,13 +24,15 @@ pub(super) fn charge(at: usize, policy: &Policy, call: &Ident, closure: &Ident) 
         Part::User => quote!(__ratelimits::Call::user(&mut #call);),
         Part::UserOrIp => quote!(__ratelimits::Call::user_or_ip(&mut #call);),
     });
+    // Of the attribute itself, which may have stepped behind others.
+    let line = quote_spanned!(policy.place=> ::core::line!());
     let charge = quote! {
         let ((#checked, #constants), #cost) = #numbers;
         let #named = {
             static PLACE: __ratelimits::Place = __ratelimits::Place::new(
                 ::core::module_path!(),
                 ::core::file!(),
-                ::core::line!(),
+                #line,
                 #declared,
             );
             __ratelimits::Place::named(&PLACE, #closure, #constants)

@@ -13,12 +13,6 @@ pub(super) fn is_seen(policies: &[Policy]) -> bool {
     policies.iter().any(|policy| policy.charge_when.is_some())
 }
 
-/// Keeps the value of the prologue: what an admitted call may give back.
-pub(super) fn charged(prologue: TokenStream) -> TokenStream {
-    let charged = local("charged");
-    quote!(let #charged = #prologue;)
-}
-
 /// The output as an expression can name it, and where it is written.
 pub(super) fn written(function: &Function) -> (TokenStream, Span) {
     match function.output() {
@@ -50,7 +44,7 @@ pub(super) fn body(
     let [charged, output, refunding] = ["charged", "output", "refunding"].map(local);
     let (ty, _) = written(function);
     // The first `return` tells the compiler the type that the others are held against, as that of the function would.
-    let typing = quote! {
+    let typing = quote_spanned! {place=>
         if let ::core::option::Option::Some(#output) = ::core::option::Option::None::<#ty> {
             return #output;
         }
@@ -62,12 +56,14 @@ pub(super) fn body(
         let satisfied = quote_spanned!(place=> __ratelimits::satisfies(&#output, #condition));
         Some(quote!((#at, #satisfied)))
     });
-    let krate = super::named(policies.iter().find_map(|policy| policy.krate.as_ref()));
+    let library = super::library(policies.iter().find_map(|policy| policy.krate.as_ref()));
+    // With `move`, so that what the future holds is what it would hold, and not a reference to it, which may not be `Send`.
+    let body = quote_spanned!(place=> async move #block);
     quote! {
-        let #output = async #block.await;
+        let #output = #body.await;
         #[allow(clippy::redundant_closure_for_method_calls)]
         let #refunding = {
-            use #krate::__private as __ratelimits;
+            use #library::__private as __ratelimits;
             __ratelimits::Charged::refund(#charged, &[#(#charges),*])
         };
         #refunding.await;

@@ -17,27 +17,23 @@ pub(super) fn refusal(
     deciding: &Ident,
 ) -> TokenStream {
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let (admitted, then, nothing) = if output::is_seen(policies) {
-        (quote!(#charged), quote!(#charged), quote!(__ratelimits::Charged::NOTHING))
-    } else {
-        (quote!(_), quote!({}), quote!({}))
-    };
-    let fallbacks =
-        policies.iter().enumerate().filter_map(|(at, policy)| Some((at, policy.fallback.as_ref()?)));
     let mut refusing = policies.iter().filter(|policy| !policy.shadow).peekable();
     let never = refusing.peek().is_none();
     let every = refusing.all(|policy| policy.fallback.is_some());
-    let mut otherwise = if never { nothing } else { refuse(function, &refusal) };
+    let mut otherwise =
+        if never { quote!(__ratelimits::Charged::NOTHING) } else { refuse(function, &refusal) };
     // What no policy is to blame for is answered by the first fallback that there is.
     let first = policies.iter().position(|policy| policy.fallback.is_some() && !policy.shadow);
     let mut arms = Vec::new();
-    for (at, fallback) in fallbacks {
+    for (at, policy) in policies.iter().enumerate() {
+        let Some(fallback) = &policy.fallback else { continue };
         let answer = call_fallback(fallback, function, arguments, &refusal);
+        let blamed = quote!(::core::option::Option::Some(#at));
         match first == Some(at) {
             true if every => otherwise = answer,
-            true => arms.push(quote!(#at | __ratelimits::Refusal::OF_NO_POLICY => #answer)),
+            true => arms.push(quote!(#blamed | ::core::option::Option::None => #answer)),
             // That of a policy in shadow too, though it never answers: it is no dead code for the time being.
-            false => arms.push(quote!(#at => #answer)),
+            false => arms.push(quote!(#blamed => #answer)),
         }
     }
     let (refused, otherwise) = match arms.is_empty() {
@@ -45,10 +41,11 @@ pub(super) fn refusal(
         true => (quote!(#refusal), otherwise),
         false => (quote!(#refusal), quote!(match #refusal.policy { #(#arms)* _ => #otherwise })),
     };
+    // The value is what the call was charged: a refusal that does not return has none, and so is no program.
     quote! {
         let #verdict = #deciding.await;
         match #verdict {
-            ::core::result::Result::Ok(#admitted) => #then,
+            ::core::result::Result::Ok(#charged) => #charged,
             ::core::result::Result::Err(#refused) => #otherwise,
         }
     }
@@ -123,8 +120,10 @@ fn typed(closure: &Expr, function: &Function) -> TokenStream {
         return closure.to_token_stream();
     }
     let (mut closure, (output, _)) = (closure.clone(), output::written(function));
-    let body = &closure.body;
-    closure.body = parse_quote!({ #body });
+    if !matches!(*closure.body, Expr::Block(_)) {
+        let body = &closure.body;
+        closure.body = parse_quote!({ #body });
+    }
     closure.output = parse_quote!(-> #output);
     closure.to_token_stream()
 }
@@ -152,27 +151,21 @@ fn is_value(expr: &Expr) -> bool {
 
 /// The arguments under each combination of the conditions that some of them have, as a call cannot carry a `#[cfg]`.
 fn variants(arguments: &[Argument]) -> impl Iterator<Item = (Option<TokenStream>, Vec<&Ident>)> {
-    let conditional: Vec<_> = arguments
-        .iter()
-        .filter(|argument| !argument.cfgs.is_empty())
-        .map(|argument| &argument.name)
-        .collect();
-    (0..1usize << conditional.len()).map(move |combination| {
-        let is_there = |argument: &&Argument| {
-            let place = conditional.iter().position(|name| **name == argument.name);
-            place.is_none_or(|place| combination & (1 << place) != 0)
-        };
-        let conditions = arguments.iter().filter(|argument| !argument.cfgs.is_empty()).map(|argument| {
-            let predicates = argument.cfgs.iter().map(predicate);
-            if is_there(&argument) {
-                quote!(all(#(#predicates),*))
+    let conditional = arguments.iter().filter(|argument| !argument.cfgs.is_empty()).count();
+    (0..1usize << conditional).map(move |combination| {
+        let (mut conditions, mut names) = (Vec::new(), Vec::new());
+        for Argument { name, cfgs } in arguments {
+            let predicates = cfgs.iter().map(predicate);
+            if cfgs.is_empty() {
+                names.push(name);
+            } else if combination & (1 << conditions.len()) != 0 {
+                conditions.push(quote!(all(#(#predicates),*)));
+                names.push(name);
             } else {
-                quote!(not(all(#(#predicates),*)))
+                conditions.push(quote!(not(all(#(#predicates),*))));
             }
-        });
-        let conditions: Vec<_> = conditions.collect();
-        let cfg = (!conditions.is_empty()).then(|| quote!(#[cfg(all(#(#conditions),*))]));
-        (cfg, arguments.iter().filter(is_there).map(|argument| &argument.name).collect())
+        }
+        ((!conditions.is_empty()).then(|| quote!(#[cfg(all(#(#conditions),*))])), names)
     })
 }
 

@@ -16,7 +16,8 @@ pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream
         let (policy, cost) = (computed_policy(rule, &numbers), computed_cost(cost));
         return quote!((#policy, #cost));
     }
-    let (constants, policy, told) = (constants(&numbers), checked_policy(rule, &numbers), told(&numbers));
+    let (constants, policy) = (constants(&numbers), checked_policy(rule, &numbers));
+    let told = told(&numbers, quote!(::core::option::Option::Some(POLICY)));
     let constants = quote!(#(#constants)* const POLICY: __ratelimits::Policy = #policy;);
     let policy = quote!((::core::result::Result::Ok(POLICY), #told));
     match cost.filter(|cost| cost.is_literal()) {
@@ -42,8 +43,8 @@ pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream
     }
 }
 
-/// The constants as they are told to whoever meets another policy under the same name.
-fn told(literals: &[&Number]) -> TokenStream {
+/// The constants, and the policy if it is one, as they are told to whoever meets another policy under the same name.
+fn told(literals: &[&Number], policy: TokenStream) -> TokenStream {
     let constants = literals.iter().map(|number| {
         let (name, constant) = (number.name, constant_name(number));
         let value = match (number.unit, number.form) {
@@ -51,9 +52,9 @@ fn told(literals: &[&Number]) -> TokenStream {
             (Unit::Period | Unit::Precision, _) | (_, Form::Text) => quote!(Time),
             (Unit::Count | Unit::Burst, _) => quote!(Count),
         };
-        quote!(__ratelimits::Constant(#name, __ratelimits::Value::#value(#constant)))
+        quote!((#name, __ratelimits::Constant::#value(#constant)))
     });
-    quote!(const { &[#(#constants),*] })
+    quote!(const { &__ratelimits::Constants { numbers: &[#(#constants),*], policy: #policy } })
 }
 
 fn computed_cost(cost: Option<&Number>) -> TokenStream {
@@ -192,7 +193,7 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
         });
         let locals = literals.iter().map(|number| local(number.name));
         let names = literals.iter().map(|number| constant_name(number));
-        let told = told(&literals);
+        let told = told(&literals, quote!(::core::option::Option::None));
         quote! {
             let (#(#locals,)* #told_name) = {
                 #(#constants)*

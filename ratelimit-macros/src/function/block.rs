@@ -1,6 +1,6 @@
 //! Functions that are not async themselves and return a future: boxed by hand, or rewritten by `#[async_trait]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
@@ -49,6 +49,12 @@ impl AsyncBlock {
         [typing, patterns, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
     }
 
+    /// A `return` that leaves the function before the block, and so before the decision.
+    pub(crate) fn early_return(&self) -> Option<Span> {
+        let statements = self.around.iter().filter(|statement| !matches!(statement, Stmt::Item(_)));
+        early_return(statements.map(ToTokens::to_token_stream).collect())
+    }
+
     /// The statements of the function, with these in the block.
     pub(crate) fn with(&self, inside: TokenStream) -> TokenStream {
         let mut around = self.around.clone();
@@ -57,6 +63,14 @@ impl AsyncBlock {
         }
         around.iter().map(ToTokens::to_token_stream).collect()
     }
+}
+
+fn early_return(tokens: TokenStream) -> Option<Span> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Ident(word) if word == "return" => Some(word.span()),
+        TokenTree::Group(group) => early_return(group.stream()),
+        _ => None,
+    })
 }
 
 fn last(statements: &mut [Stmt]) -> Option<&mut ExprAsync> {
@@ -118,5 +132,6 @@ fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
         },
         FnArg::Receiver(_) => None,
     })?;
-    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: attrs.clone(), attributes: attrs.clone() })
+    let cfgs = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
+    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs, attributes: attrs.clone() })
 }

@@ -1,6 +1,6 @@
 //! What a call of the function comes to.
 
-use syn::{GenericArgument, PathArguments, ReturnType, Type, TypeParamBound};
+use syn::{GenericArgument, Path, PathArguments, ReturnType, Type, TypeParamBound};
 
 /// The output of the future that a function returns, as far as its return type tells: `impl Future<Output = T>`,
 /// `Pin<Box<dyn Future<Output = T>>>`, `BoxFuture<'_, T>`.
@@ -59,18 +59,27 @@ pub(super) fn infer_impl_trait(ty: &mut Type) {
         Type::Reference(reference) => infer_impl_trait(&mut reference.elem),
         Type::Slice(slice) => infer_impl_trait(&mut slice.elem),
         Type::Tuple(tuple) => tuple.elems.iter_mut().for_each(infer_impl_trait),
-        Type::Path(path) => {
-            for segment in &mut path.path.segments {
-                let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
-                for argument in &mut arguments.args {
-                    match argument {
-                        GenericArgument::Type(ty) => infer_impl_trait(ty),
-                        GenericArgument::AssocType(associated) => infer_impl_trait(&mut associated.ty),
-                        _ => {}
-                    }
+        Type::Path(path) => infer_in_path(&mut path.path),
+        Type::TraitObject(object) => {
+            for bound in &mut object.bounds {
+                if let TypeParamBound::Trait(bound) = bound {
+                    infer_in_path(&mut bound.path);
                 }
             }
         }
         _ => {}
+    }
+}
+
+fn infer_in_path(path: &mut Path) {
+    for segment in &mut path.segments {
+        let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
+        for argument in &mut arguments.args {
+            match argument {
+                GenericArgument::Type(ty) => infer_impl_trait(ty),
+                GenericArgument::AssocType(associated) => infer_impl_trait(&mut associated.ty),
+                _ => {}
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn skip_when(args: &Args, errors: &mut Errors) -> Option<Expr> {
         other => !is_number(other),
     };
     if is_condition {
-        return Some(value.clone());
+        return Some(peel(value).clone());
     }
     let meant = unquoted(value).unwrap_or_else(|| "user.is_admin".to_owned());
     errors.on(value, format!("`skip_when` is a condition; write `skip_when = {meant}`"));
@@ -45,7 +45,7 @@ pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors)
 pub(super) fn registry(args: &Args, errors: &mut Errors) -> Option<Expr> {
     let value = args.value("registry")?;
     if !matches!(peel(value), Expr::Lit(_) | Expr::Closure(_)) && !is_number(value) {
-        return Some(value.clone());
+        return Some(peel(value).clone());
     }
     let meant = unquoted(value).unwrap_or_else(|| "&state.registry".to_owned());
     errors.on(value, format!("`registry` is a `&Registry`; write `registry = {meant}`"));

@@ -1,10 +1,11 @@
 //! What several policies of one function are to one another.
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::LitStr;
 
 use super::{Policy, Tag};
-use crate::args::shown;
+use crate::args::{Kind, shown};
 use crate::errors::Errors;
 use crate::stack::Limit;
 use crate::template::Part;
@@ -41,12 +42,17 @@ fn given(name: &Option<LitStr>) -> Option<String> {
     name.as_ref().map(LitStr::value)
 }
 
-/// Numbers the policies of one kind that are named after the function.
+/// Numbers the policies of one kind that are named after the function: those in shadow last, so that one that comes for a
+/// while renames no other.
 pub(super) fn number(policies: &mut [Policy]) {
-    for at in 0..policies.len() {
-        let kind = policies[at].kind;
-        let before = policies[..at].iter().filter(|other| other.kind == kind && other.name.is_none());
-        policies[at].number = 1 + before.count() as u32;
+    for kind in Kind::ALL {
+        let (enforced, in_shadow): (Vec<_>, Vec<_>) = policies
+            .iter_mut()
+            .filter(|policy| policy.kind == kind && policy.name.is_none())
+            .partition(|policy| !policy.shadow);
+        for (number, policy) in (1..).zip(enforced.into_iter().chain(in_shadow)) {
+            policy.number = number;
+        }
     }
 }
 
@@ -67,10 +73,27 @@ pub(super) fn tag(policies: &mut [Policy]) {
     policies.iter_mut().for_each(|policy| policy.tag = tag);
 }
 
-fn written(part: &Part) -> String {
+/// The tokens of the part, without the spaces between them, which a template has in other places than an expression.
+fn written(part: &Part) -> Vec<String> {
     match part {
-        // A template spaces its tokens in another way than an expression.
-        Part::Expr(expr) => expr.to_string().replace(' ', ""),
-        other => format!("{other:?}"),
+        Part::Expr(expr) => {
+            let mut leaves = Vec::new();
+            flatten(expr.clone(), &mut leaves);
+            leaves
+        }
+        other => vec![format!("{other:?}")],
+    }
+}
+
+fn flatten(tokens: TokenStream, leaves: &mut Vec<String>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                leaves.push(format!("{:?}", group.delimiter()));
+                flatten(group.stream(), leaves);
+                leaves.push(String::from("end"));
+            }
+            leaf => leaves.push(leaf.to_string()),
+        }
     }
 }

@@ -72,20 +72,23 @@ fn the_body_is_not_parsed() {
 #[test]
 fn that_return_a_future_are_entered() {
     for (item, begins) in [
-        ("fn f(&self) -> impl Future<Output = Result<u8, E>> { let a = 1; async move { body() } }", "{{use"),
+        (
+            "fn f(&self) -> impl Future<Output = Result<u8, E>> { let a = 1; async move { body() } }",
+            "{let_={use",
+        ),
         (
             "fn f() -> Pin<Box<dyn Future<Output = Result<u8, E>> + Send>> { Box::pin(async { body() }) }",
-            "{{use",
+            "{let_={use",
         ),
-        ("fn f(&self) -> BoxFuture<'_, Result<u8, E>> { async move { body() }.boxed() }", "{{use"),
+        ("fn f(&self) -> BoxFuture<'_, Result<u8, E>> { async move { body() }.boxed() }", "{let_={use"),
         (
             "fn f() -> Pin<Box<impl Future<Output = Result<u8, E>>>> { Box::pin((async move { if a { body() } })) }",
-            "{{use",
+            "{let_={use",
         ),
         (
             "fn f() -> Pin<Box<dyn Future<Output = Result<u8, E>>>> { Box::pin(async move {
                 if let Some(__ret) = None::<Result<u8, E>> { return __ret; } let a = a; body() }) }",
-            "{ifletSome(__ret)=None::<Result<u8,E>>{return__ret;}{use",
+            "{ifletSome(__ret)=None::<Result<u8,E>>{return__ret;}let_={use",
         ),
     ] {
         let expanded = expands(Count, "5, 60", item);
@@ -108,6 +111,21 @@ fn that_async_trait_has_rewritten_keep_the_names_of_their_arguments() {
             let Path(mut id) = { let __arg1 = __arg1; __arg1 }; body() }) }",
     );
     assert!(expanded.replace(' ', "").contains("letPath(id)=&__arg1;"), "{expanded}");
+}
+
+/// Before the block there is no decision.
+#[test]
+fn that_return_a_future_return_only_that() {
+    let early = "this `return` leaves before the decision, so such a call would have no limit; write it in the async block, \
+                 or write an `async fn`";
+    fails_on(
+        "fn f(a: u8) -> BoxFuture<'static, u8> { if a == 1 { return Box::pin(async { 1 }); } Box::pin(async move { a }) }",
+        Count,
+        "5, 60, fallback = g",
+        &[("return", early)],
+    );
+    let inside = "fn f(a: u8) -> BoxFuture<'static, u8> { fn g() -> u8 { return 1; } Box::pin(async move { return a; }) }";
+    expands(Count, "5, 60, fallback = g", inside);
 }
 
 #[test]

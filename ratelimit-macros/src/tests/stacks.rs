@@ -1,6 +1,7 @@
 //! Several attributes on one function.
 
 use super::*;
+use crate::model::Tag;
 use crate::stack;
 
 /// Expands the attributes of an item as the compiler does: the first, until there is none of ours. Those that are not
@@ -101,4 +102,43 @@ fn are_on_one_registry_and_of_names_of_their_own() {
     let name = "this name is that of another attribute of the function; give each a name of its own, or leave it out";
     let named = "1, 60, name = \"sms\"";
     assert_eq!(messages([named, named]), [("\"sms\"".to_owned(), name.to_owned())]);
+}
+
+#[test]
+fn lie_together_by_the_key_if_it_is_written_the_same() {
+    let tags = |keys: [&str; 2]| {
+        let limits = keys.map(|key| Limit::written(Count, tokens(&format!("1, 60{key}"))));
+        let limits = Limits::read(&limits, Function::parse(tokens(SEND)).unwrap()).unwrap();
+        limits.policies.iter().map(|policy| policy.tag).collect::<Vec<_>>()
+    };
+    for keys in [[", key = user.id", ", key = \"<user.id>\""], [", key_type = IP", ", key = \"<@ip>\""]] {
+        assert_eq!(tags(keys), [Tag::Key; 2], "{keys:?}");
+    }
+    for keys in [
+        [", key = user.id", ", key = user.name"],
+        [", key = user.id", ", key = (user.id, user.id)"],
+        [", key = format!(\"a b{}\", user.id)", ", key = format!(\"ab{}\", user.id)"],
+        [", key = user.id as u8", ""],
+        ["", ""],
+    ] {
+        assert_eq!(tags(keys), [Tag::Function; 2], "{keys:?}");
+    }
+    let alone =
+        Limits::read(&[Limit::written(Count, tokens("1, 60"))], Function::parse(tokens(SEND)).unwrap());
+    assert_eq!(alone.unwrap().policies[0].tag, Tag::Name);
+}
+
+#[test]
+fn are_numbered_by_kind_and_those_in_shadow_last() {
+    let limits = [
+        (Count, "1, 60, shadow"),
+        (Count, "2, 60"),
+        (Rate, "5"),
+        (Count, "3, 60, name = \"given\""),
+        (Count, "4, 60"),
+    ];
+    let limits = limits.map(|(kind, args)| Limit::written(kind, tokens(args)));
+    let limits = Limits::read(&limits, Function::parse(tokens(SEND)).unwrap()).unwrap();
+    let numbers: Vec<_> = limits.policies.iter().map(|policy| policy.number).collect();
+    assert_eq!(numbers, [3, 1, 1, 1, 2]);
 }

@@ -165,7 +165,7 @@ impl Call {
         if named.declared.shadow {
             report(&named.name, &error);
         } else {
-            self.refusal.get_or_insert(Refusal { policy: named.declared.policy, error });
+            self.refusal.get_or_insert(Refusal { policy: Some(named.declared.policy), error });
         }
     }
 }
@@ -180,7 +180,7 @@ impl Asked {
                 self.named.iter().for_each(|named| report(&named.name, &error));
                 Ok(Charged::NOTHING)
             }
-            Err(error) => Err(Refusal { policy: Refusal::OF_NO_POLICY, error: error.into() }),
+            Err(error) => Err(Refusal { policy: None, error: error.into() }),
         }
     }
 
@@ -196,17 +196,17 @@ impl Asked {
         if outcome.admitted {
             let refundable = places().filter(|(_, named)| named.declared.refundable);
             return Ok(Charged::new(
-                refundable
-                    .map(|(place, named)| (named.declared.policy, question.receipt(outcome, place, store))),
+                refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
             ));
         }
         let decision = question.into_decision(outcome, store);
-        let policy = named[decision.reported()].declared.policy;
+        let policy = Some(named[decision.reported()].declared.policy);
         Err(Refusal { policy, error: decision.into_error() })
     }
 }
 
 /// Tells of a policy in shadow that could not be asked.
 fn report(policy: &str, error: &Error) {
-    tracing::info!(policy, %error, "a policy in shadow could not decide on this call");
+    let error = error as &(dyn std::error::Error + 'static);
+    tracing::info!(policy, error, "a policy in shadow could not decide on this call");
 }

@@ -6,44 +6,42 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::error::Error;
+use crate::place::Named;
 use crate::store::Receipt;
 
 type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The decision about a call.
 #[must_use]
-pub struct Deciding(Progress<Result<Charged, Refusal>>);
+pub struct Deciding(Progress);
 
-enum Progress<T> {
-    Done(Option<T>),
-    Asked(Task<T>),
+type Verdict = Result<Charged, Refusal>;
+
+enum Progress {
+    Done(Option<Verdict>),
+    Asked(Task<Verdict>),
 }
 
 /// Why a call does not go ahead.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The attribute whose policy is to blame, by its place on the function.
-    pub policy: usize,
+    /// The attribute whose policy is to blame, by its place on the function. None for a store that failed.
+    pub policy: Option<usize>,
     /// What it says.
     pub error: Error,
-}
-
-impl Refusal {
-    /// In place of a policy, where none is to blame.
-    pub const OF_NO_POLICY: usize = usize::MAX;
 }
 
 /// What an admitted call may give back, once its output is known: by policy, as `charge_when` is asked for each.
 ///
 /// Dropped, as with a call that is cancelled or panics, it gives nothing back.
 #[derive(Debug)]
-pub struct Charged(Option<Box<[(usize, Receipt)]>>);
+pub struct Charged(Option<Box<[(&'static Named, Receipt)]>>);
 
 impl Charged {
     /// What a call has that took nothing.
     pub const NOTHING: Charged = Charged(None);
 
-    pub(crate) fn new(receipts: impl Iterator<Item = (usize, Receipt)>) -> Self {
+    pub(crate) fn new(receipts: impl Iterator<Item = (&'static Named, Receipt)>) -> Self {
         let mut receipts = receipts.peekable();
         Charged(receipts.peek().is_some().then(|| receipts.collect()))
     }
@@ -51,20 +49,16 @@ impl Charged {
     /// Gives back what the policies took for which it is said that they do not charge this call.
     pub fn refund(self, charges: &[(usize, bool)]) -> Refunding {
         let Some(receipts) = self.0 else { return Refunding(None) };
-        let kept = |policy: usize| charges.iter().any(|(charging, charges)| *charging == policy && *charges);
-        let back: Vec<_> = receipts
-            .into_vec()
-            .into_iter()
-            .filter(|(policy, _)| !kept(*policy))
-            .map(|(_, receipt)| receipt)
-            .collect();
+        let kept = |named: &Named| charges.contains(&(named.declared.policy, true));
+        let back: Vec<_> = receipts.into_vec().into_iter().filter(|(named, _)| !kept(named)).collect();
         if back.is_empty() {
             return Refunding(None);
         }
         Refunding(Some(Box::pin(async move {
-            for receipt in back {
+            for (named, receipt) in back {
                 if let Err(error) = receipt.refund().await {
-                    tracing::warn!(%error, "a charge could not be given back");
+                    let error = &error as &(dyn std::error::Error + 'static);
+                    tracing::warn!(policy = &*named.name, error, "a charge could not be given back");
                 }
             }
         })))
@@ -76,17 +70,17 @@ impl Charged {
 pub struct Refunding(Option<Task<()>>);
 
 impl Deciding {
-    pub(crate) fn ready(decided: Result<Charged, Refusal>) -> Self {
+    pub(crate) fn ready(decided: Verdict) -> Self {
         Deciding(Progress::Done(Some(decided)))
     }
 
-    pub(crate) fn asked(decided: impl Future<Output = Result<Charged, Refusal>> + Send + 'static) -> Self {
+    pub(crate) fn asked(decided: impl Future<Output = Verdict> + Send + 'static) -> Self {
         Deciding(Progress::Asked(Box::pin(decided)))
     }
 }
 
 impl Future for Deciding {
-    type Output = Result<Charged, Refusal>;
+    type Output = Verdict;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {

@@ -38,6 +38,11 @@ impl RegistryBuilder {
     /// As [`Registry::in_memory`].
     #[must_use]
     pub fn in_memory(self) -> Registry {
+        super::warn_if_off();
+        self.in_memory_silently()
+    }
+
+    pub(super) fn in_memory_silently(self) -> Registry {
         let store = MemoryStore::new(self.max_keys, Clock::process());
         Registry::new(self.namespace, Some(Store::Memory(Arc::new(store))))
     }
@@ -67,6 +72,7 @@ impl RegistryBuilder {
             "memory" => return Ok(self.in_memory()),
             #[cfg(feature = "redis")]
             "redis" | "redis+unix" | "unix" => {
+                super::warn_if_off();
                 let store = Store::Redis(Arc::new(RedisStore::lazy(url)?));
                 return Ok(Registry::new(self.namespace, Some(store)));
             }

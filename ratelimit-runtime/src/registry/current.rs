@@ -27,7 +27,16 @@ pub fn install(registry: Registry) -> Result<(), Error> {
 
 /// The registry of this call.
 pub(crate) fn current() -> Registry {
-    SCOPE.try_with(Registry::clone).unwrap_or_else(|_| process::registry())
+    SCOPE.try_with(Registry::clone).unwrap_or_else(|_| {
+        let registry = process::registry();
+        super::warn_if_off();
+        registry
+    })
+}
+
+/// The registry of those who have none.
+fn default() -> Registry {
+    Registry::builder().in_memory_silently()
 }
 
 pub(super) async fn scope<F: Future>(registry: Registry, future: F) -> F::Output {
@@ -42,7 +51,7 @@ const DECIDED: &str = "a decision was made before a registry was installed; inst
 mod process {
     use std::sync::OnceLock;
 
-    use super::{DECIDED, INSTALLED, Registry};
+    use super::{DECIDED, INSTALLED, Registry, default};
 
     static REGISTRY: OnceLock<(Registry, &str)> = OnceLock::new();
 
@@ -53,7 +62,7 @@ mod process {
     }
 
     pub(super) fn registry() -> Registry {
-        REGISTRY.get_or_init(|| (Registry::in_memory(), DECIDED)).0.clone()
+        REGISTRY.get_or_init(|| (default(), DECIDED)).0.clone()
     }
 }
 
@@ -65,7 +74,7 @@ mod process {
 
     use tokio::runtime::{Handle, Id};
 
-    use super::{DECIDED, INSTALLED, Registry};
+    use super::{DECIDED, INSTALLED, Registry, default};
 
     #[derive(Default)]
     struct Registries {
@@ -90,7 +99,7 @@ mod process {
             return installed.clone();
         }
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
-        by_runtime.entry(runtime).or_insert_with(Registry::in_memory).clone()
+        by_runtime.entry(runtime).or_insert_with(default).clone()
     }
 
     fn registries() -> MutexGuard<'static, Registries> {

@@ -10,6 +10,7 @@ pub use current::install;
 
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use crate::backend::Backend;
@@ -157,13 +158,16 @@ impl fmt::Debug for Registry {
 }
 
 /// The switch for emergencies. Read once, so that it is on or off for a whole process.
-static OFF: LazyLock<bool> = LazyLock::new(|| {
-    let off = std::env::var_os("RATELIMITS_OFF").is_some_and(|value| value == "1");
-    if off {
+static OFF: LazyLock<bool> =
+    LazyLock::new(|| std::env::var_os("RATELIMITS_OFF").is_some_and(|value| value == "1"));
+
+/// Says once that limits are turned off, if they are. Not where a lock is held, as whoever hears it may be limited too.
+fn warn_if_off() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if *OFF && !WARNED.swap(true, Ordering::Relaxed) {
         warn_of_unlimited("RATELIMITS_OFF=1 is set");
     }
-    off
-});
+}
 
 fn warn_of_unlimited(why: &str) {
     tracing::warn!("{why}: nothing is limited");

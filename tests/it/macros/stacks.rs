@@ -9,6 +9,7 @@ use ratelimits::{
 use super::alone;
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
+use crate::support::told::Told;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const FUNCTION: &str = "it::macros::stacks::send";
@@ -112,6 +113,7 @@ fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
             ((1, 1, 5), "b"),
             ((1, 1, 1), "c"),
             ((5, 0, 1), "b, invalid"),
+            ((5, 0, 0), "b, invalid"),
             ((5, 5, 5), "body"),
         ] {
             let (a, b, c) = limits;
@@ -141,10 +143,10 @@ async fn return_an_error_where_the_reported_policy_has_no_fallback() {
         assert_eq!(
             told,
             [
-                ("it::macros::stacks::partly", true, true),
+                ("it::macros::stacks::partly#2", true, true),
                 ("it::macros::stacks::partly", false, false),
                 ("stacks.partly", false, true),
-                ("it::macros::stacks::partly#2", false, true),
+                ("it::macros::stacks::partly", false, true),
             ]
         );
     })
@@ -182,6 +184,26 @@ async fn lie_together_in_a_cluster() {
     assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains("partly")), "{keys:?}");
 }
 
+#[count_limit(1, "9d", skip_when = skipped, fallback = |_| "skipped")]
+#[count_limit(5, "9d", cost = 0, fallback = |_| "free")]
+#[count_limit(1, "8d", shadow, fallback = |_| "shadow")]
+#[count_limit(most, "1d", fallback = |_| "counted")]
+async fn after_others(skipped: bool, most: u8) -> &'static str {
+    "body"
+}
+
+#[test]
+fn blame_the_policy_that_refused_whatever_stands_before_it() {
+    alone(async {
+        assert_eq!(after_others(true, 1).await, "body");
+        assert_eq!(after_others(true, 1).await, "counted");
+        assert_eq!(after_others(false, 0).await, "counted");
+        assert_eq!(after_others(false, 5).await, "body");
+        assert_eq!(after_others(false, 5).await, "skipped");
+        assert_eq!(after_others(false, 1).await, "skipped");
+    });
+}
+
 /// In shadow for the time being, with all that it has once it is not.
 #[count_limit(1, "1d", shadow, fallback = unused)]
 async fn tried_out() -> u8 {
@@ -192,7 +214,44 @@ fn unused() -> u8 {
     0
 }
 
-#[test]
-fn in_shadow_refuse_nothing() {
-    alone(async { assert_eq!((tried_out().await, tried_out().await), (1, 1)) });
+#[count_limit(1, "1d", shadow, key = (user, id))]
+#[count_limit(limit = limit, period = "1d", shadow)]
+#[count_limit(9, "1d", skip_when = skipped)]
+async fn in_two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Result<(), Error> {
+    let _ = (user, id, limit);
+    Ok(())
+}
+
+#[tokio::test]
+async fn in_shadow_refuse_nothing_and_tell() {
+    let told = Told::default();
+    let _guard = tracing::subscriber::set_default(told.clone());
+    on_each_registry(async |registry, _| {
+        let calls = async {
+            assert_eq!((tried_out().await, tried_out().await), (1, 1));
+            // Of one nothing is known that it could count by, and the other makes no sense.
+            in_two_shadows(None, 1, 0, false).await.unwrap();
+            in_two_shadows(Some(1), 1, 1, true).await.unwrap();
+        };
+        registry.scope(calls).await;
+        let window =
+            registry.limiter("it::macros::stacks::in_two_shadows#2", FixedWindow::new(1, DAY)).unwrap();
+        let unknown = window.function("it::macros::stacks::in_two_shadows").peek(1).await.unwrap();
+        assert_eq!(unknown.remaining, 1, "nobody counts as unknown");
+    })
+    .await;
+    let nobody = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
+    nobody.scope(in_two_shadows(Some(1), 1, 1, true)).await.unwrap();
+    nobody.scope(in_two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
+
+    let (limited, undecided) = (
+        "a policy in shadow would have limited this call",
+        "a policy in shadow could not decide on this call",
+    );
+    let (first, second) = ("it::macros::stacks::in_two_shadows#2", "it::macros::stacks::in_two_shadows#3");
+    let each = [("it::macros::stacks::tried_out", limited), (first, undecided), (second, undecided)];
+    let expected = [&each[..], &each, &[(first, undecided), (second, undecided)]].concat();
+    let told = told.events();
+    let told: Vec<_> = told.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
+    assert_eq!(told, expected);
 }

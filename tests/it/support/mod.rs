@@ -6,3 +6,4 @@ pub(crate) mod registries;
 pub(crate) mod schedule;
 pub(crate) mod scheduled;
 pub(crate) mod server;
+pub(crate) mod told;

@@ -1,0 +1,62 @@
+//! What the library tells in its log.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+/// Keeps the policy and the message of every event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told(Arc<Mutex<Vec<(String, String)>>>);
+
+impl Told {
+    pub(crate) fn events(&self) -> Vec<(String, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Subscriber for Told {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("ratelimit")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = Fields::default();
+        event.record(&mut told);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((told.policy, told.message));
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Fields {
+    policy: String,
+    message: String,
+}
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "policy" {
+            self.policy = value.to_owned();
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        }
+    }
+}
