@@ -66,8 +66,8 @@
 ///
 /// Without `pass_args` a fallback is called with nothing: `f()`, `Self::f()`, `self.f()`. With it the arguments of the call
 /// are moved into it: `f(args)`, `Self::f(self, args)`, `self.f(args)`. Only `Self::f` and `<T as Trait>::f` get `self` as
-/// an argument; `path::f` does not. With `pass_args`, arguments that the signature takes apart are references in keys, numbers
-/// and conditions. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
+/// an argument; `path::f` does not. With `pass_args`, and under
+/// `#[async_trait]`, arguments that the signature takes apart are references in keys, numbers and conditions. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
 /// fallback's return type must be known by itself, not only by where its value goes.
 ///
 /// ```
@@ -97,10 +97,12 @@
 /// * Of several policies that refuse, the one with the longest `retry_after` is reported, and its fallback answers, or if
 ///   it has none the return type. What no policy is to blame for, a store that fails, goes to the first fallback there is.
 /// * Policies are named as the function, a second one of the same attribute `send#2`. Each has its own key, evaluated once.
-/// * All are on one `registry`. In a Redis Cluster the keys of a decision lie together: by their parts where the attributes
-///   are written with the same `key`, else by the function, all of whose state is then in one slot.
-/// * An attribute that is imported under another name (`use ratelimits::count_limit as quota`) is not seen by the others:
-///   it makes a decision of its own.
+/// * All are on one `registry`. In a Redis Cluster the keys of a decision lie together: by their parts where all attributes
+///   are written with the same `key`, else by the function, all of whose state is then in one slot. So an attribute that is
+///   added with another `key`, in shadow too, lets the others start anew.
+/// * One that is imported under another name (`use ratelimits::count_limit as quota`) is not seen by those above it, and makes
+///   a decision of its own; if it is the same attribute as another, it needs a `name`.
+/// * An attribute of others that makes the function sync, or does not pass attributes on, keeps them from meeting.
 ///
 /// # Names
 ///
@@ -122,20 +124,23 @@
 /// }
 /// ```
 ///
-/// It is the one argument that wraps the body, in an async block: the future grows by about 80 bytes and the size of the
-/// output, which must be `Send` if the future is to be, as it is held while the permits go back. In Redis they go back in
-/// a round trip of their own, and where that fails the call stays charged and the log says so.
+/// It is the one argument that wraps the body, in an `async move` block: the future grows by about 80 bytes, by the size of
+/// the output, and once more by that of the arguments that it owns. The output is held while the permits go back, and must be
+/// `Send` if the future is to be. The closure sees the output and, of the arguments, those that are `Copy` and not taken apart.
+/// In Redis the permits go back in a round trip of their own; where that fails, or the call is dropped meanwhile, it stays
+/// charged, and the log says what failed.
 ///
 /// # Functions
 ///
 /// The function is `async`, or returns a future made by an async block in which it ends: `async move { … }`,
-/// `Box::pin(async move { … })`. So it can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it
-/// cannot. It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync. A decision in this process waits
-/// for nothing.
+/// `Box::pin(async move { … })`. What stands before that block runs before the decision, and a key sees what it has made of
+/// the arguments. So an attribute can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it cannot.
+/// It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync.
+///
+/// A decision in this process waits for nothing. A call that is dropped while Redis decides may have been charged.
 ///
 /// The attribute puts a few statements in front of the body and leaves the body as it is. The future grows by no more than
-/// 128 bytes, but for arguments that the body gives away before its first `.await`, which are kept until the decision is
-/// there.
+/// 128 bytes, but for arguments by value that the body would not hold across an `.await`: they are held across this one.
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from a window's start to its end.

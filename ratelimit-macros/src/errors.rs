@@ -1,4 +1,4 @@
-//! All mistakes of one attribute, reported together.
+//! All mistakes in the attributes of a function, reported together.
 
 use proc_macro2::Span;
 use quote::ToTokens;
@@ -43,7 +43,7 @@ pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= most).then_some(best)
 }
 
-/// `a`, `b` and `c`, quoted for a message.
+/// `a`, `b`, `c`, quoted for a message.
 pub(crate) fn listed(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")

@@ -180,6 +180,19 @@ impl Policy {
 }
 
 impl Rule {
+    /// The algorithm in the words of an error message.
+    pub(crate) fn algorithm(&self) -> &'static str {
+        match self {
+            Rule::TokenBucket { interval: false, .. } => "token bucket",
+            Rule::TokenBucket { interval: true, .. } => "token bucket that refills at intervals",
+            Rule::FixedWindow { aligned: false, .. } => "fixed window",
+            Rule::FixedWindow { aligned: true, .. } => "fixed window that is aligned",
+            Rule::LeakyBucket { .. } => "leaky bucket",
+            Rule::SlidingWindow { precision: None, .. } => "sliding window",
+            Rule::SlidingWindow { precision: Some(_), .. } => "sliding window of sub-windows",
+        }
+    }
+
     fn read(args: &Args, place: Span, errors: &mut Errors) -> Option<Rule> {
         let required =
             |name, unit, example, errors: &mut Errors| required(args, place, name, unit, example, errors);
@@ -217,21 +230,6 @@ impl Rule {
                 let precision = Number::read(args, "precision", Unit::Precision, errors);
                 Some(Rule::SlidingWindow { limit: limit?, period: period?, precision })
             }
-        }
-    }
-}
-
-impl Rule {
-    /// The algorithm in the words of an error message.
-    pub(crate) fn algorithm(&self) -> &'static str {
-        match self {
-            Rule::TokenBucket { interval: false, .. } => "token bucket",
-            Rule::TokenBucket { interval: true, .. } => "token bucket that refills at intervals",
-            Rule::FixedWindow { aligned: false, .. } => "fixed window",
-            Rule::FixedWindow { aligned: true, .. } => "fixed window that is aligned",
-            Rule::LeakyBucket { .. } => "leaky bucket",
-            Rule::SlidingWindow { precision: None, .. } => "sliding window",
-            Rule::SlidingWindow { precision: Some(_), .. } => "sliding window of sub-windows",
         }
     }
 }

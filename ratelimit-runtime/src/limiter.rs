@@ -54,8 +54,8 @@ impl Limiter {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
-    /// The limiter that meets a policy of this function, where the function has several policies with different keys: in
-    /// a Redis Cluster such keys lie together, by the name of the function.
+    /// The limiter that meets a policy of this function, where the function has several policies with different keys, or
+    /// with none: in a Redis Cluster such keys lie together, by the name of the function.
     #[must_use]
     pub fn function(&self, function: &str) -> Self {
         let function = (!function.is_empty()).then(|| function.into());

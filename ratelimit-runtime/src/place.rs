@@ -1,7 +1,7 @@
 //! The places in the source where policies stand, and the names they claim.
 //!
 //! A name is a state that counts. Two functions that met under one by accident would count together, or one of them would
-//! change what the other one means, and nobody would notice. So every place claims its names before it first decides.
+//! change what the other one means, and nobody would notice. So every place claims its names before it first charges.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};

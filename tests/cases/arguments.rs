@@ -184,3 +184,23 @@ fn patterns_may_bind_for_the_key_and_for_numbers_alone() {
         assert_eq!(for_the_limit_alone((1, 1), (2, 3)).await, 3);
     });
 }
+
+#[count_limit(1, "1d", fallback = swapped, pass_args)]
+async fn borrowed(ref mut text: Text, (ref mut more, number): (String, u8)) -> (String, u8) {
+    text.0.push_str(more);
+    more.push('!');
+    (format!("{}{more}", text.0), number)
+}
+
+fn swapped(text: Text, (more, number): (String, u8)) -> (String, u8) {
+    (more + &text.0, number)
+}
+
+#[test]
+fn those_that_patterns_borrow_mutably_pass_whole() {
+    alone(async {
+        let call = || borrowed(Text("a".to_owned()), ("b".to_owned(), 1));
+        assert_eq!(call().await, ("abb!".to_owned(), 1));
+        assert_eq!(call().await, ("ba".to_owned(), 1));
+    });
+}

@@ -224,6 +224,20 @@ async fn panicking() -> Option<u8> {
     Some(1)
 }
 
+#[count_limit(1, "1d", fallback = |_| { unreachable!("limited") })]
+async fn panicking_in_a_block() -> Option<u8> {
+    Some(1)
+}
+
+fn told(error: ratelimits::Error) -> bool {
+    error.is_limited()
+}
+
+#[count_limit(1, "1d", fallback = |error| told(error))]
+async fn handing_on() -> bool {
+    false
+}
+
 #[test]
 fn return_what_is_coerced_to_the_return_type() {
     alone(async {
@@ -232,6 +246,7 @@ fn return_what_is_coerced_to_the_return_type() {
         let mut name = String::from("ann");
         assert_eq!(exclaiming(&mut name).await, Some("ann"));
         assert_eq!(exclaiming(&mut name).await, Some("ann!"));
-        assert_eq!(panicking().await, Some(1));
+        assert_eq!((panicking().await, panicking_in_a_block().await), (Some(1), Some(1)));
+        assert_eq!((handing_on().await, handing_on().await), (false, true));
     });
 }

@@ -119,3 +119,17 @@ fn attributes_and_functions_that_are_not_there() {
         assert_eq!((twice().await, twice().await), (1, 0));
     });
 }
+
+#[count_limit(1, "1d", fallback = either, pass_args)]
+async fn of_one_name(#[cfg(not(test))] number: Missing, #[cfg(test)] number: u16) -> u16 {
+    number
+}
+
+fn either(number: u16) -> u16 {
+    number + 1000
+}
+
+#[test]
+fn arguments_of_one_name_under_conditions_that_exclude_each_other() {
+    alone(async { assert_eq!((of_one_name(7).await, of_one_name(7).await), (7, 1007)) });
+}

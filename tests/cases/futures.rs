@@ -97,3 +97,19 @@ fn need_not_be_send() {
         assert_limited(of_one_thread_by_reference(&value).await);
     });
 }
+
+/// Can be sent, but not shared.
+#[count_limit(1, "1d")]
+async fn counted(cell: Cell<u8>) -> AppResult<u8> {
+    tokio::task::yield_now().await;
+    cell.set(cell.get() + 1);
+    Ok(cell.get())
+}
+
+#[test]
+fn is_send_if_the_arguments_can_be_sent_but_not_shared() {
+    fn is_send<T: Send>(future: T) -> T {
+        future
+    }
+    alone(async { assert_eq!(is_send(counted(Cell::new(1))).await.unwrap(), 2) });
+}

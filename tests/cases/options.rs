@@ -111,3 +111,21 @@ fn registries_are_those_of_the_arguments() {
         assert!(by_a_pattern((&App::new(), text("a"))).await);
     });
 }
+
+fn shared() -> Arc<Registry> {
+    Arc::new(Registry::in_memory())
+}
+
+#[count_limit(1, "1d", registry = shared().as_ref(), skip_when = (id == 0), cost = (id))]
+async fn in_a_temporary(id: u8) -> AppResult<u8> {
+    Ok(id)
+}
+
+#[test]
+fn registries_that_live_as_long_as_the_call_is_put_together() {
+    alone(async {
+        assert_eq!(in_a_temporary(0).await.unwrap(), 0);
+        assert_eq!((in_a_temporary(1).await.unwrap(), in_a_temporary(1).await.unwrap()), (1, 1));
+        assert_limited(in_a_temporary(2).await);
+    });
+}

@@ -154,3 +154,17 @@ fn other_types_are_returned_as_they_are() {
         assert_limited(nested("").await);
     });
 }
+
+#[count_limit(1, "1d")]
+async fn of_what_has_no_name() -> AppResult<Box<dyn Iterator<Item = impl Display>>> {
+    Ok(Box::new([1, 2].into_iter()))
+}
+
+#[test]
+fn trait_objects_of_what_has_no_name() {
+    alone(async {
+        let text: Vec<_> = of_what_has_no_name().await.unwrap().map(|item| item.to_string()).collect();
+        assert_eq!(text, ["1", "2"]);
+        assert_limited(of_what_has_no_name().await.map(drop));
+    });
+}

@@ -118,6 +118,21 @@ async fn a_server_that_comes_back_is_found_again() {
 }
 
 #[tokio::test]
+async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
+    let server = Server::start();
+    let registry = on(&server);
+    let limiter = |name: &str| registry.limiter(name, FixedWindow::new(5, MINUTE)).unwrap();
+    let [taken, other] = [limiter("taken"), limiter("other")];
+    let decision = registry.try_acquire_all([taken.charge("a", 2), other.charge("a", 2)]).await.unwrap();
+    let mut connection = server.connect().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*taken*").query_async(&mut connection).await.unwrap();
+    let _: () =
+        redis::cmd("SET").arg(&keys[0]).arg("not a state").query_async(&mut connection).await.unwrap();
+    assert!(matches!(decision.refund().await, Err(Error::Store(_))));
+    assert_eq!(other.peek("a").await.unwrap().remaining, 5);
+}
+
+#[tokio::test]
 async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
     let server = Server::start();
     let mut connection = server.connect().await;

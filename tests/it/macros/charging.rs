@@ -44,9 +44,9 @@ async fn gives_back_what_a_call_took_that_is_not_to_be_charged() {
     .await;
 }
 
+#[funnel_limit(5, drain = "1d", name = "charging.funnel", skip_when = out == Some(0), fallback = |_| Some(9))]
 #[window_limit(5, "1d", name = "charging.window", fallback = |_| Some(9), charge_when = Option::is_some)]
 #[rate_limit("9/day", 9, name = "charging.bucket", cost = 2, charge_when = charges, fallback = |_| Some(9))]
-#[funnel_limit(5, drain = "1d", name = "charging.funnel", skip_when = out == Some(0), fallback = |_| Some(9))]
 #[count_limit(1, "1d", name = "charging.shadow", shadow, charge_when = Option::is_none)]
 async fn each(out: Option<u8>) -> Option<u8> {
     out
