@@ -230,7 +230,9 @@ async fn panicking_in_a_block() -> Option<u8> {
 }
 
 fn told(error: ratelimits::Error) -> bool {
-    error.is_limited()
+    let is_limited = error.is_limited();
+    drop(error);
+    is_limited
 }
 
 #[count_limit(1, "1d", fallback = |error| told(error))]
