@@ -66,9 +66,12 @@
 ///
 /// Without `pass_args` a fallback is called with nothing: `f()`, `Self::f()`, `self.f()`. With it the arguments of the call
 /// are moved into it: `f(args)`, `Self::f(self, args)`, `self.f(args)`. Only `Self::f` and `<T as Trait>::f` get `self` as
-/// an argument; `path::f` does not. With `pass_args`, and under
-/// `#[async_trait]`, arguments that the signature takes apart are references in keys, numbers and conditions. A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The
-/// fallback's return type must be known by itself, not only by where its value goes.
+/// an argument; `path::f` does not. With `pass_args`, and under `#[async_trait]`, arguments that the signature takes apart
+/// are references in keys, numbers and conditions.
+///
+/// A closure gets the [`Error`] by value, async or not, and sees the arguments itself. The return type of a fallback must be
+/// known by itself, not only by where its value goes: where the compiler asks, write
+/// <code>\|error\| -> T { … }</code>.
 ///
 /// ```
 /// # use ratelimits::rate_limit;
@@ -96,7 +99,9 @@
 ///
 /// * Of several policies that refuse, the one with the longest `retry_after` is reported, and its fallback answers, or if
 ///   it has none the return type. What no policy is to blame for, a store that fails, goes to the first fallback there is.
-/// * Policies are named as the function, a second one of the same attribute `send#2`. Each has its own key, evaluated once.
+/// * Policies are named as the function, a second one of the same attribute `send#2`, those in shadow after the others. To
+///   take `shadow` off may rename: give those a `name` that are to keep what they have counted. Each has its own key, evaluated
+///   once.
 /// * All are on one `registry`. In a Redis Cluster the keys of a decision lie together: by their parts where all attributes
 ///   are written with the same `key`, else by the function, all of whose state is then in one slot. So an attribute that is
 ///   added with another `key`, in shadow too, lets the others start anew.
@@ -133,8 +138,8 @@
 /// # Functions
 ///
 /// The function is `async`, or returns a future made by an async block in which it ends: `async move { … }`,
-/// `Box::pin(async move { … })`. What stands before that block runs before the decision, and a key sees what it has made of
-/// the arguments. So an attribute can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it cannot.
+/// `Box::pin(async move { … })`. What stands before that block runs before the decision, must not `return`, and a key sees what
+/// it has made of the arguments. So an attribute can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it cannot.
 /// It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync.
 ///
 /// A decision in this process waits for nothing. A call that is dropped while Redis decides may have been charged.

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use crate::args::{Args, Kind};
@@ -85,18 +86,18 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
         policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
     let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
     let prologue = prologue(&function, &policies, &arguments, &renamed);
+    let moved = if output::is_seen(&policies) { function.move_changing() } else { TokenStream::new() };
     let restored = renamed
         .iter()
         .map(|Renamed { name, pattern, attributes, .. }| quote!(#(#attributes)* let #pattern = #name;));
+    let restored = quote!(#moved #(#restored)*);
     // What an attribute counts by is used, whether or not the body looks at it.
-    let in_block = function.block.iter().flat_map(|block| block.renamed());
-    let used = renamed.iter().chain(in_block).flat_map(|renamed| {
-        let used = renamed.bindings().into_iter().filter(|binding| words.contains(&binding.to_string()));
-        used.map(|binding| {
-            let cfgs = &renamed.cfgs;
-            quote!(#(#cfgs)* let _ = &#binding;)
-        })
-    });
+    let used = function
+        .taken_apart(&renamed)
+        .flat_map(|renamed| renamed.bindings().into_iter().map(|binding| (binding, renamed.cfgs.as_slice())));
+    let moved = function.block.iter().flat_map(|block| block.moved()).map(|name| (name.clone(), &[][..]));
+    let used = used.chain(moved).filter(|(binding, _)| words.contains(&binding.unraw().to_string()));
+    let used = used.map(|(binding, cfgs)| quote!(#(#cfgs)* let _ = &#binding;));
     let used = quote!(#(#used)*);
 
     let Function { attributes, visibility, defaultness, signature, .. } = &function;
@@ -105,13 +106,13 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
     let whole = match &function.block {
         None => {
             // Of the macro's hygiene, or rustc finds the inner braces needless.
-            let restored = quote!(#(#restored)* #used);
+            let restored = quote!(#restored #used);
             let body = output::body(&function, &policies, restored, body, hygienic(brace));
             quote!(#prologue #body)
         }
         Some(block) => {
             let [typing, patterns, statements] = block.split();
-            let restored = quote!(#(#restored)* #patterns #used);
+            let restored = quote!(#restored #patterns #used);
             let body = output::body(&function, &policies, restored, statements, hygienic(brace));
             block.with(quote!(#typing #prologue #body))
         }
@@ -143,8 +144,7 @@ fn prologue(
     renamed: &[Renamed],
 ) -> TokenStream {
     let [call, closure, deciding] = ["call", "closure", "deciding"].map(local);
-    let in_block = function.block.iter().flat_map(|block| block.renamed());
-    let peeks = renamed.iter().chain(in_block).map(|renamed| {
+    let peeks = function.taken_apart(renamed).map(|renamed| {
         let (pattern, name, cfgs) = (renamed.borrowed(), &renamed.name, &renamed.cfgs);
         quote!(#(#cfgs)* #[allow(unused_variables)] let #pattern = &#name;)
     });

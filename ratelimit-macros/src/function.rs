@@ -4,10 +4,10 @@ mod block;
 mod output;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident};
+use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::{Attribute, FnArg, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility};
+use syn::{Attribute, FnArg, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility, parse_quote};
 
 pub(crate) use block::AsyncBlock;
 use output::infer_impl_trait;
@@ -123,6 +123,28 @@ impl Function {
             }
         }
         (names, renamed)
+    }
+
+    /// The arguments that are taken apart: these, and those that `#[async_trait]` takes apart in its block.
+    pub(crate) fn taken_apart<'a>(&'a self, renamed: &'a [Renamed]) -> impl Iterator<Item = &'a Renamed> {
+        renamed.iter().chain(self.block.iter().flat_map(AsyncBlock::renamed))
+    }
+
+    /// Moves the arguments that the body changes into variables of an async block that holds it, where assignments to them
+    /// are what they were in the function.
+    pub(crate) fn move_changing(&mut self) -> TokenStream {
+        let mut moves = TokenStream::new();
+        for argument in &mut self.signature.inputs {
+            if let FnArg::Typed(argument) = argument
+                && let Pat::Ident(PatIdent { by_ref: None, mutability: Some(_), subpat: None, ident, .. }) =
+                    &*argument.pat
+            {
+                let (attributes, pattern) = (&argument.attrs, &argument.pat);
+                moves.extend(quote!(#(#attributes)* let #pattern = #ident;));
+                argument.attrs.push(parse_quote!(#[allow(unused_mut)]));
+            }
+        }
+        moves
     }
 
     /// What a call comes to, as declared: the return type, or that of the returned future. None where none is written.

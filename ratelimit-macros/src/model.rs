@@ -139,9 +139,10 @@ fn check_output(function: &Function, errors: &mut Errors) {
         Type::Never(_) => "!",
         _ => return,
     };
+    // A fallback of a function that never returns would be one too.
+    let fallback = if matches!(output, Type::Never(_)) { "" } else { ", or `fallback = …`" };
     let message = format!(
-        "`{written}` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, \
-         or `fallback = …`"
+        "`{written}` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`{fallback}"
     );
     errors.on(&function.signature.output, message);
 }

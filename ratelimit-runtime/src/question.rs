@@ -67,6 +67,13 @@ impl Question {
         &outcome.verdicts[charge]
     }
 
+    /// Why the policy at this place could not be decided, if it is one in shadow.
+    pub(crate) fn failure(&self, outcome: &Outcome, place: usize) -> Option<StoreError> {
+        let (_, charge) = self.policies[place];
+        let (_, problem) = outcome.failed.iter().find(|(failed, _)| *failed == charge)?;
+        Some(StoreError::new(problem))
+    }
+
     /// What gives back the charge of the policy at this place, if it was charged.
     pub(crate) fn receipt(&self, outcome: &Outcome, place: usize, store: &Store) -> Receipt {
         let (_, charge) = self.policies[place];

@@ -204,3 +204,33 @@ fn those_that_patterns_borrow_mutably_pass_whole() {
         assert_eq!(call().await, ("ab".to_owned(), 1));
     });
 }
+
+struct Counters {
+    first: u8,
+    second: u8,
+}
+
+#[count_limit(1, "1d", key = counters.first)]
+async fn changed_in_part(mut counters: Counters) -> AppResult<u8> {
+    counters.first = 3;
+    let Counters { first, second } = counters;
+    Ok(first + second)
+}
+
+#[count_limit(1, "1d", key = r#type, fallback = both, pass_args)]
+async fn raw((r#type, _): (u8, u8)) -> u8 {
+    9
+}
+
+fn both(pair: (u8, u8)) -> u8 {
+    pair.1
+}
+
+#[test]
+fn those_that_are_changed_in_part_and_those_of_raw_names() {
+    alone(async {
+        assert_eq!(changed_in_part(Counters { first: 1, second: 2 }).await.unwrap(), 5);
+        assert_limited(changed_in_part(Counters { first: 1, second: 2 }).await);
+        assert_eq!((raw((1, 2)).await, raw((1, 2)).await), (9, 2));
+    });
+}

@@ -214,6 +214,14 @@ async fn boxed() -> AppResult<Box<dyn Display + Send>> {
     Ok(Box::new(1))
 }
 
+#[count_limit(1, "1d", fallback = |error| match error {
+    ratelimits::Error::Limited(_) => if 1 > 0 { Ok(Box::new('l')) } else { Ok(Box::new(1)) },
+    other => Err(other.into()),
+})]
+async fn boxed_by_kind() -> AppResult<Box<dyn Display + Send>> {
+    Ok(Box::new("b"))
+}
+
 #[count_limit(1, "1d", fallback = |_| { name.push('!'); Some(&*name) })]
 async fn exclaiming(name: &mut String) -> Option<&str> {
     Some(name)
@@ -245,6 +253,8 @@ fn return_what_is_coerced_to_the_return_type() {
     alone(async {
         assert_eq!(boxed().await.unwrap().to_string(), "1");
         assert_eq!(boxed().await.unwrap().to_string(), "true");
+        assert_eq!(boxed_by_kind().await.unwrap().to_string(), "b");
+        assert_eq!(boxed_by_kind().await.unwrap().to_string(), "l");
         let mut name = String::from("ann");
         assert_eq!(exclaiming(&mut name).await, Some("ann"));
         assert_eq!(exclaiming(&mut name).await, Some("ann!"));

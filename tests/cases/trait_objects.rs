@@ -247,3 +247,27 @@ fn closures_see_patterns_and_patterns_may_be_for_the_key_alone() {
         assert_eq!((call().await, call().await), (2, 3));
     });
 }
+
+#[async_trait]
+trait Counting {
+    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8>;
+}
+
+#[async_trait]
+impl Counting for User {
+    #[count_limit(1, "1d", key = "<id>", skip_when = number.is_some())]
+    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8> {
+        Ok(1)
+    }
+}
+
+#[test]
+fn arguments_that_only_an_attribute_looks_at() {
+    alone(async {
+        let user = user(1);
+        assert_eq!(user.counted(1, None).await.unwrap(), 1);
+        assert_limited(user.counted(1, None).await);
+        assert_eq!(user.counted(1, Some(1)).await.unwrap(), 1);
+        assert_eq!(user.counted(2, None).await.unwrap(), 1);
+    });
+}

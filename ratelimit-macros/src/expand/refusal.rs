@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Attribute, Expr, Path, ReturnType, Stmt, parse_quote};
+use syn::{Attribute, Block, Expr, ExprMacro, Path, ReturnType, Stmt, parse_quote};
 
 use super::{hygienic, local, output};
 use crate::function::{Argument, Function, Renamed};
@@ -72,8 +72,7 @@ fn call_fallback(
     // Only a closure is told why. Others let go of it first, so that nothing of it lives on while they are awaited.
     let error = match fallback.target {
         Target::Closure(_) => {
-            let in_block = function.block.iter().flat_map(|block| block.renamed());
-            let restored = renamed.iter().chain(in_block).map(|Renamed { name, pattern, cfgs, .. }| {
+            let restored = function.taken_apart(renamed).map(|Renamed { name, pattern, cfgs, .. }| {
                 quote!(#(#cfgs)* #[allow(unused_variables, unused_mut)] let #pattern = #name;)
             });
             quote!(let #error_name = #refusal.error; #(#restored)*)
@@ -140,11 +139,22 @@ fn is_value(expr: &Expr) -> bool {
         Expr::Macro(called) => ends_in(&called.mac.path, &MACROS),
         Expr::Call(call) => matches!(&*call.func, Expr::Path(path) if ends_in(&path.path, &VARIANTS)),
         Expr::Path(path) => ends_in(&path.path, &VARIANTS),
-        Expr::Block(block) => match block.block.stmts.last() {
-            Some(Stmt::Expr(last, None)) => is_value(last),
-            Some(Stmt::Macro(last)) => ends_in(&last.mac.path, &MACROS),
-            _ => false,
-        },
+        Expr::Block(block) => ends_in_value(&block.block),
+        Expr::If(choice) => {
+            ends_in_value(&choice.then_branch)
+                && choice.else_branch.as_ref().is_some_and(|(_, otherwise)| is_value(otherwise))
+        }
+        Expr::Match(choice) => choice.arms.iter().all(|arm| is_value(&arm.body)),
+        _ => false,
+    }
+}
+
+fn ends_in_value(block: &Block) -> bool {
+    match block.stmts.last() {
+        Some(Stmt::Expr(last, None)) => is_value(last),
+        Some(Stmt::Macro(last)) => {
+            is_value(&Expr::Macro(ExprMacro { attrs: Vec::new(), mac: last.mac.clone() }))
+        }
         _ => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Functions that are not async themselves and return a future: boxed by hand, or rewritten by `#[async_trait]`.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
@@ -15,20 +15,23 @@ pub(crate) struct AsyncBlock {
     inside: Vec<Stmt>,
     output: Type,
     renamed: Vec<Renamed>,
-    /// How many statements there are up to the last that takes an argument apart.
-    patterns: usize,
+    /// The arguments that `#[async_trait]` has only moved: `let id = id;`.
+    moved: Vec<Ident>,
+    /// How many statements there are up to the last that binds an argument.
+    binding: usize,
 }
 
 impl AsyncBlock {
     pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
         let mut around = Block::parse_within.parse2(body).ok()?;
         let inside = std::mem::take(&mut last(&mut around)?.block.stmts);
-        let taken_apart = |statement| taken_apart(statement, signature);
+        let taken_apart = |statement: &Stmt| taken_apart(statement, signature);
         let renamed = inside.iter().filter_map(taken_apart).collect();
-        let patterns =
-            inside.iter().rposition(|statement| taken_apart(statement).is_some()).map_or(0, |last| last + 1);
+        let moved = inside.iter().filter_map(moved).collect();
+        let binds = |statement: &Stmt| taken_apart(statement).is_some() || self::moved(statement).is_some();
+        let binding = inside.iter().rposition(binds).map_or(0, |last| last + 1);
         let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
-        Some(AsyncBlock { around, inside, output, renamed, patterns })
+        Some(AsyncBlock { around, inside, output, renamed, moved, binding })
     }
 
     /// What the future comes to, `_` where that is not written.
@@ -41,18 +44,22 @@ impl AsyncBlock {
         &self.renamed
     }
 
+    /// The arguments that `#[async_trait]` has moved into the block as they are.
+    pub(crate) fn moved(&self) -> &[Ident] {
+        &self.moved
+    }
+
     /// The statements in the block. Those by which `#[async_trait]` tells the compiler their type stay the first, so that
-    /// it is what every other `return` is held against; then come those that take arguments apart, and the others.
+    /// it is what every other `return` is held against; then come those that bind the arguments, and the others.
     pub(crate) fn split(&self) -> [TokenStream; 3] {
         let (typing, rest) = self.inside.split_at(usize::from(self.inside.first().is_some_and(tells_type)));
-        let (patterns, rest) = rest.split_at(self.patterns.saturating_sub(typing.len()));
-        [typing, patterns, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
+        let (binding, rest) = rest.split_at(self.binding.saturating_sub(typing.len()));
+        [typing, binding, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
     }
 
     /// A `return` that leaves the function before the block, and so before the decision.
     pub(crate) fn early_return(&self) -> Option<Span> {
-        let statements = self.around.iter().filter(|statement| !matches!(statement, Stmt::Item(_)));
-        early_return(statements.map(ToTokens::to_token_stream).collect())
+        early_return(self.around.iter().map(ToTokens::to_token_stream).collect())
     }
 
     /// The statements of the function, with these in the block.
@@ -65,12 +72,33 @@ impl AsyncBlock {
     }
 }
 
+/// Looks into all but what a `return` leaves by itself: closures, async blocks, functions.
 fn early_return(tokens: TokenStream) -> Option<Span> {
-    tokens.into_iter().find_map(|token| match token {
-        TokenTree::Ident(word) if word == "return" => Some(word.span()),
-        TokenTree::Group(group) => early_return(group.stream()),
-        _ => None,
-    })
+    // The bars of a closure stand right before its block, as those of an `or` do not.
+    let (mut behind_bar, mut behind_word) = (false, false);
+    for token in tokens {
+        let was_behind_bar = std::mem::take(&mut behind_bar);
+        match token {
+            TokenTree::Ident(word) if word == "return" => return Some(word.span()),
+            TokenTree::Ident(word) => behind_word |= word == "async" || word == "fn",
+            TokenTree::Punct(punct) => {
+                behind_bar = punct.as_char() == '|';
+                behind_word &= punct.as_char() != ';';
+            }
+            TokenTree::Group(group)
+                if group.delimiter() == Delimiter::Brace && (was_behind_bar || behind_word) =>
+            {
+                behind_word = false;
+            }
+            TokenTree::Group(group) => {
+                if let Some(found) = early_return(group.stream()) {
+                    return Some(found);
+                }
+            }
+            TokenTree::Literal(_) => {}
+        }
+    }
+    None
 }
 
 fn last(statements: &mut [Stmt]) -> Option<&mut ExprAsync> {
@@ -112,6 +140,16 @@ fn tells_type(statement: &Stmt) -> bool {
         Expr::Let(ExprLet { pat, .. }) => pat.to_token_stream().to_string().contains("__ret"),
         _ => false,
     }
+}
+
+/// The argument that is moved in `let argument = argument;`.
+fn moved(statement: &Stmt) -> Option<Ident> {
+    let Stmt::Local(Local { pat: Pat::Ident(pattern), init: Some(init), .. }) = statement else {
+        return None;
+    };
+    let Expr::Path(path) = &*init.expr else { return None };
+    path.path.get_ident().filter(|name| **name == pattern.ident)?;
+    Some(pattern.ident.clone())
 }
 
 /// The argument that is taken apart in `let PATTERN = { let argument = argument; argument };`.

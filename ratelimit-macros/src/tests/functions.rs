@@ -124,8 +124,22 @@ fn that_return_a_future_return_only_that() {
         "5, 60, fallback = g",
         &[("return", early)],
     );
-    let inside = "fn f(a: u8) -> BoxFuture<'static, u8> { fn g() -> u8 { return 1; } Box::pin(async move { return a; }) }";
-    expands(Count, "5, 60, fallback = g", inside);
+    fails_on(
+        "fn f(a: u8, b: bool) -> BoxFuture<'static, u8> { if b || c { return g(); } async move { a }.boxed() }",
+        Count,
+        "5, 60, fallback = g",
+        &[("return", early)],
+    );
+    for inside in [
+        "fn g() -> u8 { return 1; } let n = { fn h() -> bool { return true; } h() };",
+        "let n = v.iter().filter(|x| { if **x == 0 { return false; } **x == 2 }).count();",
+        "let n = async move { return 0; }; let m = async { return 1; }; let o = || { return 2; };",
+    ] {
+        let item = format!(
+            "fn f(a: u8) -> BoxFuture<'static, u8> {{ {inside} Box::pin(async move {{ return a; }}) }}"
+        );
+        expands(Count, "5, 60, fallback = g", &item);
+    }
 }
 
 #[test]

@@ -189,7 +189,9 @@ impl Asked {
         let Asked { question, named } = self;
         let places = || named.iter().enumerate();
         for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
-            if !question.verdict(outcome, place).admitted {
+            if let Some(failure) = question.failure(outcome, place) {
+                report(&named.name, &failure.into());
+            } else if !question.verdict(outcome, place).admitted {
                 tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
             }
         }

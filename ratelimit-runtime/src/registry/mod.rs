@@ -73,7 +73,7 @@ impl Registry {
         }
     }
 
-    /// A registry that limits nothing, and says so once on the log. The environment variable `RATELIMITS_OFF=1` makes
+    /// A registry that limits nothing, and says so on the log. The environment variable `RATELIMITS_OFF=1` makes
     /// every registry one.
     #[must_use]
     pub fn unlimited() -> Self {

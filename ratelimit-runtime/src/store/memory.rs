@@ -79,7 +79,7 @@ impl MemoryStore {
             }
         }
         self.unlock(table);
-        Outcome { now, admitted, verdicts }
+        Outcome { now, admitted, verdicts, failed: Vec::new() }
     }
 
     /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.

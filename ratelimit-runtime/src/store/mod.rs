@@ -45,6 +45,8 @@ pub struct Outcome {
     pub admitted: bool,
     /// What each rule said, in the order of the charges.
     pub verdicts: Verdicts,
+    /// The shadows that could not be decided, by their place, and why. Their verdicts say nothing.
+    pub failed: Vec<(usize, String)>,
 }
 
 /// So many charges are decided in this process without an allocation.

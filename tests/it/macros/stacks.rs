@@ -255,3 +255,19 @@ async fn in_shadow_refuse_nothing_and_tell() {
     let told: Vec<_> = told.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
     assert_eq!(told, expected);
 }
+
+#[tokio::test]
+async fn in_shadow_are_not_called_limited_when_redis_fails() {
+    let server = Server::start();
+    let registry = on(&server);
+    registry.scope(tried_out()).await;
+    let mut connection = server.connect().await;
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    let _: () =
+        redis::cmd("SET").arg(&keys[0]).arg("not a state").query_async(&mut connection).await.unwrap();
+    let told = Told::default();
+    let _guard = tracing::subscriber::set_default(told.clone());
+    assert_eq!(registry.scope(tried_out()).await, 1);
+    let undecided = "a policy in shadow could not decide on this call";
+    assert_eq!(told.events(), [("it::macros::stacks::tried_out".to_owned(), undecided.to_owned())]);
+}

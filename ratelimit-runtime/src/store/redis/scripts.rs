@@ -153,10 +153,8 @@ pub(super) fn outcomes(
         for (at, charge) in charges.iter().enumerate() {
             let mut reading = Reading::default();
             if let (true, Some(Value::BulkString(problem))) = (charge.shadow, values.as_slice().first()) {
-                let problem = String::from_utf8_lossy(problem).into_owned();
-                tracing::info!(problem, "Redis failed for a policy in shadow");
+                failed.push((at, format!("Redis failed: {}", String::from_utf8_lossy(problem))));
                 values.next();
-                failed.push(at);
                 // Stands in until the verdict is replaced.
                 reading = charge.rule.check(None, now, charge.cost);
             } else {
@@ -170,12 +168,12 @@ pub(super) fn outcomes(
             }
         }
         let (admitted, mut verdicts) = judge(charges, &readings, now);
-        failed.into_iter().for_each(|at| verdicts[at] = Verdict::default());
+        failed.iter().for_each(|(at, _)| verdicts[*at] = Verdict::default());
         // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
         let told = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
         let same = admitted == decided && told.map(|(_, verdict)| verdict.admitted).eq(shadows);
         outcomes.push(if same {
-            Ok(Outcome { now, admitted, verdicts })
+            Ok(Outcome { now, admitted, verdicts, failed })
         } else {
             Err(StoreError::new("the script and this version of the library differ about a decision"))
         });
