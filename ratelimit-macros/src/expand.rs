@@ -85,7 +85,9 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
     let passes_args =
         policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
     let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
-    let prologue = prologue(&function, &policies, &arguments, &renamed);
+    let library = library(policies.iter().find_map(|policy| policy.krate.as_ref()));
+    let import = quote!(use #library::__private as __ratelimits;);
+    let prologue = prologue(&function, &policies, (&arguments, &renamed), &import);
     let moved = if output::is_seen(&policies) { function.move_changing() } else { TokenStream::new() };
     let restored = renamed
         .iter()
@@ -103,19 +105,17 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
     let Function { attributes, visibility, defaultness, signature, .. } = &function;
     let (inner_attributes, body) = function.split_body();
     let brace = function.body.as_ref().map_or_else(Span::call_site, Group::span);
+    let [typing, binding, body] = match &function.block {
+        None => [TokenStream::new(), TokenStream::new(), body],
+        Some(block) => block.split(),
+    };
+    // Of the macro's hygiene, or rustc finds the inner braces needless.
+    let place = hygienic(brace);
+    let body = output::body(&function, &policies, &import, quote!(#restored #binding #used), body, place);
+    let whole = quote!(#typing #prologue #body);
     let whole = match &function.block {
-        None => {
-            // Of the macro's hygiene, or rustc finds the inner braces needless.
-            let restored = quote!(#restored #used);
-            let body = output::body(&function, &policies, restored, body, hygienic(brace));
-            quote!(#prologue #body)
-        }
-        Some(block) => {
-            let [typing, patterns, statements] = block.split();
-            let restored = quote!(#restored #patterns #used);
-            let body = output::body(&function, &policies, restored, statements, hygienic(brace));
-            block.with(quote!(#typing #prologue #body))
-        }
+        None => whole,
+        Some(block) => block.with(whole),
     };
     let whole = braced(quote!(#inner_attributes #whole), brace);
     quote!(#(#attributes)* #visibility #defaultness #signature #whole)
@@ -140,8 +140,8 @@ fn local(name: &str) -> Ident {
 fn prologue(
     function: &Function,
     policies: &[Policy],
-    arguments: &[Argument],
-    renamed: &[Renamed],
+    (arguments, renamed): (&[Argument], &[Renamed]),
+    import: &TokenStream,
 ) -> TokenStream {
     let [call, closure, deciding] = ["call", "closure", "deciding"].map(local);
     let peeks = function.taken_apart(renamed).map(|renamed| {
@@ -154,7 +154,6 @@ fn prologue(
     };
     let charges = policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, &call, &closure));
     let refusal = refusal::refusal(function, policies, (arguments, renamed), &deciding);
-    let library = library(policies.iter().find_map(|policy| policy.krate.as_ref()));
     let charged = if output::is_seen(policies) { local("charged").into_token_stream() } else { quote!(_) };
     // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.
     quote! {
@@ -173,7 +172,7 @@ fn prologue(
             clippy::used_underscore_binding
         )]
         let #charged = {
-            use #library::__private as __ratelimits;
+            #import
             let #deciding = {
                 #(#peeks)*
                 let mut #call = #new;

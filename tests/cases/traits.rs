@@ -202,3 +202,21 @@ fn a_future_that_is_not_polled_charges_nothing() {
         assert_eq!(user.call(7).await.unwrap(), 7);
     });
 }
+
+/// The statements of the block are not those that `#[async_trait]` writes, and see the items behind them.
+#[count_limit(1, "1d", key = id, fallback = |_| 9)]
+fn with_items_in_the_block(id: u8) -> BoxFuture<'static, u8> {
+    Box::pin(async move {
+        let more = helper();
+        let id = id;
+        fn helper() -> u8 {
+            1
+        }
+        id + more
+    })
+}
+
+#[test]
+fn blocks_with_items_in_them() {
+    alone(async { assert_eq!((with_items_in_the_block(1).await, with_items_in_the_block(1).await), (2, 9)) });
+}

@@ -29,6 +29,7 @@ pub(super) fn written(function: &Function) -> (TokenStream, Span) {
 pub(super) fn body(
     function: &Function,
     policies: &[Policy],
+    import: &TokenStream,
     restored: TokenStream,
     body: TokenStream,
     place: Span,
@@ -56,14 +57,13 @@ pub(super) fn body(
         let satisfied = quote_spanned!(place=> __ratelimits::satisfies(&#output, #condition));
         Some(quote!((#at, #satisfied)))
     });
-    let library = super::library(policies.iter().find_map(|policy| policy.krate.as_ref()));
     // With `move`, so that what the future holds is what it would hold, and not a reference to it, which may not be `Send`.
     let body = quote_spanned!(place=> async move #block);
     quote! {
         let #output = #body.await;
         #[allow(clippy::redundant_closure_for_method_calls)]
         let #refunding = {
-            use #library::__private as __ratelimits;
+            #import
             __ratelimits::Charged::refund(#charged, &[#(#charges),*])
         };
         #refunding.await;

@@ -17,7 +17,8 @@ pub(crate) struct AsyncBlock {
     renamed: Vec<Renamed>,
     /// The arguments that `#[async_trait]` has only moved: `let id = id;`.
     moved: Vec<Ident>,
-    /// How many statements there are up to the last that binds an argument.
+    /// How many statements come before those of the function: the type, and the arguments.
+    typing: usize,
     binding: usize,
 }
 
@@ -25,13 +26,14 @@ impl AsyncBlock {
     pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
         let mut around = Block::parse_within.parse2(body).ok()?;
         let inside = std::mem::take(&mut last(&mut around)?.block.stmts);
-        let taken_apart = |statement: &Stmt| taken_apart(statement, signature);
-        let renamed = inside.iter().filter_map(taken_apart).collect();
-        let moved = inside.iter().filter_map(moved).collect();
-        let binds = |statement: &Stmt| taken_apart(statement).is_some() || self::moved(statement).is_some();
-        let binding = inside.iter().rposition(binds).map_or(0, |last| last + 1);
+        let typing = usize::from(inside.first().is_some_and(tells_type));
+        let binds =
+            |statement: &&Stmt| moved(statement).is_some() || taken_apart(statement, signature).is_some();
+        let arguments = || inside[typing..].iter().take_while(binds);
+        let renamed = arguments().filter_map(|statement| taken_apart(statement, signature)).collect();
+        let (moved, binding) = (arguments().filter_map(moved).collect(), arguments().count());
         let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
-        Some(AsyncBlock { around, inside, output, renamed, moved, binding })
+        Some(AsyncBlock { around, inside, output, renamed, moved, typing, binding })
     }
 
     /// What the future comes to, `_` where that is not written.
@@ -52,8 +54,8 @@ impl AsyncBlock {
     /// The statements in the block. Those by which `#[async_trait]` tells the compiler their type stay the first, so that
     /// it is what every other `return` is held against; then come those that bind the arguments, and the others.
     pub(crate) fn split(&self) -> [TokenStream; 3] {
-        let (typing, rest) = self.inside.split_at(usize::from(self.inside.first().is_some_and(tells_type)));
-        let (binding, rest) = rest.split_at(self.binding.saturating_sub(typing.len()));
+        let (typing, rest) = self.inside.split_at(self.typing);
+        let (binding, rest) = rest.split_at(self.binding);
         [typing, binding, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
     }
 
@@ -142,13 +144,13 @@ fn tells_type(statement: &Stmt) -> bool {
     }
 }
 
-/// The argument that is moved in `let argument = argument;`.
+/// The argument that is moved in `let argument = argument;`, or in `let __self = self;`.
 fn moved(statement: &Stmt) -> Option<Ident> {
     let Stmt::Local(Local { pat: Pat::Ident(pattern), init: Some(init), .. }) = statement else {
         return None;
     };
     let Expr::Path(path) = &*init.expr else { return None };
-    path.path.get_ident().filter(|name| **name == pattern.ident)?;
+    path.path.get_ident().filter(|name| **name == pattern.ident || *name == "self")?;
     Some(pattern.ident.clone())
 }
 

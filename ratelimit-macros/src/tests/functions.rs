@@ -173,3 +173,19 @@ fn pass_arguments_that_can_be_passed() {
         assert_eq!(expanded.matches("let ratelimits_called = g").count(), calls, "{expanded}");
     }
 }
+
+/// Those of the user's stay together, as they may see the items among them.
+#[test]
+fn that_async_trait_has_rewritten_have_its_statements_first() {
+    let split = |inside: &str| {
+        let item = format!(
+            "fn f(&self, __arg1: Path) -> Pin<Box<dyn Future<Output = u8>>> {{ Box::pin(async move {{ {inside} }}) }}"
+        );
+        let function = Function::parse(tokens(&item)).unwrap();
+        function.block.unwrap().split().map(|part| part.to_string().matches(';').count())
+    };
+    let typing = "if let Some(__ret) = None::<u8> { return __ret; }";
+    let binding = "let __self = self; let a = a; let Path(mut id) = { let __arg1 = __arg1; __arg1 };";
+    assert_eq!(split(&format!("{typing} {binding} let __ret: u8 = {{ body() }}; __ret")), [1, 4, 1]);
+    assert_eq!(split("let more = helper(); let a = a; fn helper() -> u8 { 1 } a + more"), [0, 0, 2]);
+}
