@@ -1,6 +1,5 @@
 //! What several policies of one function are to one another.
 
-use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::LitStr;
 
@@ -73,27 +72,9 @@ pub(super) fn tag(policies: &mut [Policy]) {
     policies.iter_mut().for_each(|policy| policy.tag = tag);
 }
 
-/// The tokens of the part, without the spaces between them, which a template has in other places than an expression.
-fn written(part: &Part) -> Vec<String> {
+fn written(part: &Part) -> String {
     match part {
-        Part::Expr(expr) => {
-            let mut leaves = Vec::new();
-            flatten(expr.clone(), &mut leaves);
-            leaves
-        }
-        other => vec![format!("{other:?}")],
-    }
-}
-
-fn flatten(tokens: TokenStream, leaves: &mut Vec<String>) {
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) => {
-                leaves.push(format!("{:?}", group.delimiter()));
-                flatten(group.stream(), leaves);
-                leaves.push(String::from("end"));
-            }
-            leaf => leaves.push(leaf.to_string()),
-        }
+        Part::Expr(expr) => expr.to_string(),
+        other => format!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use ratelimits::{
     Error, FixedWindow, Limiter, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit, window_limit,
 };
 
-use super::alone;
+use super::{User, alone};
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
 use crate::support::told::Told;
@@ -161,6 +161,13 @@ async fn are_answered_by_the_first_fallback_if_the_store_fails() {
     assert!(matches!(nobody.scope(send(1, 1)).await, Err(Error::Store(_))));
 }
 
+#[count_limit(5, "1d", key = u32::try_from(user.id).unwrap_or(0))]
+#[count_limit(9, "1h", key = "<u32::try_from(user.id).unwrap_or(0)>")]
+async fn spelled(user: &User) -> Result<(), Error> {
+    let _ = user;
+    Ok(())
+}
+
 #[tokio::test]
 async fn lie_together_in_a_cluster() {
     let server = Server::start();
@@ -169,6 +176,7 @@ async fn lie_together_in_a_cluster() {
         .scope(async {
             send(1, 1).await.unwrap();
             partly(1).await.unwrap();
+            spelled(&User { id: 1, daily: 1 }).await.unwrap();
         })
         .await;
     let mut connection = server.connect().await;
@@ -179,9 +187,10 @@ async fn lie_together_in_a_cluster() {
     };
     let own: Vec<_> = ["stacks.bucket", "stacks.window", "stacks.count"].map(&tags).concat();
     assert_eq!(own, ["it/macros/stacks/send"; 3], "{keys:?}");
-    let by_key = tags("partly");
-    assert_eq!(by_key.len(), 4, "{keys:?}");
-    assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains("partly")), "{keys:?}");
+    // Also where one key is written as an expression and the other as a template.
+    let by_key = [tags("partly"), tags("spelled")].concat();
+    assert_eq!(by_key.len(), 4 + 2, "{keys:?}");
+    assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains('/')), "{keys:?}");
 }
 
 #[count_limit(1, "9d", skip_when = skipped, fallback = |_| "skipped")]
