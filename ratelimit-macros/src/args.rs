@@ -4,12 +4,13 @@ mod advice;
 mod foreign;
 mod parsing;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span};
 use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprField, Lit, LitStr, Member};
 
 use crate::errors::Errors;
+use crate::stack::Limit;
 use parsing::{Parsing, separator, skip_to_comma};
 
 /// One of the four attributes.
@@ -50,6 +51,11 @@ impl Kind {
         }
     }
 
+    /// The attribute of this name.
+    pub(crate) fn named(name: &Ident) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| name == kind.name())
+    }
+
     /// The arguments with a value that only this attribute has. The first two can be given by position.
     fn own(self) -> &'static [&'static str] {
         match self {
@@ -75,6 +81,8 @@ impl Kind {
 /// The arguments of one attribute, each at most once, all of them legal.
 pub(crate) struct Args {
     pub(crate) kind: Kind,
+    /// Where the attribute is written: what is missing from it is told there.
+    pub(crate) place: Span,
     given: Vec<Given>,
     /// Named by a message already: that they are missing is no news.
     suggested: Vec<&'static str>,
@@ -92,10 +100,11 @@ struct Given {
 
 impl Args {
     /// Reads the tokens between the attribute's parentheses. A word that the function's arguments bind is a value.
-    pub(crate) fn parse(kind: Kind, tokens: TokenStream, bindings: &[Ident], errors: &mut Errors) -> Args {
+    pub(crate) fn parse(limit: &Limit, bindings: &[Ident], errors: &mut Errors) -> Args {
         let mut parsing = Parsing {
             args: Args {
-                kind,
+                kind: limit.kind,
+                place: limit.place,
                 given: Vec::new(),
                 suggested: Vec::new(),
                 foreign: Vec::new(),
@@ -115,7 +124,7 @@ impl Args {
                 }
                 Ok(())
             },
-            tokens,
+            limit.args.clone(),
         );
         if let Err(error) = parsed {
             errors.push(error);

@@ -19,7 +19,7 @@ use syn::spanned::Spanned;
 use crate::args::{Args, Kind};
 use crate::errors::Errors;
 use crate::function::{Argument, Function, Renamed};
-use crate::model::{Limits, Policy};
+use crate::model::{Limits, Policy, Tag};
 use crate::stack::{self, Limit};
 
 /// Expands one attribute.
@@ -43,7 +43,8 @@ fn limit(limit: Limit, item: TokenStream, carried: bool) -> TokenStream {
     };
     // One that was carried has stepped back as far as it goes. What it still sees is no attribute of ours: the compiler
     // found none of that name, and puts it back.
-    if !carried && stack::step_back(&limit, &library_of(&limit, &function), &mut function) {
+    if let Some(last) = stack::last_sibling(&function).filter(|_| !carried) {
+        stack::step_back(&limit, last, &library_of(&limit, &function), &mut function);
         return function.into_token_stream();
     }
     let mut limits = stack::collect(&mut function);
@@ -72,7 +73,7 @@ fn words(limits: &[Limit]) -> HashSet<String> {
 
 /// Where the library is, as far as this attribute says.
 fn library_of(limit: &Limit, function: &Function) -> TokenStream {
-    let args = Args::parse(limit.kind, limit.args.clone(), function.bindings(), &mut Errors::default());
+    let args = Args::parse(limit, function.bindings(), &mut Errors::default());
     library(args.path("crate"))
 }
 
@@ -81,13 +82,13 @@ fn library(krate: Option<&syn::Path>) -> TokenStream {
 }
 
 fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
-    let Limits { mut function, policies } = limits;
+    let Limits { mut function, policies, tag } = limits;
     let passes_args =
         policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
     let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
     let library = library(policies.iter().find_map(|policy| policy.krate.as_ref()));
     let import = quote!(use #library::__private as __ratelimits;);
-    let prologue = prologue(&function, &policies, (&arguments, &renamed), &import);
+    let prologue = prologue(&function, &policies, tag, (&arguments, &renamed), &import);
     let moved = if output::is_seen(&policies) { function.move_changing() } else { TokenStream::new() };
     let restored = renamed
         .iter()
@@ -140,6 +141,7 @@ fn local(name: &str) -> Ident {
 fn prologue(
     function: &Function,
     policies: &[Policy],
+    tag: Tag,
     (arguments, renamed): (&[Argument], &[Renamed]),
     import: &TokenStream,
 ) -> TokenStream {
@@ -152,7 +154,8 @@ fn prologue(
         Some(registry) => quote_spanned!(hygienic(registry.span())=> __ratelimits::Call::on(#registry)),
         None => quote!(__ratelimits::Call::new()),
     };
-    let charges = policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, &call, &closure));
+    let charges =
+        policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, tag, &call, &closure));
     let refusal = refusal::refusal(function, policies, (arguments, renamed), &deciding);
     let charged = if output::is_seen(policies) { local("charged").into_token_stream() } else { quote!(_) };
     // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.

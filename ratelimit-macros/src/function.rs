@@ -100,9 +100,8 @@ impl Function {
         let mut renamed = Vec::new();
         for argument in &mut self.signature.inputs {
             let FnArg::Typed(argument) = argument else { continue };
-            let cfgs: Vec<_> =
-                argument.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
-            if let Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) = &*argument.pat {
+            let cfgs = cfgs(&argument.attrs);
+            if let Some(PatIdent { ident, .. }) = plain(&argument.pat) {
                 names.push(Argument { name: ident.clone(), cfgs });
                 continue;
             }
@@ -136,8 +135,7 @@ impl Function {
         let mut moves = TokenStream::new();
         for argument in &mut self.signature.inputs {
             if let FnArg::Typed(argument) = argument
-                && let Pat::Ident(PatIdent { by_ref: None, mutability: Some(_), subpat: None, ident, .. }) =
-                    &*argument.pat
+                && let Some(PatIdent { mutability: Some(_), ident, .. }) = plain(&argument.pat)
             {
                 let (attributes, pattern) = (&argument.attrs, &argument.pat);
                 moves.extend(quote!(#(#attributes)* let #pattern = #ident;));
@@ -225,6 +223,19 @@ fn borrowed_mutably(pattern: &Pat) -> bool {
         found |= matches!(pattern, Pat::Ident(PatIdent { by_ref: Some(_), mutability: Some(_), .. }));
     });
     found
+}
+
+/// The pattern, if it only names the argument.
+pub(crate) fn plain(pattern: &Pat) -> Option<&PatIdent> {
+    match pattern {
+        Pat::Ident(name @ PatIdent { by_ref: None, subpat: None, .. }) => Some(name),
+        _ => None,
+    }
+}
+
+/// The conditions of an argument.
+pub(crate) fn cfgs(attributes: &[Attribute]) -> Vec<Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
 fn is_lint(attribute: &Attribute) -> bool {

@@ -20,6 +20,7 @@ pub(crate) struct Limits {
     pub(crate) function: Function,
     /// In the order in which they are written. At least one.
     pub(crate) policies: Vec<Policy>,
+    pub(crate) tag: Tag,
 }
 
 /// One policy of the decision.
@@ -34,7 +35,6 @@ pub(crate) struct Policy {
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
     pub(crate) key: Vec<Part>,
-    pub(crate) tag: Tag,
     pub(crate) fallback: Option<Fallback>,
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
@@ -44,7 +44,7 @@ pub(crate) struct Policy {
     pub(crate) krate: Option<Path>,
 }
 
-/// What ties the key of a policy to others in a Cluster.
+/// What ties the keys of the policies together in a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Key,
@@ -65,23 +65,20 @@ impl Limits {
     pub(crate) fn read(limits: &[Limit], function: Function) -> syn::Result<Limits> {
         let mut errors = Errors::default();
         check_signature(&function, limits[0].kind, &mut errors);
-        let args = limits.iter().map(|limit| {
-            (Args::parse(limit.kind, limit.args.clone(), function.bindings(), &mut errors), limit.place)
-        });
+        let args = limits.iter().map(|limit| Args::parse(limit, function.bindings(), &mut errors));
         let args: Vec<_> = args.collect();
-        if function.is_async() && args.iter().any(|(args, _)| !args.has("fallback") && !args.has("shadow")) {
+        if function.is_async() && args.iter().any(|args| !args.has("fallback") && !args.has("shadow")) {
             check_output(&function, &mut errors);
         }
-        let policies = args.iter().map(|(args, place)| Policy::read(args, *place, &function, &mut errors));
+        let policies = args.iter().map(|args| Policy::read(args, &function, &mut errors));
         let policies: Vec<_> = policies.collect();
         let policies = policies.into_iter().collect::<Option<Vec<_>>>();
-        let policies = policies.map(|mut policies| {
-            stack::check(limits, &policies, &mut errors);
+        let limits = policies.map(|mut policies| {
+            stack::check(&policies, &mut errors);
             stack::number(&mut policies);
-            stack::tag(&mut policies);
-            policies
+            Limits { function, tag: stack::tag(&policies), policies }
         });
-        errors.finish(policies.map(|policies| Limits { function, policies }))
+        errors.finish(limits)
     }
 
     /// The error about an item that is no function.
@@ -148,8 +145,8 @@ fn check_output(function: &Function, errors: &mut Errors) {
 }
 
 impl Policy {
-    fn read(args: &Args, place: Span, function: &Function, errors: &mut Errors) -> Option<Policy> {
-        let rule = Rule::read(args, place, errors);
+    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Policy> {
+        let rule = Rule::read(args, errors);
         let name = text(args, "name", "sms.send", errors);
         let prefix = text(args, "prefix", "sms", errors);
         let cost = Number::read(args, "cost", Unit::Count, errors);
@@ -162,14 +159,13 @@ impl Policy {
         let shadow = args.has("shadow");
         Some(Policy {
             kind: args.kind,
-            place,
+            place: args.place,
             rule: rule?,
             name,
             number: 1,
             prefix,
             cost,
             key,
-            tag: Tag::Name,
             fallback,
             skip_when,
             charge_when,
@@ -194,28 +190,26 @@ impl Rule {
         }
     }
 
-    fn read(args: &Args, place: Span, errors: &mut Errors) -> Option<Rule> {
-        let required =
-            |name, unit, example, errors: &mut Errors| required(args, place, name, unit, example, errors);
+    fn read(args: &Args, errors: &mut Errors) -> Option<Rule> {
         match args.kind {
             Kind::Rate => {
-                let rate = required("rate", Unit::Rate, "5.0", errors);
+                let rate = required(args, "rate", Unit::Rate, "5.0", errors);
                 let burst = Number::read(args, "burst", Unit::Burst, errors);
                 let interval = refills_at_intervals(args, rate.as_ref(), errors);
                 Some(Rule::TokenBucket { rate: rate?, burst, interval })
             }
             Kind::Count => {
-                let limit = required("limit", Unit::Count, "100", errors);
-                let period = required("period", Unit::Period, "\"1m\"", errors);
+                let limit = required(args, "limit", Unit::Count, "100", errors);
+                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 Some(Rule::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
             }
             Kind::Funnel => {
-                let capacity = required("capacity", Unit::Count, "10", errors);
+                let capacity = required(args, "capacity", Unit::Count, "10", errors);
                 let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
                 let drain = Number::read(args, "drain", Unit::Period, errors);
                 match (args.has("leak_rate"), args.span("drain")) {
                     (false, None) if args.is_missing("leak_rate") && args.is_missing("drain") => errors.at(
-                        place,
+                        args.place,
                         "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
                     ),
                     (true, Some(drain)) => {
@@ -226,8 +220,8 @@ impl Rule {
                 Some(Rule::LeakyBucket { capacity: capacity?, leak: leak_rate.or(drain)? })
             }
             Kind::Window => {
-                let limit = required("limit", Unit::Count, "100", errors);
-                let period = required("period", Unit::Period, "\"1m\"", errors);
+                let limit = required(args, "limit", Unit::Count, "100", errors);
+                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 let precision = Number::read(args, "precision", Unit::Precision, errors);
                 Some(Rule::SlidingWindow { limit: limit?, period: period?, precision })
             }
@@ -237,14 +231,13 @@ impl Rule {
 
 fn required(
     args: &Args,
-    place: Span,
     name: &'static str,
     unit: Unit,
     example: &str,
     errors: &mut Errors,
 ) -> Option<Number> {
     if args.is_missing(name) {
-        errors.at(place, format!("missing argument `{name}`; write `{name} = {example}`"));
+        errors.at(args.place, format!("missing argument `{name}`; write `{name} = {example}`"));
     }
     Number::read(args, name, unit, errors)
 }

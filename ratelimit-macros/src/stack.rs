@@ -6,10 +6,9 @@
 //! not. What is not seen is an attribute that is imported under another name: that is a decision of its own.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::quote;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Meta, Token};
+use syn::{Attribute, Meta, Token, parse_quote};
 
 use crate::args::Kind;
 use crate::function::Function;
@@ -20,7 +19,7 @@ pub(crate) const CARRIER: &str = "__limit";
 /// One of our attributes on a function.
 pub(crate) struct Limit {
     pub(crate) kind: Kind,
-    /// Where it is written: what is missing from it is told there.
+    /// Where it is written.
     pub(crate) place: Span,
     pub(crate) args: TokenStream,
 }
@@ -35,30 +34,29 @@ impl Limit {
     pub(crate) fn carried(tokens: TokenStream) -> Option<Limit> {
         let parse = |input: ParseStream<'_>| Ok((input.parse::<Ident>()?, input.parse::<Group>()?));
         let (name, args) = parse.parse2(tokens).ok()?;
-        let kind = Kind::ALL.into_iter().find(|kind| name == kind.name())?;
+        let kind = Kind::named(&name)?;
         Some(Limit { kind, place: name.span(), args: args.stream() })
     }
 
-    fn carrier(&self, krate: &TokenStream) -> TokenStream {
+    fn carrier(&self, library: &TokenStream) -> Attribute {
         let name = Ident::new(self.kind.name(), self.place);
         let carrier = Ident::new(CARRIER, Span::call_site());
         let args = Group::new(Delimiter::Parenthesis, self.args.clone());
-        quote!(#[#krate::__private::#carrier(#name #args)])
+        parse_quote!(#[#library::__private::#carrier(#name #args)])
     }
 }
 
-/// Puts the attribute behind the last of its siblings that are still to come, and behind those that have stepped there
-/// before it. Returns whether there is one.
-pub(crate) fn step_back(limit: &Limit, krate: &TokenStream, function: &mut Function) -> bool {
-    let Some(last) = function.attributes.iter().rposition(|attribute| is_sibling(&attribute.meta)) else {
-        return false;
-    };
+/// The last of the siblings that are still to come.
+pub(crate) fn last_sibling(function: &Function) -> Option<usize> {
+    function.attributes.iter().rposition(|attribute| is_sibling(&attribute.meta))
+}
+
+/// Puts the attribute behind that sibling, and behind those that have stepped there before it.
+pub(crate) fn step_back(limit: &Limit, last: usize, library: &TokenStream, function: &mut Function) {
     let carried =
         function.attributes[last + 1..].iter().take_while(|attribute| is_carrier(attribute)).count();
-    let Ok(carrier) = Attribute::parse_outer.parse2(limit.carrier(krate)) else { return false };
     let place = last + 1 + carried;
-    function.attributes.splice(place..place, carrier);
-    true
+    function.attributes.insert(place, limit.carrier(library));
 }
 
 /// Takes the attributes that were carried here off the function.
@@ -79,7 +77,7 @@ pub(crate) fn collect(function: &mut Function) -> Vec<Limit> {
 /// Whether it is one of ours, or may turn out to be one.
 fn is_sibling(meta: &Meta) -> bool {
     let Some(last) = meta.path().segments.last() else { return false };
-    if Kind::ALL.into_iter().any(|kind| last.ident == kind.name()) {
+    if Kind::named(&last.ident).is_some() {
         return true;
     }
     let Meta::List(list) = meta else { return false };

@@ -21,10 +21,10 @@ pub(crate) struct Backend {
 /// A charge with the name of its policy, or the reason why there is none.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    name: Name,
-    key: Result<Key, MissingKey>,
-    rule: Rule,
-    cost: u64,
+    pub(crate) name: Name,
+    pub(crate) key: Result<Key, MissingKey>,
+    pub(crate) rule: Rule,
+    pub(crate) cost: u64,
 }
 
 impl Backend {
@@ -33,18 +33,15 @@ impl Backend {
         KeyWriter::new(self.store.as_ref().map_or(KeyForm::Text, Store::key_form))
     }
 
-    /// The charge of a policy on this store, once the parts of its key are written.
-    pub(crate) fn charge(
+    /// The key of a policy on this store, once its parts are written.
+    pub(crate) fn finish(
         &self,
         key: KeyWriter,
-        (prefix, name, function): (&str, Name, Option<&str>),
-        rule: Rule,
-        cost: u64,
-    ) -> Pending {
+        (prefix, name, function): (&str, &Name, Option<&str>),
+        rule: &Rule,
+    ) -> Result<Key, MissingKey> {
         let function = function.as_ref().map(|function| function as &dyn Display);
-        let head = Head { namespace: &self.namespace, prefix, name: &name, shape: &rule, function };
-        let key = key.finish(&head);
-        Pending { name, key, rule, cost }
+        key.finish(&Head { namespace: &self.namespace, prefix, name, shape: rule, function })
     }
 
     /// Decides the charges, all or nothing. A list that costs nothing passes without asking.

@@ -123,7 +123,8 @@ impl Limiter {
         let mut parts = self.backend.key();
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
-        self.backend.charge(parts, (prefix, name, function.as_deref()), *rule, cost)
+        let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), rule);
+        Pending { name, key, rule: *rule, cost }
     }
 }
 

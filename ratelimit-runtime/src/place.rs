@@ -112,7 +112,7 @@ impl Place {
         let declared = &self.declared;
         let name = match declared {
             Declared { name: Some(name), .. } => (*name).into(),
-            Declared { number: 0 | 1, .. } => function.clone(),
+            Declared { number: 1, .. } => function.clone(),
             Declared { number, .. } => format!("{function}#{number}").into(),
         };
         let function = (declared.tag == Tag::Function).then_some(function);

@@ -3,5 +3,7 @@
 
 use ::charging as limits;
 
+use super::app;
+
 #[path = "mod.rs"]
 mod cases;

@@ -54,33 +54,8 @@ mod stacking;
 mod trait_objects;
 mod traits;
 
-use std::fmt::Debug;
-use std::future::Future;
-
-use ratelimits::Registry;
-
+use super::app::{AppError, AppResult, alone, assert_limited};
 use super::limits;
-
-/// An application's error, as users write one.
-#[derive(Debug)]
-enum AppError {
-    Refused(ratelimits::Error),
-    Parse,
-}
-
-impl From<ratelimits::Error> for AppError {
-    fn from(error: ratelimits::Error) -> Self {
-        AppError::Refused(error)
-    }
-}
-
-impl From<std::num::ParseIntError> for AppError {
-    fn from(_: std::num::ParseIntError) -> Self {
-        AppError::Parse
-    }
-}
-
-type AppResult<T> = Result<T, AppError>;
 
 /// Neither `Clone` nor `Copy`, so that moving it is all one can do.
 #[derive(Debug, PartialEq)]
@@ -88,18 +63,4 @@ struct Text(String);
 
 fn text(text: &str) -> Text {
     Text(text.to_owned())
-}
-
-/// Runs a test with limits of its own.
-pub(super) fn alone<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(Registry::in_memory().scope(test))
-}
-
-#[track_caller]
-fn assert_limited<T: Debug>(result: AppResult<T>) {
-    match result {
-        Err(AppError::Refused(error)) if error.is_limited() => {}
-        other => panic!("not limited: {other:?}"),
-    }
 }

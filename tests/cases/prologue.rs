@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ratelimits::{count_limit, rate_limit};
 
-use super::cases::alone;
+use super::app::alone;
 
 type Load = [u8; 1024];
 

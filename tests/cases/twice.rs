@@ -3,5 +3,6 @@
 #![deny(warnings)]
 #![allow(clippy::duplicate_mod, reason = "the cases are included once for each set of attributes")]
 
+mod app;
 mod charging;
 mod plain;

@@ -10,47 +10,13 @@ mod names;
 mod numbers;
 mod stacks;
 
-use std::fmt::Debug;
-use std::future::Future;
+// The same application as that of the cases of all functions.
+#[path = "../cases/app.rs"]
+mod app;
 
-use ratelimits::Registry;
-
-/// An application's error, as users write one.
-#[derive(Debug)]
-enum AppError {
-    Refused(ratelimits::Error),
-    Parse,
-}
-
-impl From<ratelimits::Error> for AppError {
-    fn from(error: ratelimits::Error) -> Self {
-        AppError::Refused(error)
-    }
-}
-
-impl From<std::num::ParseIntError> for AppError {
-    fn from(_: std::num::ParseIntError) -> Self {
-        AppError::Parse
-    }
-}
-
-type AppResult<T> = Result<T, AppError>;
+use app::{AppError, AppResult, alone, assert_limited};
 
 struct User {
     id: u64,
     daily: u32,
-}
-
-/// Runs a test with limits of its own.
-fn alone<T>(test: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(Registry::in_memory().scope(test))
-}
-
-#[track_caller]
-fn assert_limited<T: Debug>(result: AppResult<T>) {
-    match result {
-        Err(AppError::Refused(error)) if error.is_limited() => {}
-        other => panic!("not limited: {other:?}"),
-    }
 }

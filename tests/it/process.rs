@@ -1,10 +1,14 @@
 //! What holds for a whole process, each in a process of its own: this test binary again, asked for one test.
 
+use std::future::Future;
+use std::pin::pin;
 use std::process::Command;
+use std::task::{Context, Poll, Waker};
 
 use ratelimits::{Error, Registry, Source, count_limit, install};
 
 use crate::support::server::Server;
+use crate::support::told::Told;
 
 const CHILD: &str = "RATELIMITS_TEST_CHILD";
 
@@ -76,6 +80,23 @@ async fn ratelimits_off_limits_nothing_and_says_so() {
         Registry::in_memory().scope(once()).await.unwrap();
     }
     install(Registry::connect_lazy("redis://127.0.0.1:1").unwrap()).unwrap_err();
+}
+
+#[tokio::test]
+async fn whoever_hears_that_limits_are_off_may_be_limited_too() {
+    if !is_child() {
+        let test = "whoever_hears_that_limits_are_off_may_be_limited_too";
+        in_a_process_of_its_own(test, &[("RATELIMITS_OFF", "1")]);
+        return;
+    }
+    let told = Told::then(|| {
+        let passed = pin!(once()).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(passed, Poll::Ready(Ok(()))));
+    });
+    tracing::subscriber::set_global_default(told.clone()).unwrap();
+    once().await.unwrap();
+    let off = "RATELIMITS_OFF=1 is set: nothing is limited";
+    assert_eq!(told.events(), [(String::new(), off.to_owned())]);
 }
 
 #[tokio::test]

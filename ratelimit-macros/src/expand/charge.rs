@@ -9,11 +9,11 @@ use crate::model::{Policy, Tag};
 use crate::template::Part;
 
 /// Adds the policy, which stands at this place on the function, to the call.
-pub(super) fn charge(at: usize, policy: &Policy, call: &Ident, closure: &Ident) -> TokenStream {
+pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure: &Ident) -> TokenStream {
     let [checked, constants, cost, named, skips] =
         ["policy", "constants", "cost", "named", "skips"].map(local);
     let numbers = rule::policy_and_cost(&policy.rule, policy.cost.as_ref());
-    let declared = declared(at, policy);
+    let declared = declared(at, policy, tag);
     let parts = policy.key.iter().map(|part| match part {
         Part::Text(text) => quote!(__ratelimits::Call::part(&mut #call, #text);),
         Part::Expr(expr) => {
@@ -50,7 +50,7 @@ pub(super) fn charge(at: usize, policy: &Policy, call: &Ident, closure: &Ident) 
     }
 }
 
-fn declared(at: usize, policy: &Policy) -> TokenStream {
+fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
     let name = match &policy.name {
         Some(name) => quote!(::core::option::Option::Some(#name)),
         None => quote!(::core::option::Option::None),
@@ -58,7 +58,7 @@ fn declared(at: usize, policy: &Policy) -> TokenStream {
     let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
     let (number, algorithm, shadow) = (policy.number, policy.rule.algorithm(), policy.shadow);
     let refundable = policy.charge_when.is_some();
-    let tag = match policy.tag {
+    let tag = match tag {
         Tag::Key => quote!(Key),
         Tag::Name => quote!(Name),
         Tag::Function => quote!(Function),

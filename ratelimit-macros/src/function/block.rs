@@ -5,8 +5,7 @@ use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
 
-use super::Renamed;
-use super::output;
+use super::{Renamed, cfgs, output};
 
 /// The async block in which such a function ends: `Box::pin(async move { … })`, `async move { … }.boxed()`.
 pub(crate) struct AsyncBlock {
@@ -172,6 +171,5 @@ fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
         },
         FnArg::Receiver(_) => None,
     })?;
-    let cfgs = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
-    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs, attributes: attrs.clone() })
+    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: cfgs(attrs), attributes: attrs.clone() })
 }

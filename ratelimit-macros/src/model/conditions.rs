@@ -31,9 +31,9 @@ pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors)
         return None;
     }
     let problem = match peel(value) {
-        Expr::Path(_) => return Some(value.clone()),
+        Expr::Path(_) => return Some(peel(value).clone()),
         Expr::Closure(closure) if closure.asyncness.is_some() => "answers at once, without `async`",
-        Expr::Closure(closure) if closure.inputs.len() == 1 => return Some(value.clone()),
+        Expr::Closure(closure) if closure.inputs.len() == 1 => return Some(peel(value).clone()),
         Expr::Closure(_) => "gets one argument, the output",
         _ => "is a closure over the output",
     };

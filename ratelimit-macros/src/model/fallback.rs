@@ -2,11 +2,11 @@
 
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
-use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member, Pat, PatIdent};
+use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member};
 
 use crate::args::{Args, literal, peel, shown};
 use crate::errors::Errors;
-use crate::function::Function;
+use crate::function::{Function, cfgs, plain};
 
 /// With each of them the calls in the generated code double.
 const MOST_CONDITIONAL: usize = 3;
@@ -106,15 +106,14 @@ fn check_arguments(function: &Function, errors: &mut Errors) {
     });
     let mut conditional = 0;
     for argument in arguments {
-        let is_named = matches!(&*argument.pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }));
-        if function.block.is_some() && !is_named {
+        if function.block.is_some() && plain(&argument.pat).is_none() {
             errors.on(
                 &argument.pat,
                 "`pass_args` passes an argument whole, and here it is taken apart before the async block; write a name \
                  for it, and take it apart in the block",
             );
         }
-        conditional += usize::from(argument.attrs.iter().any(|attribute| attribute.path().is_ident("cfg")));
+        conditional += usize::from(!cfgs(&argument.attrs).is_empty());
         if conditional > MOST_CONDITIONAL {
             errors.on(
                 &argument.pat,

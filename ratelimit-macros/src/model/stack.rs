@@ -6,11 +6,10 @@ use syn::LitStr;
 use super::{Policy, Tag};
 use crate::args::{Kind, shown};
 use crate::errors::Errors;
-use crate::stack::Limit;
 use crate::template::Part;
 
 /// Checks that the policies can be decided together.
-pub(super) fn check(limits: &[Limit], policies: &[Policy], errors: &mut Errors) {
+pub(super) fn check(policies: &[Policy], errors: &mut Errors) {
     for (at, policy) in policies.iter().enumerate() {
         let named = |other: &&Policy| given(&other.name) == given(&policy.name) && policy.name.is_some();
         if policies[..at].iter().any(|other| named(&other)) {
@@ -22,7 +21,7 @@ pub(super) fn check(limits: &[Limit], policies: &[Policy], errors: &mut Errors) 
     }
     let Some(registry) = policies.iter().find_map(|policy| policy.registry.as_ref()) else { return };
     let written = registry.to_token_stream().to_string();
-    for (limit, policy) in limits.iter().zip(policies) {
+    for policy in policies {
         let message = || {
             format!(
                 "the attributes of a function are one decision, on one registry; write `registry = {}` on each of them",
@@ -30,7 +29,7 @@ pub(super) fn check(limits: &[Limit], policies: &[Policy], errors: &mut Errors) 
             )
         };
         match &policy.registry {
-            None => errors.at(limit.place, message()),
+            None => errors.at(policy.place, message()),
             Some(other) if other.to_token_stream().to_string() != written => errors.on(other, message()),
             Some(_) => {}
         }
@@ -57,10 +56,10 @@ pub(super) fn number(policies: &mut [Policy]) {
 
 /// Ties the keys of the policies together: by their parts where they are the same, else by the function. The same is what
 /// is written the same, as what a call makes of it must not change where its state lies.
-pub(super) fn tag(policies: &mut [Policy]) {
+pub(super) fn tag(policies: &[Policy]) -> Tag {
     let key = |policy: &Policy| policy.key.iter().map(written).collect::<Vec<_>>();
     let first = key(&policies[0]);
-    let tag = if policies.iter().any(|policy| key(policy) != first) {
+    if policies.iter().any(|policy| key(policy) != first) {
         Tag::Function
     } else if !first.is_empty() {
         Tag::Key
@@ -68,8 +67,7 @@ pub(super) fn tag(policies: &mut [Policy]) {
         Tag::Function
     } else {
         Tag::Name
-    };
-    policies.iter_mut().for_each(|policy| policy.tag = tag);
+    }
 }
 
 fn written(part: &Part) -> String {

@@ -106,13 +106,12 @@ fn are_on_one_registry_and_of_names_of_their_own() {
 
 #[test]
 fn lie_together_by_the_key_if_it_is_written_the_same() {
-    let tags = |keys: [&str; 2]| {
+    let tag = |keys: [&str; 2]| {
         let limits = keys.map(|key| Limit::written(Count, tokens(&format!("1, 60{key}"))));
-        let limits = Limits::read(&limits, Function::parse(tokens(SEND)).unwrap()).unwrap();
-        limits.policies.iter().map(|policy| policy.tag).collect::<Vec<_>>()
+        Limits::read(&limits, Function::parse(tokens(SEND)).unwrap()).unwrap().tag
     };
     for keys in [[", key = user.id", ", key = \"<user.id>\""], [", key_type = IP", ", key = \"<@ip>\""]] {
-        assert_eq!(tags(keys), [Tag::Key; 2], "{keys:?}");
+        assert_eq!(tag(keys), Tag::Key, "{keys:?}");
     }
     for keys in [
         [", key = user.id", ", key = user.name"],
@@ -121,11 +120,11 @@ fn lie_together_by_the_key_if_it_is_written_the_same() {
         [", key = user.id as u8", ""],
         ["", ""],
     ] {
-        assert_eq!(tags(keys), [Tag::Function; 2], "{keys:?}");
+        assert_eq!(tag(keys), Tag::Function, "{keys:?}");
     }
     let alone =
         Limits::read(&[Limit::written(Count, tokens("1, 60"))], Function::parse(tokens(SEND)).unwrap());
-    assert_eq!(alone.unwrap().policies[0].tag, Tag::Name);
+    assert_eq!(alone.unwrap().tag, Tag::Name);
 }
 
 #[test]

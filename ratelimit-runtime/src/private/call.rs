@@ -10,7 +10,7 @@ use crate::algorithm::Rule;
 use crate::backend::Backend;
 use crate::context;
 use crate::error::{Error, MissingKey};
-use crate::key::{Head, KeyWriter};
+use crate::key::KeyWriter;
 use crate::name::Name;
 use crate::place::Named;
 use crate::policy::Policy;
@@ -146,12 +146,12 @@ impl Call {
     fn close(&mut self) {
         let Some(Open { named, rule, cost, key }) = self.open.take() else { return };
         let name = Name::Static(&named.name);
-        let function = named.function.as_ref().map(|function| function as &dyn Display);
-        let Backend { namespace, .. } = &**self.registry.backend();
-        let head = Head { namespace, prefix: named.declared.prefix, name: &name, shape: &rule, function };
-        let charge = key.finish(&head).map(|key| Charge { key, rule, cost, shadow: named.declared.shadow });
-        let pushed = match charge {
-            Ok(charge) => self.asked.question.push(name, charge).map_err(Error::from),
+        let head = (named.declared.prefix, &name, named.function.as_deref());
+        let pushed = match self.registry.backend().finish(key, head, &rule) {
+            Ok(key) => {
+                let charge = Charge { key, rule, cost, shadow: named.declared.shadow };
+                self.asked.question.push(name, charge).map_err(Error::from)
+            }
             Err(missing) => Err(missing.into()),
         };
         match pushed {

@@ -29,7 +29,9 @@ pub fn install(registry: Registry) -> Result<(), Error> {
 pub(crate) fn current() -> Registry {
     SCOPE.try_with(Registry::clone).unwrap_or_else(|_| {
         let registry = process::registry();
-        super::warn_if_off();
+        if registry.backend().store.is_none() {
+            super::warn_if_off();
+        }
         registry
     })
 }

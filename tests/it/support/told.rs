@@ -9,11 +9,19 @@ use tracing::{Event, Metadata, Subscriber};
 
 /// Keeps the policy and the message of every event.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<(String, String)>>>);
+pub(crate) struct Told {
+    events: Arc<Mutex<Vec<(String, String)>>>,
+    then: Option<fn()>,
+}
 
 impl Told {
+    /// Runs this whenever something is told, as whoever hears it may be limited too.
+    pub(crate) fn then(then: fn()) -> Self {
+        Told { then: Some(then), ..Told::default() }
+    }
+
     pub(crate) fn events(&self) -> Vec<(String, String)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -25,7 +33,10 @@ impl Subscriber for Told {
     fn event(&self, event: &Event<'_>) {
         let mut told = Fields::default();
         event.record(&mut told);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((told.policy, told.message));
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((told.policy, told.message));
+        if let Some(then) = self.then {
+            then();
+        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -137,13 +137,13 @@ pub(super) fn outcomes(
         Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
         _ => Err(odd()),
     };
+    let told = |problem: &[u8]| format!("Redis failed: {}", String::from_utf8_lossy(problem));
     let now = number(values.next())?;
     let mut outcomes = Vec::with_capacity(decisions.len());
     for charges in decisions {
         let decided = match values.next() {
             Some(Value::BulkString(problem)) => {
-                let problem = format!("Redis failed: {}", String::from_utf8_lossy(&problem));
-                outcomes.push(Err(StoreError::new(problem)));
+                outcomes.push(Err(StoreError::new(told(&problem))));
                 continue;
             }
             flag => number(flag)? == 1,
@@ -153,7 +153,7 @@ pub(super) fn outcomes(
         for (at, charge) in charges.iter().enumerate() {
             let mut reading = Reading::default();
             if let (true, Some(Value::BulkString(problem))) = (charge.shadow, values.as_slice().first()) {
-                failed.push((at, format!("Redis failed: {}", String::from_utf8_lossy(problem))));
+                failed.push((at, told(problem)));
                 values.next();
                 // Stands in until the verdict is replaced.
                 reading = charge.rule.check(None, now, charge.cost);
@@ -170,8 +170,8 @@ pub(super) fn outcomes(
         let (admitted, mut verdicts) = judge(charges, &readings, now);
         failed.iter().for_each(|(at, _)| verdicts[*at] = Verdict::default());
         // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
-        let told = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
-        let same = admitted == decided && told.map(|(_, verdict)| verdict.admitted).eq(shadows);
+        let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
+        let same = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
         outcomes.push(if same {
             Ok(Outcome { now, admitted, verdicts, failed })
         } else {
