@@ -1,6 +1,6 @@
 -- Stands in for one algorithm where the charges of a list have several: the name of each comes before its arguments,
 -- and those of the narrower ones are filled up.
-local width = 5
+local width = 6
 
 local function check(key, at)
   local algorithm = algorithms[ARGV[at]]

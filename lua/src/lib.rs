@@ -5,9 +5,10 @@
 //! behind `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Outside semver.
 
 /// The algorithms by the name of their file: each has a Rust twin of the same name.
-pub const ALGORITHMS: [(&str, &str); 4] = [
+pub const ALGORITHMS: [(&str, &str); 5] = [
     ("gcra", include_str!("../gcra.lua")),
     ("interval_bucket", include_str!("../interval_bucket.lua")),
+    ("warming_up", include_str!("../warming_up.lua")),
     ("fixed_window", include_str!("../fixed_window.lua")),
     ("sliding_window", include_str!("../sliding_window.lua")),
 ];

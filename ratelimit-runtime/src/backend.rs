@@ -89,7 +89,7 @@ impl Backend {
 fn question(charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
     let mut question = Question::default();
     for Pending { name, key, rule, cost } in charges {
-        question.push(name, Charge { key: key?, rule, cost, shadow: false })?;
+        question.push(name, Charge { key: key?, rule, cost, wait: 0, shadow: false })?;
     }
     Ok(question)
 }

@@ -92,7 +92,7 @@ impl Question {
 
     /// What policies that nobody has used would say.
     pub(crate) fn unasked(&self) -> Decision {
-        let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0);
+        let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0, 0);
         let verdicts = self.charges.iter().map(|charge| unused(&charge.rule)).collect();
         Decision::new(self.told(&verdicts), Source::Unasked, None)
     }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::InvalidPolicy;
+use crate::policy::LONGEST;
 use crate::units;
 
 /// How fast permits come back: so many per period, kept as the exact ratio.
@@ -48,6 +49,21 @@ impl Rate {
             Ok((permits, period)) => Ok(Rate { permits, period }),
             Err(problem) => Err(InvalidPolicy::new("rate", problem)),
         }
+    }
+
+    /// The microseconds that so many permits take, rounded up. `None` for what no policy covers.
+    pub(crate) const fn takes(self, permits: u64) -> Option<u64> {
+        let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
+        let micros = nanos.div_ceil(self.permits as u128 * 1000);
+        if micros > LONGEST.as_micros() { None } else { Some(micros as u64) }
+    }
+
+    /// The permits that come in so many microseconds, whole ones.
+    pub(crate) const fn gives(self, micros: u64) -> u64 {
+        let Some(permits) = (micros as u128 * 1000).checked_mul(self.permits as u128) else {
+            return u64::MAX;
+        };
+        (permits / self.period.as_nanos()) as u64
     }
 
     /// The simplest ratio of permits to seconds that rounds to `per_second`: `0.1` is 1 per 10 s.

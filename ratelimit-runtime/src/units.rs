@@ -4,6 +4,9 @@ use std::time::Duration;
 
 const NOT_A_DURATION: &str =
     "is not a duration; write whole numbers with units: \"500ms\", \"30s\", \"5m\", \"1h30m\", \"1d\"";
+const NOT_A_TIMEOUT: &str =
+    "is not a time to wait; write whole numbers with units, \"200ms\", \"5s\", \"1m30s\", or \"forever\"";
+const TOO_LONG_TO_WAIT: &str = "is too long; write \"forever\"";
 const NOT_A_RATE: &str = "is not a rate; write permits per time: \"100/min\", \"5/s\", \"1/5s\"";
 const TOO_LONG: &str = "is too long; a policy covers at most 3650 days";
 
@@ -18,6 +21,18 @@ pub(crate) const fn parse_duration(text: &str) -> Result<Duration, &'static str>
         Ok(micros) => Ok(Duration::from_micros(micros)),
         Err(Fault::Malformed) => Err(NOT_A_DURATION),
         Err(Fault::TooLong) => Err(TOO_LONG),
+    }
+}
+
+/// Reads how long to wait: a duration, or `forever`, which is as long as there is.
+pub(crate) const fn parse_timeout(text: &str) -> Result<Duration, &'static str> {
+    match text.as_bytes() {
+        b"forever" => Ok(Duration::MAX),
+        _ => match micros(text.as_bytes(), 0) {
+            Ok(micros) => Ok(Duration::from_micros(micros)),
+            Err(Fault::Malformed) => Err(NOT_A_TIMEOUT),
+            Err(Fault::TooLong) => Err(TOO_LONG_TO_WAIT),
+        },
     }
 }
 

@@ -133,8 +133,9 @@ async fn run(case: &Case, store: &Scheduled) {
         match *step {
             Step::Ask { at, cost, told } => {
                 store.set(at).await;
-                let outcome =
-                    store.decide(&[Charge { key: key.clone(), rule: pair.rule, cost, shadow: false }]).await;
+                let outcome = store
+                    .decide(&[Charge { key: key.clone(), rule: pair.rule, cost, wait: 0, shadow: false }])
+                    .await;
                 let expected = Verdict { limit: limit(pair.model), ..told };
                 let [verdict] = &outcome.verdicts[..] else { panic!("one charge has one verdict") };
                 let kind = if store.connection().is_some() { "Redis" } else { "memory" };

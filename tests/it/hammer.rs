@@ -167,7 +167,7 @@ async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec
 async fn ask(store: &Store, name: &str, pair: Pair, costs: &[u64]) -> Vec<(Record, Option<u64>)> {
     let charges: Vec<Charge> = costs
         .iter()
-        .map(|cost| Charge { key: Key::raw(name), rule: pair.rule, cost: *cost, shadow: false })
+        .map(|cost| Charge { key: Key::raw(name), rule: pair.rule, cost: *cost, wait: 0, shadow: false })
         .collect();
     let decisions: Vec<&[Charge]> = charges.iter().map(std::slice::from_ref).collect();
     let outcomes = store.decide(&decisions).await;

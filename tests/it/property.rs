@@ -211,6 +211,7 @@ impl World<'_> {
             key: store.key(&slot.name),
             rule: slot.pairs[ask.pair].rule,
             cost: ask.cost,
+            wait: 0,
             shadow: ask.shadow,
         }
     }

@@ -17,7 +17,7 @@ const TEN: Duration = Duration::from_secs(10);
 
 async fn ask(store: &Scheduled, at: i64, name: &str, pair: &Pair, cost: u64) -> Outcome {
     store.set(at).await;
-    store.decide(&[Charge { key: store.key(name), rule: pair.rule, cost, shadow: false }]).await
+    store.decide(&[Charge { key: store.key(name), rule: pair.rule, cost, wait: 0, shadow: false }]).await
 }
 
 /// `EXPIRE` on every call: a window that somebody is always knocking at never ends.
@@ -175,7 +175,7 @@ async fn every_key_has_an_expiry() {
         for (i, pair) in policies.iter().enumerate().filter_map(|(i, pair)| Some((i, (*pair)?))) {
             let key = format!("expiry:{i}:{period:?}");
             for cost in [2, 1, 1, 3, 0, 4] {
-                let charge = Charge { key: Key::raw(&key), rule: pair.rule, cost, shadow: false };
+                let charge = Charge { key: Key::raw(&key), rule: pair.rule, cost, wait: 0, shadow: false };
                 let outcome = store.decide(&[&[charge]]).await.remove(0).unwrap();
                 let verdict = outcome.verdicts[0];
                 if cost == 1 {
@@ -222,7 +222,7 @@ async fn no_clients_clock_is_sent() {
         call.arg(command).query_async(&mut connection).await.unwrap()
     };
     for (name, pair) in one_of_each() {
-        let charge = Charge { key: Key::raw(name), rule: pair.rule, cost: 1, shadow: false };
+        let charge = Charge { key: Key::raw(name), rule: pair.rule, cost: 1, wait: 0, shadow: false };
         store.decide(&[std::slice::from_ref(&charge)]).await.remove(0).unwrap();
         send(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).await;
         let mut sent = Vec::new();
@@ -306,7 +306,7 @@ async fn a_caller_that_goes_away_holds_nobody_up() {
 
 async fn take(store: &Store, key: Key, rule: Rule) -> bool {
     store
-        .decide(&[&[Charge { key, rule, cost: 1, shadow: false }]])
+        .decide(&[&[Charge { key, rule, cost: 1, wait: 0, shadow: false }]])
         .await
         .remove(0)
         .expect("the store answers")
@@ -356,8 +356,8 @@ async fn a_refused_call_has_paid_nowhere() {
                 assert!(ask(&store, 0, &name, other, 1).await.admitted);
                 let before = store.held(&[&name, &full]).await;
                 let mut list = [
-                    Charge { key: store.key(&name), rule: other.rule, cost: 2, shadow: false },
-                    Charge { key: store.key(&full), rule: pair.rule, cost: 1, shadow: false },
+                    Charge { key: store.key(&name), rule: other.rule, cost: 2, wait: 0, shadow: false },
+                    Charge { key: store.key(&full), rule: pair.rule, cost: 1, wait: 0, shadow: false },
                 ];
                 for _ in 0..2 {
                     assert!(!store.decide(&list).await.admitted, "{name}");

@@ -37,7 +37,13 @@ pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure
             );
             __ratelimits::Place::named(&PLACE, #closure, #constants)
         };
-        __ratelimits::Call::charge(&mut #call, #named, #checked, #cost);
+        __ratelimits::Call::charge(
+            &mut #call,
+            #named,
+            #checked,
+            #cost,
+            ::core::result::Result::Ok(::core::time::Duration::ZERO),
+        );
         #(#parts)*
     };
     match &policy.skip_when {

@@ -205,7 +205,10 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     let policy = match rule {
         Rule::TokenBucket { rate, burst, interval } => {
             let (rate, burst) = (checked(rate), checked_option(burst.as_ref()));
-            quote!(token_bucket(#rate, #burst, #interval))
+            {
+                let refill = if *interval { quote!(Interval) } else { quote!(Continuous) };
+                quote!(token_bucket(#rate, #burst, __ratelimits::dynamic::Refill::#refill))
+            }
         }
         Rule::FixedWindow { limit, period, aligned } => {
             let [limit, period] = [limit, period].map(checked);
@@ -215,7 +218,7 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
             let function =
                 if leak.unit == Unit::Rate { quote!(leaky_bucket) } else { quote!(leaky_bucket_draining) };
             let [capacity, leak] = [capacity, leak].map(checked);
-            quote!(#function(#capacity, #leak))
+            quote!(#function(#capacity, #leak, false))
         }
         Rule::SlidingWindow { limit, period, precision } => {
             let [limit, period] = [limit, period].map(checked);

@@ -37,11 +37,12 @@ impl FixedWindowRule {
         let left = (self.start(opened) + self.period).saturating_sub(now);
         Verdict {
             admitted,
+            wait: 0,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then_some(left),
             reset_after: if after == 0 { 0 } else { left },
-            mark: Mark { at: opened, level: 0 },
+            mark: Mark { at: opened, level: 0, credited: 0 },
         }
     }
 

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use super::{Mark, Reading, State, Verdict};
+use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
 
-/// The state is a moment of refill, and the permits missing right after it.
+/// A bucket in permits, and the time from one refill to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntervalBucket {
     /// The permits the bucket holds.
@@ -14,6 +14,19 @@ pub struct IntervalBucket {
     pub refill: u64,
     /// The microseconds from one refill to the next.
     pub period: u64,
+}
+
+/// A moment of refill, and the permits missing right after it: more than there are while calls wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Portions {
+    anchor: u64,
+    missing: u64,
+    /// All that was given back to charges that others were made after, as a running total.
+    credited: u64,
+    /// When none of the charges that this concerns can be given back any more.
+    until: u64,
+    /// The last slot that a call waits for, or a little later; 0 for none.
+    slot: u64,
 }
 
 impl IntervalBucket {
@@ -33,69 +46,108 @@ impl IntervalBucket {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
-        let (anchor, missing) = match stored(state) {
-            Some((anchor, missing)) => self.refilled(anchor, missing, now),
-            None => (now, 0),
-        };
-        [anchor, missing, 0]
+        let bucket = self.current(stored(state), now);
+        [bucket.anchor, bucket.missing, bucket.credited]
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        let [anchor, missing, _] = reading;
-        let admitted = cost <= self.burst.saturating_sub(missing);
+    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
+        let [anchor, missing, credited] = reading;
+        let until_slot = (cost <= self.burst).then(|| self.slot(anchor, missing + cost).saturating_sub(now));
+        let until_slot = if cost == 0 { Some(0) } else { until_slot };
+        let admitted = until_slot.is_some_and(|until_slot| until_slot <= wait);
         let after = if admitted { missing + cost } else { missing };
-        let retry_at = || self.full(anchor, missing + cost - self.burst);
         Verdict {
             admitted,
+            wait: until_slot.filter(|_| admitted).unwrap_or(0),
             limit: self.burst,
             remaining: self.burst.saturating_sub(after),
-            retry_after: (!admitted && cost <= self.burst).then(|| retry_at() - now),
+            retry_after: until_slot.filter(|_| !admitted),
             reset_after: self.full(anchor, after) - now,
-            mark: Mark { at: anchor, level: after },
+            mark: Mark { at: anchor, level: after, credited },
         }
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, _now: u64, cost: u64) {
-        let [anchor, missing, _] = reading;
-        *state = Some(State::IntervalBucket { anchor, missing: missing + cost });
+    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, now: u64, cost: u64) {
+        let bucket = self.current(stored(state.as_ref()), now);
+        let (anchor, missing) = (reading[0], reading[1] + cost);
+        let (slot, until) =
+            (bucket.slot.max(self.slot(anchor, missing)), bucket.until.max(self.full(anchor, missing)));
+        *state = self.kept(Portions { anchor, missing, slot, until, ..bucket }, now);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some((anchor, missing)) = stored(state.as_ref())
-            && anchor > now
-        {
-            *state = Some(State::IntervalBucket { anchor: now, missing });
+        let bucket = stored(state.as_ref());
+        if bucket.anchor > now {
+            *state = self.kept(self.current(bucket, now), now);
         }
     }
 
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, mut cost: u64, mark: Option<Mark>) {
-        let Some((anchor, missing)) = stored(state.as_ref()) else { return };
-        let (anchor, missing) = self.refilled(anchor, missing, now);
-        if let Some(mark) = mark {
-            let (_, left) = self.refilled(mark.at, mark.level, now);
-            cost = cost.min(left);
-        }
-        if cost == 0 || missing == 0 {
+    /// As in [`gcra`](super::gcra): a charge is given back as far as the bucket, had nothing been charged after it, would not be
+    /// full before now, nor before the last slot that a call waits for.
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
+        let bucket = self.current(stored(state.as_ref()), now);
+        let Portions { anchor, missing, credited, until, slot } = bucket;
+        let (at, level, then) =
+            mark.map_or((anchor, missing, credited), |mark| (mark.at, mark.level, mark.credited));
+        let (_, left) = self.refilled(at, level, now.max(slot));
+        let worth = left.saturating_sub(since(then, credited));
+        let last = mark.is_some() && then == credited && self.refilled(at, level, now) == (anchor, missing);
+        let credit = cost.min(worth);
+        if credit == 0 || missing == 0 {
             return;
         }
-        *state = (missing > cost).then(|| State::IntervalBucket { anchor, missing: missing - cost });
+        let left = missing - credit;
+        // Of the last charge, given back whole, no trace remains. Else the charges before are worth less from here on.
+        let gone = last && credit == cost;
+        let before = self.full(anchor, left).saturating_sub(self.period);
+        let slot = if gone && credited == 0 { self.slot(anchor, left) } else { slot.min(before) };
+        let (credited, until) = if gone {
+            (credited, until)
+        } else {
+            ((credited + credit) % CREDITS_WRAP, until.max(self.full(anchor, missing)))
+        };
+        *state = self.kept(Portions { anchor, missing: left, credited, until, slot }, now);
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        match stored(Some(state)) {
-            Some((anchor, missing)) => self.full(anchor, missing),
-            None => 0,
-        }
+        let bucket = stored(Some(state));
+        self.full(bucket.anchor, bucket.missing).max(bucket.until)
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "ib1-{}-{}-{}", self.burst, self.refill, self.period)
     }
+
+    /// When so many permits are no longer more than there are.
+    fn slot(&self, anchor: u64, missing: u64) -> u64 {
+        match missing.saturating_sub(self.burst) {
+            0 => 0,
+            over => self.full(anchor, over),
+        }
+    }
+
+    /// The bucket as of now.
+    fn current(&self, bucket: Portions, now: u64) -> Portions {
+        let (anchor, missing) = self.refilled(bucket.anchor, bucket.missing, now);
+        let ahead = bucket.anchor.saturating_sub(now);
+        let [until, slot] = [bucket.until, bucket.slot.max(self.slot(bucket.anchor, bucket.missing))]
+            .map(|time| time.saturating_sub(ahead));
+        let credited = if until > now { bucket.credited } else { 0 };
+        Portions { anchor, missing, credited, until, slot }
+    }
+
+    /// The bucket as it is stored: with no more than what says something.
+    fn kept(&self, bucket: Portions, now: u64) -> Option<State> {
+        let Portions { anchor, missing, credited, .. } = bucket;
+        let (until, slot) = if credited > 0 { (bucket.until, bucket.slot) } else { (0, 0) };
+        let ends = self.full(anchor, missing).max(until);
+        (ends > now).then_some(State::IntervalBucket(Portions { anchor, missing, credited, until, slot }))
+    }
 }
 
-fn stored(state: Option<&State>) -> Option<(u64, u64)> {
+fn stored(state: Option<&State>) -> Portions {
     match state {
-        Some(State::IntervalBucket { anchor, missing }) => Some((*anchor, *missing)),
-        _ => None,
+        Some(State::IntervalBucket(portions)) => *portions,
+        _ => Portions::default(),
     }
 }

@@ -9,21 +9,25 @@ pub mod fixed_window;
 pub mod gcra;
 pub mod interval_bucket;
 pub mod sliding_window;
+pub mod warming_up;
 
 use std::fmt;
 
 use fixed_window::FixedWindowRule;
-use gcra::Gcra;
-use interval_bucket::IntervalBucket;
+use gcra::{Bucket, Gcra};
+use interval_bucket::{IntervalBucket, Portions};
 use sliding_window::{Log, SlidingWindowRule};
+use warming_up::{WarmingUp, Warmth};
 
 /// A policy in the numbers that its algorithm counts in: permits, and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// A continuous token bucket, or a leaky bucket as a meter.
+    /// A continuous token bucket, or a leaky bucket.
     Gcra(Gcra),
     /// A token bucket that refills at intervals.
     IntervalBucket(IntervalBucket),
+    /// A token bucket that warms up.
+    WarmingUp(WarmingUp),
     /// A fixed window.
     FixedWindow(FixedWindowRule),
     /// A sliding window.
@@ -31,17 +35,14 @@ pub enum Rule {
 }
 
 /// What a key holds. A key that is absent says as much as one whose state has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// When the bucket will be full.
-    Gcra(u64),
+    Gcra(Bucket),
     /// A moment of refill, and the permits missing right after it.
-    IntervalBucket {
-        /// The moment.
-        anchor: u64,
-        /// The permits.
-        missing: u64,
-    },
+    IntervalBucket(Portions),
+    /// When the next call may go, and what is stored until then.
+    WarmingUp(Warmth),
     /// An open window.
     FixedWindow {
         /// The time of its first charge.
@@ -61,11 +62,14 @@ pub type Reading = [u64; 3];
 pub struct Verdict {
     /// Whether this rule admits the call.
     pub admitted: bool,
+    /// How long an admitted call has to wait: its permits are taken already, for the time when it is over.
+    pub wait: u64,
     /// The permits this rule could ever give at once.
     pub limit: u64,
     /// The whole permits a call now would get: after this one if it is charged, else before it.
     pub remaining: u64,
-    /// How long until the same call would be admitted. `None` if it is, or never would be.
+    /// How long until the same call would be admitted without waiting, or in a queue until there is room for it. `None` if it
+    /// is admitted, or never would be.
     pub retry_after: Option<u64>,
     /// How long until the state says nothing more: after this call if it is charged.
     pub reset_after: u64,
@@ -78,8 +82,20 @@ pub struct Verdict {
 pub struct Mark {
     /// When the charged bucket would be full, or the first charge of the charged window or sub-window came.
     pub at: u64,
-    /// The permits missing right after the charge, where `at` does not say it.
+    /// The permits missing right after the charge, or as the bits of a double those stored before it, where `at` does not
+    /// say it.
     pub level: u64,
+    /// What had been given back before the charge, as the running total of buckets.
+    pub credited: u64,
+}
+
+/// The running total of what a bucket gave back wraps here. What two of them tell is how much was given back in between, in the
+/// time that a charge is worth something.
+const CREDITS_WRAP: u64 = 1 << 50;
+
+/// What was given back from one total to the other.
+fn since(then: u64, credited: u64) -> u64 {
+    (credited + CREDITS_WRAP - then) % CREDITS_WRAP
 }
 
 macro_rules! each {
@@ -87,6 +103,7 @@ macro_rules! each {
         match $rule {
             Rule::Gcra($inner) => $then,
             Rule::IntervalBucket($inner) => $then,
+            Rule::WarmingUp($inner) => $then,
             Rule::FixedWindow($inner) => $then,
             Rule::SlidingWindow($inner) => $then,
         }
@@ -100,10 +117,23 @@ impl Rule {
         each!(self, rule => rule.check(state, now, cost))
     }
 
-    /// What the reading means for a call of this cost. A cost of 0 only looks.
+    /// What the reading means for a call of this cost that waits for `wait` microseconds at the most. A cost of 0 only looks. A
+    /// window admits a call or does not: nobody waits for what it will have.
     #[must_use]
-    pub fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        each!(self, rule => rule.verdict(reading, now, cost))
+    pub fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
+        match self {
+            Rule::Gcra(rule) => rule.verdict(reading, now, cost, wait),
+            Rule::IntervalBucket(rule) => rule.verdict(reading, now, cost, wait),
+            Rule::WarmingUp(rule) => rule.verdict(reading, now, cost, wait),
+            Rule::FixedWindow(rule) => rule.verdict(reading, now, cost),
+            Rule::SlidingWindow(rule) => rule.verdict(reading, now, cost),
+        }
+    }
+
+    /// Whether a call can take permits that are yet to come, and wait for them.
+    #[must_use]
+    pub fn reserves(&self) -> bool {
+        !matches!(self, Rule::FixedWindow(_) | Rule::SlidingWindow(_))
     }
 
     /// Charges an admitted call.
@@ -128,14 +158,15 @@ impl Rule {
         each!(self, rule => rule.ends(state))
     }
 
-    /// The permits this rule could ever give at once.
+    /// The permits that one call may ask for, if there is a bound.
     #[must_use]
-    pub const fn limit(&self) -> u64 {
+    pub const fn most(&self) -> Option<u64> {
         match self {
-            Rule::Gcra(rule) => rule.limit(),
-            Rule::IntervalBucket(rule) => rule.burst,
-            Rule::FixedWindow(rule) => rule.limit,
-            Rule::SlidingWindow(rule) => rule.limit,
+            Rule::Gcra(rule) => rule.most(),
+            Rule::IntervalBucket(rule) => Some(rule.burst),
+            Rule::WarmingUp(_) => None,
+            Rule::FixedWindow(rule) => Some(rule.limit),
+            Rule::SlidingWindow(rule) => Some(rule.limit),
         }
     }
 
@@ -145,6 +176,7 @@ impl Rule {
         match self {
             Rule::Gcra(_) => "gcra",
             Rule::IntervalBucket(_) => "interval_bucket",
+            Rule::WarmingUp(_) => "warming_up",
             Rule::FixedWindow(_) => "fixed_window",
             Rule::SlidingWindow(_) => "sliding_window",
         }

@@ -108,11 +108,12 @@ impl SlidingWindowRule {
         let joins = counted > 0 && self.slot(newest) == self.slot(now);
         Verdict {
             admitted,
+            wait: 0,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then(|| room_at.saturating_sub(now)),
             reset_after: if after == 0 { 0 } else { self.ends_at(last).saturating_sub(now) },
-            mark: Mark { at: if joins { newest } else { now }, level: 0 },
+            mark: Mark { at: if joins { newest } else { now }, level: 0, credited: 0 },
         }
     }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use super::Policy;
 use super::numbers::{checked_count, fits, interval};
 use crate::algorithm::Rule;
-use crate::algorithm::gcra::Gcra;
+use crate::algorithm::gcra::{Gcra, Kind};
 use crate::error::InvalidPolicy;
 use crate::rate::Rate;
 
-/// Leaky bucket as a meter: calls fill a bucket of a capacity that leaks at a rate, and what does not fit is refused.
+/// Leaky bucket: calls fill a bucket of a capacity that leaks at a rate, and what does not fit is refused.
 ///
-/// In every interval of length `t` at most `capacity + leak_rate · t` permits are given. It answers at once; it is the
-/// token bucket seen from the other side (Turner 1986), and the sentences on rounding there hold here too.
+/// As a meter it answers at once, and in every interval of length `t` at most `capacity + leak_rate · t` permits are given. It
+/// is the token bucket seen from the other side (Turner 1986), and the sentences on rounding there hold here too. As a
+/// [`queue`](Self::queue) it lets calls wait and leave evenly spaced.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,6 +27,7 @@ use crate::rate::Rate;
 pub struct LeakyBucket {
     capacity: u64,
     leak: Leak,
+    queue: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,13 +40,41 @@ impl LeakyBucket {
     /// A bucket for `capacity` permits that leaks at `leak_rate`.
     #[must_use]
     pub const fn new(capacity: u64, leak_rate: Rate) -> Self {
-        LeakyBucket { capacity, leak: Leak::Rate(leak_rate) }
+        LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false }
     }
 
     /// A bucket for `capacity` permits that takes `drain` from full to empty.
     #[must_use]
     pub const fn draining(capacity: u64, drain: Duration) -> Self {
-        LeakyBucket { capacity, leak: Leak::Drain(drain) }
+        LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false }
+    }
+
+    /// The textbook queue: one call leaves at once, `capacity` more wait and leave evenly spaced at the leak rate, and
+    /// further ones are refused. A call of cost n takes the next n places, leaves at the first, and is refused unless all of
+    /// them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given.
+    ///
+    /// [`Limiter::acquire`](crate::Limiter::acquire) waits for the place; [`try_acquire`](crate::Limiter::try_acquire)
+    /// gets one only if the line is empty. `retry_after` tells when the line has room.
+    ///
+    /// ```
+    /// use ratelimits::{LeakyBucket, Rate, Registry};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let texts = Registry::in_memory().limiter("texts", LeakyBucket::new(2, Rate::per_second(100)).queue())?;
+    /// let (first, second, third, fourth) = tokio::join!(
+    ///     texts.acquire((), 1),
+    ///     texts.acquire((), 1),
+    ///     texts.acquire((), 1),
+    ///     texts.acquire((), 1),
+    /// );
+    /// assert!(first?.waited.is_zero());
+    /// assert!(second?.waited < third?.waited);
+    /// assert!(fourth.unwrap_err().is_limited());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn queue(mut self) -> Self {
+        self.queue = true;
+        self
     }
 
     /// Whether the numbers make sense.
@@ -72,8 +102,10 @@ impl LeakyBucket {
             Ok(interval) => interval,
             Err(invalid) => return Err(invalid),
         };
+        // The call that leaves at once has a place of its own.
+        let (kind, capacity) = if self.queue { (Kind::Queue, capacity + 1) } else { (Kind::Meter, capacity) };
         match fits(capacity as u128 * interval as u128, "capacity") {
-            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: "lb", interval, capacity })),
+            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind, interval, capacity })),
             Err(invalid) => Err(invalid),
         }
     }

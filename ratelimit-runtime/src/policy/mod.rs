@@ -10,7 +10,7 @@ pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 #[cfg(feature = "redis")]
 pub(crate) use numbers::MOST;
-pub(crate) use numbers::{LONGEST, TOO_MANY};
+pub(crate) use numbers::{LONGEST, LONGEST_MICROS, TOO_MANY};
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 

@@ -7,8 +7,9 @@ use super::numbers::{
     LONGEST, MOST, TOO_MANY, ZERO_RATE, checked_count, checked_period, fits, interval, worth,
 };
 use crate::algorithm::Rule;
-use crate::algorithm::gcra::Gcra;
+use crate::algorithm::gcra::{Gcra, Kind};
 use crate::algorithm::interval_bucket::IntervalBucket;
+use crate::algorithm::warming_up::WarmingUp;
 use crate::error::InvalidPolicy;
 use crate::rate::Rate;
 
@@ -33,10 +34,17 @@ pub struct TokenBucket {
     rate: Rate,
     burst: Burst,
     refill: Refill,
+    borrow: bool,
+    warmup: Option<Duration>,
 }
 
 const NO_BURST: InvalidPolicy =
     InvalidPolicy::new("burst", "is zero; write at least one permit or a time like \"5s\"");
+
+const NOT_AT_INTERVALS: InvalidPolicy = InvalidPolicy::new(
+    "refill",
+    "is continuous where calls borrow or the bucket warms up; leave out `refill`, or `borrow` and `warmup`",
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Burst {
@@ -55,7 +63,7 @@ impl TokenBucket {
     /// A bucket that refills at `rate`.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        TokenBucket { rate, burst: Burst::Default, refill: Refill::Continuous }
+        TokenBucket { rate, burst: Burst::Default, refill: Refill::Continuous, borrow: false, warmup: None }
     }
 
     /// A bucket that refills with `permits` per second.
@@ -87,23 +95,69 @@ impl TokenBucket {
         self
     }
 
+    /// Lets a call of any cost go ahead while there is no debt, and the next one wait for what that call was short of:
+    /// `SmoothBursty` of Guava's `RateLimiter`. Without a burst it holds exactly one second's worth. In every interval of
+    /// length `t` at most `burst + rate · t` permits are given, and one call's cost more.
+    ///
+    /// A new bucket is full, where Guava's is empty. What a call is short of is rounded up to a microsecond, not each permit.
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let jobs = Registry::in_memory().limiter("jobs", TokenBucket::per_second(10).borrow())?;
+    /// jobs.try_acquire((), 25).await?; // 10 that the bucket holds, and 15 on credit
+    /// let debt = jobs.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
+    /// assert!(debt.as_secs_f64() > 1.4 && debt.as_secs_f64() <= 1.5);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn borrow(mut self) -> Self {
+        self.borrow = true;
+        self
+    }
+
+    /// Warms up for so long after it was idle: `SmoothWarmingUp` of Guava's `RateLimiter` with its cold factor of 3. A cold
+    /// bucket gives permits at a third of its rate, and comes to the full rate over the period; idle for as long, it is cold
+    /// again, and so is a new one. It implies [`borrow`](Self::borrow) and takes the place of a burst. In every interval of
+    /// length `t` at most `rate · t` permits are given, and one call's cost more.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ratelimits::TokenBucket;
+    ///
+    /// const CACHE: TokenBucket = TokenBucket::per_second(100).warmup(Duration::from_secs(30));
+    /// const _: () = assert!(CACHE.check().is_ok());
+    /// ```
+    #[must_use]
+    pub const fn warmup(mut self, period: Duration) -> Self {
+        self.warmup = Some(period);
+        self
+    }
+
     /// Whether the numbers make sense.
     ///
     /// # Errors
     ///
-    /// If the rate or the burst is zero or out of range, or a microsecond too coarse for the rate.
+    /// If the rate, the burst or the warm-up is zero or out of range, a microsecond is too coarse for the rate, or two of
+    /// them contradict: a warm-up has no burst and no interval refill, and what borrows refills continuously.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
         Policy::TokenBucket(*self).check()
     }
 
     pub(super) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
-        if let Refill::Interval = self.refill {
-            return self.interval_rule();
+        match (&self.refill, self.warmup) {
+            (Refill::Interval, None) if !self.borrow => return self.interval_rule(),
+            (Refill::Interval, None) => return Err(NOT_AT_INTERVALS),
+            (_, Some(warmup)) => return self.warming_up_rule(warmup),
+            (Refill::Continuous, None) => {}
         }
         let interval = match interval(self.rate, "rate") {
             Ok(interval) => interval,
             Err(invalid) => return Err(invalid),
         };
+        if self.borrow {
+            return self.borrowing_rule(interval);
+        }
         let capacity = match self.burst {
             Burst::Default => worth(self.rate, interval, Duration::from_secs(1)),
             Burst::For(time) if time.is_zero() => return Err(NO_BURST),
@@ -114,7 +168,44 @@ impl TokenBucket {
             },
         };
         match fits(capacity, "burst") {
-            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: "tb", interval, capacity })),
+            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: Kind::TokenBucket, interval, capacity })),
+            Err(invalid) => Err(invalid),
+        }
+    }
+
+    const fn borrowing_rule(&self, interval: u64) -> Result<Rule, InvalidPolicy> {
+        let capacity = match self.burst {
+            Burst::Default => 1_000_000,
+            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
+            Burst::For(time) => time.as_nanos().div_ceil(1000),
+            Burst::Permits(permits) => match checked_count(permits, "burst") {
+                Ok(permits) => match self.rate.takes(permits) {
+                    Some(micros) => micros as u128,
+                    None => u128::MAX,
+                },
+                Err(invalid) => return Err(invalid),
+            },
+        };
+        match fits(capacity, "burst") {
+            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: Kind::Borrowing(self.rate), interval, capacity })),
+            Err(invalid) => Err(invalid),
+        }
+    }
+
+    const fn warming_up_rule(&self, warmup: Duration) -> Result<Rule, InvalidPolicy> {
+        match (&self.burst, &self.refill) {
+            (Burst::Default, Refill::Continuous) => {}
+            (Burst::Default, Refill::Interval) => return Err(NOT_AT_INTERVALS),
+            _ => {
+                let problem = "is what `warmup` takes the place of; leave out one of them";
+                return Err(InvalidPolicy::new("burst", problem));
+            }
+        }
+        if let Err(invalid) = interval(self.rate, "rate") {
+            return Err(invalid);
+        }
+        match checked_period(warmup, "warmup") {
+            Ok(warmup) => Ok(Rule::WarmingUp(WarmingUp { rate: self.rate, warmup })),
             Err(invalid) => Err(invalid),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -58,7 +59,13 @@ impl Call {
     }
 
     /// Begins the charge of a policy. A charge of nothing is none: nobody is asked, and nobody looks at its key.
-    pub fn charge(&mut self, named: &'static Named, policy: Checked<Policy>, cost: Checked<u64>) {
+    pub fn charge(
+        &mut self,
+        named: &'static Named,
+        policy: Checked<Policy>,
+        cost: Checked<u64>,
+        _timeout: Checked<Duration>,
+    ) {
         self.close();
         if cost == Ok(0) {
             return;
@@ -149,7 +156,7 @@ impl Call {
         let head = (named.declared.prefix, &name, named.function.as_deref());
         let pushed = match self.registry.backend().finish(key, head, &rule) {
             Ok(key) => {
-                let charge = Charge { key, rule, cost, shadow: named.declared.shadow };
+                let charge = Charge { key, rule, cost, wait: 0, shadow: named.declared.shadow };
                 self.asked.question.push(name, charge).map_err(Error::from)
             }
             Err(missing) => Err(missing.into()),

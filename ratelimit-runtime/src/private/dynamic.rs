@@ -97,12 +97,44 @@ pub fn burst(value: impl IntoBurst) -> Checked<Burst> {
     value.burst()
 }
 
+/// How a token bucket refills, and what it lets a call take.
+#[derive(Clone, Copy, Debug)]
+pub enum Refill {
+    /// Continuously.
+    Continuous,
+    /// At intervals.
+    Interval,
+    /// Continuously, and a call may borrow.
+    Borrow,
+    /// As one that warms up for so long.
+    Warmup(Checked<Duration>),
+}
+
+/// How long a call may wait: a string like `"200ms"`, or `"forever"`, or a `Duration`. An integer would not say its unit.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a duration with its unit",
+    label = "this has no unit",
+    note = "a timeout is a string with units like \"200ms\", or \"forever\", or a `std::time::Duration`"
+)]
+pub trait Timeout {
+    /// The duration.
+    fn timeout(self) -> Checked<Duration>;
+}
+
+/// A timeout.
+pub fn timeout(value: impl Timeout) -> Checked<Duration> {
+    value.timeout().map_err(|invalid| invalid.of("timeout"))
+}
+
 /// A token bucket of these numbers.
-pub fn token_bucket(rate: Checked<Rate>, burst: Option<Checked<Burst>>, interval: bool) -> Checked<Policy> {
+pub fn token_bucket(rate: Checked<Rate>, burst: Option<Checked<Burst>>, refill: Refill) -> Checked<Policy> {
     let mut bucket = TokenBucket::new(rate?);
-    if interval {
-        bucket = bucket.interval_refill();
-    }
+    bucket = match refill {
+        Refill::Continuous => bucket,
+        Refill::Interval => bucket.interval_refill(),
+        Refill::Borrow => bucket.borrow(),
+        Refill::Warmup(period) => bucket.warmup(period?),
+    };
     bucket = match burst.transpose()? {
         Some(Burst::Permits(permits)) => bucket.burst(permits),
         Some(Burst::For(time)) => bucket.burst_for(time),
@@ -118,13 +150,19 @@ pub fn fixed_window(limit: Checked<u64>, period: Checked<Duration>, aligned: boo
 }
 
 /// A leaky bucket of these numbers.
-pub fn leaky_bucket(capacity: Checked<u64>, leak_rate: Checked<Rate>) -> Checked<Policy> {
-    Ok(LeakyBucket::new(capacity?, leak_rate?).into())
+pub fn leaky_bucket(capacity: Checked<u64>, leak_rate: Checked<Rate>, queue: bool) -> Checked<Policy> {
+    let bucket = LeakyBucket::new(capacity?, leak_rate?);
+    Ok(if queue { bucket.queue() } else { bucket }.into())
 }
 
 /// A leaky bucket of these numbers.
-pub fn leaky_bucket_draining(capacity: Checked<u64>, drain: Checked<Duration>) -> Checked<Policy> {
-    Ok(LeakyBucket::draining(capacity?, drain?).into())
+pub fn leaky_bucket_draining(
+    capacity: Checked<u64>,
+    drain: Checked<Duration>,
+    queue: bool,
+) -> Checked<Policy> {
+    let bucket = LeakyBucket::draining(capacity?, drain?);
+    Ok(if queue { bucket.queue() } else { bucket }.into())
 }
 
 /// A sliding window of these numbers.
@@ -234,7 +272,7 @@ borrowed!(IntoRate::rate -> Checked<Rate>: &str);
 borrowed!(IntoRate::rate -> Checked<Rate>: Rate);
 
 macro_rules! durations {
-    ($($type:ty: |$value:ident| $duration:expr;)*) => {$(
+    ($($type:ty: |$value:ident| $duration:expr, $timeout:expr;)*) => {$(
         impl Period for $type {
             fn period(self) -> Checked<Duration> {
                 let $value = self;
@@ -248,6 +286,13 @@ macro_rules! durations {
             }
         }
 
+        impl Timeout for $type {
+            fn timeout(self) -> Checked<Duration> {
+                let $value = self;
+                $timeout
+            }
+        }
+
         impl IntoBurst for $type {
             fn burst(self) -> Checked<Burst> {
                 Ok(Burst::For(self.period().map_err(|invalid| invalid.of("burst"))?))
@@ -256,14 +301,18 @@ macro_rules! durations {
     )*};
 }
 durations! {
-    &str: |value| parse_duration(value);
-    &&str: |value| parse_duration(value);
-    &String: |value| parse_duration(value);
-    String: |value| parse_duration(&value);
-    Duration: |value| Ok(value);
-    &Duration: |value| Ok(*value);
+    &str: |value| parse_duration(value), parse_timeout(value);
+    &&str: |value| parse_duration(value), parse_timeout(value);
+    &String: |value| parse_duration(value), parse_timeout(value);
+    String: |value| parse_duration(&value), parse_timeout(&value);
+    Duration: |value| Ok(value), Ok(value);
+    &Duration: |value| Ok(*value), Ok(*value);
 }
 
 fn parse_duration(text: &str) -> Checked<Duration> {
     units::parse_duration(text).map_err(|problem| InvalidPolicy::new("period", problem))
+}
+
+fn parse_timeout(text: &str) -> Checked<Duration> {
+    units::parse_timeout(text).map_err(|problem| InvalidPolicy::new("timeout", problem))
 }

@@ -64,6 +64,16 @@ pub const fn duration(value: &str) -> Duration {
     }
 }
 
+/// A time to wait at the most, `"200ms"` or `"forever"`.
+#[track_caller]
+#[must_use]
+pub const fn timeout(value: &str) -> Duration {
+    match units::parse_timeout(value) {
+        Ok(duration) => duration,
+        Err(problem) => fail(&["this ", problem]),
+    }
+}
+
 /// Stands in for the rate that is computed beside a literal burst or capacity: any that is right fits it, so the fastest
 /// does.
 pub const FASTEST: Rate = Rate::per_second(1_000_000);
@@ -96,7 +106,7 @@ pub const fn admissible(policy: &Policy, argument: &str) {
 pub const fn payable(policy: &Policy, cost: u64) {
     // A policy that makes no sense is told where the number stands that is wrong.
     let Ok(rule) = policy.rule() else { return };
-    let most = rule.limit();
+    let Some(most) = rule.most() else { return };
     if cost > most {
         let (digits, first) = digits(most);
         let Ok(most) = std::str::from_utf8(digits.split_at(first).1) else { return };

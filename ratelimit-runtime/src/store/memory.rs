@@ -231,7 +231,13 @@ mod tests {
 
     fn charge(key: impl ToString, seconds: u64) -> Charge {
         let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
-        Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1, shadow: false }
+        Charge {
+            key: Key::raw(key.to_string()),
+            rule: policy.rule().unwrap(),
+            cost: 1,
+            wait: 0,
+            shadow: false,
+        }
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Charge {
     pub rule: Rule,
     /// The permits. 0 only looks, and writes nothing.
     pub cost: u64,
+    /// The microseconds that the call waits for them at the most. A window has no use for it.
+    pub wait: u64,
     /// Whether it refuses nobody, as one that is not required: it is charged if the decision is admitted and its own rule
     /// admits it, else left as it is.
     pub shadow: bool,
@@ -138,13 +140,14 @@ impl Store {
 /// nothing is charged, and the others tell of the state as it is.
 fn judge(charges: &[Charge], readings: &[Reading], now: u64) -> (bool, Verdicts) {
     let pairs = || charges.iter().zip(readings);
-    let verdict = |(charge, reading): (&Charge, &Reading)| charge.rule.verdict(*reading, now, charge.cost);
+    let verdict =
+        |(charge, reading): (&Charge, &Reading)| charge.rule.verdict(*reading, now, charge.cost, charge.wait);
     let mut verdicts: Verdicts = pairs().map(verdict).collect();
     let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
     if !admitted {
         for ((charge, reading), verdict) in pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
         {
-            *verdict = charge.rule.verdict(*reading, now, 0);
+            *verdict = charge.rule.verdict(*reading, now, 0, 0);
         }
     }
     (admitted, verdicts)
@@ -185,7 +188,7 @@ mod tests {
     async fn a_shadow_that_had_no_room_gets_nothing_back() {
         let store = Arc::new(MemoryStore::new(10, Clock::process()));
         let rule = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).rule().unwrap();
-        let charge = |key: &str, shadow| Charge { key: Key::raw(key), rule, cost: 1, shadow };
+        let charge = |key: &str, shadow| Charge { key: Key::raw(key), rule, cost: 1, wait: 0, shadow };
         assert!(store.decide(&[charge("full", false)]).admitted);
 
         let list = vec![charge("full", true), charge("required", false), charge("with room", true)];

@@ -37,7 +37,7 @@ fn corrupt(algorithm: &str) -> Vec<Vec<&'static str>> {
 fn charges(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Charge> {
     policies
         .iter()
-        .map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1, shadow: false })
+        .map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1, wait: 0, shadow: false })
         .collect()
 }
 
@@ -135,7 +135,7 @@ async fn a_look_at_a_key_that_is_no_state_is_an_error() {
             command.extend(&value[1..]);
             send(&store, &["DEL", &key]).await;
             send(&store, &command).await;
-            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0, shadow: false };
+            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0, wait: 0, shadow: false };
             assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
         }
     }
@@ -178,7 +178,7 @@ async fn a_forgotten_script_is_sent_again() {
     let store = Scheduled::redis(Arc::new(Server::start())).await;
     store.set(0).await;
     for (name, pair) in one_of_each() {
-        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1, shadow: false };
+        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1, wait: 0, shadow: false };
         let mut left = Vec::new();
         for _ in 0..3 {
             send(&store, &["SCRIPT", "FLUSH"]).await;

@@ -12,7 +12,7 @@ use crate::support::scheduled::{Scheduled, on_each_store};
 const TEN: Duration = Duration::from_secs(10);
 
 fn charge(store: &Scheduled, name: &str, pair: &Pair, cost: u64) -> Charge {
-    Charge { key: store.key(name), rule: pair.rule, cost, shadow: false }
+    Charge { key: store.key(name), rule: pair.rule, cost, wait: 0, shadow: false }
 }
 
 fn remaining(outcome: &Outcome) -> Vec<i128> {

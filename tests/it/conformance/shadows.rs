@@ -31,7 +31,13 @@ fn shadow<'a>(key: &'a str, pair: &Pair, cost: u64) -> Ask<'a> {
 
 impl Ask<'_> {
     fn of(&self, store: &Scheduled) -> Charge {
-        Charge { key: store.key(self.key), rule: self.pair.rule, cost: self.cost, shadow: self.shadow }
+        Charge {
+            key: store.key(self.key),
+            rule: self.pair.rule,
+            cost: self.cost,
+            wait: 0,
+            shadow: self.shadow,
+        }
     }
 
     fn of_the_model(&self) -> model::Charge<'_> {

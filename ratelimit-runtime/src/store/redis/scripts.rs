@@ -1,10 +1,12 @@
 //! The scripts, and the arguments and replies they agree on with their Lua.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::{fmt, iter};
 
 use redis::{Cmd, Value};
 
+use crate::algorithm::gcra::Kind;
+use crate::algorithm::warming_up::COSTLIEST;
 use crate::algorithm::{Mark, Reading, Rule, Verdict};
 use crate::error::StoreError;
 use crate::key::{Key, Repr};
@@ -14,9 +16,9 @@ use crate::store::{Charge, Outcome, judge};
 /// The scripts of a store.
 #[derive(Debug)]
 pub(super) struct Scripts {
-    decide: [Script; 4],
+    decide: [Script; 5],
     decide_mixed: Script,
-    refund: [Script; 4],
+    refund: [Script; 5],
 }
 
 /// A script, and the hash by which Redis remembers it.
@@ -37,6 +39,33 @@ pub(super) struct Invocation<'a> {
 enum Argument {
     Number(u64),
     Word(Cow<'static, str>),
+}
+
+/// The arguments of a check, and of a refund, where there are most.
+const WIDEST: usize = 5;
+const WIDEST_REFUND: usize = 7;
+
+impl Argument {
+    const NONE: Argument = Argument::Word(Cow::Borrowed(""));
+}
+
+impl From<u64> for Argument {
+    fn from(number: u64) -> Self {
+        Argument::Number(number)
+    }
+}
+
+impl From<Option<u64>> for Argument {
+    fn from(number: Option<u64>) -> Self {
+        number.map_or(Argument::NONE, Argument::Number)
+    }
+}
+
+impl From<f64> for Argument {
+    /// As the shortest text that means this very number.
+    fn from(number: f64) -> Self {
+        Argument::Word(number.to_string().into())
+    }
 }
 
 impl Scripts {
@@ -67,16 +96,15 @@ impl Scripts {
         let (mut keys, mut args) = (Vec::new(), Vec::new());
         for charges in decisions {
             args.push(kinds(charges));
-            for Charge { key, rule, cost, .. } in *charges {
+            for charge in *charges {
+                let Charge { key, rule, .. } = charge;
                 keys.push(text(key)?);
                 if mixed {
                     args.push(Argument::Word(rule.name().into()));
                 }
-                let numbers = decide_args(rule, *cost);
-                args.extend(numbers.iter().map(|number| Argument::Number(*number)));
-                if mixed {
-                    args.extend((numbers.len()..4).map(|_| Argument::Word("".into())));
-                }
+                let arguments = decide_args(charge);
+                let missing = if mixed { WIDEST - arguments.len() } else { 0 };
+                args.extend(arguments.into_iter().chain(iter::repeat_n(Argument::NONE, missing)));
             }
         }
         Ok(Invocation { script, keys, args })
@@ -91,9 +119,8 @@ impl Scripts {
         mark: Option<Mark>,
     ) -> Result<Invocation<'a>, StoreError> {
         let script = &self.refund[position(rule.name())?];
-        let args = refund_args(rule, cost, mark)
-            .map(|number| number.map_or(Argument::Word("".into()), Argument::Number))
-            .to_vec();
+        let mut args = refund_args(rule, cost, mark);
+        args.resize(WIDEST_REFUND, Argument::NONE);
         Ok(Invocation { script, keys: vec![text(key)?], args })
     }
 }
@@ -135,6 +162,11 @@ pub(super) fn outcomes(
     let mut values = values.into_iter();
     let number = |value: Option<Value>| match value {
         Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
+        // A double, whose bits make the reading.
+        Some(Value::BulkString(text)) => {
+            let text = std::str::from_utf8(&text).ok();
+            text.and_then(|text| text.parse::<f64>().ok()).map(f64::to_bits).ok_or_else(odd)
+        }
         _ => Err(odd()),
     };
     let told = |problem: &[u8]| format!("Redis failed: {}", String::from_utf8_lossy(problem));
@@ -191,32 +223,53 @@ fn kinds(charges: &[Charge]) -> Argument {
 }
 
 /// The arguments of `check`. A cost that never fits is cut to one that just does not, so that it stays exact in Lua.
-fn decide_args(rule: &Rule, cost: u64) -> Vec<u64> {
+fn decide_args(charge: &Charge) -> Vec<Argument> {
+    let Charge { rule, cost, wait, .. } = *charge;
     match rule {
-        Rule::Gcra(rule) => vec![rule.charge(cost), rule.capacity],
-        Rule::IntervalBucket(rule) => vec![cost.min(rule.burst + 1), rule.burst, rule.refill, rule.period],
+        Rule::Gcra(rule) => {
+            let charge = rule.charge(cost);
+            let lead = rule.lead(charge).map_or(Argument::Word("-1".into()), Argument::Number);
+            vec![charge.into(), rule.capacity.into(), lead, rule.patience(charge, wait).into()]
+        }
+        Rule::IntervalBucket(rule) => [cost.min(rule.burst + 1), rule.burst, rule.refill, rule.period, wait]
+            .map(Argument::from)
+            .to_vec(),
+        Rule::WarmingUp(rule) => {
+            vec![cost.min(COSTLIEST).into(), rule.interval().into(), rule.warmup.into(), wait.into()]
+        }
         Rule::FixedWindow(rule) => {
-            vec![cost.min(rule.limit + 1), rule.limit, rule.period, u64::from(rule.aligned)]
+            let aligned = u64::from(rule.aligned);
+            [cost.min(rule.limit + 1), rule.limit, rule.period, aligned].map(Argument::from).to_vec()
         }
         Rule::SlidingWindow(rule) => {
-            vec![cost.min(rule.limit + 1), rule.limit, rule.period, rule.precision]
+            [cost.min(rule.limit + 1), rule.limit, rule.period, rule.precision].map(Argument::from).to_vec()
         }
     }
 }
 
-fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> [Option<u64>; 5] {
-    let at = mark.map(|mark| mark.at);
-    match rule {
-        Rule::Gcra(rule) => [Some(rule.charge(cost)), at, Some(rule.capacity), None, None],
+fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> Vec<Argument> {
+    let [at, level, credited] =
+        [mark.map(|mark| mark.at), mark.map(|mark| mark.level), mark.map(|mark| mark.credited)]
+            .map(Argument::from);
+    match *rule {
+        Rule::Gcra(rule) => {
+            let last_only = u64::from(rule.kind == Kind::Queue);
+            let numbers = [rule.capacity, rule.interval, last_only].map(Argument::from);
+            [rule.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
+        }
         Rule::IntervalBucket(rule) => {
-            let level = mark.map(|mark| mark.level);
-            [Some(cost.min(rule.burst)), at, level, Some(rule.refill), Some(rule.period)]
+            let numbers = [rule.burst, rule.refill, rule.period].map(Argument::from);
+            [cost.min(rule.burst).into(), at, level, credited].into_iter().chain(numbers).collect()
+        }
+        Rule::WarmingUp(rule) => {
+            let stored = mark.map_or(Argument::NONE, |mark| f64::from_bits(mark.level).into());
+            vec![cost.min(COSTLIEST).into(), at, stored, rule.interval().into(), rule.warmup.into()]
         }
         Rule::FixedWindow(rule) => {
-            [Some(cost.min(MOST)), at, Some(rule.period), Some(u64::from(rule.aligned)), None]
+            vec![cost.min(MOST).into(), at, rule.period.into(), u64::from(rule.aligned).into()]
         }
         Rule::SlidingWindow(rule) => {
-            [Some(cost.min(MOST)), at, Some(rule.period), Some(rule.precision), None]
+            vec![cost.min(MOST).into(), at, rule.period.into(), rule.precision.into()]
         }
     }
 }
@@ -224,9 +277,8 @@ fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> [Option<u64>; 5] {
 /// How many numbers a check replies.
 fn width(rule: &Rule) -> usize {
     match rule {
-        Rule::Gcra(_) => 1,
-        Rule::IntervalBucket(_) | Rule::FixedWindow(_) => 2,
-        Rule::SlidingWindow(_) => 3,
+        Rule::Gcra(_) | Rule::WarmingUp(_) | Rule::FixedWindow(_) => 2,
+        Rule::IntervalBucket(_) | Rule::SlidingWindow(_) => 3,
     }
 }
 
