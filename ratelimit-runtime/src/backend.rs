@@ -1,14 +1,17 @@
 //! Where limiters keep their state, and how a list of charges is decided there.
 
 use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::algorithm::Rule;
 use crate::decision::Decision;
 use crate::error::{Error, MissingKey};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
-use crate::question::Question;
+use crate::question::{Question, patience};
 use crate::store::{Charge, Store};
+use crate::waiting::{self, Answer, Turns, Waiters};
 
 /// A store, and the namespace of its keys.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub(crate) struct Backend {
     pub(crate) namespace: String,
     /// None where limits are turned off.
     pub(crate) store: Option<Store>,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) turns: Turns,
 }
 
 /// A charge with the name of its policy, or the reason why there is none.
@@ -25,6 +30,8 @@ pub(crate) struct Pending {
     pub(crate) key: Result<Key, MissingKey>,
     pub(crate) rule: Rule,
     pub(crate) cost: u64,
+    /// How long it waits for its permits.
+    pub(crate) timeout: Duration,
 }
 
 impl Backend {
@@ -44,13 +51,18 @@ impl Backend {
         key.finish(&Head { namespace: &self.namespace, prefix, name, shape: rule, function })
     }
 
-    /// Decides the charges, all or nothing. A list that costs nothing passes without asking.
-    pub(crate) async fn decide(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Decision, Error> {
+    /// Decides the charges, all or nothing, as soon as it can be done in their time. A list that costs nothing passes without
+    /// asking.
+    pub(crate) async fn decide(
+        self: &Arc<Self>,
+        charges: impl IntoIterator<Item = Pending>,
+    ) -> Result<Decision, Error> {
         let question = question(charges)?;
         match &self.store {
             Some(store) if question.costs() => {
-                let outcome = question.ask(store).await?;
-                question.into_decision(&outcome, store).into_result()
+                let Answer { question, outcome, waited } =
+                    waiting::ask(question, self, store).answer().await?;
+                question.into_decision(&outcome, waited, store).into_result()
             }
             _ => Ok(question.unasked()),
         }
@@ -74,12 +86,12 @@ impl Backend {
     }
 
     /// What a call now would find.
-    pub(crate) async fn peek(&self, charge: Pending) -> Result<Decision, Error> {
+    pub(crate) async fn peek(self: &Arc<Self>, charge: Pending) -> Result<Decision, Error> {
         let question = question([charge])?;
         match &self.store {
             Some(store) => {
-                let outcome = question.ask(store).await?;
-                Ok(question.into_decision(&outcome, store))
+                let Answer { question, outcome, .. } = waiting::ask(question, self, store).answer().await?;
+                Ok(question.into_decision(&outcome, Duration::ZERO, store))
             }
             None => Ok(question.unasked()),
         }
@@ -88,8 +100,8 @@ impl Backend {
 
 fn question(charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
     let mut question = Question::default();
-    for Pending { name, key, rule, cost } in charges {
-        question.push(name, Charge { key: key?, rule, cost, wait: 0, shadow: false })?;
+    for Pending { name, key, rule, cost, timeout } in charges {
+        question.push(name, Charge { key: key?, rule, cost, wait: patience(timeout), shadow: false })?;
     }
     Ok(question)
 }

@@ -30,12 +30,12 @@ pub struct Decision {
     pub limit: u64,
     /// The whole permits a call now would get.
     pub remaining: u64,
-    /// How long until the same call would be admitted: a lone caller that waits so long gets in. `None` if it was
-    /// admitted, or if it costs more than the policy ever admits.
+    /// How long until the same call would be admitted without waiting, or in a queue until the line has room for it: a lone
+    /// caller that comes back then gets in. `None` if it was admitted, or if it costs more than the policy ever admits.
     pub retry_after: Option<Duration>,
     /// How long until the state of the key says nothing more: the bucket is full, the window has ended.
     pub reset_after: Duration,
-    /// How long the call has waited.
+    /// How long the call has waited: from when it was decided to its slot, by the store's clock; for a window from the call on.
     pub waited: Duration,
     /// Where it was decided.
     pub source: Source,
@@ -98,14 +98,18 @@ impl Decision {
     }
 
     /// Of what at least one policy said.
-    pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, receipt: Option<Receipt>) -> Self {
+    pub(crate) fn new(
+        policies: Vec<PolicyDecision>,
+        source: Source,
+        waited: Duration,
+        receipt: Option<Receipt>,
+    ) -> Self {
         let refused = (0..policies.len())
             .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
         let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
         let reported = refused.or_else(fewest).unwrap_or(0);
         let PolicyDecision { limit, remaining, retry_after, reset_after, .. } = policies[reported];
-        let waited = Duration::ZERO;
         Decision { limit, remaining, retry_after, reset_after, waited, source, reported, policies, receipt }
     }
 

@@ -21,6 +21,7 @@ mod backend;
 mod context;
 mod limiter;
 mod question;
+mod waiting;
 
 mod registry;
 

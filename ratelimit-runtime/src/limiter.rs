@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::algorithm::Rule;
 use crate::backend::{Backend, Pending};
@@ -82,7 +83,48 @@ impl Limiter {
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails; whether it
     /// has charged the call is then unknown.
     pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.backend.decide([self.pending(key, cost)]).await
+        self.acquire_timeout(key, cost, Duration::ZERO).await
+    }
+
+    /// Takes `cost` permits for `key`, and waits for them as long as it takes, which
+    /// [`Decision::waited`](crate::Decision::waited) tells: `acquire` of Guava's `RateLimiter`. A cost of 0 passes without
+    /// asking.
+    ///
+    /// A bucket gives its permits to those who wait in the order in which they came, be it from several processes. Who waits
+    /// for a window comes in turn within this process. A future that is dropped while it waits gives back what no later call
+    /// stands on, and lets those behind it move up where they wait in this process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if the call costs more than the policy ever admits, a queue is full, or so many wait already as the
+    /// registry lets wait; nothing is charged then. [`Error::Store`] if the store fails, or the call has to wait and there is
+    /// no tokio runtime.
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(100).burst(1))?;
+    /// assert_eq!(mails.acquire((), 1).await?.waited.as_millis(), 0);
+    /// assert!(mails.acquire((), 1).await?.waited.as_micros() > 0);
+    /// # Ok(()) }
+    /// ```
+    pub async fn acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
+        self.acquire_timeout(key, cost, Duration::MAX).await
+    }
+
+    /// As [`acquire`](Self::acquire), and waits for `timeout` at the most. A wait that would not fit takes nothing and is
+    /// refused at once: nobody waits in vain.
+    ///
+    /// # Errors
+    ///
+    /// As there, and [`Error::Limited`] if the wait does not fit the timeout.
+    pub async fn acquire_timeout<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> Result<Decision, Error> {
+        self.backend.decide([Pending { timeout, ..self.pending(key, cost) }]).await
     }
 
     /// A charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
@@ -124,7 +166,7 @@ impl Limiter {
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
         let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), rule);
-        Pending { name, key, rule: *rule, cost }
+        Pending { name, key, rule: *rule, cost, timeout: Duration::ZERO }
     }
 }
 

@@ -19,14 +19,18 @@ impl Name {
             Name::Shared(name) => Arc::clone(name),
         }
     }
+
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Name::Static(name) => name,
+            Name::Shared(name) => name,
+        }
+    }
 }
 
 impl Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Name::Static(name) => name,
-            Name::Shared(name) => name,
-        })
+        f.write_str(self.as_str())
     }
 }
 

@@ -7,15 +7,24 @@ use smallvec::SmallVec;
 use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{InvalidPolicy, StoreError};
+use crate::key::Key;
 use crate::name::Name;
-use crate::store::{Charge, INLINE, MemoryStore, Outcome, Receipt, Store, Verdicts};
+use crate::policy::LONGEST;
+use crate::store::{Charge, INLINE, MemoryStore, Outcome, Receipt, Store, Verdicts, Waiter};
 
 /// A list of charges to be decided together.
 #[derive(Debug, Default)]
 pub(crate) struct Question {
     charges: SmallVec<[Charge; INLINE]>,
+    /// How long the call waits for each of them, in microseconds. A charge itself waits only where all can reserve.
+    patience: SmallVec<[u64; INLINE]>,
     /// The names of the policies, each with the place of its charge.
     policies: SmallVec<[(Name, usize); INLINE]>,
+}
+
+/// A timeout in the microseconds that a charge waits at the most: no longer than any policy remembers.
+pub(crate) fn patience(timeout: Duration) -> u64 {
+    timeout.as_micros().min(LONGEST.as_micros()) as u64
 }
 
 impl Question {
@@ -23,8 +32,16 @@ impl Question {
     pub(crate) fn push(&mut self, name: Name, charge: Charge) -> Result<(), InvalidPolicy> {
         let place = self.charges.iter().position(|other| other.key == charge.key);
         match place.map(|place| &mut self.charges[place]) {
-            None => self.charges.push(charge),
-            Some(twin) if twin.rule == charge.rule => twin.cost = twin.cost.saturating_add(charge.cost),
+            None => {
+                self.patience.push(charge.wait);
+                self.charges.push(charge);
+            }
+            Some(twin) if twin.rule == charge.rule => {
+                twin.cost = twin.cost.saturating_add(charge.cost);
+                twin.wait = twin.wait.min(charge.wait);
+                let place = place.unwrap_or(0);
+                self.patience[place] = self.patience[place].min(charge.wait);
+            }
             Some(_) => {
                 return Err(InvalidPolicy::new(
                     "limit",
@@ -50,12 +67,87 @@ impl Question {
         self.charges.iter().all(|charge| charge.shadow)
     }
 
+    /// Whether the call waits for any of them.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.required().any(|place| self.patience[place] > 0)
+    }
+
+    /// How long the call waits at the most.
+    pub(crate) fn patience(&self) -> Duration {
+        let longest = self.required().map(|place| self.patience[place]).max();
+        Duration::from_micros(longest.unwrap_or(0))
+    }
+
+    /// Whether all that can refuse can take permits that are yet to come.
+    pub(crate) fn reserves(&self) -> bool {
+        self.required().all(|place| self.charges[place].rule.reserves())
+    }
+
+    /// Takes nothing that is yet to come.
+    pub(crate) fn reserve_nothing(&mut self) {
+        self.charges.iter_mut().for_each(|charge| charge.wait = 0);
+    }
+
+    /// How long until it may be worth to ask again, in microseconds, if the call has been patient for so long and still is:
+    /// when all have room that have none now.
+    pub(crate) fn next_try(&self, outcome: &Outcome, waited: u64) -> Option<u64> {
+        let refusing = self.required().filter(|place| !outcome.verdicts[*place].admitted);
+        let waits = refusing.map(|place| {
+            let retry_after = outcome.verdicts[place].retry_after?;
+            (waited.saturating_add(retry_after) <= self.patience[place]).then_some(retry_after)
+        });
+        let waits: Option<SmallVec<[u64; INLINE]>> = waits.collect();
+        waits?.into_iter().max()
+    }
+
+    /// The first window that can refuse, of which calls wait in turn: its key and the place of a policy.
+    fn window(&self) -> usize {
+        self.required().find(|place| !self.charges[*place].rule.reserves()).unwrap_or(0)
+    }
+
+    /// The key for which calls come in turn.
+    pub(crate) fn turn(&self) -> &Key {
+        &self.charges[self.window()].key
+    }
+
+    /// The policy for which calls come in turn.
+    pub(crate) fn turns_policy(&self) -> &str {
+        let window = self.window();
+        self.policies.iter().find(|(_, place)| *place == window).map_or("", |(name, _)| name.as_str())
+    }
+
+    /// The policy that a call waits for the longest.
+    pub(crate) fn slowest(&self, outcome: &Outcome) -> &str {
+        let wait = |place: usize| {
+            let verdict = &outcome.verdicts[place];
+            verdict.wait.max(verdict.retry_after.unwrap_or(0))
+        };
+        let required = self.policies.iter().filter(|(_, place)| !self.charges[*place].shadow);
+        required.max_by_key(|(_, place)| wait(*place)).map_or("", |(name, _)| name.as_str())
+    }
+
+    fn required(&self) -> impl Iterator<Item = usize> {
+        (0..self.charges.len()).filter(|place| !self.charges[*place].shadow)
+    }
+
+    /// Takes over how the charges of a call that may have moved up are found again.
+    pub(crate) fn moved(&self, outcome: &mut Outcome, waiter: &Waiter) {
+        let charged = self.charges.iter().zip(&mut outcome.verdicts);
+        let charged = charged.filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        charged.enumerate().for_each(|(place, (_, verdict))| verdict.mark = waiter.slot(place).mark);
+    }
+
+    pub(crate) fn charges(&self) -> &[Charge] {
+        &self.charges
+    }
+
     /// Asks the store in this process, at once.
     pub(crate) fn ask_here(&self, store: &MemoryStore) -> Outcome {
         store.decide(&self.charges)
     }
 
     /// Asks the store.
+    #[cfg(feature = "redis")]
     pub(crate) async fn ask(&self, store: &Store) -> Result<Outcome, StoreError> {
         let outcome = store.decide(&[&self.charges]).await.pop();
         outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))
@@ -81,20 +173,22 @@ impl Question {
     }
 
     /// The decision that the outcome is.
-    pub(crate) fn into_decision(self, outcome: &Outcome, store: &Store) -> Decision {
-        let policies = self.told(&outcome.verdicts);
-        let receipt = outcome.admitted.then(|| {
-            let charged = self.charges.into_iter().zip(&outcome.verdicts);
-            Receipt::new(store.clone(), charged)
-        });
-        Decision::new(policies, store.source(), receipt)
+    pub(crate) fn into_decision(self, outcome: &Outcome, waited: Duration, store: &Store) -> Decision {
+        let receipt = outcome.admitted.then(|| self.receipt_of_all(outcome, store));
+        Decision::new(self.told(&outcome.verdicts), store.source(), waited, receipt)
+    }
+
+    /// What gives back all that was charged.
+    pub(crate) fn receipt_of_all(&self, outcome: &Outcome, store: &Store) -> Receipt {
+        let charges = self.charges.iter().cloned().zip(&outcome.verdicts);
+        Receipt::new(store.clone(), charges.filter(|_| outcome.admitted))
     }
 
     /// What policies that nobody has used would say.
     pub(crate) fn unasked(&self) -> Decision {
         let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0, 0);
         let verdicts = self.charges.iter().map(|charge| unused(&charge.rule)).collect();
-        Decision::new(self.told(&verdicts), Source::Unasked, None)
+        Decision::new(self.told(&verdicts), Source::Unasked, Duration::ZERO, None)
     }
 
     fn told(&self, verdicts: &Verdicts) -> Vec<PolicyDecision> {

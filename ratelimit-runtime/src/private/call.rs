@@ -1,23 +1,22 @@
 //! A decision being put together.
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use super::{Charged, Checked, Deciding, KeyPart, Refusal};
 use crate::algorithm::Rule;
-use crate::backend::Backend;
 use crate::context;
-use crate::error::{Error, MissingKey};
+use crate::error::{Error, MissingKey, StoreError};
 use crate::key::KeyWriter;
 use crate::name::Name;
 use crate::place::Named;
 use crate::policy::Policy;
-use crate::question::Question;
+use crate::question::{Question, patience};
 use crate::registry::{self, Registry};
-use crate::store::{Charge, INLINE, Outcome, Store};
+use crate::store::{Charge, INLINE, Store};
+use crate::waiting::{self, Answer};
 
 /// A decision being put together: for each policy a charge, followed by the parts of its key.
 #[derive(Debug)]
@@ -34,6 +33,7 @@ struct Open {
     named: &'static Named,
     rule: Rule,
     cost: u64,
+    wait: u64,
     key: KeyWriter,
 }
 
@@ -58,23 +58,24 @@ impl Call {
         Call { registry: registry.clone(), open: None, asked: Asked::default(), refusal: None }
     }
 
-    /// Begins the charge of a policy. A charge of nothing is none: nobody is asked, and nobody looks at its key.
+    /// Begins the charge of a policy, for which the call waits for `timeout` at the most. A charge of nothing is none: nobody is asked, and nobody looks at its key.
     pub fn charge(
         &mut self,
         named: &'static Named,
         policy: Checked<Policy>,
         cost: Checked<u64>,
-        _timeout: Checked<Duration>,
+        timeout: Checked<Duration>,
     ) {
         self.close();
         if cost == Ok(0) {
             return;
         }
-        let checked = named.check().and_then(|()| Ok((policy?.rule()?, cost?)));
+        let checked = named.check().and_then(|()| Ok((policy?.rule()?, cost?, timeout?)));
         match checked {
-            Ok((rule, cost)) => {
+            Ok((rule, cost, timeout)) => {
+                let wait = if named.declared.shadow { 0 } else { patience(timeout) };
                 let key = self.registry.backend().key();
-                self.open = Some(Open { named, rule, cost, key });
+                self.open = Some(Open { named, rule, cost, wait, key });
             }
             Err(invalid) => self.fail(named, invalid.into()),
         }
@@ -118,16 +119,19 @@ impl Call {
         self.close();
         let Call { registry, asked, refusal, .. } = self;
         let Some(store) = &registry.backend().store else { return Deciding::ready(Ok(Charged::NOTHING)) };
-        match (refusal, store.here()) {
-            (Some(refusal), _) => Deciding::ready(Err(refusal)),
-            (None, _) if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
-            (None, Some(memory)) => {
-                let outcome = asked.question.ask_here(memory);
-                Deciding::ready(asked.settle(&outcome, store))
-            }
-            (None, None) => {
-                let backend = Arc::clone(registry.backend());
-                Deciding::asked(async move { asked.ask(&backend).await })
+        match refusal {
+            Some(refusal) => Deciding::ready(Err(refusal)),
+            None if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
+            None => {
+                let Asked { question, named } = asked;
+                let shadow = question.is_shadow();
+                match waiting::ask(question, registry.backend(), store) {
+                    waiting::Asked::Here(answer) => Deciding::ready(settle(answer, &named, shadow, store)),
+                    waiting::Asked::Later(asking) => {
+                        let store = store.clone();
+                        Deciding::asked(async move { settle(asking.await, &named, shadow, &store) })
+                    }
+                }
             }
         }
     }
@@ -151,12 +155,12 @@ impl Call {
 
     /// Ends the charge that was begun.
     fn close(&mut self) {
-        let Some(Open { named, rule, cost, key }) = self.open.take() else { return };
+        let Some(Open { named, rule, cost, wait, key }) = self.open.take() else { return };
         let name = Name::Static(&named.name);
         let head = (named.declared.prefix, &name, named.function.as_deref());
         let pushed = match self.registry.backend().finish(key, head, &rule) {
             Ok(key) => {
-                let charge = Charge { key, rule, cost, wait: 0, shadow: named.declared.shadow };
+                let charge = Charge { key, rule, cost, wait, shadow: named.declared.shadow };
                 self.asked.question.push(name, charge).map_err(Error::from)
             }
             Err(missing) => Err(missing.into()),
@@ -177,41 +181,39 @@ impl Call {
     }
 }
 
-impl Asked {
-    async fn ask(self, backend: &Backend) -> Result<Charged, Refusal> {
-        let Some(store) = &backend.store else { return Ok(Charged::NOTHING) };
-        match self.question.ask(store).await {
-            Ok(outcome) => self.settle(&outcome, store),
-            Err(error) if self.question.is_shadow() => {
-                let error = Error::Store(error);
-                self.named.iter().for_each(|named| report(&named.name, &error));
-                Ok(Charged::NOTHING)
-            }
-            Err(error) => Err(Refusal { policy: None, error: error.into() }),
+/// What the answer means for the call.
+fn settle(
+    answer: Result<Answer, StoreError>,
+    named: &[&'static Named],
+    all_shadows: bool,
+    store: &Store,
+) -> Result<Charged, Refusal> {
+    let Answer { question, outcome, waited } = match answer {
+        Ok(answer) => answer,
+        Err(error) if all_shadows => {
+            let error = Error::Store(error);
+            named.iter().for_each(|named| report(&named.name, &error));
+            return Ok(Charged::NOTHING);
+        }
+        Err(error) => return Err(Refusal { policy: None, error: error.into() }),
+    };
+    let places = || named.iter().enumerate();
+    for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
+        if let Some(failure) = question.failure(&outcome, place) {
+            report(&named.name, &failure.into());
+        } else if !question.verdict(&outcome, place).admitted {
+            tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
         }
     }
-
-    /// What the outcome means for the call.
-    fn settle(self, outcome: &Outcome, store: &Store) -> Result<Charged, Refusal> {
-        let Asked { question, named } = self;
-        let places = || named.iter().enumerate();
-        for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
-            if let Some(failure) = question.failure(outcome, place) {
-                report(&named.name, &failure.into());
-            } else if !question.verdict(outcome, place).admitted {
-                tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
-            }
-        }
-        if outcome.admitted {
-            let refundable = places().filter(|(_, named)| named.declared.refundable);
-            return Ok(Charged::new(
-                refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
-            ));
-        }
-        let decision = question.into_decision(outcome, store);
-        let policy = Some(named[decision.reported()].declared.policy);
-        Err(Refusal { policy, error: decision.into_error() })
+    if outcome.admitted {
+        let refundable = places().filter(|(_, named)| named.declared.refundable);
+        return Ok(Charged::new(
+            refundable.map(|(place, named)| (*named, question.receipt(&outcome, place, store))),
+        ));
     }
+    let decision = question.into_decision(&outcome, waited, store);
+    let policy = Some(named[decision.reported()].declared.policy);
+    Err(Refusal { policy, error: decision.into_error() })
 }
 
 /// Tells of a policy in shadow that could not be asked.

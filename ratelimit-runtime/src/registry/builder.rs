@@ -15,11 +15,12 @@ use crate::store::{MemoryStore, Store};
 pub struct RegistryBuilder {
     namespace: String,
     max_keys: usize,
+    max_waiters: usize,
 }
 
 impl RegistryBuilder {
     pub(super) fn new() -> Self {
-        RegistryBuilder { namespace: String::from("rl"), max_keys: 1_000_000 }
+        RegistryBuilder { namespace: String::from("rl"), max_keys: 1_000_000, max_waiters: 10_000 }
     }
 
     /// What all keys begin with, `rl` by default. Registries of different namespaces on one Redis share nothing.
@@ -35,6 +36,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// How many calls of this process wait at one time at the most, 10,000 by default; calls that may have to wait count while
+    /// Redis decides. Further ones do not wait: they are admitted at once or limited, with a true `retry_after`.
+    pub fn max_waiters(mut self, max_waiters: usize) -> Self {
+        self.max_waiters = max_waiters;
+        self
+    }
+
     /// As [`Registry::in_memory`].
     #[must_use]
     pub fn in_memory(self) -> Registry {
@@ -44,7 +52,7 @@ impl RegistryBuilder {
 
     pub(super) fn in_memory_silently(self) -> Registry {
         let store = MemoryStore::new(self.max_keys, Clock::process());
-        Registry::new(self.namespace, Some(Store::Memory(Arc::new(store))))
+        Registry::new(self.namespace, self.max_waiters, Some(Store::Memory(Arc::new(store))))
     }
 
     /// As [`Registry::connect`].
@@ -74,7 +82,7 @@ impl RegistryBuilder {
             "redis" | "redis+unix" | "unix" => {
                 super::warn_if_off();
                 let store = Store::Redis(Arc::new(RedisStore::lazy(url)?));
-                return Ok(Registry::new(self.namespace, Some(store)));
+                return Ok(Registry::new(self.namespace, self.max_waiters, Some(store)));
             }
             #[cfg(not(feature = "redis"))]
             "redis" | "redis+unix" | "unix" => "Redis needs the feature `redis` of `ratelimits`",

@@ -19,6 +19,7 @@ use crate::error::{Error, InvalidPolicy, StoreError};
 use crate::limiter::{Limiter, NamedCharge};
 use crate::policy::Policy;
 use crate::store::Store;
+use crate::waiting::{Turns, Waiters};
 use cache::Cache;
 
 /// Where limits are decided, and the limiters that are decided there.
@@ -78,7 +79,7 @@ impl Registry {
     #[must_use]
     pub fn unlimited() -> Self {
         warn_of_unlimited("Registry::unlimited() is in use");
-        Registry::new(String::new(), None)
+        Registry::new(String::new(), 0, None)
     }
 
     /// For what the other constructors leave at its default.
@@ -145,8 +146,9 @@ impl Registry {
         &self.0.backend
     }
 
-    fn new(namespace: String, store: Option<Store>) -> Self {
-        let backend = Arc::new(Backend { namespace, store: store.filter(|_| !*OFF) });
+    fn new(namespace: String, max_waiters: usize, store: Option<Store>) -> Self {
+        let (store, waiters) = (store.filter(|_| !*OFF), Waiters::new(max_waiters));
+        let backend = Arc::new(Backend { namespace, store, waiters, turns: Turns::default() });
         Registry(Arc::new(Inner { backend, limiters: Cache::default() }))
     }
 }

@@ -6,6 +6,7 @@ mod memory;
 mod redis;
 
 pub use memory::MemoryStore;
+pub(crate) use memory::Waiter;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
 
@@ -49,6 +50,14 @@ pub struct Outcome {
     pub verdicts: Verdicts,
     /// The shadows that could not be decided, by their place, and why. Their verdicts say nothing.
     pub failed: Vec<(usize, String)>,
+}
+
+impl Outcome {
+    /// How long the call has to wait, in microseconds: until the last of its slots has come.
+    #[must_use]
+    pub fn wait(&self) -> u64 {
+        if self.admitted { self.verdicts.iter().map(|verdict| verdict.wait).max().unwrap_or(0) } else { 0 }
+    }
 }
 
 /// So many charges are decided in this process without an allocation.
@@ -110,15 +119,6 @@ impl Store {
         }
     }
 
-    /// The store in this process, where nothing has to be awaited.
-    pub(crate) fn here(&self) -> Option<&MemoryStore> {
-        match self {
-            Store::Memory(store) => Some(store),
-            #[cfg(feature = "redis")]
-            Store::Redis(_) => None,
-        }
-    }
-
     pub(crate) fn key_form(&self) -> KeyForm {
         match self {
             Store::Memory(store) => store.key_form(),
@@ -165,6 +165,20 @@ impl Receipt {
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
         let charged = charges.into_iter().filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
         Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.mark)).collect() }
+    }
+
+    /// What was charged, in the order of the list.
+    pub(crate) fn charged(&self) -> &[(Charge, Mark)] {
+        &self.charges
+    }
+
+    /// Gives them back where nobody waits for it, and tells of an error in the log.
+    #[cfg(feature = "redis")]
+    pub(crate) async fn give_back(self) {
+        if let Err(error) = self.refund().await {
+            let error = &error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "what a call took that was dropped could not be given back");
+        }
     }
 
     /// Gives all of them back, as far as the store allows. Tells the first error after having tried each.

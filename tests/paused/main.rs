@@ -1,5 +1,7 @@
 //! With the feature `test-util`: limits on tokio's clock, paused, exact to the microsecond and apart for each test.
 
+mod waiting;
+
 use std::time::Duration;
 
 use ratelimits::{Error, FixedWindow, Registry, count_limit, funnel_limit, rate_limit, window_limit};

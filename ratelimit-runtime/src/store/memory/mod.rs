@@ -1,0 +1,176 @@
+//! State in this process.
+
+mod line;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+pub(crate) use self::line::Waiter;
+use self::table::Table;
+use super::{Charge, Outcome, Readings, judge};
+use crate::algorithm::{Mark, Rule};
+use crate::clock::Clock;
+use crate::key::{Key, KeyForm, Repr};
+
+/// State in this process, for so many keys at the most.
+///
+/// When it is full it forgets first what says nothing more, and then what is nearest to it.
+#[derive(Debug)]
+pub struct MemoryStore {
+    clock: Clock,
+    seed: (u64, u64),
+    max_keys: usize,
+    table: Mutex<Table>,
+}
+
+impl MemoryStore {
+    /// An empty store for `max_keys` keys, at least one.
+    #[must_use]
+    pub fn new(max_keys: usize, clock: Clock) -> Self {
+        let random = || RandomState::new().hash_one(0u8);
+        let max_keys = max_keys.max(1);
+        MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(Table::new(max_keys)) }
+    }
+
+    /// Decides one list of charges, all or nothing but for shadows. Its keys are distinct.
+    pub fn decide(&self, charges: &[Charge]) -> Outcome {
+        self.reserve(charges).0
+    }
+
+    /// Decides one list of charges, and if the call has to wait puts it in line.
+    pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
+        let mut table = self.lock();
+        // Under the lock, so that time does not go back from one decision to the next.
+        let now = self.clock.now();
+        let readings = charges.iter().map(|charge| {
+            let state = table.state(self.index(&charge.key));
+            charge.rule.check(state, now, charge.cost)
+        });
+        let readings: Readings = readings.collect();
+        let (admitted, verdicts) = judge(charges, &readings, now);
+        let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
+        let charged = charges
+            .iter()
+            .zip(&outcome.verdicts)
+            .filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        let charged = charged.map(|(_, verdict)| verdict);
+        let waiter = (outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
+        let mut place = 0;
+        for ((charge, reading), verdict) in charges.iter().zip(readings).zip(&outcome.verdicts) {
+            let (Charge { rule, cost, .. }, index) = (charge, self.index(&charge.key));
+            if *cost > 0 && admitted && verdict.admitted {
+                let waits = waiter.as_ref().filter(|_| verdict.wait > 0);
+                let before = waits.and_then(|_| table.state(index).cloned());
+                table.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
+                if let Some(waiter) = waits {
+                    table.lines.entry(index).or_default().join(waiter, (place, *cost), before, now);
+                }
+                place += 1;
+            } else if *cost > 0 {
+                table.change(index, rule, now, |state| rule.undo(state, now));
+            }
+        }
+        self.unlock(table);
+        (outcome, waiter)
+    }
+
+    /// Gives back what a call that waits was charged, as far as it can be given back: a slot that has not come all of it, to those
+    /// behind it.
+    pub(crate) fn leave(&self, charged: &[(Charge, Mark)], waiter: &Arc<Waiter>) {
+        let mut table = self.lock();
+        let now = self.clock.now();
+        for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
+            let (index, slot) = (self.index(key), waiter.slot(place));
+            let line = table.lines.get_mut(&index).filter(|_| slot.at > now);
+            match line.and_then(|line| line.leave(waiter, place, rule, now)) {
+                Some(left) => table.change(index, rule, now, |state| *state = left),
+                None => {
+                    table.disturb(index, rule, now, |state| rule.refund(state, now, *cost, Some(slot.mark)))
+                }
+            }
+            table.tidy(index, now);
+        }
+        self.unlock(table);
+    }
+
+    /// Lets go of a call whose slots have come.
+    pub(crate) fn start(&self, charges: &[Charge]) {
+        let mut table = self.lock();
+        let now = self.clock.now();
+        charges.iter().for_each(|charge| table.tidy(self.index(&charge.key), now));
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
+    pub fn refund(&self, key: &Key, rule: &Rule, cost: u64, mark: Option<Mark>) {
+        let mut table = self.lock();
+        let now = self.clock.now();
+        table.disturb(self.index(key), rule, now, |state| rule.refund(state, now, cost, mark));
+        self.unlock(table);
+    }
+
+    /// Forgets what the key holds. Who waits for it goes on waiting until its slot comes.
+    pub fn reset(&self, key: &Key) {
+        self.lock().remove(self.index(key));
+    }
+
+    /// How many keys it holds, ended ones among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().entries.len()
+    }
+
+    /// Whether it holds no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys were forgotten for want of room while they still counted something.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.lock().forgotten
+    }
+
+    pub(crate) fn key_form(&self) -> KeyForm {
+        KeyForm::Hash { seed: self.seed }
+    }
+
+    fn index(&self, key: &Key) -> u128 {
+        match &key.0 {
+            Repr::Hash(hash) => *hash,
+            Repr::Text(text) => {
+                let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
+                hasher.write(text.as_bytes());
+                hasher.finish128().as_u128()
+            }
+        }
+    }
+
+    /// Ends a change of the table. What there is to say is said without the lock, as whoever hears it may be limited too.
+    fn unlock(&self, mut table: MutexGuard<'_, Table>) {
+        let first_loss = std::mem::take(&mut table.first_loss);
+        drop(table);
+        if first_loss {
+            tracing::warn!(
+                max_keys = self.max_keys,
+                "the memory store is full and forgets keys that still count"
+            );
+        }
+    }
+
+    /// A panic under the lock is a defect elsewhere, and limits go on.
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

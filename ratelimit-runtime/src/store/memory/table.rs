@@ -1,0 +1,155 @@
+//! Every state by the hash of its key, and the lines of those who wait.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::line::Line;
+use crate::algorithm::{Rule, State};
+
+/// Below this many keys nothing is swept.
+pub(super) const FEWEST_SWEPT: usize = 1024;
+
+/// A sweep of a full store makes room for this part of its keys at least, so that the many that come next pay for it.
+const PART_FORGOTTEN: usize = 16;
+
+type ByKey<T> = HashMap<u128, T, BuildHasherDefault<KeyIsHash>>;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) entries: ByKey<Entry>,
+    /// The keys that somebody waits for. Apart, so that the many others do not pay for it.
+    pub(super) lines: ByKey<Line>,
+    max_keys: usize,
+    /// The number of keys at which to look for what has ended.
+    sweep_at: usize,
+    pub(super) forgotten: u64,
+    /// Whether a key that counts was forgotten for the first time, and nobody has been told.
+    pub(super) first_loss: bool,
+    #[cfg(test)]
+    pub(super) sweeps: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) ends: u64,
+    /// Some but while it is being changed.
+    state: Option<State>,
+}
+
+impl Table {
+    pub(super) fn new(max_keys: usize) -> Self {
+        Table {
+            entries: ByKey::default(),
+            lines: ByKey::default(),
+            max_keys,
+            sweep_at: max_keys.min(FEWEST_SWEPT),
+            forgotten: 0,
+            first_loss: false,
+            #[cfg(test)]
+            sweeps: 0,
+        }
+    }
+
+    pub(super) fn state(&self, index: u128) -> Option<&State> {
+        self.entries.get(&index)?.state.as_ref()
+    }
+
+    pub(super) fn change(
+        &mut self,
+        index: u128,
+        rule: &Rule,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>),
+    ) {
+        if let Some(entry) = self.entries.get_mut(&index) {
+            change(&mut entry.state);
+            match &entry.state {
+                Some(state) => entry.ends = rule.ends(state),
+                None => drop(self.entries.remove(&index)),
+            }
+            return;
+        }
+        let mut state = None;
+        change(&mut state);
+        if let Some(present) = &state {
+            let ends = rule.ends(present);
+            if self.entries.len() >= self.sweep_at {
+                self.sweep(now);
+            }
+            self.entries.insert(index, Entry { ends, state });
+        }
+    }
+
+    /// As [`change`](Self::change), by another than those in line: their places are what they are from then on.
+    pub(super) fn disturb(
+        &mut self,
+        index: u128,
+        rule: &Rule,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>),
+    ) {
+        let before = self.lines.contains_key(&index).then(|| self.state(index).cloned());
+        self.change(index, rule, now, change);
+        if before.is_some_and(|before| before.as_ref() != self.state(index)) {
+            self.lines.remove(&index);
+        }
+    }
+
+    /// Forgets a line in which nobody waits any more.
+    pub(super) fn tidy(&mut self, index: u128, now: u64) {
+        if self.lines.get_mut(&index).is_some_and(|line| line.is_over(now)) {
+            self.lines.remove(&index);
+        }
+    }
+
+    pub(super) fn remove(&mut self, index: u128) {
+        self.entries.remove(&index);
+        self.lines.remove(&index);
+    }
+
+    /// Makes room: forgets what has ended, and if that is not enough what ends next.
+    fn sweep(&mut self, now: u64) {
+        #[cfg(test)]
+        {
+            self.sweeps += 1;
+        }
+        self.entries.retain(|_, entry| entry.ends > now);
+        let room = self.max_keys.div_ceil(PART_FORGOTTEN);
+        let forget = (self.entries.len() + room).saturating_sub(self.max_keys);
+        if forget > 0 {
+            let mut ends: Vec<u64> = self.entries.values().map(|entry| entry.ends).collect();
+            let (_, last, _) = ends.select_nth_unstable(forget - 1);
+            let last = *last;
+            // Of those that end together some may stay.
+            let mut ties = forget - ends.iter().filter(|ends| **ends < last).count();
+            self.entries.retain(|_, entry| {
+                let forgotten = entry.ends < last || (entry.ends == last && ties > 0);
+                ties -= usize::from(forgotten && entry.ends == last);
+                !forgotten
+            });
+            self.first_loss |= self.forgotten == 0;
+            self.forgotten += forget as u64;
+        }
+        let entries = &self.entries;
+        self.lines.retain(|index, _| entries.contains_key(index));
+        self.sweep_at = (2 * self.entries.len()).max(FEWEST_SWEPT).min(self.max_keys);
+    }
+}
+
+/// The keys are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct KeyIsHash(u64);
+
+impl Hasher for KeyIsHash {
+    fn write_u128(&mut self, key: u128) {
+        self.0 = key as u64;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("every key is a u128");
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

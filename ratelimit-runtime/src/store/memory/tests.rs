@@ -1,0 +1,97 @@
+//! What the store holds, and what it forgets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::table::FEWEST_SWEPT;
+use super::*;
+use crate::policy::{FixedWindow, Policy};
+
+fn charge(key: impl ToString, seconds: u64) -> Charge {
+    let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
+    Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1, wait: 0, shadow: false }
+}
+
+#[test]
+fn what_has_ended_is_forgotten_first_and_then_what_ends_next() {
+    let time = Arc::new(AtomicU64::new(0));
+    let store = MemoryStore::new(4, Clock::manual(Arc::clone(&time)));
+    let admits = |charge: Charge| store.decide(&[charge]).admitted;
+    for (key, seconds) in [("a", 40), ("b", 10), ("c", 30), ("d", 20)] {
+        assert!(admits(charge(key, seconds)));
+    }
+    assert!(admits(charge("e", 50)));
+    assert_eq!((store.len(), store.forgotten()), (4, 1));
+    assert!(!admits(charge("a", 40)) && !admits(charge("c", 30)) && !admits(charge("d", 20)));
+
+    time.store(35_000_000, Ordering::SeqCst);
+    assert!(admits(charge("f", 50)));
+    assert_eq!((store.len(), store.forgotten()), (3, 1));
+    assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
+}
+
+#[test]
+fn what_ends_next_goes_before_any_of_many_that_end_together() {
+    let store = MemoryStore::new(1600, Clock::manual(Arc::new(AtomicU64::new(0))));
+    for key in 0..1600 {
+        assert!(store.decide(&[charge(key, if key < 1550 { 60 } else { 10 })]).admitted);
+    }
+    assert!(store.decide(&[charge("one more", 60)]).admitted);
+    assert_eq!(store.forgotten(), 100);
+    let ends_soon = store.lock().entries.values().filter(|entry| entry.ends < 60_000_000).count();
+    assert_eq!(ends_soon, 0);
+}
+
+#[test]
+fn a_full_store_is_not_swept_for_every_key() {
+    let time = Arc::new(AtomicU64::new(0));
+    let store = MemoryStore::new(1600, Clock::manual(Arc::clone(&time)));
+    // One key ends whenever one comes, which alone would leave the store full for ever.
+    for key in 0..10_000u64 {
+        time.store(key * 1000, Ordering::SeqCst);
+        let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
+        let rule = window.rule().unwrap();
+        assert!(store.decide(&[Charge { rule, ..charge(key, 1) }]).admitted);
+        let table = store.lock();
+        assert!(table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100, "{} at {key}", table.sweeps);
+    }
+}
+
+#[test]
+fn who_hears_of_a_full_store_may_be_limited_by_it() {
+    struct Listener(Arc<MemoryStore>);
+    impl tracing::Subscriber for Listener {
+        fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
+            tracing::Id::from_u64(1)
+        }
+        fn event(&self, _: &tracing::Event<'_>) {
+            assert!(self.0.decide(&[charge("listener", 60)]).admitted);
+        }
+        fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
+        fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
+        fn enter(&self, _: &tracing::Id) {}
+        fn exit(&self, _: &tracing::Id) {}
+    }
+    let store = Arc::new(MemoryStore::new(1, Clock::process()));
+    tracing::subscriber::with_default(Listener(Arc::clone(&store)), || {
+        assert!(store.decide(&[charge("a", 60)]).admitted);
+        assert!(store.decide(&[charge("b", 60)]).admitted);
+    });
+    assert!(!store.decide(&[charge("listener", 60)]).admitted);
+}
+
+#[test]
+fn keys_that_have_ended_do_not_pile_up() {
+    let time = Arc::new(AtomicU64::new(0));
+    let store = MemoryStore::new(1_000_000, Clock::manual(Arc::clone(&time)));
+    for key in 0..100_000u64 {
+        time.store(key * 10_000, Ordering::SeqCst);
+        assert!(store.decide(&[charge(key, 1)]).admitted);
+    }
+    assert!(store.len() <= FEWEST_SWEPT, "{}", store.len());
+    assert_eq!(store.forgotten(), 0);
+}

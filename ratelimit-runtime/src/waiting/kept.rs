@@ -1,0 +1,59 @@
+//! A question to Redis that is answered even if nobody waits for the answer any more.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::runtime::Handle;
+
+use super::{Answer, Answered, Asking};
+use crate::question::Question;
+use crate::store::Store;
+
+/// Asks Redis. Dropped on the way, it goes on as a task of its own, which gives back what was charged.
+pub(super) struct Kept {
+    store: Store,
+    asking: Option<Asking>,
+    /// Some once it is under way.
+    runtime: Option<Handle>,
+}
+
+impl Kept {
+    pub(super) fn new(question: Question, store: Store) -> Self {
+        let asked = store.clone();
+        let asking = Box::pin(async move {
+            let outcome = question.ask(&asked).await?;
+            Ok(Answer::at_once(question, outcome))
+        });
+        Kept { store, asking: Some(asking), runtime: None }
+    }
+}
+
+impl Future for Kept {
+    type Output = Answered;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
+        if self.runtime.is_none() {
+            self.runtime = Handle::try_current().ok();
+        }
+        let Some(asking) = &mut self.asking else { return Poll::Pending };
+        let answered = asking.as_mut().poll(context);
+        if answered.is_ready() {
+            self.asking = None;
+        }
+        answered
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let (Some(asking), Some(runtime)) = (self.asking.take(), &self.runtime) {
+            let store = self.store.clone();
+            runtime.spawn(async move {
+                if let Ok(answer) = asking.await {
+                    answer.receipt(&store).give_back().await;
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Asks the store, and waits where a policy refuses for now and the call has the patience.
+//!
+//! Buckets reserve: they take permits that are yet to come, and tell how long that is. With a window among the policies nothing
+//! is reserved, and the call asks again when there may be room.
+
+#[cfg(feature = "redis")]
+mod kept;
+mod reserved;
+mod turns;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+
+#[cfg(feature = "redis")]
+use self::kept::Kept;
+use self::reserved::Reserved;
+pub(crate) use self::turns::Turns;
+use crate::backend::Backend;
+use crate::error::StoreError;
+use crate::question::Question;
+use crate::store::{Outcome, Receipt, Store};
+
+/// What was asked, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) question: Question,
+    pub(crate) outcome: Outcome,
+    pub(crate) waited: Duration,
+}
+
+type Answered = Result<Answer, StoreError>;
+type Asking = Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// An answer, or the future of one that has to be awaited.
+pub(crate) enum Asked {
+    Here(Answered),
+    Later(Asking),
+}
+
+impl Asked {
+    pub(crate) async fn answer(self) -> Answered {
+        match self {
+            Asked::Here(answer) => answer,
+            Asked::Later(asking) => asking.await,
+        }
+    }
+}
+
+/// Asks. In this process the answer is here at once unless the call has to wait.
+///
+/// A future that is dropped before it is done gives back what it was charged.
+pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store) -> Asked {
+    if !question.is_patient() {
+        return ask_once(question, store);
+    } else if Handle::try_current().is_err() {
+        return ask_without_runtime(question, store);
+    } else if !question.reserves() {
+        question.reserve_nothing();
+        return turns::ask(question, backend, store);
+    }
+    let waiting = backend.waiters.enter();
+    if waiting.is_none() {
+        question.reserve_nothing();
+    }
+    match store {
+        Store::Memory(memory) => {
+            let (outcome, waiter) = memory.reserve(question.charges());
+            let answer = Answer::at_once(question, outcome);
+            let Some(waiter) = waiter else { return Asked::Here(Ok(answer)) };
+            let reserved = Reserved::here(answer, memory, waiter);
+            Asked::Later(Box::pin(async move {
+                let _waiting = waiting;
+                Ok(reserved.start().await)
+            }))
+        }
+        #[cfg(feature = "redis")]
+        Store::Redis(_) => {
+            let asking = Kept::new(question, store.clone());
+            let store = store.clone();
+            Asked::Later(Box::pin(async move {
+                let _waiting = waiting;
+                let answer = asking.await?;
+                match answer.outcome.wait() {
+                    0 => Ok(answer),
+                    _ => Ok(Reserved::there(answer, &store).start().await),
+                }
+            }))
+        }
+    }
+}
+
+/// Asks, and waits for nothing but the answer.
+fn ask_once(question: Question, store: &Store) -> Asked {
+    match store {
+        Store::Memory(memory) => {
+            let outcome = question.ask_here(memory);
+            Asked::Here(Ok(Answer::at_once(question, outcome)))
+        }
+        #[cfg(feature = "redis")]
+        Store::Redis(_) => Asked::Later(Box::pin(Kept::new(question, store.clone()))),
+    }
+}
+
+/// Nobody can wait here. That is no refusal by the policy.
+fn ask_without_runtime(mut question: Question, store: &Store) -> Asked {
+    question.reserve_nothing();
+    match ask_once(question, store) {
+        Asked::Here(Ok(answer)) if answer.question.next_try(&answer.outcome, 0).is_some() => {
+            Asked::Here(Err(StoreError::new("a call has to wait, and there is no tokio runtime to wait on")))
+        }
+        asked => asked,
+    }
+}
+
+impl Answer {
+    fn at_once(question: Question, outcome: Outcome) -> Self {
+        Answer { question, outcome, waited: Duration::ZERO }
+    }
+
+    /// What gives back all that was charged.
+    fn receipt(&self, store: &Store) -> Receipt {
+        self.question.receipt_of_all(&self.outcome, store)
+    }
+
+    fn tell_waited(&self) {
+        let policy = self.question.slowest(&self.outcome);
+        tracing::debug!(policy, waited = ?self.waited, "a call has waited for its turn");
+    }
+}
+
+/// Tells that a call begins to wait, and how long if that is known.
+fn tell_waiting(policy: &str, wait: Option<Duration>) {
+    tracing::debug!(policy, wait = wait.map(tracing::field::debug), "a call waits for its turn");
+}
+
+/// Bounds how many wait at one time.
+#[derive(Debug)]
+pub(crate) struct Waiters {
+    most: usize,
+    waiting: AtomicUsize,
+}
+
+/// One that waits, or asks whether it has to.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<Waiters>);
+
+impl Waiters {
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Waiters { most, waiting: AtomicUsize::new(0) })
+    }
+
+    /// None if there are too many.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Waiting> {
+        let one_more = |waiting| (waiting < self.most).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Waiting(Arc::clone(self)))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,90 @@
+//! A call that has its permits, and waits until they are its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+#[cfg(feature = "redis")]
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+#[cfg(feature = "redis")]
+use tokio::time::{Instant, sleep_until};
+
+use super::{Answer, tell_waiting};
+use crate::store::{MemoryStore, Receipt, Store, Waiter};
+
+/// A call between its reservation and its start. Dropped, it gives back what it took.
+pub(super) struct Reserved {
+    answer: Answer,
+    taken: Taken,
+}
+
+struct Taken {
+    /// None once the call has started.
+    receipt: Option<Receipt>,
+    place: Place,
+}
+
+enum Place {
+    /// In a line of this process, in which it may move up.
+    Here(Arc<MemoryStore>, Arc<Waiter>),
+    /// In Redis, which knows nothing of it but that somebody comes then.
+    #[cfg(feature = "redis")]
+    There { start: Instant, runtime: Handle },
+}
+
+impl Reserved {
+    pub(super) fn here(answer: Answer, memory: &Arc<MemoryStore>, waiter: Arc<Waiter>) -> Self {
+        let store = Store::Memory(Arc::clone(memory));
+        Reserved::new(answer, &store, Place::Here(Arc::clone(memory), waiter))
+    }
+
+    /// Its time begins now, after Redis has decided: it starts later by the way of the reply, and never too early.
+    #[cfg(feature = "redis")]
+    pub(super) fn there(answer: Answer, store: &Store) -> Self {
+        let start = Instant::now() + Duration::from_micros(answer.outcome.wait());
+        Reserved::new(answer, store, Place::There { start, runtime: Handle::current() })
+    }
+
+    fn new(answer: Answer, store: &Store, place: Place) -> Self {
+        let receipt = Some(answer.receipt(store));
+        Reserved { answer, taken: Taken { receipt, place } }
+    }
+
+    /// Waits until all slots of the call have come.
+    pub(super) async fn start(self) -> Answer {
+        let Reserved { mut answer, mut taken } = self;
+        let wait = answer.outcome.wait();
+        tell_waiting(answer.question.slowest(&answer.outcome), Some(Duration::from_micros(wait)));
+        match &taken.place {
+            Place::Here(memory, waiter) => {
+                while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
+                    // Whichever comes first, it looks again.
+                    let _ = timeout(Duration::from_micros(wait), waiter.moved()).await;
+                }
+                memory.start(answer.question.charges());
+                answer.question.moved(&mut answer.outcome, waiter);
+                answer.waited = Duration::from_micros(waiter.start() - answer.outcome.now);
+            }
+            #[cfg(feature = "redis")]
+            Place::There { start, .. } => {
+                sleep_until(*start).await;
+                answer.waited = Duration::from_micros(wait);
+            }
+        }
+        taken.receipt = None;
+        answer.tell_waited();
+        answer
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Some(receipt) = self.receipt.take() else { return };
+        match &self.place {
+            Place::Here(memory, waiter) => memory.leave(receipt.charged(), waiter),
+            // A runtime that has ended lets it fall.
+            #[cfg(feature = "redis")]
+            Place::There { runtime, .. } => drop(runtime.spawn(receipt.give_back())),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Calls that wait for a window. Nobody knows their times, so they come one after another: of all that wait for one window in
+//! this process only the first asks, and not before there may be room.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{Answer, Answered, Asked, Waiting, ask_once, tell_waiting};
+use crate::backend::Backend;
+use crate::key::Key;
+use crate::question::Question;
+use crate::store::Store;
+
+/// The windows that somebody asks for with patience.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(Mutex<HashMap<Key, Arc<Line>>>);
+
+#[derive(Debug, Default)]
+struct Line {
+    /// Whoever holds it asks. It goes to those who want it in their order.
+    turn: Arc<Turn<()>>,
+    /// When there may be room again, as far as is known.
+    room_at: Mutex<Option<Instant>>,
+}
+
+/// A call at a line, which is gone with the last one.
+struct AtLine {
+    backend: Arc<Backend>,
+    key: Key,
+    line: Arc<Line>,
+}
+
+/// The first in a line.
+struct First {
+    at: AtLine,
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// Asks at once where nobody waits, and else in turn.
+pub(super) fn ask(question: Question, backend: &Arc<Backend>, store: &Store) -> Asked {
+    let at = AtLine::join(backend, question.turn());
+    let (store, since) = (store.clone(), Instant::now());
+    let Ok(turn) = Arc::clone(&at.line.turn).try_lock_owned() else {
+        return Asked::Later(Box::pin(at.wait_for_turn(question, store, since)));
+    };
+    match ask_once(question, &store) {
+        Asked::Here(Ok(answer)) if answer.next_try(since).is_none() => Asked::Here(Ok(answer)),
+        asked => Asked::Later(Box::pin(First { at, _turn: turn }.ask(asked, store, since, None))),
+    }
+}
+
+impl AtLine {
+    fn join(backend: &Arc<Backend>, key: &Key) -> Self {
+        let line = Arc::clone(backend.turns.lines().entry(key.clone()).or_default());
+        AtLine { backend: Arc::clone(backend), key: key.clone(), line }
+    }
+
+    async fn wait_for_turn(self, question: Question, store: Store, since: Instant) -> Answered {
+        let until = since + question.patience();
+        let in_vain = self.line.room_at().is_some_and(|room_at| room_at > until);
+        let waiting = if in_vain { None } else { self.backend.waiters.enter() };
+        if waiting.is_none() {
+            return ask_once(question, &store).answer().await;
+        }
+        tell_waiting(question.turns_policy(), None);
+        let turn = timeout_at(until, Arc::clone(&self.line.turn).lock_owned()).await;
+        let asked = ask_once(question, &store);
+        match turn {
+            Ok(turn) => First { at: self, _turn: turn }.ask(asked, store, since, waiting).await,
+            // Out of patience, it is told what a call is that does not wait.
+            Err(_) => asked.answer().await.map(|answer| answer.after(since)),
+        }
+    }
+}
+
+impl First {
+    async fn ask(
+        self,
+        mut asked: Asked,
+        store: Store,
+        since: Instant,
+        mut waiting: Option<Waiting>,
+    ) -> Answered {
+        loop {
+            let answer = asked.answer().await?;
+            let Some(wait) = answer.next_try(since) else {
+                return Ok(if waiting.is_some() { answer.after(since) } else { answer });
+            };
+            if waiting.is_none() {
+                waiting = self.at.backend.waiters.enter();
+                if waiting.is_none() {
+                    return Ok(answer);
+                }
+                tell_waiting(answer.question.slowest(&answer.outcome), Some(wait));
+            }
+            let room_at = Instant::now() + wait;
+            *self.at.line.room_at() = Some(room_at);
+            sleep_until(room_at).await;
+            asked = ask_once(answer.question, &store);
+        }
+    }
+}
+
+impl Drop for AtLine {
+    fn drop(&mut self) {
+        let mut lines = self.backend.turns.lines();
+        // The map and this call.
+        if Arc::strong_count(&self.line) == 2 {
+            lines.remove(&self.key);
+        }
+    }
+}
+
+impl Turns {
+    fn lines(&self) -> MutexGuard<'_, HashMap<Key, Arc<Line>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    fn room_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.room_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answer {
+    /// How long until it may be worth to ask again, if the call still has the patience.
+    fn next_try(&self, since: Instant) -> Option<Duration> {
+        let wait = self.question.next_try(&self.outcome, since.elapsed().as_micros() as u64)?;
+        Some(Duration::from_micros(wait))
+    }
+
+    fn after(mut self, since: Instant) -> Self {
+        self.waited = since.elapsed();
+        self.tell_waited();
+        self
+    }
+}
