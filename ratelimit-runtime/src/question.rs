@@ -30,17 +30,18 @@ pub(crate) fn patience(timeout: Duration) -> u64 {
 impl Question {
     /// Adds a policy. Those of one key become one charge of their sum.
     pub(crate) fn push(&mut self, name: Name, charge: Charge) -> Result<(), InvalidPolicy> {
-        let place = self.charges.iter().position(|other| other.key == charge.key);
-        match place.map(|place| &mut self.charges[place]) {
+        let place = match self.charges.iter().position(|other| other.key == charge.key) {
             None => {
                 self.patience.push(charge.wait);
                 self.charges.push(charge);
+                self.charges.len() - 1
             }
-            Some(twin) if twin.rule == charge.rule => {
+            Some(place) if self.charges[place].rule == charge.rule => {
+                let twin = &mut self.charges[place];
                 twin.cost = twin.cost.saturating_add(charge.cost);
                 twin.wait = twin.wait.min(charge.wait);
-                let place = place.unwrap_or(0);
-                self.patience[place] = self.patience[place].min(charge.wait);
+                self.patience[place] = twin.wait;
+                place
             }
             Some(_) => {
                 return Err(InvalidPolicy::new(
@@ -48,8 +49,8 @@ impl Question {
                     "is two different numbers for one name and key in one decision; give the policies different names",
                 ));
             }
-        }
-        self.policies.push((name, place.unwrap_or(self.charges.len() - 1)));
+        };
+        self.policies.push((name, place));
         Ok(())
     }
 
