@@ -26,7 +26,7 @@ local function time_of(curve, above)
 end
 
 -- The microseconds that it takes to take so much of what is stored.
-local function from_store(curve, stored, spent)
+local function time_of_stored(curve, stored, spent)
   local above, micros = stored - curve.threshold, 0
   if above > 0 then
     local spent_above = math.min(above, spent)
@@ -45,7 +45,7 @@ end
 -- The microseconds that a call takes, and what it leaves in store. No less than the rate allows.
 local function taken(curve, stored, cost)
   local spent = math.min(cost, stored)
-  local takes = from_store(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
+  local takes = time_of_stored(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
   return math.max(takes, fresh(curve, cost)), stored - spent
 end
 

@@ -228,6 +228,9 @@ pub use ratelimit_macros::funnel_limit;
 /// [`macro@rate_limit`] tells the arguments that all attributes have.
 pub use ratelimit_macros::window_limit;
 
+#[doc = include_str!("../guide/refusing-or-pacing.md")]
+pub mod guide {}
+
 #[doc(hidden)]
 pub mod __private {
     pub use ratelimit_macros::__limit;

@@ -49,6 +49,20 @@ fn redis_shares_one_policy_between_two_processes() {
     assert!(text.contains("two processes called 40 times; together they made 10 reports"), "{text}");
 }
 
+#[test]
+fn pace_spaces_the_calls_of_two_processes() {
+    let server = Server::start();
+    let text = succeeds(example("pace").env("RATELIMITS_URL", server.url()).output());
+    for client in ["client 1", "client 2"] {
+        assert_eq!(text.matches(client).count(), 10, "{text}");
+    }
+    // However late calls arrive: of twenty slots, each 50 ms after another, the last comes 950 ms after the first.
+    let (_, took) = text.split_once("made 20 calls, paced at 20 a second, in ").expect(&text);
+    let (took, _) = took.split_once(" ms\n").expect(&text);
+    assert!(took.parse::<u64>().expect(&text) >= 950, "{text}");
+    assert!(text.contains("\nsmallest spacing: "), "{text}");
+}
+
 /// Built by cargo before it runs the tests, next to them.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");

@@ -148,12 +148,12 @@ impl Curve {
     fn taken(&self, stored: f64, cost: u64) -> (u64, f64) {
         let cost = cost.min(COSTLIEST) as f64;
         let spent = cost.min(stored);
-        let takes = self.from_store(stored, spent) + ((cost - spent) * self.interval) as u64;
+        let takes = self.time_of_stored(stored, spent) + ((cost - spent) * self.interval) as u64;
         (takes.max(self.fresh(cost)), stored - spent)
     }
 
     /// The microseconds that it takes to take so much of what is stored.
-    fn from_store(&self, stored: f64, mut spent: f64) -> u64 {
+    fn time_of_stored(&self, stored: f64, mut spent: f64) -> u64 {
         let above = stored - self.threshold;
         let mut micros = 0;
         if above > 0.0 {

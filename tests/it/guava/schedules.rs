@@ -1,0 +1,170 @@
+//! Random schedules, on which calls wait as long as the reference has them wait, to a few microseconds that are bounded here,
+//! and on both stores equally long, to the microsecond. A failure names its seed: `RATELIMITS_SEED` repeats the run,
+//! `RATELIMITS_SCHEDULES` its length.
+//!
+//! Guava cuts off what is less than a microsecond, so that its limiter is a little faster than its rate. Ours rounds up and
+//! never is.
+//!
+//! * **What borrows** never goes before Guava's, and after k calls at most k µs later; a bucket that is full again has
+//!   forgotten it. Of two calls in a row that both pay a debt the second is at most 1 µs further off than the first.
+//! * **What warms up** takes the microseconds that Guava's takes in the same state, and no less than the rate allows. Guava
+//!   cuts off at each part of a call, above the threshold, below it, and beyond the store: so a call can be up to 3 µs
+//!   longer, and of a hundred calls one is by more than 1. That adds up until there is a pause, which is shorter to ours by
+//!   so much and leaves less in store; where the curve climbs, the next call of ours is shorter by up to twice of it.
+//!   So after k calls the waits are within 2 · 3 · k µs, earlier or later.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ratelimits::store::{Charge, Rule, Verdict};
+use ratelimits::{Rate, TokenBucket};
+
+use super::reference::Reference;
+use super::{FOREVER, rule};
+use crate::support::random::Random;
+use crate::support::scheduled::{START, Scheduled};
+use crate::support::server::Server;
+
+const SCHEDULES: u64 = 2_000;
+const CALLS: i64 = 20;
+const WORKERS: u64 = 4;
+
+/// One policy, as ours and as Guava's.
+struct Twins {
+    told: String,
+    rule: Rule,
+    guava: Reference,
+    /// The microseconds that matter to it.
+    period: u64,
+}
+
+/// The calls of schedules, and those of them that by themselves took the same time as in Guava but for a microsecond.
+#[derive(Default)]
+struct Count {
+    calls: u64,
+    same: u64,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_wait_as_in_guava() {
+    let seed = number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    let schedules = number("RATELIMITS_SCHEDULES").unwrap_or(SCHEDULES);
+    println!("RATELIMITS_SEED={seed}");
+    let server = Server::shared();
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|worker| {
+            let server = Arc::clone(&server);
+            tokio::spawn(async move {
+                let stores = [Scheduled::memory(), Scheduled::redis(server).await];
+                let mut count = Count::default();
+                for schedule in (worker..schedules).step_by(WORKERS as usize) {
+                    run(seed, schedule, &stores, &mut count).await;
+                }
+                count
+            })
+        })
+        .collect();
+    let mut all = Count::default();
+    for worker in workers {
+        let count = worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        all = Count { calls: all.calls + count.calls, same: all.same + count.same };
+    }
+    let Count { calls, same } = all;
+    println!("{schedules} schedules, {calls} calls on each store, {same} of them the same to a microsecond");
+    // About 99 of 100 are.
+    assert!(same * 100 >= calls * 95, "RATELIMITS_SEED={seed}: {same} of {calls}");
+}
+
+async fn run(seed: u64, schedule: u64, stores: &[Scheduled; 2], count: &mut Count) {
+    let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let Twins { told, rule, guava, period } = twins(&mut random);
+    let (mut free, mut beside) = (guava.clone(), guava);
+    let (mut now, mut last) = (0, (0, 0));
+    let mut steps = vec![format!("RATELIMITS_SEED={seed}, schedule {schedule}, {told}")];
+    for call in 1..=CALLS {
+        let cost = if random.percent(50) { random.between(1, 3) } else { random.between(1, 20) };
+        let [ours, in_redis] =
+            [&stores[0], &stores[1]].map(|store| ask(store, format!("guava {schedule}"), rule, now, cost));
+        let (ours, in_redis) = (ours.await, in_redis.await);
+        let guavas = free.acquire(now, cost);
+        steps.push(format!("at {now} µs for {cost}: {} µs, in Guava {guavas} µs", ours.wait));
+        let steps = steps.join("\n");
+        assert_eq!(ours, in_redis, "the stores differ\n{steps}");
+
+        let off = ours.wait as i64 - guavas as i64;
+        let alone = if let Rule::WarmingUp(_) = rule {
+            assert!(off.abs() <= 6 * call, "{off} µs off after {call} calls\n{steps}");
+            // The same call again, by a limiter of Guava's that is in our state: and goes on in ours.
+            beside.acquire(now, cost);
+            let next = ours.mark.at - START;
+            let alone = next as i64 - beside.next as i64;
+            beside.next = next;
+            assert!((0..=3).contains(&alone), "the last call takes {alone} µs more\n{steps}");
+            alone
+        } else {
+            assert!((0..=call).contains(&off), "{off} µs off after {call} calls\n{steps}");
+            let (last_wait, last_off) = last;
+            let in_debt = last_wait > 0 && guavas > 0;
+            let alone = off - last_off;
+            assert!(!in_debt || (0..=1).contains(&alone), "the call before takes {alone} µs more\n{steps}");
+            if in_debt { alone } else { 0 }
+        };
+        last = (guavas, off);
+        count.calls += 1;
+        count.same += u64::from(alone.abs() <= 1);
+        // Half of them wait before they go on.
+        now += if random.percent(50) { guavas } else { 0 } + gap(&mut random, period);
+    }
+}
+
+async fn ask(store: &Scheduled, name: String, rule: Rule, now: u64, cost: u64) -> Verdict {
+    store.set(now as i64).await;
+    let charge = Charge { key: store.key(&name), rule, cost, wait: FOREVER, shadow: false };
+    let outcome = store.decide(&[charge]).await;
+    assert!(outcome.admitted, "{name}: whoever waits as long as it takes gets in");
+    outcome.verdicts[0]
+}
+
+fn twins(random: &mut Random) -> Twins {
+    let (permits, seconds) = match random.below(3) {
+        0 => random.pick(&[(3, 1), (7, 1), (3, 10), (1, 1), (5, 1), (300, 1), (9_999, 1), (1, 60)]),
+        1 => (random.between(1, 30), random.between(1, 30)),
+        _ => (random.between(1, 1000), random.between(1, 60)),
+    };
+    let bucket = TokenBucket::new(Rate::new(permits, Duration::from_secs(seconds)));
+    let interval = seconds as f64 * 1e6 / permits as f64;
+    // A second, some permits' worth, or anything.
+    let time = match random.below(3) {
+        0 => 1_000_000,
+        1 => random.between(1, 40) * interval as u64,
+        _ => random.between(1, 60_000_000),
+    };
+    let period = time.max(interval as u64);
+    let length = Duration::from_micros(time);
+    if random.percent(50) {
+        let guava = Reference::bursty(interval, time);
+        let told = format!("{permits} in {seconds} s, bursts of {time} µs");
+        // A second's worth is what it holds by default.
+        let bucket = if time == 1_000_000 { bucket.borrow() } else { bucket.borrow().burst_for(length) };
+        Twins { told, rule: rule(bucket), guava, period }
+    } else {
+        let guava = Reference::warming_up(interval, time);
+        let told = format!("{permits} in {seconds} s, warms up in {time} µs");
+        Twins { told, rule: rule(bucket.warmup(length)), guava, period }
+    }
+}
+
+fn gap(random: &mut Random, period: u64) -> u64 {
+    match random.below(100) {
+        0..50 => 0,
+        50..60 => random.between(1, 3),
+        60..80 => random.below(period / 4 + 1),
+        80..95 => random.below(period + 1),
+        _ => random.below(4 * period + 1),
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
