@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
-/// Token bucket: permits come back at a rate, and up to `burst` of them wait for their use.
+/// Token bucket: permits come back at a rate, and up to `burst` of them are kept for later; with `borrow` or `warmup` as
+/// Guava's `RateLimiter` does it.
 ///
 /// ```
 /// use ratelimits::{Error, rate_limit};
@@ -14,7 +15,8 @@
 /// ```
 ///
 /// Use it where calls may come in bursts and must keep to a rate in the long run. In every interval of length `t` at most
-/// `burst + rate · t` permits are given.
+/// `burst + rate · t` permits are given (Turner 1986). A call for which there are too few is refused, or with a `timeout`
+/// [waits](#waiting).
 ///
 /// # Arguments
 ///
@@ -25,8 +27,20 @@
 /// | `rate` | permits per second (`5.0`, `1.0 / 60.0`), permits per time (`"100/min"`, `"1/5s"`), or a [`Rate`] |
 /// | `burst` | the permits that the bucket holds (`10`), or so long a time's worth of the rate (`"5s"`). One second's worth by default, at least 1 |
 /// | `refill = interval` | all permits of a period at once, every period from the call that found the bucket full; `rate` then is a string or a [`Rate`], and `burst` by default the permits of one period |
+/// | `borrow` | a call of any cost goes ahead while there is no debt, and the next one pays what it was short of: `SmoothBursty` of Guava's `RateLimiter`. `burst` then is exactly one second's worth by default. In every interval of length `t` at most `burst + rate · t` permits are given, and one call's cost more |
+/// | `warmup` | how long the bucket takes to warm up after it was idle (`"3s"`): `SmoothWarmingUp` of Guava's `RateLimiter`. A cold bucket gives a third of its rate, and idle for as long it is cold again. It implies `borrow` and takes the place of `burst`; a `refill` or `charge_when` beside it is an error. In every interval of length `t` at most `rate · t` permits are given, and one call's cost more |
 ///
-/// A permit takes a whole number of microseconds to come back, rounded up; [`TokenBucket`] says what that costs.
+/// A permit takes a whole number of microseconds to come back, rounded up; [`TokenBucket`] says what that costs. With
+/// `borrow` and `warmup` the whole cost of a call is rounded up instead.
+///
+/// ```
+/// # use ratelimits::{Error, rate_limit};
+/// // Rows, however many a call brings. After a pause it begins slowly, until the caches are filled.
+/// #[rate_limit(rate = 500.0, warmup = "30s", cost = rows.len(), timeout = "forever")]
+/// async fn insert(rows: Vec<String>) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Arguments of all attributes
 ///
@@ -35,12 +49,13 @@
 /// | `key` | who is counted: an expression over the arguments (`key = user.id`), several (`key = (user.id, room)`), or a template (`key = "<user.id>:<@ip>"`). Parts are `Display`; a part that is `None` is [`Error::MissingKey`] |
 /// | `key_type` | `METHOD`: one counter for the function, the default without a key. `IP` and `USER` read the [`RequestContext`]. `CUSTOM` is the default with a `key` |
 /// | `prefix`, `name` | what the key begins with, and the name of the policy, both string literals. The name by default is module path and function, with the type for methods, whose generic arguments do not count unless it is of another crate. Give a `name` to what several processes share, so that moving code does not change its key |
-/// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals |
+/// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals. With `borrow` and `warmup` a call may cost more than the bucket holds |
+/// | `timeout` | how long a call may [wait](#waiting) for its permits: `"200ms"`, a [`Duration`](std::time::Duration), or `"forever"`. Without one it does not wait, but in a `queue` |
 /// | `fallback` | what to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f`, `self.f`, async or not, or a closure over the [`Error`]. Without one the function returns what its return type makes of the error |
 /// | `pass_args` | the fallback gets the arguments of the call |
 /// | `skip_when` | a condition over the arguments (`skip_when = user.is_admin`) under which the call has no limit by this attribute |
 /// | `charge_when` | a closure over the output (<code>charge_when = \|out\| out.is_err()</code>): a call for which it is false gives back what it took |
-/// | `shadow` | this policy decides, counts and reports, but never refuses: for trying a limit out |
+/// | `shadow` | this policy decides, counts and reports, but never refuses and never waits: for trying a limit out |
 /// | `registry` | the [`Registry`] that decides, as an expression for a `&Registry`, instead of the current one |
 /// | `crate` | where this crate is, if it is not `::ratelimits`: `crate = ::renamed` |
 ///
@@ -59,8 +74,35 @@
 /// Every literal number, and arithmetic on literals, is checked while compiling, as far as it is wrong by itself or beside
 /// the other literals. Every other expression is evaluated in each call, `limit = user.plan.daily`, and is
 /// [`Error::Invalid`] where it makes no sense: counts take any primitive integer, rates integers, floats, strings or a
-/// [`Rate`], durations a [`Duration`](std::time::Duration), strings with units, or whole seconds. A `String` is borrowed:
-/// `rate = &config.rate`.
+/// [`Rate`], durations a [`Duration`](std::time::Duration), strings with units, or whole seconds, but for `timeout` and
+/// `precision`, which always have a unit. A `String` is borrowed: `rate = &config.rate`.
+///
+/// # Waiting
+///
+/// Without a `timeout` a call that is limited is refused at once. With one it waits for its permits where that takes no
+/// longer, and the body runs when they are its own.
+///
+/// ```
+/// # use ratelimits::{Error, rate_limit};
+/// #[rate_limit(rate = "600/min", burst = 20, timeout = "2s")]
+/// async fn look_up(article: u64) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
+///
+/// * A bucket of [`macro@rate_limit`] or [`macro@funnel_limit`] reserves: the call takes permits that are yet to come, so its
+///   wait is known at once, and nobody who comes later is served before it. A wait that does not fit the `timeout` takes
+///   nothing and is refused at once.
+/// * A window of [`macro@count_limit`] or [`macro@window_limit`] has nothing to reserve: the call waits for the next free
+///   place, in the order of the calls within a process, and in no order between processes.
+/// * A call under several attributes goes ahead when all have room for it, and each wait must fit the `timeout` of its own
+///   attribute. If all of them are buckets they reserve together. With a window among them nothing is reserved, and the
+///   call is decided again at the latest of their times.
+/// * A call that is dropped while it waits gives back what no later reservation stands on. In this process those behind
+///   it move up; in Redis a slot in the middle of the line is lost.
+///
+/// A policy in `shadow` never waits, so a `timeout` beside `shadow` is an error. To wait takes a tokio runtime with its time
+/// enabled.
 ///
 /// # Fallbacks
 ///
@@ -119,7 +161,8 @@
 ///
 /// `charge_when` is for what is only known afterwards: count the logins that failed, do not count the uploads that did. The
 /// call takes its permits before the body runs, so no more calls are ever under way than the policy admits, and gives
-/// them back when the output says so. A call that is dropped or panics before it has an output stays charged.
+/// them back when the output says so. A call that is dropped or panics before it has an output stays charged. A bucket with
+/// `warmup` cannot take back what it gave.
 ///
 /// ```
 /// # use ratelimits::{Error, count_limit};
@@ -142,7 +185,8 @@
 /// it has made of the arguments. So an attribute can stand in an `impl` under `#[async_trait]`; on the impl or the trait as a whole it cannot.
 /// It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync.
 ///
-/// A decision in this process waits for nothing. A call that is dropped while Redis decides may have been charged.
+/// A decision in this process is made at once, on any executor; only a call that waits for its permits needs tokio there. A
+/// call that is dropped while Redis decides may have been charged.
 ///
 /// The attribute puts a few statements in front of the body and leaves the body as it is. The future grows by no more than
 /// 128 bytes, but for arguments by value that the body would not hold across an `.await`: they are held across this one.
@@ -159,8 +203,9 @@ pub use ratelimit_macros::rate_limit;
 /// }
 /// ```
 ///
-/// Use it for quotas that people read in a contract: so many a day. Two windows that touch can admit twice the limit around
-/// their border; where that hurts, use [`macro@window_limit`].
+/// Use it for quotas that people read in a contract: so many a day. A call that does not fit is refused, or waits for the next
+/// window if it has a `timeout`. Two windows that touch can admit twice the limit around their border; where that hurts, use
+/// [`macro@window_limit`].
 ///
 /// # Arguments
 ///
@@ -175,7 +220,8 @@ pub use ratelimit_macros::rate_limit;
 /// [`macro@rate_limit`] tells the arguments that all attributes have.
 pub use ratelimit_macros::count_limit;
 
-/// Leaky bucket, as a meter: calls fill a bucket that leaks at a rate, and what does not fit is refused.
+/// Leaky bucket: as a meter, calls fill a bucket that leaks at a rate, and what does not fit is refused; with `queue`, calls
+/// stand in a line and leave it evenly spaced.
 ///
 /// ```
 /// use ratelimits::{Error, funnel_limit};
@@ -186,8 +232,22 @@ pub use ratelimit_macros::count_limit;
 /// }
 /// ```
 ///
-/// Use it where you think in what a system can hold and how fast it works that off. In every interval of length `t` at most
-/// `capacity + leak_rate · t` permits are given. It never delays a call.
+/// Use the meter where you think in what a system can hold and how fast it works that off. It answers at once unless it has a
+/// `timeout`, and in every interval of length `t` at most `capacity + leak_rate · t` permits are given. It is the token
+/// bucket seen from the other side (Turner 1986).
+///
+/// Use the queue where calls must not come in bursts at all, and may come a little later. It is the leaky bucket of the
+/// textbooks (Tanenbaum, Computer Networks): one call leaves at once, `capacity` more wait and leave evenly spaced at
+/// `leak_rate`, and further ones are refused. A call of cost n takes the next n places, leaves at the first, and is refused
+/// unless all of them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given.
+///
+/// ```
+/// # use ratelimits::{Error, funnel_limit};
+/// #[funnel_limit(capacity = 50, leak_rate = 10.0, queue)]
+/// async fn send_mail(to: &str, text: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Arguments
 ///
@@ -195,9 +255,10 @@ pub use ratelimit_macros::count_limit;
 ///
 /// | argument | meaning |
 /// | --- | --- |
-/// | `capacity` | the permits that the bucket holds |
+/// | `capacity` | the permits that the bucket holds; with `queue` the places for those that wait |
 /// | `leak_rate` | how fast they leak, as `rate` of [`macro@rate_limit`] |
 /// | `drain` | instead of `leak_rate`: how long the full bucket takes to drain (`"30m"`) |
+/// | `queue` | calls wait for their place in the line and leave evenly spaced. Without a `timeout` they wait as long as it takes, which is never longer than a full line; with one, a call whose place comes later is refused at once |
 ///
 /// [`macro@rate_limit`] tells the arguments that all attributes have.
 pub use ratelimit_macros::funnel_limit;
@@ -213,7 +274,8 @@ pub use ratelimit_macros::funnel_limit;
 /// }
 /// ```
 ///
-/// Use it where the limit must hold at every moment. By default it is an exact log of the charges.
+/// Use it where the limit must hold at every moment. By default it is an exact log of the charges. A call that does not fit
+/// is refused, or waits until enough of them are past if it has a `timeout`.
 ///
 /// # Arguments
 ///

@@ -32,6 +32,11 @@ fn none(_: String) -> Option<String> {
     None
 }
 
+#[rate_limit(1000, 1_000_000, borrow, timeout = "1s", key = user)]
+async fn lending_bucket(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 #[window_limit(1_000_000, "1d", precision = "1h", key = user)]
 async fn sliding_window(user: u64) -> Result<(), Error> {
     Ok(())
@@ -68,6 +73,7 @@ fn an_admitted_call_allocates_nothing() {
             interval_bucket("ann"),
             fixed_window("ann", 1000),
             leaky_bucket(user.take()),
+            lending_bucket(7),
             sliding_window(7),
             stacked(7),
             in_shadow(),

@@ -22,12 +22,13 @@ pub(crate) enum Kind {
     Window,
 }
 
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 11] = [
     "key",
     "key_type",
     "prefix",
     "name",
     "cost",
+    "timeout",
     "fallback",
     "skip_when",
     "charge_when",
@@ -59,7 +60,7 @@ impl Kind {
     /// The arguments with a value that only this attribute has. The first two can be given by position.
     fn own(self) -> &'static [&'static str] {
         match self {
-            Kind::Rate => &["rate", "burst", "refill"],
+            Kind::Rate => &["rate", "burst", "refill", "warmup"],
             Kind::Count => &["limit", "period"],
             Kind::Funnel => &["capacity", "leak_rate", "drain"],
             Kind::Window => &["limit", "period", "precision"],
@@ -68,8 +69,10 @@ impl Kind {
 
     fn flags(self) -> &'static [&'static str] {
         match self {
+            Kind::Rate => &["borrow", "pass_args", "shadow"],
             Kind::Count => &["aligned", "pass_args", "shadow"],
-            _ => &["pass_args", "shadow"],
+            Kind::Funnel => &["queue", "pass_args", "shadow"],
+            Kind::Window => &["pass_args", "shadow"],
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod fallback;
+mod rule;
 mod stack;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -10,10 +11,11 @@ use syn::{Expr, Ident, LitStr, Path, Type};
 use crate::args::{Args, KEY_TYPES, Kind, last_word, literal, peel};
 use crate::errors::{Errors, closest};
 use crate::function::{AsyncBlock, Function};
-use crate::number::{Form, Number, Unit};
+use crate::number::{Number, Unit};
 use crate::stack::Limit;
 use crate::template::{self, Part};
 pub(crate) use fallback::{Fallback, Target};
+pub(crate) use rule::{Refill, Rule};
 
 /// A function and the decision in front of its body.
 pub(crate) struct Limits {
@@ -34,6 +36,7 @@ pub(crate) struct Policy {
     pub(crate) number: u32,
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
+    pub(crate) timeout: Option<Number>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
     pub(crate) skip_when: Option<Expr>,
@@ -50,14 +53,6 @@ pub(crate) enum Tag {
     Key,
     Name,
     Function,
-}
-
-/// An algorithm and its numbers.
-pub(crate) enum Rule {
-    TokenBucket { rate: Number, burst: Option<Number>, interval: bool },
-    FixedWindow { limit: Number, period: Number, aligned: bool },
-    LeakyBucket { capacity: Number, leak: Number },
-    SlidingWindow { limit: Number, period: Number, precision: Option<Number> },
 }
 
 impl Limits {
@@ -150,6 +145,12 @@ impl Policy {
         let name = text(args, "name", "sms.send", errors);
         let prefix = text(args, "prefix", "sms", errors);
         let cost = Number::read(args, "cost", Unit::Count, errors);
+        let timeout = Number::read(args, "timeout", Unit::Timeout, errors);
+        if args.has("shadow")
+            && let Some(timeout) = args.span("timeout")
+        {
+            errors.at(timeout, "a policy in `shadow` never waits; leave out `timeout`");
+        }
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
         let skip_when = conditions::skip_when(args, errors);
@@ -165,6 +166,7 @@ impl Policy {
             number: 1,
             prefix,
             cost,
+            timeout,
             key,
             fallback,
             skip_when,
@@ -174,88 +176,6 @@ impl Policy {
             krate,
         })
     }
-}
-
-impl Rule {
-    /// The algorithm in the words of an error message.
-    pub(crate) fn algorithm(&self) -> &'static str {
-        match self {
-            Rule::TokenBucket { interval: false, .. } => "token bucket",
-            Rule::TokenBucket { interval: true, .. } => "token bucket that refills at intervals",
-            Rule::FixedWindow { aligned: false, .. } => "fixed window",
-            Rule::FixedWindow { aligned: true, .. } => "fixed window that is aligned",
-            Rule::LeakyBucket { .. } => "leaky bucket",
-            Rule::SlidingWindow { precision: None, .. } => "sliding window",
-            Rule::SlidingWindow { precision: Some(_), .. } => "sliding window of sub-windows",
-        }
-    }
-
-    fn read(args: &Args, errors: &mut Errors) -> Option<Rule> {
-        match args.kind {
-            Kind::Rate => {
-                let rate = required(args, "rate", Unit::Rate, "5.0", errors);
-                let burst = Number::read(args, "burst", Unit::Burst, errors);
-                let interval = refills_at_intervals(args, rate.as_ref(), errors);
-                Some(Rule::TokenBucket { rate: rate?, burst, interval })
-            }
-            Kind::Count => {
-                let limit = required(args, "limit", Unit::Count, "100", errors);
-                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
-                Some(Rule::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
-            }
-            Kind::Funnel => {
-                let capacity = required(args, "capacity", Unit::Count, "10", errors);
-                let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
-                let drain = Number::read(args, "drain", Unit::Period, errors);
-                match (args.has("leak_rate"), args.span("drain")) {
-                    (false, None) if args.is_missing("leak_rate") && args.is_missing("drain") => errors.at(
-                        args.place,
-                        "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
-                    ),
-                    (true, Some(drain)) => {
-                        errors.at(drain, "`drain` and `leak_rate` say the same; write only one of them");
-                    }
-                    _ => {}
-                }
-                Some(Rule::LeakyBucket { capacity: capacity?, leak: leak_rate.or(drain)? })
-            }
-            Kind::Window => {
-                let limit = required(args, "limit", Unit::Count, "100", errors);
-                let period = required(args, "period", Unit::Period, "\"1m\"", errors);
-                let precision = Number::read(args, "precision", Unit::Precision, errors);
-                Some(Rule::SlidingWindow { limit: limit?, period: period?, precision })
-            }
-        }
-    }
-}
-
-fn required(
-    args: &Args,
-    name: &'static str,
-    unit: Unit,
-    example: &str,
-    errors: &mut Errors,
-) -> Option<Number> {
-    if args.is_missing(name) {
-        errors.at(args.place, format!("missing argument `{name}`; write `{name} = {example}`"));
-    }
-    Number::read(args, name, unit, errors)
-}
-
-fn refills_at_intervals(args: &Args, rate: Option<&Number>, errors: &mut Errors) -> bool {
-    let Some(value) = args.value("refill") else { return false };
-    if word(value).is_none_or(|word| word != "interval") {
-        errors.on(
-            value,
-            "`refill` is continuous unless it is `interval`; leave it out, or write `refill = interval`",
-        );
-    } else if let Some(rate) = rate
-        && matches!(rate.form, Form::Int | Form::Float)
-    {
-        let message = "a refill at intervals needs the period of its rate; write `rate = \"100/min\"`";
-        errors.on(&rate.expr, message);
-    }
-    true
 }
 
 fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {

@@ -1,6 +1,6 @@
 //! Numbers and times as they are written. Their values are checked by constants in the generated code, not here.
 
-use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
+use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit, UnOp};
 
 use crate::args::{Args, literal, peel, shown};
 use crate::errors::Errors;
@@ -29,6 +29,8 @@ pub(crate) enum Unit {
     Period,
     /// A time that always has its unit.
     Precision,
+    /// Such a time, or `forever`.
+    Timeout,
     /// Permits, or a time's worth of them.
     Burst,
 }
@@ -49,6 +51,7 @@ impl Number {
         let form = form(expr);
         let problem = without_quotes(expr, args)
             .map(|text| format!("a number with a time is a string; write `{name} = \"{text}\"`"))
+            .or_else(|| endless(name, unit, expr, args))
             .or_else(|| problem(name, unit, form, expr));
         match problem {
             Some(problem) => {
@@ -112,6 +115,13 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
         (Unit::Precision, Form::Int | Form::Float) => {
             format!("`{name}` has no unit; write a time with its unit: `{name} = \"1s\"`")
         }
+        (Unit::Timeout, Form::Int | Form::Float) => {
+            let number = match peel(expr) {
+                Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_digits(),
+                _ => "5",
+            };
+            format!("`{name}` has no unit; write `{name} = \"{number}s\"` or `{name} = \"{number}ms\"`")
+        }
         _ => return None,
     })
 }
@@ -135,6 +145,14 @@ fn without_quotes(expr: &Expr, args: &Args) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What to say of `forever` without quotes, unless there is one.
+fn endless(name: &str, unit: Unit, expr: &Expr, args: &Args) -> Option<String> {
+    let Expr::Path(path) = peel(expr) else { return None };
+    let word = path.path.get_ident().filter(|word| *word == "forever" && !args.binds(word));
+    let message = || format!("`forever` is a string; write `{name} = \"forever\"`");
+    word.filter(|_| unit == Unit::Timeout).map(|_| message())
 }
 
 const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];

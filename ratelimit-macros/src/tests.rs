@@ -7,6 +7,7 @@ mod foreign;
 mod functions;
 mod stacks;
 mod tokens;
+mod waiting;
 
 use std::str::FromStr;
 

@@ -51,6 +51,20 @@ impl Rate {
         }
     }
 
+    /// The same rate in the least numbers that keep its period in whole microseconds. To what refills continuously `60/min`
+    /// and `1/s` are one rate.
+    pub(crate) const fn reduced(self) -> Self {
+        let micros = self.period.as_micros();
+        if self.permits == 0 || micros > u64::MAX as u128 || micros * 1000 != self.period.as_nanos() {
+            return self;
+        }
+        let (mut divisor, mut rest) = (self.permits, micros as u64);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Rate::new(self.permits / divisor, Duration::from_micros(micros as u64 / divisor))
+    }
+
     /// The microseconds that so many permits take, rounded up. `None` for what no policy covers.
     pub(crate) const fn takes(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
@@ -164,6 +178,24 @@ mod tests {
             assert_eq!(permits as f64 / seconds as f64, number);
             number *= 1.003_7;
         }
+    }
+
+    #[test]
+    fn a_rate_is_reduced() {
+        for (text, reduced) in [
+            ("60/min", "1/s"),
+            ("100/min", "1/600ms"),
+            ("7/s", "7/s"),
+            ("1000000/s", "1/us"),
+            ("0/s", "0/s"),
+            ("5/0s", "1/0s"),
+        ] {
+            assert_eq!(Rate::parse(text).unwrap().reduced(), Rate::parse(reduced).unwrap(), "{text}");
+        }
+        let finer = Rate::new(10, Duration::from_nanos(5));
+        assert_eq!(finer.reduced(), finer);
+        let longest = Rate::new(u64::MAX, Duration::MAX);
+        assert_eq!(longest.reduced(), longest);
     }
 
     #[test]

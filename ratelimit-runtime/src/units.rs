@@ -152,6 +152,17 @@ mod tests {
     }
 
     #[test]
+    fn timeouts_are_read() {
+        assert_eq!(parse_timeout("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(parse_timeout("0s"), Ok(Duration::ZERO));
+        assert_eq!(parse_timeout("forever"), Ok(Duration::MAX));
+        for text in ["", "5", "Forever", "forever ", "for ever", "-1s"] {
+            assert_eq!(parse_timeout(text), Err(NOT_A_TIMEOUT), "{text}");
+        }
+        assert_eq!(parse_timeout("18446744073709551615d"), Err(TOO_LONG_TO_WAIT));
+    }
+
+    #[test]
     fn rates_are_read() {
         for (text, permits, micros) in [
             ("100/min", 100, 60_000_000),

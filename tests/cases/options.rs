@@ -1,6 +1,7 @@
 //! Other arguments of the attributes, in every position where they see the function's own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ratelimits::Registry;
 
@@ -42,6 +43,25 @@ fn skip_when_sees_the_arguments() {
         assert_eq!(taken_apart(user(1), &[true, true], text("")).await, text("firstb"));
         assert_eq!(taken_apart(user(1), &[true, true], text("a")).await, text("a"));
         assert_eq!(taken_apart(user(6), &[false, true], text("")).await, text("secondg"));
+    });
+}
+
+#[rate_limit("1/day", 1, key = *id, timeout = *patience, fallback = skipped_too, pass_args)]
+async fn patient((id, patience): (u8, Duration), text: Text) -> Text {
+    let _ = patience;
+    Text(text.0 + if id == 1 { "first" } else { "second" })
+}
+
+fn skipped_too(_: (u8, Duration), text: Text) -> Text {
+    text
+}
+
+#[test]
+fn timeouts_are_those_of_the_arguments() {
+    alone(async {
+        assert_eq!(patient((1, Duration::MAX), text("a")).await, text("afirst"));
+        assert_eq!(patient((2, Duration::ZERO), text("a")).await, text("asecond"));
+        assert_eq!(patient((2, Duration::from_millis(1)), text("a")).await, text("a"));
     });
 }
 

@@ -3,8 +3,9 @@
 #![expect(clippy::large_types_passed_by_value, reason = "their room in the future is what is measured")]
 
 use std::rc::Rc;
+use std::time::Duration;
 
-use ratelimits::{count_limit, rate_limit};
+use ratelimits::{count_limit, funnel_limit, rate_limit};
 
 use super::app::alone;
 
@@ -39,6 +40,12 @@ async fn with_closure(load: Load) -> Result<usize, ratelimits::Error> {
     Ok(work(&load).await)
 }
 
+#[rate_limit(5, key = load[0], borrow, timeout = Duration::from_millis(load[1].into()))]
+#[funnel_limit(5, 1, key = load[0], queue, timeout = "1s")]
+async fn with_timeouts(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
 #[rate_limit(5, key = load[0], skip_when = load[1] == 0)]
 #[count_limit(5, "1m", key = (load[2], load[3]), fallback = answer, pass_args)]
 #[count_limit(10, "1h", shadow)]
@@ -53,6 +60,7 @@ fn limits_add_at_most_128_bytes() {
         size_of_val(&limited([0; 1024])),
         size_of_val(&with_async_fallback([0; 1024])),
         size_of_val(&with_closure([0; 1024])),
+        size_of_val(&with_timeouts([0; 1024])),
         size_of_val(&stacked([0; 1024])),
     ];
     assert!(sizes.iter().all(|&size| size <= bare + 128), "{sizes:?} bytes, bare {bare}");

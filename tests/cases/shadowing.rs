@@ -40,7 +40,7 @@ mod clash {
     type bool = ();
     type str = ();
 
-    #[limits::rate_limit(rate = 100.0, burst = "5s", key = key)]
+    #[limits::rate_limit(rate = 100.0, burst = "5s", key = key, timeout = "forever", borrow)]
     pub(super) async fn template(key: u8) -> ::core::result::Result<u8, AppError> {
         ::core::result::Result::Ok(key)
     }
@@ -50,7 +50,7 @@ mod clash {
         limit
     }
 
-    #[limits::funnel_limit(capacity = 2, drain = "1m", key_type = METHOD, fallback = |_| 0)]
+    #[limits::funnel_limit(capacity = 2, drain = "1m", queue, timeout = "1us", key_type = METHOD, fallback = |_| 0)]
     #[limits::window_limit(limit = 1, period = 60, precision = "1s", cost = weight, fallback = |_| 1)]
     pub(super) async fn stacked(weight: u8) -> u8 {
         weight + 1
@@ -70,8 +70,8 @@ fn names_of_the_standard_library() {
     });
 }
 
-#[count_limit(9, "1d", key = "<call>:<deciding>:<policy>:<cost>")]
-async fn arguments(call: u8, deciding: u8, policy: u8, cost: u8) -> AppResult<u8> {
+#[count_limit(9, "1d", key = "<call>:<deciding>:<policy>:<cost>", timeout = timeout)]
+async fn arguments(call: u8, deciding: u8, policy: u8, cost: u8, timeout: &str) -> AppResult<u8> {
     struct Result;
     let _ = Result;
     #[allow(non_snake_case, reason = "the case")]
@@ -97,7 +97,7 @@ fn sum(first: [u8; 3], second: (u8, u8), third: Result<u8, u8>, _: [u8; 6]) -> u
 #[test]
 fn arguments_named_like_locals_of_the_generated_code() {
     alone(async {
-        assert_eq!(arguments(1, 2, 3, 4).await.unwrap(), 10);
+        assert_eq!(arguments(1, 2, 3, 4, "0s").await.unwrap(), 10);
         let call = || more_arguments([1, 60, 1], (1, 1), Ok(1), [1; 6]);
         assert_eq!((call().await, call().await), (71, 103));
     });
@@ -108,9 +108,10 @@ const LIMIT: u8 = 1;
 const PERIOD: &str = "1d";
 const COST: u32 = 1;
 const RATE: &str = "1/day";
+const TIMEOUT: &str = "0s";
 static PLACE: u8 = 1;
 
-#[count_limit(LIMIT, PERIOD, cost = COST, key = (POLICY, PLACE))]
+#[count_limit(LIMIT, PERIOD, cost = COST, timeout = TIMEOUT, key = (POLICY, PLACE))]
 async fn window_of_constants() -> AppResult<u8> {
     Ok(LIMIT)
 }

@@ -3,6 +3,7 @@
 #![deny(warnings)]
 
 mod algorithms;
+mod buckets;
 mod charging;
 mod claims;
 mod keys;

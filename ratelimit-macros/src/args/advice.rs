@@ -34,9 +34,10 @@ fn translated(args: &Args, written: &str, value: Option<&Expr>) -> Option<String
         Answer::Ours(name, template, slot) => {
             format!("{}; write `{name} = {}`", is_written(written, name), filled(template, slot))
         }
-        Answer::Flag(flag) if value.is_some_and(is_false) => {
-            format!("{}; leave it out", is_written(written, flag))
+        Answer::Flag(name) | Answer::Switch(name, _) if value.is_some_and(is_false) => {
+            format!("{}; leave it out", is_written(written, name))
         }
+        Answer::Switch(name, value) => format!("{}; write `{name} = {value}`", is_written(written, name)),
         Answer::Flag(flag) => format!("{}; write `{flag}`, without a value", is_written(written, flag)),
         Answer::Nothing(reason) => format!("{reason}; leave `{written}` out"),
         Answer::Instead(reason, name, template, slot) => {
@@ -67,7 +68,7 @@ fn elsewhere(kind: Kind, written: &str) -> Option<String> {
     }
     let others = Kind::ALL.into_iter().filter(|other| *other != kind);
     let (other, name) = others.into_iter().find_map(|other| match answer(other, written)? {
-        Answer::Ours(name, ..) => Some((other, name)),
+        Answer::Ours(name, ..) | Answer::Flag(name) => Some((other, name)),
         _ => None,
     })?;
     Some(format!(
@@ -120,13 +121,18 @@ fn filled(args: &Args, template: &str, slot: &Slot, value: Option<&Expr>) -> Str
         Slot::Any(_) => Some(shown(value)),
         Slot::Code(_) => (!is_literal(value)).then(|| shown(value)),
         Slot::Whole(_) => whole(value).or_else(|| (bare && !is_literal(value)).then(|| shown(value))),
-        Slot::Time(_) => time(value),
+        Slot::Time(_) => time(value, "s"),
+        Slot::Millis(_) => time(value, "ms"),
         Slot::Unit => unit(value),
         Slot::KeyType => closest(&last_word(value)?, &KEY_TYPES).map(str::to_owned),
         Slot::Apart => apart(value),
     });
     let example = match slot {
-        Slot::Any(example) | Slot::Code(example) | Slot::Whole(example) | Slot::Time(example) => example,
+        Slot::Any(example)
+        | Slot::Code(example)
+        | Slot::Whole(example)
+        | Slot::Time(example)
+        | Slot::Millis(example) => example,
         Slot::Unit => "1m",
         Slot::KeyType => "IP",
         Slot::Apart => "100, period = \"1m\"",
@@ -166,13 +172,13 @@ fn whole(value: &Expr) -> Option<String> {
     }
 }
 
-fn time(value: &Expr) -> Option<String> {
+fn time(value: &Expr, unit: &str) -> Option<String> {
     let text = match literal(value) {
         Some(text) => text.value(),
         None => whole(value)?,
     };
     match text.as_bytes() {
-        [b'0'..=b'9', .., b'0'..=b'9'] | [b'0'..=b'9'] => Some(text + "s"),
+        [b'0'..=b'9', .., b'0'..=b'9'] | [b'0'..=b'9'] => Some(text + unit),
         [b'0'..=b'9', ..] => Some(text),
         _ => None,
     }

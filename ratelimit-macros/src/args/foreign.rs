@@ -2,18 +2,11 @@
 //! [`advice`](super::advice) makes sentences of it. `max_burst_seconds` is `maxBurstSeconds` too.
 
 use super::Kind::{self, Count, Funnel, Rate, Window};
-use Answer::{Flag, Instead, Nothing, Ours};
-use Slot::{Any, Code, Time, Whole};
+use Answer::{Flag, Instead, Nothing, Ours, Switch};
+use Slot::{Any, Code, Millis, Time, Whole};
 
 /// Our own arguments that this version does not have, and the attributes that they are for. One that comes leaves here.
-pub(super) const LATER: &[(&str, &[Kind])] = &[
-    ("timeout", &Kind::ALL),
-    ("on_store_error", &Kind::ALL),
-    ("lease", &[Rate, Count]),
-    ("borrow", &[Rate]),
-    ("warmup", &[Rate]),
-    ("queue", &[Funnel]),
-];
+pub(super) const LATER: &[(&str, &[Kind])] = &[("on_store_error", &Kind::ALL), ("lease", &[Rate, Count])];
 
 /// What is said to a word.
 pub(super) enum Answer {
@@ -21,6 +14,8 @@ pub(super) enum Answer {
     Ours(&'static str, &'static str, Slot),
     /// It is this flag here.
     Flag(&'static str),
+    /// It is true or false there, and this argument with this value here.
+    Switch(&'static str, &'static str),
     /// It is not needed here, and why.
     Nothing(&'static str),
     /// It is not needed here, and why, because of this argument with this value.
@@ -37,6 +32,8 @@ pub(super) enum Slot {
     Whole(&'static str),
     /// A time: a number means seconds.
     Time(&'static str),
+    /// A time: a number means milliseconds.
+    Millis(&'static str),
     /// The unit of time that an enum like `TimeUnit.HOURS` names.
     Unit,
     /// The `key_type` that an enum like `LimitType.IP` names.
@@ -79,6 +76,12 @@ const RATE: &[Row] = &[
         Ours("rate", "\"{permits}/{}\"", Time("1m")),
     ),
     (UNITS, Instead(HAS_UNIT, "rate", "\"{permits}/{}\"", Slot::Unit)),
+    (
+        "warmup_period warmup_time warmup_duration warmup_seconds warmup_sec warmup_period_seconds warmup_period_sec",
+        Ours("warmup", "\"{}\"", Time("3s")),
+    ),
+    ("cold_factor", Nothing("a cold bucket gives a third of its rate")),
+    ("allow_debt debt allow_overdraft overdraft allow_borrow borrowing smooth_bursty", Flag("borrow")),
     (INITIAL, Nothing("a new bucket is full")),
 ];
 
@@ -114,6 +117,12 @@ const FUNNEL: &[Row] = &[
         Ours("drain", "\"{}\"", Time("30m")),
     ),
     ("limit burst burst_capacity max_burst bucket_size max count value", Ours("capacity", "{}", Whole("10"))),
+    (
+        "max_queue max_queue_size queue_size queue_limit high_water",
+        Ours("capacity", "{}, queue", Whole("10")),
+    ),
+    ("queueing queuing queued pacing paced shaping exec_evenly delay", Flag("queue")),
+    ("nodelay", Nothing("a bucket without `queue` delays no call")),
     (UNITS, Instead(HAS_UNIT, "leak_rate", "\"{permits}/{}\"", Slot::Unit)),
     (INITIAL, Nothing("a new funnel is empty")),
 ];
@@ -132,13 +141,21 @@ const SHARED: &[Row] = &[
     ("skip_condition skip_if exempt_when", Ours("skip_when", "{}", Code("user.is_admin"))),
     ("deduct_when post_execute_condition", Ours("charge_when", "{}", Code("|out| out.is_err()"))),
     ("expire expire_time expiration ttl", Nothing("keys expire by themselves")),
-    ("is_abort", Nothing("a refused call returns at once, without waiting")),
+    ("is_abort blocking is_blocking", Switch("timeout", "\"forever\"")),
     (
         "message msg error_message",
         Nothing("a refused call returns its `Error`, or what `fallback = |error| …` makes of it"),
     ),
-    ("timeout_duration max_wait wait_time", Ours("timeout", "\"{}\"", Time("200ms"))),
-    ("warmup_period", Ours("warmup", "\"{}\"", Time("3s"))),
+    (
+        "timeout_duration timeout_seconds timeout_sec max_wait max_wait_time max_wait_duration max_wait_seconds wait \
+         wait_time wait_timeout wait_for acquire_timeout blocking_timeout max_delay max_queueing_time queue_timeout",
+        Ours("timeout", "\"{}\"", Time("200ms")),
+    ),
+    (
+        "timeout_ms timeout_millis timeout_in_millis max_wait_ms max_wait_millis wait_ms wait_time_ms max_delay_ms \
+         max_queueing_time_ms",
+        Ours("timeout", "\"{}\"", Millis("200ms")),
+    ),
     ("fail_open on_error", Ours("on_store_error", "{}", Code("allow"))),
 ];
 
@@ -155,7 +172,9 @@ mod tests {
     fn every_answer_names_an_argument_that_there_is_or_will_be() {
         for kind in Kind::ALL {
             for (words, answer) in rows(kind) {
-                let (Ours(name, ..) | Flag(name) | Instead(_, name, ..)) = answer else { continue };
+                let (Ours(name, ..) | Flag(name) | Switch(name, _) | Instead(_, name, ..)) = answer else {
+                    continue;
+                };
                 let later = LATER.iter().any(|(later, _)| later == name);
                 assert!(later || kind.legal().contains(name), "{words}: {name} of {}", kind.name());
             }

@@ -10,9 +10,10 @@ use crate::template::Part;
 
 /// Adds the policy, which stands at this place on the function, to the call.
 pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure: &Ident) -> TokenStream {
-    let [checked, constants, cost, named, skips] =
-        ["policy", "constants", "cost", "named", "skips"].map(local);
+    let [checked, constants, cost, timeout, named, skips] =
+        ["policy", "constants", "cost", "timeout", "named", "skips"].map(local);
     let numbers = rule::policy_and_cost(&policy.rule, policy.cost.as_ref());
+    let most = rule::timeout(&policy.rule, policy.timeout.as_ref());
     let declared = declared(at, policy, tag);
     let parts = policy.key.iter().map(|part| match part {
         Part::Text(text) => quote!(__ratelimits::Call::part(&mut #call, #text);),
@@ -28,6 +29,7 @@ pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure
     let line = quote_spanned!(policy.place=> ::core::line!());
     let charge = quote! {
         let ((#checked, #constants), #cost) = #numbers;
+        let #timeout = #most;
         let #named = {
             static PLACE: __ratelimits::Place = __ratelimits::Place::new(
                 ::core::module_path!(),
@@ -42,7 +44,7 @@ pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure
             #named,
             #checked,
             #cost,
-            ::core::result::Result::Ok(::core::time::Duration::ZERO),
+            #timeout,
         );
         #(#parts)*
     };

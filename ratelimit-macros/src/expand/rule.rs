@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{hygienic, local};
-use crate::model::Rule;
+use crate::model::{Refill, Rule};
 use crate::number::{Form, Number, Unit};
 
 /// `((policy, constants), cost)`, policy and cost as `Checked`: constants as far as their numbers are literals, else put
@@ -49,7 +49,7 @@ fn told(literals: &[&Number], policy: TokenStream) -> TokenStream {
         let (name, constant) = (number.name, constant_name(number));
         let value = match (number.unit, number.form) {
             (Unit::Rate, _) => quote!(Rate),
-            (Unit::Period | Unit::Precision, _) | (_, Form::Text) => quote!(Time),
+            (Unit::Period | Unit::Precision | Unit::Timeout, _) | (_, Form::Text) => quote!(Time),
             (Unit::Count | Unit::Burst, _) => quote!(Count),
         };
         quote!((#name, __ratelimits::Constant::#value(#constant)))
@@ -58,21 +58,33 @@ fn told(literals: &[&Number], policy: TokenStream) -> TokenStream {
 }
 
 fn computed_cost(cost: Option<&Number>) -> TokenStream {
-    match cost {
-        Some(cost) if cost.is_literal() => {
-            let (constant, name) = (constant(cost), constant_name(cost));
-            quote!({ #constant ::core::result::Result::Ok(#name) })
-        }
-        Some(cost) => checked(cost),
-        None => quote!(::core::result::Result::Ok(1)),
+    cost.map_or_else(|| quote!(::core::result::Result::Ok(1)), by_itself)
+}
+
+/// How long a call waits at the most, as `Checked`. The line of a queue ends its waits by itself.
+pub(super) fn timeout(rule: &Rule, timeout: Option<&Number>) -> TokenStream {
+    let most = match (rule, timeout) {
+        (_, Some(timeout)) => return by_itself(timeout),
+        (Rule::LeakyBucket { queue: true, .. }, None) => quote!(MAX),
+        (_, None) => quote!(ZERO),
+    };
+    quote!(::core::result::Result::Ok(::core::time::Duration::#most))
+}
+
+/// The number as a `Checked` value, where it is checked beside no other.
+fn by_itself(number: &Number) -> TokenStream {
+    if !number.is_literal() {
+        return checked(number);
     }
+    let (constant, name) = (constant(number), constant_name(number));
+    quote!({ #constant ::core::result::Result::Ok(#name) })
 }
 
 fn numbers(rule: &Rule) -> Vec<&Number> {
     let numbers = match rule {
-        Rule::TokenBucket { rate, burst, .. } => vec![Some(rate), burst.as_ref()],
+        Rule::TokenBucket { rate, burst, refill } => vec![Some(rate), burst.as_ref(), refill.warmup()],
         Rule::FixedWindow { limit, period, .. } => vec![Some(limit), Some(period)],
-        Rule::LeakyBucket { capacity, leak } => vec![Some(capacity), Some(leak)],
+        Rule::LeakyBucket { capacity, leak, .. } => vec![Some(capacity), Some(leak)],
         Rule::SlidingWindow { limit, period, precision } => {
             vec![Some(limit), Some(period), precision.as_ref()]
         }
@@ -91,14 +103,22 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
         quote!(__ratelimits::literal::#name)
     };
     let policy = match rule {
-        Rule::TokenBucket { rate, burst, interval } => {
+        Rule::TokenBucket { rate, burst, refill } => {
             let by_time = burst.as_ref().is_some_and(|burst| burst.form == Form::Text);
             let rate = value(rate, stand_in(if by_time { "ONE_PER_SECOND" } else { "FASTEST" }));
             let burst = burst.as_ref().filter(|burst| burst.is_literal()).map(|burst| {
                 let name = constant_name(burst);
                 if by_time { quote!(.burst_for(#name)) } else { quote!(.burst(#name)) }
             });
-            let refill = interval.then(|| quote!(.interval_refill()));
+            let refill = match refill {
+                Refill::Continuous => TokenStream::new(),
+                Refill::Interval => quote!(.interval_refill()),
+                Refill::Borrow => quote!(.borrow()),
+                Refill::Warmup(period) => {
+                    let period = value(period, stand_in("SECOND"));
+                    quote!(.warmup(#period))
+                }
+            };
             quote!(TokenBucket(__ratelimits::TokenBucket::new(#rate) #burst #refill))
         }
         Rule::FixedWindow { limit, period, aligned } => {
@@ -106,13 +126,14 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
             let aligned = aligned.then(|| quote!(.aligned()));
             quote!(FixedWindow(__ratelimits::FixedWindow::new(#limit, #period) #aligned))
         }
-        Rule::LeakyBucket { capacity, leak } => {
+        Rule::LeakyBucket { capacity, leak, queue } => {
             let (new, stand_in) = match leak.unit {
                 Unit::Rate => (quote!(new), stand_in("FASTEST")),
                 _ => (quote!(draining), stand_in("SECOND")),
             };
             let (capacity, leak) = (value(capacity, quote!(1)), value(leak, stand_in));
-            quote!(LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak)))
+            let queue = queue.then(|| quote!(.queue()));
+            quote!(LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak) #queue))
         }
         Rule::SlidingWindow { limit, period, precision } => {
             let precision = precision.as_ref().map(|precision| value(precision, stand_in("SECOND")));
@@ -154,7 +175,7 @@ fn constant_type(number: &Number) -> TokenStream {
     let place = hygienic(number.expr.span());
     match (number.unit, number.form) {
         (Unit::Rate, _) => quote_spanned!(place=> __ratelimits::Rate),
-        (Unit::Period | Unit::Precision, _) | (_, Form::Text) => {
+        (Unit::Period | Unit::Precision | Unit::Timeout, _) | (_, Form::Text) => {
             quote_spanned!(place=> ::core::time::Duration)
         }
         (Unit::Count | Unit::Burst, _) => quote_spanned!(place=> ::core::primitive::u64),
@@ -168,6 +189,7 @@ fn constant_value(number: &Number) -> TokenStream {
         (Unit::Rate, Form::Text) => ("rate_str", None),
         (Unit::Rate, Form::Float) => ("rate_float", Some("f64")),
         (Unit::Rate, _) => ("rate_int", Some("i128")),
+        (Unit::Timeout, _) => ("timeout", None),
         (_, Form::Text) => ("duration", None),
         (Unit::Period | Unit::Precision, _) => ("seconds", Some("i128")),
         (Unit::Count | Unit::Burst, _) => ("count", Some("i128")),
@@ -203,22 +225,28 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
         }
     };
     let policy = match rule {
-        Rule::TokenBucket { rate, burst, interval } => {
+        Rule::TokenBucket { rate, burst, refill } => {
             let (rate, burst) = (checked(rate), checked_option(burst.as_ref()));
-            {
-                let refill = if *interval { quote!(Interval) } else { quote!(Continuous) };
-                quote!(token_bucket(#rate, #burst, __ratelimits::dynamic::Refill::#refill))
-            }
+            let refill = match refill {
+                Refill::Continuous => quote!(Continuous),
+                Refill::Interval => quote!(Interval),
+                Refill::Borrow => quote!(Borrow),
+                Refill::Warmup(period) => {
+                    let period = checked(period);
+                    quote!(Warmup(#period))
+                }
+            };
+            quote!(token_bucket(#rate, #burst, __ratelimits::dynamic::Refill::#refill))
         }
         Rule::FixedWindow { limit, period, aligned } => {
             let [limit, period] = [limit, period].map(checked);
             quote!(fixed_window(#limit, #period, #aligned))
         }
-        Rule::LeakyBucket { capacity, leak } => {
+        Rule::LeakyBucket { capacity, leak, queue } => {
             let function =
                 if leak.unit == Unit::Rate { quote!(leaky_bucket) } else { quote!(leaky_bucket_draining) };
             let [capacity, leak] = [capacity, leak].map(checked);
-            quote!(#function(#capacity, #leak, false))
+            quote!(#function(#capacity, #leak, #queue))
         }
         Rule::SlidingWindow { limit, period, precision } => {
             let [limit, period] = [limit, period].map(checked);
@@ -254,6 +282,7 @@ fn checked(number: &Number) -> TokenStream {
         Unit::Rate => quote_spanned!(place=> __ratelimits::dynamic::rate(#name, #expr)),
         Unit::Period => quote_spanned!(place=> __ratelimits::dynamic::period(#name, #expr)),
         Unit::Precision => quote_spanned!(place=> __ratelimits::dynamic::precision(#name, #expr)),
+        Unit::Timeout => quote_spanned!(place=> __ratelimits::dynamic::timeout(#expr)),
         Unit::Burst => quote_spanned!(place=> __ratelimits::dynamic::burst(#expr)),
     }
 }

@@ -147,6 +147,49 @@ fn words_of_funnels() {
 }
 
 #[test]
+fn words_for_waiting() {
+    for kind in [Rate, Count, Funnel, Window] {
+        for (written, timeout) in [
+            ("timeoutDuration = 5", "5s"),
+            ("max_wait = \"100ms\"", "100ms"),
+            ("waitTime = user.wait", "200ms"),
+            ("maxQueueingTimeMs = 500", "500ms"),
+            ("timeout_ms = WAIT", "200ms"),
+            ("wait", "200ms"),
+            ("isAbort = true", "forever"),
+            ("blocking", "forever"),
+        ] {
+            let word = written.split(' ').next().unwrap();
+            let advice = format!("`{word}` is written `timeout` here; write `timeout = \"{timeout}\"`");
+            advises(kind, &format!("5, 60, {written}"), &advice);
+        }
+        let advice = "`isAbort` is written `timeout` here; leave it out";
+        advises(kind, "5, 60, isAbort = false", advice);
+    }
+    for (written, warmup) in
+        [("warmupPeriod = 3", "3s"), ("warmUpPeriodSec = 10", "10s"), ("warmup_time = \"1m\"", "1m")]
+    {
+        let word = written.split(' ').next().unwrap();
+        let advice = format!("`{word}` is written `warmup` here; write `warmup = \"{warmup}\"`");
+        advises(Rate, &format!("5, {written}"), &advice);
+    }
+    advises(Rate, "5, coldFactor = 3.0", "a cold bucket gives a third of its rate; leave `coldFactor` out");
+    advises(
+        Rate,
+        "5, allowDebt = true",
+        "`allowDebt` is written `borrow` here; write `borrow`, without a value",
+    );
+    advises(Rate, "5, overdraft = false", "`overdraft` is written `borrow` here; leave it out");
+    advises(
+        Funnel,
+        "leak_rate = 5, maxQueueSize = 20",
+        "`maxQueueSize` is written `capacity` here; write `capacity = 20, queue`",
+    );
+    advises(Funnel, "5, 60, pacing", "`pacing` is written `queue` here; write `queue`, without a value");
+    advises(Funnel, "5, 60, nodelay", "a bucket without `queue` delays no call; leave `nodelay` out");
+}
+
+#[test]
 fn words_of_all() {
     for (written, key_type) in
         [("LimitType.IP", "IP"), ("LimitType::USER", "USER"), ("\"custom\"", "CUSTOM"), ("DEFAULT", "IP")]
@@ -175,11 +218,6 @@ fn words_of_all() {
         "`passArgs` is written `pass_args` here; leave it out",
     );
     advises(Rate, "5, expire = 60", "keys expire by themselves; leave `expire` out");
-    advises(
-        Rate,
-        "5, isAbort = true",
-        "a refused call returns at once, without waiting; leave `isAbort` out",
-    );
     advises(
         Rate,
         "5, message = \"too many\"",
@@ -214,21 +252,40 @@ fn arguments_of_another_attribute() {
 }
 
 #[test]
+fn arguments_for_waiting_of_another_attribute() {
+    for (kind, args) in [(Rate, "5"), (Count, "5, 60"), (Window, "5, 60")] {
+        advises(
+            kind,
+            &format!("{args}, queue"),
+            "`queue` belongs to `funnel_limit`; leave it out, or write `#[funnel_limit(…)]`",
+        );
+        advises(
+            kind,
+            &format!("{args}, pacing"),
+            "`pacing` is `queue` of `funnel_limit`; leave it out, or write `#[funnel_limit(…)]`",
+        );
+    }
+    advises(
+        Count,
+        "5, 60, borrow",
+        "`borrow` belongs to `rate_limit`; leave it out, or write `#[rate_limit(…)]`",
+    );
+    advises(
+        Funnel,
+        "5, 60, warmup = \"3s\"",
+        "`warmup` belongs to `rate_limit`; leave it out, or write `#[rate_limit(…)]`",
+    );
+}
+
+#[test]
 fn arguments_of_later_versions() {
     for kind in [Rate, Count, Funnel, Window] {
-        advises(kind, "5, 60, timeout = \"200ms\"", "`timeout` is not in this version yet; leave it out");
         advises(
             kind,
             "5, 60, onStoreError = deny",
             "`on_store_error` is not in this version yet; leave it out",
         );
     }
-    advises(Rate, "5, borrow", "`borrow` is not in this version yet; leave it out");
-    advises(
-        Rate,
-        "5, queue",
-        "`queue` belongs to `funnel_limit`, and is not in this version yet; leave it out",
-    );
     advises(
         Window,
         "5, 60, lease = 100",
@@ -236,8 +293,8 @@ fn arguments_of_later_versions() {
     );
     advises(
         Count,
-        "5, 60, timeoutDuration = 5",
-        "`timeoutDuration` is written `timeout` here, and is not in this version yet; leave it out",
+        "5, 60, failOpen = true",
+        "`failOpen` is written `on_store_error` here, and is not in this version yet; leave it out",
     );
 }
 

@@ -187,7 +187,10 @@ impl TokenBucket {
             },
         };
         match fits(capacity, "burst") {
-            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: Kind::Borrowing(self.rate), interval, capacity })),
+            Ok(capacity) => {
+                let kind = Kind::Borrowing(self.rate.reduced());
+                Ok(Rule::Gcra(Gcra { kind, interval, capacity }))
+            }
             Err(invalid) => Err(invalid),
         }
     }
@@ -205,7 +208,7 @@ impl TokenBucket {
             return Err(invalid);
         }
         match checked_period(warmup, "warmup") {
-            Ok(warmup) => Ok(Rule::WarmingUp(WarmingUp { rate: self.rate, warmup })),
+            Ok(warmup) => Ok(Rule::WarmingUp(WarmingUp { rate: self.rate.reduced(), warmup })),
             Err(invalid) => Err(invalid),
         }
     }

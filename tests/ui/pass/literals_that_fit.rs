@@ -60,9 +60,37 @@ async fn cost() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = "1/min", burst = 2, borrow, cost = 1_000_000)]
+async fn borrowed() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = rate, warmup = "3650d", borrow, cost = 1_000_000)]
+async fn warmup(rate: Rate) -> Result<(), Error> {
+    let _ = rate;
+    Ok(())
+}
+
+#[rate_limit(rate = 5, warmup = WARMUP, cost = 6, timeout = "forever")]
+async fn warmup_of_the_call(WARMUP: u64) -> Result<(), Error> {
+    let _ = WARMUP;
+    Ok(())
+}
+
+#[funnel_limit(capacity = 2, drain = "1m", queue, cost = 3, timeout = "0s")]
+async fn whole_queue() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(limit = 5, period = 60, timeout = Duration::MAX)]
+async fn as_long_as_it_takes() -> Result<(), Error> {
+    Ok(())
+}
+
 fn main() {
     let second = Duration::from_secs(1);
     let rate_of_one = Rate::per_second(1);
     let _ = (limit(second), burst(rate_of_one), burst_for(rate_of_one), rate(1), capacity(1), drain(1));
     let _ = (counter(second), precision("1s"), cost());
+    let _ = (borrowed(), warmup(rate_of_one), warmup_of_the_call(3), whole_queue(), as_long_as_it_takes());
 }
