@@ -73,9 +73,8 @@ impl Call {
         let checked = named.check().and_then(|()| Ok((policy?.rule()?, cost?, timeout?)));
         match checked {
             Ok((rule, cost, timeout)) => {
-                let wait = if named.declared.shadow { 0 } else { patience(timeout) };
                 let key = self.registry.backend().key();
-                self.open = Some(Open { named, rule, cost, wait, key });
+                self.open = Some(Open { named, rule, cost, wait: patience(timeout), key });
             }
             Err(invalid) => self.fail(named, invalid.into()),
         }

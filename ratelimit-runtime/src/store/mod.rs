@@ -140,8 +140,11 @@ impl Store {
 /// nothing is charged, and the others tell of the state as it is.
 fn judge(charges: &[Charge], readings: &[Reading], now: u64) -> (bool, Verdicts) {
     let pairs = || charges.iter().zip(readings);
-    let verdict =
-        |(charge, reading): (&Charge, &Reading)| charge.rule.verdict(*reading, now, charge.cost, charge.wait);
+    let verdict = |(charge, reading): (&Charge, &Reading)| {
+        let verdict = charge.rule.verdict(*reading, now, charge.cost, charge.wait);
+        // Nobody waits for a shadow, whatever place it takes.
+        Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
+    };
     let mut verdicts: Verdicts = pairs().map(verdict).collect();
     let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
     if !admitted {
