@@ -186,7 +186,8 @@
 /// It goes above `#[tokio::main]` and `#[tokio::test]`, which make a function sync.
 ///
 /// A decision in this process is made at once, on any executor; only a call that waits for its permits needs tokio there. A
-/// call that is dropped while Redis decides may have been charged.
+/// call that is dropped while Redis decides gives back what it was charged; where the connection is lost meanwhile it may stay
+/// charged.
 ///
 /// The attribute puts a few statements in front of the body and leaves the body as it is. The future grows by no more than
 /// 128 bytes, but for arguments by value that the body would not hold across an `.await`: they are held across this one.
