@@ -8,13 +8,16 @@ mod kept;
 mod reserved;
 mod turns;
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::panic::catch_unwind;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 #[cfg(feature = "redis")]
 use self::kept::Kept;
@@ -57,11 +60,11 @@ impl Asked {
 pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store) -> Asked {
     if !question.is_patient() {
         return ask_once(question, store);
-    } else if Handle::try_current().is_err() {
-        return ask_without_runtime(question, store);
-    } else if !question.reserves() {
+    }
+    let Ok(runtime) = Handle::try_current() else { return ask_without_runtime(question, store) };
+    if !question.reserves() {
         question.reserve_nothing();
-        return turns::ask(question, backend, store);
+        return turns::ask(question, backend, store, runtime);
     }
     let waiting = backend.waiters.enter();
     if waiting.is_none() {
@@ -72,10 +75,10 @@ pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store)
             let (outcome, waiter) = memory.reserve(question.charges());
             let answer = Answer::at_once(question, outcome);
             let Some(waiter) = waiter else { return Asked::Here(Ok(answer)) };
-            let reserved = Reserved::here(answer, memory, waiter);
+            let reserved = Reserved::here(answer, memory, waiter, runtime);
             Asked::Later(Box::pin(async move {
                 let _waiting = waiting;
-                Ok(reserved.start().await)
+                reserved.start().await
             }))
         }
         #[cfg(feature = "redis")]
@@ -87,7 +90,7 @@ pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store)
                 let answer = asking.await?;
                 match answer.outcome.wait() {
                     0 => Ok(answer),
-                    _ => Ok(Reserved::there(answer, &store).start().await),
+                    _ => Reserved::there(answer, &store, runtime).start().await,
                 }
             }))
         }
@@ -136,6 +139,24 @@ impl Answer {
 /// Tells that a call begins to wait, and how long if that is known.
 fn tell_waiting(policy: &str, wait: Option<Duration>) {
     tracing::debug!(policy, wait = wait.map(tracing::field::debug), "a call waits for its turn");
+}
+
+/// Ends at this time, by the timers of the runtime that the call began on, wherever it is polled.
+fn timer(runtime: &Handle, until: Instant) -> Result<Sleep, StoreError> {
+    let _entered = runtime.enter();
+    // Tokio tells of a runtime that has no timers by a panic alone.
+    let timer = catch_unwind(|| sleep_until(until));
+    timer.map_err(|_| StoreError::new("a call has to wait, and its tokio runtime has no time enabled"))
+}
+
+/// What comes of the future before the timer ends.
+async fn until_timer<F: Future>(timer: Sleep, future: F) -> Option<F::Output> {
+    let (mut timer, mut future) = (pin!(timer), pin!(future));
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 /// Bounds how many wait at one time.

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "redis")]
 use tokio::runtime::Handle;
-use tokio::time::timeout;
-#[cfg(feature = "redis")]
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
-use super::{Answer, tell_waiting};
+use super::{Answer, Answered, tell_waiting, timer, until_timer};
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
@@ -18,10 +15,12 @@ pub(super) struct Reserved {
     taken: Taken,
 }
 
+/// What gives it back.
 struct Taken {
     /// None once the call has started.
     receipt: Option<Receipt>,
     place: Place,
+    runtime: Handle,
 }
 
 enum Place {
@@ -29,51 +28,57 @@ enum Place {
     Here(Arc<MemoryStore>, Arc<Waiter>),
     /// In Redis, which knows nothing of it but that somebody comes then.
     #[cfg(feature = "redis")]
-    There { start: Instant, runtime: Handle },
+    There { start: Instant },
 }
 
 impl Reserved {
-    pub(super) fn here(answer: Answer, memory: &Arc<MemoryStore>, waiter: Arc<Waiter>) -> Self {
+    pub(super) fn here(
+        answer: Answer,
+        memory: &Arc<MemoryStore>,
+        waiter: Arc<Waiter>,
+        runtime: Handle,
+    ) -> Self {
         let store = Store::Memory(Arc::clone(memory));
-        Reserved::new(answer, &store, Place::Here(Arc::clone(memory), waiter))
+        Reserved::new(answer, &store, Place::Here(Arc::clone(memory), waiter), runtime)
     }
 
     /// Its time begins now, after Redis has decided: it starts later by the way of the reply, and never too early.
     #[cfg(feature = "redis")]
-    pub(super) fn there(answer: Answer, store: &Store) -> Self {
+    pub(super) fn there(answer: Answer, store: &Store, runtime: Handle) -> Self {
         let start = Instant::now() + Duration::from_micros(answer.outcome.wait());
-        Reserved::new(answer, store, Place::There { start, runtime: Handle::current() })
+        Reserved::new(answer, store, Place::There { start }, runtime)
     }
 
-    fn new(answer: Answer, store: &Store, place: Place) -> Self {
+    fn new(answer: Answer, store: &Store, place: Place, runtime: Handle) -> Self {
         let receipt = Some(answer.receipt(store));
-        Reserved { answer, taken: Taken { receipt, place } }
+        Reserved { answer, taken: Taken { receipt, place, runtime } }
     }
 
     /// Waits until all slots of the call have come.
-    pub(super) async fn start(self) -> Answer {
+    pub(super) async fn start(self) -> Answered {
         let Reserved { mut answer, mut taken } = self;
         let wait = answer.outcome.wait();
         tell_waiting(answer.question.slowest(&answer.outcome), Some(Duration::from_micros(wait)));
         match &taken.place {
             Place::Here(memory, waiter) => {
                 while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
+                    let start = timer(&taken.runtime, Instant::now() + Duration::from_micros(wait))?;
                     // Whichever comes first, it looks again.
-                    let _ = timeout(Duration::from_micros(wait), waiter.moved()).await;
+                    until_timer(start, waiter.moved()).await;
                 }
                 memory.start(answer.question.charges());
                 answer.question.moved(&mut answer.outcome, waiter);
                 answer.waited = Duration::from_micros(waiter.start() - answer.outcome.now);
             }
             #[cfg(feature = "redis")]
-            Place::There { start, .. } => {
-                sleep_until(*start).await;
+            Place::There { start } => {
+                timer(&taken.runtime, *start)?.await;
                 answer.waited = Duration::from_micros(wait);
             }
         }
         taken.receipt = None;
         answer.tell_waited();
-        answer
+        Ok(answer)
     }
 }
 
@@ -84,7 +89,7 @@ impl Drop for Taken {
             Place::Here(memory, waiter) => memory.leave(receipt.charged(), waiter),
             // A runtime that has ended lets it fall.
             #[cfg(feature = "redis")]
-            Place::There { runtime, .. } => drop(runtime.spawn(receipt.give_back())),
+            Place::There { .. } => drop(self.runtime.spawn(receipt.give_back())),
         }
     }
 }

@@ -5,18 +5,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::Instant;
 
-use super::{Answer, Answered, Asked, Waiting, ask_once, tell_waiting};
+use super::{Answer, Answered, Asked, Waiting, ask_once, tell_waiting, timer, until_timer};
 use crate::backend::Backend;
 use crate::key::Key;
 use crate::question::Question;
 use crate::store::Store;
 
-/// The windows that somebody asks for with patience.
+/// The windows that somebody asks for with patience, and how many do.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<Key, Arc<Line>>>);
+pub(crate) struct Turns(Mutex<HashMap<Key, (Arc<Line>, usize)>>);
 
 #[derive(Debug, Default)]
 struct Line {
@@ -31,31 +32,35 @@ struct AtLine {
     backend: Arc<Backend>,
     key: Key,
     line: Arc<Line>,
+    runtime: Handle,
 }
 
 /// The first in a line.
 struct First {
-    at: AtLine,
+    /// Passed on before the line may be forgotten.
     _turn: OwnedMutexGuard<()>,
+    at: AtLine,
 }
 
 /// Asks at once where nobody waits, and else in turn.
-pub(super) fn ask(question: Question, backend: &Arc<Backend>, store: &Store) -> Asked {
-    let at = AtLine::join(backend, question.turn());
+pub(super) fn ask(question: Question, backend: &Arc<Backend>, store: &Store, runtime: Handle) -> Asked {
+    let at = AtLine::join(backend, question.turn(), runtime);
     let (store, since) = (store.clone(), Instant::now());
     let Ok(turn) = Arc::clone(&at.line.turn).try_lock_owned() else {
         return Asked::Later(Box::pin(at.wait_for_turn(question, store, since)));
     };
     match ask_once(question, &store) {
         Asked::Here(Ok(answer)) if answer.next_try(since).is_none() => Asked::Here(Ok(answer)),
-        asked => Asked::Later(Box::pin(First { at, _turn: turn }.ask(asked, store, since, None))),
+        asked => Asked::Later(Box::pin(First { _turn: turn, at }.ask(asked, store, since, None))),
     }
 }
 
 impl AtLine {
-    fn join(backend: &Arc<Backend>, key: &Key) -> Self {
-        let line = Arc::clone(backend.turns.lines().entry(key.clone()).or_default());
-        AtLine { backend: Arc::clone(backend), key: key.clone(), line }
+    fn join(backend: &Arc<Backend>, key: &Key, runtime: Handle) -> Self {
+        let mut lines = backend.turns.lines();
+        let (line, calls) = lines.entry(key.clone()).or_default();
+        *calls += 1;
+        AtLine { backend: Arc::clone(backend), key: key.clone(), line: Arc::clone(line), runtime }
     }
 
     async fn wait_for_turn(self, question: Question, store: Store, since: Instant) -> Answered {
@@ -66,12 +71,12 @@ impl AtLine {
             return ask_once(question, &store).answer().await;
         }
         tell_waiting(question.turns_policy(), None);
-        let turn = timeout_at(until, Arc::clone(&self.line.turn).lock_owned()).await;
+        let turn = until_timer(timer(&self.runtime, until)?, Arc::clone(&self.line.turn).lock_owned()).await;
         let asked = ask_once(question, &store);
         match turn {
-            Ok(turn) => First { at: self, _turn: turn }.ask(asked, store, since, waiting).await,
+            Some(turn) => First { _turn: turn, at: self }.ask(asked, store, since, waiting).await,
             // Out of patience, it is told what a call is that does not wait.
-            Err(_) => asked.answer().await.map(|answer| answer.after(since)),
+            None => asked.answer().await.map(|answer| answer.after(since)),
         }
     }
 }
@@ -98,7 +103,7 @@ impl First {
             }
             let room_at = Instant::now() + wait;
             *self.at.line.room_at() = Some(room_at);
-            sleep_until(room_at).await;
+            timer(&self.at.runtime, room_at)?.await;
             asked = ask_once(answer.question, &store);
         }
     }
@@ -107,15 +112,17 @@ impl First {
 impl Drop for AtLine {
     fn drop(&mut self) {
         let mut lines = self.backend.turns.lines();
-        // The map and this call.
-        if Arc::strong_count(&self.line) == 2 {
-            lines.remove(&self.key);
+        if let Some((_, calls)) = lines.get_mut(&self.key) {
+            *calls -= 1;
+            if *calls == 0 {
+                lines.remove(&self.key);
+            }
         }
     }
 }
 
 impl Turns {
-    fn lines(&self) -> MutexGuard<'_, HashMap<Key, Arc<Line>>> {
+    fn lines(&self) -> MutexGuard<'_, HashMap<Key, (Arc<Line>, usize)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

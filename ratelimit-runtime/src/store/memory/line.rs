@@ -25,9 +25,12 @@ pub(crate) struct Slot {
     pub(crate) mark: Mark,
 }
 
-/// The places of one key, from the first on.
-#[derive(Debug, Default)]
-pub(super) struct Line(VecDeque<Place>);
+/// The places of one key, from the first on. All that was charged to the key before the first place has started.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) rule: Rule,
+    places: VecDeque<Place>,
+}
 
 #[derive(Debug)]
 struct Place {
@@ -66,6 +69,10 @@ impl Waiter {
 }
 
 impl Line {
+    pub(super) fn new(rule: Rule) -> Self {
+        Line { rule, places: VecDeque::new() }
+    }
+
     /// Adds a place behind all others.
     pub(super) fn join(
         &mut self,
@@ -75,37 +82,51 @@ impl Line {
         now: u64,
     ) {
         self.is_over(now);
-        self.0.push_back(Place { waiter: Arc::clone(waiter), charge, cost, before });
+        self.places.push_back(Place { waiter: Arc::clone(waiter), charge, cost, before });
     }
 
-    /// Takes the place of this charge away, if it has one here, and charges those behind it anew. Returns what then is the
+    /// Takes the place of this charge away, if it has one here, and lets those behind it move up. Returns what then is the
     /// state.
-    pub(super) fn leave(
-        &mut self,
-        waiter: &Arc<Waiter>,
-        charge: usize,
-        rule: &Rule,
-        now: u64,
-    ) -> Option<Option<State>> {
+    pub(super) fn leave(&mut self, waiter: &Arc<Waiter>, charge: usize, now: u64) -> Option<Option<State>> {
         let is_it = |place: &Place| Arc::ptr_eq(&place.waiter, waiter) && place.charge == charge;
-        let at = self.0.iter().position(is_it)?;
-        let mut state = self.0.remove(at)?.before;
-        for place in self.0.iter_mut().skip(at) {
+        let at = self.places.iter().position(is_it)?;
+        let before = self.places.remove(at)?.before;
+        Some(self.recharge(at, before, now))
+    }
+
+    /// Changes what was charged before all who wait, and lets them move up. Returns what then is the state; none if nobody
+    /// waits.
+    pub(super) fn change(
+        &mut self,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>),
+    ) -> Option<Option<State>> {
+        if self.is_over(now) {
+            return None;
+        }
+        let mut before = self.places.front()?.before.clone();
+        change(&mut before);
+        Some(self.recharge(0, before, now))
+    }
+
+    /// Charges the places from this one on anew, to this state.
+    fn recharge(&mut self, from: usize, mut state: Option<State>, now: u64) -> Option<State> {
+        for place in self.places.iter_mut().skip(from) {
             place.before.clone_from(&state);
-            let reading = rule.check(state.as_ref(), now, place.cost);
-            let Verdict { wait, mark, .. } = rule.verdict(reading, now, place.cost, u64::MAX);
-            rule.commit(&mut state, reading, now, place.cost);
+            let reading = self.rule.check(state.as_ref(), now, place.cost);
+            let Verdict { wait, mark, .. } = self.rule.verdict(reading, now, place.cost, u64::MAX);
+            self.rule.commit(&mut state, reading, now, place.cost);
             place.waiter.slots()[place.charge] = Slot { at: now + wait, mark };
             place.waiter.moved.notify_one();
         }
-        Some(state)
+        state
     }
 
     /// Lets those go whose slot has come. Whether nobody is left.
     pub(super) fn is_over(&mut self, now: u64) -> bool {
-        while self.0.front().is_some_and(|first| first.waiter.slot(first.charge).at <= now) {
-            self.0.pop_front();
+        while self.places.front().is_some_and(|first| first.waiter.slot(first.charge).at <= now) {
+            self.places.pop_front();
         }
-        self.0.is_empty()
+        self.places.is_empty()
     }
 }

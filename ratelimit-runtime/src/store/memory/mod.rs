@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use self::line::Line;
 pub(crate) use self::line::Waiter;
 use self::table::Table;
 use super::{Charge, Outcome, Readings, judge};
@@ -69,7 +70,8 @@ impl MemoryStore {
                 let before = waits.and_then(|_| table.state(index).cloned());
                 table.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
                 if let Some(waiter) = waits {
-                    table.lines.entry(index).or_default().join(waiter, (place, *cost), before, now);
+                    let line = table.lines.entry(index).or_insert_with(|| Line::new(*rule));
+                    line.join(waiter, (place, *cost), before, now);
                 }
                 place += 1;
             } else if *cost > 0 {
@@ -88,10 +90,11 @@ impl MemoryStore {
         for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
             let (index, slot) = (self.index(key), waiter.slot(place));
             let line = table.lines.get_mut(&index).filter(|_| slot.at > now);
-            match line.and_then(|line| line.leave(waiter, place, rule, now)) {
+            match line.and_then(|line| line.leave(waiter, place, now)) {
                 Some(left) => table.change(index, rule, now, |state| *state = left),
                 None => {
-                    table.disturb(index, rule, now, |state| rule.refund(state, now, *cost, Some(slot.mark)))
+                    let refund = |state: &mut _| rule.refund(state, now, *cost, Some(slot.mark));
+                    table.change_before_line(index, rule, now, refund);
                 }
             }
             table.tidy(index, now);
@@ -115,13 +118,16 @@ impl MemoryStore {
     pub fn refund(&self, key: &Key, rule: &Rule, cost: u64, mark: Option<Mark>) {
         let mut table = self.lock();
         let now = self.clock.now();
-        table.disturb(self.index(key), rule, now, |state| rule.refund(state, now, cost, mark));
+        let refund = |state: &mut _| rule.refund(state, now, cost, mark);
+        table.change_before_line(self.index(key), rule, now, refund);
         self.unlock(table);
     }
 
-    /// Forgets what the key holds. Who waits for it goes on waiting until its slot comes.
+    /// Forgets what the key holds. Those who wait for it move up, as if they came now.
     pub fn reset(&self, key: &Key) {
-        self.lock().remove(self.index(key));
+        let mut table = self.lock();
+        let now = self.clock.now();
+        table.reset(self.index(key), now);
     }
 
     /// How many keys it holds, ended ones among them.

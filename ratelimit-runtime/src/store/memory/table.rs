@@ -80,19 +80,19 @@ impl Table {
         }
     }
 
-    /// As [`change`](Self::change), by another than those in line: their places are what they are from then on.
-    pub(super) fn disturb(
+    /// As [`change`](Self::change), of what was charged before those in line, who then move up.
+    pub(super) fn change_before_line(
         &mut self,
         index: u128,
         rule: &Rule,
         now: u64,
-        change: impl FnOnce(&mut Option<State>),
+        change: impl Fn(&mut Option<State>),
     ) {
-        let before = self.lines.contains_key(&index).then(|| self.state(index).cloned());
-        self.change(index, rule, now, change);
-        if before.is_some_and(|before| before.as_ref() != self.state(index)) {
-            self.lines.remove(&index);
+        match self.lines.get_mut(&index).and_then(|line| line.change(now, &change)) {
+            Some(moved) => self.change(index, rule, now, |state| *state = moved),
+            None => self.change(index, rule, now, change),
         }
+        self.tidy(index, now);
     }
 
     /// Forgets a line in which nobody waits any more.
@@ -102,9 +102,15 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&mut self, index: u128) {
-        self.entries.remove(&index);
-        self.lines.remove(&index);
+    /// Forgets all but those in line, who then move up.
+    pub(super) fn reset(&mut self, index: u128, now: u64) {
+        let line = self.lines.get_mut(&index);
+        let moved = line.and_then(|line| Some((line.rule, line.change(now, |before| *before = None)?)));
+        match moved {
+            Some((rule, moved)) => self.change(index, &rule, now, |state| *state = moved),
+            None => drop(self.entries.remove(&index)),
+        }
+        self.tidy(index, now);
     }
 
     /// Makes room: forgets what has ended, and if that is not enough what ends next.
