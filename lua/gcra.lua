@@ -101,7 +101,7 @@ local function refund(key, at)
   if not marked then from, credited = tat, total end
   local last = from == tat and credited == total
   local worth = from - (total - credited) % CREDITS_WRAP - math.max(now, bucket.slot)
-  local credit = (last or not last_only) and math.min(charge, worth) or 0
+  local credit = (last or not last_only) and math.min(charge, worth, tat - now) or 0
   if credit <= 0 or tat <= now then return end
   local gone = last and (marked and credit == charge or last_only)
   bucket.tat = tat - credit

@@ -110,7 +110,7 @@ local function refund(key, at)
   local anchor, missing, total, marked = bucket.anchor, bucket.missing, bucket.credited, from ~= nil
   if not marked then from, level, credited = anchor, missing, total end
   local _, left = refilled(from, level, math.max(now, bucket.slot), rule.refill, rule.period)
-  local credit = math.min(cost, left - (total - credited) % CREDITS_WRAP)
+  local credit = math.min(cost, left - (total - credited) % CREDITS_WRAP, missing)
   local anchor_now, left_now = refilled(from, level, now, rule.refill, rule.period)
   local last = marked and credited == total and anchor_now == anchor and left_now == missing
   if credit <= 0 or missing == 0 then return end

@@ -111,6 +111,12 @@ impl Question {
         &self.charges[self.window()].key
     }
 
+    /// Whether it asks for more than a policy ever admits.
+    pub(crate) fn is_vain(&self) -> bool {
+        let vain = |charge: &Charge| charge.rule.most().is_some_and(|most| charge.cost > most);
+        self.required().any(|place| vain(&self.charges[place]))
+    }
+
     /// The policy for which calls come in turn.
     pub(crate) fn turns_policy(&self) -> &str {
         let window = self.window();

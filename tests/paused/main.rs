@@ -1,7 +1,14 @@
 //! With the feature `test-util`: limits on tokio's clock, paused, exact to the microsecond and apart for each test.
 
 mod attributes;
+mod bound;
+mod disturbed;
+mod drops;
+mod edges;
+#[path = "../it/support/random.rs"]
+mod random;
 mod waiting;
+mod windows;
 
 use std::time::Duration;
 

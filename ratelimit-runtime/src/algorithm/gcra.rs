@@ -147,7 +147,8 @@ impl Gcra {
         let last = (at, then) == (tat, credited);
         let worth = at.saturating_sub(since(then, credited)).saturating_sub(now.max(slot));
         let charge = self.charge(cost);
-        let credit = if last || self.kind != Kind::Queue { charge.min(worth) } else { 0 };
+        let credit =
+            if last || self.kind != Kind::Queue { charge.min(worth).min(tat.saturating_sub(now)) } else { 0 };
         if credit == 0 || tat <= now {
             return;
         }

@@ -92,7 +92,7 @@ impl IntervalBucket {
         let (_, left) = self.refilled(at, level, now.max(slot));
         let worth = left.saturating_sub(since(then, credited));
         let last = mark.is_some() && then == credited && self.refilled(at, level, now) == (anchor, missing);
-        let credit = cost.min(worth);
+        let credit = cost.min(worth).min(missing);
         if credit == 0 || missing == 0 {
             return;
         }

@@ -6,6 +6,8 @@
 #[cfg(feature = "redis")]
 mod kept;
 mod reserved;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 use std::future::{Future, poll_fn};

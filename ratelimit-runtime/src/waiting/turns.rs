@@ -65,8 +65,8 @@ impl AtLine {
 
     async fn wait_for_turn(self, question: Question, store: Store, since: Instant) -> Answered {
         let until = since + question.patience();
-        let in_vain = self.line.room_at().is_some_and(|room_at| room_at > until);
-        let waiting = if in_vain { None } else { self.backend.waiters.enter() };
+        let in_time = self.line.room_at().is_none_or(|room_at| room_at <= until);
+        let waiting = if question.is_vain() || !in_time { None } else { self.backend.waiters.enter() };
         if waiting.is_none() {
             return ask_once(question, &store).answer().await;
         }
@@ -122,6 +122,11 @@ impl Drop for AtLine {
 }
 
 impl Turns {
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.lines().is_empty()
+    }
+
     fn lines(&self) -> MutexGuard<'_, HashMap<Key, (Arc<Line>, usize)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

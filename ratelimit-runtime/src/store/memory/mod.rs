@@ -130,6 +130,12 @@ impl MemoryStore {
         table.reset(self.index(key), now);
     }
 
+    /// Whether somebody waits for one of its keys.
+    #[cfg(test)]
+    pub(crate) fn has_lines(&self) -> bool {
+        !self.lock().lines.is_empty()
+    }
+
     /// How many keys it holds, ended ones among them.
     #[must_use]
     pub fn len(&self) -> usize {
