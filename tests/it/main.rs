@@ -14,3 +14,4 @@ mod registry;
 mod sources;
 mod support;
 mod ui;
+mod waiting;

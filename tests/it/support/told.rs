@@ -11,6 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     events: Arc<Mutex<Vec<(String, String)>>>,
+    times: Arc<Mutex<Vec<(String, String)>>>,
     then: Option<fn()>,
 }
 
@@ -23,6 +24,11 @@ impl Told {
     pub(crate) fn events(&self) -> Vec<(String, String)> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// How long a call waits or has waited, by the name of the field.
+    pub(crate) fn times(&self) -> Vec<(String, String)> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Subscriber for Told {
@@ -33,6 +39,7 @@ impl Subscriber for Told {
     fn event(&self, event: &Event<'_>) {
         let mut told = Fields::default();
         event.record(&mut told);
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).append(&mut told.times);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push((told.policy, told.message));
         if let Some(then) = self.then {
             then();
@@ -56,6 +63,7 @@ impl Subscriber for Told {
 struct Fields {
     policy: String,
     message: String,
+    times: Vec<(String, String)>,
 }
 
 impl Visit for Fields {
@@ -66,8 +74,10 @@ impl Visit for Fields {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.message = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "wait" | "waited" => self.times.push((field.name().to_owned(), format!("{value:?}"))),
+            _ => {}
         }
     }
 }
