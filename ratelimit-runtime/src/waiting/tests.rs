@@ -1,5 +1,7 @@
 //! Many who wait, and what they leave behind.
 
+mod stacks;
+
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;

@@ -99,6 +99,33 @@ async fn a_hundred_of_one_process_are_served_in_the_order_of_their_calls() {
     }
 }
 
+#[tokio::test]
+async fn refunds_of_those_who_were_served_give_no_slot_to_two() {
+    let server = Server::start();
+    let limiter = limiter(&on(&server));
+    limiter.peek(()).await.unwrap();
+    let calls: Vec<_> = (0..CALLS / 2)
+        .map(|i| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move {
+                let asked = now();
+                let decision = limiter.acquire((), 1).await.unwrap();
+                let call = Call { asked, waited: decision.waited.as_micros() as u64, started: now() };
+                // All but the last, whose slot would otherwise be free.
+                if i + 1 < CALLS / 2 {
+                    decision.refund().await.unwrap();
+                }
+                call
+            })
+        })
+        .collect();
+    let mut done = Vec::new();
+    for call in calls {
+        done.push(call.await.unwrap());
+    }
+    assert_each_has_its_slot(done, full(&server).await);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_on_several_threads_have_each_a_slot() {
     let server = Server::start();

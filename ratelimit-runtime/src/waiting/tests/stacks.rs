@@ -1,0 +1,162 @@
+//! Calls that wait for two buckets at once, dropped at random: each bucket is as if they had never been made.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::{random, seed};
+use crate::algorithm::{Rule, State};
+use crate::question::{Question, patience};
+use crate::store::{Charge, Clock, Key, MemoryStore, Store};
+use crate::waiting::{Answered, Asked, Turns, Waiters, ask};
+use crate::{LeakyBucket, Policy, Rate, TokenBucket};
+
+const RUNS: u64 = 200;
+const CALLS: usize = 60;
+
+/// A call that takes of both buckets.
+struct Call {
+    made: u64,
+    costs: [u64; 2],
+    slots: [u64; 2],
+    dropped: bool,
+    waits: Option<Pin<Box<dyn Future<Output = Answered> + Send>>>,
+}
+
+fn rule(state: &mut u64) -> Rule {
+    let bucket = TokenBucket::new(Rate::new(1 + random(state) % 5, Duration::from_secs(60)));
+    let burst = 4 + random(state) % 7;
+    let policy: Policy = match random(state) % 5 {
+        0 => bucket.burst(burst).into(),
+        1 => bucket.burst(burst).interval_refill().into(),
+        2 => bucket.burst(burst).borrow().into(),
+        3 => bucket.warmup(Duration::from_secs(1 + random(state) % 100)).into(),
+        _ => LeakyBucket::new(10_000, Rate::new(1, Duration::from_secs(7))).queue().into(),
+    };
+    policy.rule().unwrap()
+}
+
+/// The state of one bucket after these calls, had there been no others.
+fn state(rule: &Rule, calls: &[Call], bucket: usize) -> Option<State> {
+    let mut state = None;
+    for call in calls.iter().filter(|call| !call.dropped) {
+        let reading = rule.check(state.as_ref(), call.made, call.costs[bucket]);
+        rule.commit(&mut state, reading, call.made, call.costs[bucket]);
+    }
+    state
+}
+
+fn question(rules: &[Rule; 2], costs: [u64; 2]) -> Question {
+    let mut question = Question::default();
+    for (place, name) in ["a", "b"].into_iter().enumerate() {
+        let (key, rule) = (Key::raw(name), rules[place]);
+        let wait = patience(Duration::MAX);
+        let charge = Charge { key, rule, cost: costs[place], wait, shadow: false };
+        question.push(crate::name::Name::Shared(name.into()), charge).unwrap();
+    }
+    question
+}
+
+#[tokio::test]
+async fn each_bucket_is_as_if_the_dropped_had_never_called() {
+    let mut state_of = seed();
+    let mut drops = 0;
+    for run in 0..RUNS {
+        let rules = [rule(&mut state_of), rule(&mut state_of)];
+        println!("run {run}: {rules:?}");
+        let time = Arc::new(AtomicU64::new(1_000_000_000));
+        let memory = Arc::new(MemoryStore::new(100, Clock::manual(Arc::clone(&time))));
+        let store = Store::Memory(Arc::clone(&memory));
+        let backend = Arc::new(crate::backend::Backend {
+            namespace: String::new(),
+            store: Some(store.clone()),
+            waiters: Waiters::new(1000),
+            turns: Turns::default(),
+        });
+        let mut calls: Vec<Call> = Vec::new();
+        while calls.len() < CALLS {
+            let now = time.load(Ordering::SeqCst);
+            if random(&mut state_of) % 3 > 0 {
+                let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
+                let slots = [0, 1].map(|bucket| {
+                    let reading = rules[bucket].check(
+                        state(&rules[bucket], &calls, bucket).as_ref(),
+                        now,
+                        costs[bucket],
+                    );
+                    now + rules[bucket].verdict(reading, now, costs[bucket], u64::MAX).wait
+                });
+                let mut waits = match ask(question(&rules, costs), &backend, &store) {
+                    Asked::Here(answer) => {
+                        assert!(answer.unwrap().outcome.admitted && slots == [now; 2]);
+                        None
+                    }
+                    Asked::Later(waits) => Some(waits),
+                };
+                if let Some(waits) = &mut waits {
+                    assert!(slots.iter().any(|slot| *slot > now));
+                    assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                }
+                calls.push(Call { made: now, costs, slots, dropped: false, waits });
+            } else if random(&mut state_of) % 2 == 0 {
+                time.store(now + random(&mut state_of) % 20_000_000, Ordering::SeqCst);
+            } else {
+                // Neither of its slots has come.
+                let waits =
+                    |i: &usize| calls[*i].waits.is_some() && calls[*i].slots.iter().all(|slot| *slot > now);
+                let waiting: Vec<usize> = (0..calls.len()).filter(waits).collect();
+                if waiting.is_empty() {
+                    continue;
+                }
+                let gone = waiting[random(&mut state_of) as usize % waiting.len()];
+                calls[gone].waits = None;
+                calls[gone].dropped = true;
+                drops += 1;
+                for bucket in [0, 1] {
+                    for i in gone + 1..calls.len() {
+                        if calls[i].slots[bucket] > now && !calls[i].dropped {
+                            let (made, cost) = (calls[i].made, calls[i].costs[bucket]);
+                            let before = state(&rules[bucket], &calls[..i], bucket);
+                            let reading = rules[bucket].check(before.as_ref(), made, cost);
+                            let slot = made + rules[bucket].verdict(reading, made, cost, u64::MAX).wait;
+                            calls[i].slots[bucket] = slot.max(now);
+                        }
+                    }
+                }
+            }
+            check(&rules, &calls, &memory, time.load(Ordering::SeqCst));
+        }
+        // Those whose slots have come are done at the next look, and told when that was.
+        let now = time.load(Ordering::SeqCst);
+        for call in &mut calls {
+            let start = call.slots.into_iter().max().unwrap_or(0);
+            let Some(mut waits) = call.waits.take().filter(|_| start <= now) else { continue };
+            // By the clock of the runtime it may be asleep for long.
+            if let Poll::Ready(answer) = waits.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                assert_eq!(answer.unwrap().waited, Duration::from_micros(start - call.made));
+            }
+        }
+        calls.clear();
+        assert_eq!(backend.waiters.waiting.load(Ordering::SeqCst), 0);
+        assert!(!memory.has_lines());
+    }
+    println!("{drops} drops");
+    assert!(drops > 1000);
+}
+
+fn check(rules: &[Rule; 2], calls: &[Call], memory: &MemoryStore, now: u64) {
+    let looked = memory.decide(question(rules, [0, 0]).charges());
+    for bucket in [0, 1] {
+        let reading = rules[bucket].check(state(&rules[bucket], calls, bucket).as_ref(), now, 0);
+        let expected = rules[bucket].verdict(reading, now, 0, 0);
+        let told = looked.verdicts[bucket];
+        assert_eq!(
+            (told.remaining, told.reset_after),
+            (expected.remaining, expected.reset_after),
+            "{bucket}"
+        );
+    }
+}
