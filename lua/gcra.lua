@@ -102,7 +102,9 @@ local function refund(key, at)
   local last = from == tat and credited == total
   local worth = from - (total - credited) % CREDITS_WRAP - math.max(now, bucket.slot)
   local credit = (last or not last_only) and math.min(charge, worth) or 0
-  if credit <= 0 or tat <= now then return end
+  -- A receipt from before a reset may say more than there is.
+  credit = math.min(credit, tat - now)
+  if credit <= 0 then return end
   local gone = last and (marked and credit == charge or last_only)
   bucket.tat = tat - credit
   bucket.slot = math.min(bucket.slot, bucket.tat - (gone and total == 0 and capacity or interval))

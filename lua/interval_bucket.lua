@@ -30,6 +30,13 @@ local function slot_of(anchor, missing, rule)
   return over > 0 and full(anchor, over, rule.refill, rule.period) or 0
 end
 
+-- The last refill that leaves so many missing, or some: no call waits for one beyond, unless a refill is more than the bucket
+-- holds.
+local function not_full(anchor, missing, rule)
+  local at = full(anchor, missing, rule.refill, rule.period)
+  return rule.burst < rule.refill and at or at - rule.period
+end
+
 local function load(value)
   if not value then return {anchor = 0, missing = 0} end
   local anchor, missing, rest = string.match(value, '^(%d+) (%d+)(.*)$')
@@ -110,16 +117,18 @@ local function refund(key, at)
   local anchor, missing, total, marked = bucket.anchor, bucket.missing, bucket.credited, from ~= nil
   if not marked then from, level, credited = anchor, missing, total end
   local _, left = refilled(from, level, math.max(now, bucket.slot), rule.refill, rule.period)
-  local credit = math.min(cost, left - (total - credited) % CREDITS_WRAP)
   local anchor_now, left_now = refilled(from, level, now, rule.refill, rule.period)
   local last = marked and credited == total and anchor_now == anchor and left_now == missing
-  if credit <= 0 or missing == 0 then return end
+  local worth = last and cost or left - (total - credited) % CREDITS_WRAP
+  -- A receipt from before a reset may say more than there is.
+  local credit = math.min(cost, worth, missing)
+  if credit <= 0 then return end
   local gone = last and credit == cost
   bucket.missing = missing - credit
   if gone and total == 0 then
     bucket.slot = slot_of(anchor, bucket.missing, rule)
   else
-    bucket.slot = math.min(bucket.slot, full(anchor, bucket.missing, rule.refill, rule.period) - rule.period)
+    bucket.slot = math.min(bucket.slot, not_full(anchor, bucket.missing, rule))
   end
   if not gone then
     bucket.credited = (total + credit) % CREDITS_WRAP

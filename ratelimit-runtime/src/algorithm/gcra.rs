@@ -148,7 +148,9 @@ impl Gcra {
         let worth = at.saturating_sub(since(then, credited)).saturating_sub(now.max(slot));
         let charge = self.charge(cost);
         let credit = if last || self.kind != Kind::Queue { charge.min(worth) } else { 0 };
-        if credit == 0 || tat <= now {
+        // A receipt from before a reset may say more than there is.
+        let credit = credit.min(tat.saturating_sub(now));
+        if credit == 0 {
             return;
         }
         let left = tat - credit;
