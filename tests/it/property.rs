@@ -195,6 +195,7 @@ impl World<'_> {
                     let marks = [0, 1].map(|store: usize| mark(&outcomes[store][i], j));
                     self.receipts.push(Charged { id: self.charges, ask: *ask, receipt, marks });
                     let wait = expected.verdicts[j].wait;
+                    self.given[ask.slot].refilled(marks[0].at.into());
                     self.given[ask.slot].charged(self.charges, ask.cost.into(), absolute(at), wait)?;
                     self.charges += 1;
                 }

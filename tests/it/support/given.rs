@@ -8,6 +8,8 @@ use crate::model::{Refund, Rule};
 pub(crate) struct Given {
     rule: Rule,
     calls: Vec<Call>,
+    /// Of a bucket that refills at intervals: when it was refilled last, or found full, as its charges were told.
+    anchors: Vec<i128>,
     /// Whether anything was given back.
     refunds: bool,
     /// Whether all that was done to it is known here. A clock that steps back, a refund without a receipt, or one of what was
@@ -25,12 +27,20 @@ struct Call {
 
 impl Given {
     pub(crate) fn new(rule: Rule) -> Self {
-        Given { rule, calls: Vec::new(), refunds: false, trusted: !rule.is_a_window() }
+        Given { rule, calls: Vec::new(), anchors: Vec::new(), refunds: false, trusted: !rule.is_a_window() }
     }
 
     pub(crate) fn forget(&mut self) {
         self.calls.clear();
+        self.anchors.clear();
         self.refunds = false;
+    }
+
+    /// A charge was told that the bucket was refilled then.
+    pub(crate) fn refilled(&mut self, anchor: i128) {
+        if self.anchors.last() != Some(&anchor) {
+            self.anchors.push(anchor);
+        }
     }
 
     pub(crate) fn distrust(&mut self) {
@@ -83,7 +93,14 @@ impl Given {
                 largest = largest.max(last.takes);
                 let within = match self.rule {
                     Rule::Bucket { full, .. } => sum <= full + span,
-                    Rule::Interval { burst, refill, every } => sum <= burst + refill * (span / every + 1),
+                    Rule::Interval { burst, refill, every } => {
+                        let refills = match self.anchors[..] {
+                            [] => span / every + 1,
+                            // Those who wait for a refill take of it what the bucket could not hold.
+                            _ => self.refills(every, first.slot - 1, last.slot),
+                        };
+                        sum <= burst + refill * refills.min(span / every + 1)
+                    }
                     // One call's cost more.
                     Rule::Borrowing { full, .. } => sum - largest <= full + span,
                     // The places of a call begin when those before it have ended.
@@ -96,6 +113,16 @@ impl Given {
             }
         }
         Ok(())
+    }
+
+    /// The refills after `from` up to `to`: one each period from an anchor to the next.
+    fn refills(&self, every: i128, from: i128, to: i128) -> i128 {
+        let ends = self.anchors[1..].iter().copied().chain([i128::MAX]);
+        let refills = self.anchors.iter().zip(ends).map(|(anchor, end)| {
+            let until = |time: i128| (time.min(end) - anchor).max(0) / every;
+            until(to) - until(from)
+        });
+        refills.sum()
     }
 
     /// Calls the same at their slots again, from nothing, and compares when the bucket is full.
