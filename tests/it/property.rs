@@ -136,7 +136,13 @@ impl World<'_> {
         }
         let written = match action {
             Action::Decide(decisions) => self.decide(at, decisions).await?,
-            Action::Refund(ask, ago) => self.refund(at, *ask, *ago).await?,
+            Action::Refund(refunds) => {
+                let mut written = Vec::new();
+                for (ask, ago) in refunds {
+                    written.extend(self.refund(at, *ask, *ago).await?);
+                }
+                written
+            }
             Action::Reset(slot) => {
                 let name = &self.slots[*slot].name;
                 for store in self.stores {
@@ -207,8 +213,8 @@ impl World<'_> {
         Ok(written)
     }
 
-    /// Returns the keys that may have been written.
-    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Result<Vec<usize>, String> {
+    /// Returns the key if it may have been written.
+    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Result<Option<usize>, String> {
         // A receipt is consumed.
         let charged = ago.map(|ago| self.receipts.remove(self.receipts.len() - 1 - ago));
         let ask = charged.as_ref().map_or(ask, |charged| charged.ask);
@@ -221,12 +227,12 @@ impl World<'_> {
         }
         let receipt = charged.as_ref().map(|charged| charged.receipt);
         let refund = self.model.refund(absolute(at), name, pair.model, ask.cost.into(), receipt);
-        let Some(refund) = refund else { return Ok(Vec::new()) };
+        let Some(refund) = refund else { return Ok(None) };
         match charged {
             Some(charged) => self.given[ask.slot].refunded(charged.id, refund)?,
             None => self.given[ask.slot].distrust(),
         }
-        Ok(vec![ask.slot])
+        Ok(Some(ask.slot))
     }
 
     /// What the model says is what the stores said.

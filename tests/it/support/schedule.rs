@@ -32,8 +32,8 @@ pub(crate) struct Ask {
 pub(crate) enum Action {
     /// Several decisions in one call, each of several charges.
     Decide(Vec<Vec<Ask>>),
-    /// Of the charge that was admitted so many charges ago, of those that have not been given back, or without a receipt.
-    Refund(Ask, Option<usize>),
+    /// Each of the charge that was admitted so many charges ago, of those that have not been given back, or without a receipt.
+    Refund(Vec<(Ask, Option<usize>)>),
     Reset(usize),
 }
 
@@ -91,14 +91,9 @@ pub(crate) fn action(random: &mut Random, slots: &[Slot], receipts: usize) -> Ac
     match random.below(100) {
         0..2 => Action::Reset(random.below(slots.len() as u64) as usize),
         2..28 => {
-            let slot = random.below(slots.len() as u64) as usize;
-            // Mostly of the last ones: a call that gives up its place in the line.
-            let back = random.pick(&[2, 6, 20]).min(receipts as u64);
-            let by_receipt = back > 0 && random.percent(90);
-            let ago = by_receipt.then(|| random.below(back) as usize);
+            let refunds = random.pick(&[1, 1, 1, 3]).min(1.max(receipts));
             Action::Refund(
-                Ask { cost: ask(random, slots, slot).cost.max(1), ..ask(random, slots, slot) },
-                ago,
+                (0..refunds).map(|given_back| refund(random, slots, receipts - given_back)).collect(),
             )
         }
         _ => {
@@ -106,6 +101,15 @@ pub(crate) fn action(random: &mut Random, slots: &[Slot], receipts: usize) -> Ac
             Action::Decide((0..decisions).map(|_| charges(random, slots)).collect())
         }
     }
+}
+
+fn refund(random: &mut Random, slots: &[Slot], receipts: usize) -> (Ask, Option<usize>) {
+    let slot = random.below(slots.len() as u64) as usize;
+    let of_the_key = Ask { cost: ask(random, slots, slot).cost.max(1), ..ask(random, slots, slot) };
+    // Mostly of the last ones: a call that gives up its place in the line.
+    let back = random.pick(&[2, 6, 20]).min(receipts as u64);
+    let by_receipt = back > 0 && random.percent(90);
+    (of_the_key, by_receipt.then(|| random.below(back) as usize))
 }
 
 /// The keys of one decision are distinct.
