@@ -153,7 +153,7 @@ impl World<'_> {
                 vec![*slot]
             }
         };
-        self.check_full(at)?;
+        self.check_state(at)?;
         self.check_keys(at, &written).await
     }
 
@@ -236,10 +236,10 @@ impl World<'_> {
     }
 
     /// What the model says is what the stores said.
-    fn check_full(&self, at: i64) -> Result<(), String> {
+    fn check_state(&self, at: i64) -> Result<(), String> {
         for (slot, given) in self.slots.iter().zip(&self.given) {
             let look = self.model.would_say(absolute(at), &slot.name, slot.pairs[0].model, 0, 0);
-            given.check_full(absolute(at), look.reset_after)?;
+            given.check_state(absolute(at), &look)?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What a bucket has given, each call at its slot, and what it has promised of every interval: with this the stores are
 //! held to the promise itself, whatever the model says.
 
-use crate::model::{Refund, Rule};
+use crate::model::{Refund, Rule, Verdict};
 
 /// The calls that one bucket admitted.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct Given {
 #[derive(Clone, Copy, Debug)]
 struct Call {
     id: usize,
+    came: i128,
     slot: i128,
     /// What it took and was not given back: microseconds of refill, or permits of a bucket that refills at intervals.
     takes: i128,
@@ -59,7 +60,7 @@ impl Given {
 
     /// The same, where the order is not known.
     pub(crate) fn add(&mut self, id: usize, cost: i128, now: i128, wait: i128) {
-        self.calls.push(Call { id, slot: now + wait, takes: self.rule.takes(cost) });
+        self.calls.push(Call { id, came: now, slot: now + wait, takes: self.rule.takes(cost) });
     }
 
     /// So much of a call was given back: of the rest the time has passed, or others stand on it.
@@ -117,7 +118,7 @@ impl Given {
 
     /// The refills after `from` up to `to`: one each period from an anchor to the next.
     fn refills(&self, every: i128, from: i128, to: i128) -> i128 {
-        let ends = self.anchors[1..].iter().copied().chain([i128::MAX]);
+        let ends = self.anchors.iter().skip(1).copied().chain([i128::MAX]);
         let refills = self.anchors.iter().zip(ends).map(|(anchor, end)| {
             let until = |time: i128| (time.min(end) - anchor).max(0) / every;
             until(to) - until(from)
@@ -125,18 +126,27 @@ impl Given {
         refills.sum()
     }
 
-    /// Calls the same at their slots again, from nothing, and compares when the bucket is full.
-    pub(crate) fn check_full(&self, now: i128, reset_after: i128) -> Result<(), String> {
-        if !self.trusted || !matches!(self.rule, Rule::Bucket { .. } | Rule::Borrowing { .. }) {
-            return Ok(());
-        }
-        let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.takes);
-        let expected = (full_at - now).max(0);
-        (expected == reset_after).then_some(()).ok_or_else(|| {
-            format!(
-                "the bucket will be full in {reset_after} µs, which should be {expected}: {:?}",
-                self.calls
-            )
-        })
+    /// Calls the same again, from nothing and without what was given back, and compares what is left.
+    pub(crate) fn check_state(&self, now: i128, look: &Verdict) -> Result<(), String> {
+        let (told, expected) = match self.rule {
+            _ if !self.trusted => return Ok(()),
+            Rule::Bucket { .. } | Rule::Borrowing { .. } => {
+                let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.takes);
+                (look.reset_after, 0.max(full_at - now))
+            }
+            Rule::Interval { burst, refill, every } => {
+                let (mut missing, mut then) = (0, 0);
+                let mut calls = self.calls.clone();
+                calls.sort_by_key(|call| call.id);
+                for (at, takes) in calls.iter().map(|call| (call.came, call.takes)).chain([(now, 0)]) {
+                    missing = 0.max(missing - refill * self.refills(every, then, at)) + takes;
+                    then = at;
+                }
+                (look.remaining, 0.max(burst - missing))
+            }
+            _ => return Ok(()),
+        };
+        let fault = || format!("{expected} expected of {:?}, and told is {look:?}", self.calls);
+        (told == expected).then_some(()).ok_or_else(fault)
     }
 }
