@@ -8,6 +8,8 @@
 -- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period
 local width = 5
 local CREDITS_WRAP = 2 ^ 50
+-- No line takes more than this: below it, dividing by a refill is exact.
+local MOST_MISSING = 2 ^ 52
 
 -- The bucket as of its last refill. The number of refills is compared before it is multiplied, which stays below 2^53.
 local function refilled(anchor, missing, time, refill, period)
@@ -90,7 +92,8 @@ local function check(key, at)
     future = stored.anchor > now, was = value and ends(stored, rule),
   }
   local slot = slot_of(bucket.anchor, bucket.missing + cost, rule)
-  entry.admits = cost == 0 or cost <= rule.burst and slot - now <= wait
+  local countable = bucket.missing + cost <= MOST_MISSING
+  entry.admits = cost == 0 or cost <= rule.burst and countable and slot - now <= wait
   return entry
 end
 

@@ -128,6 +128,11 @@ async fn counts_stay_exact_in_a_long_life() {
     on_each_store(async |store| run(&windows::a_long_life(), &store).await).await;
 }
 
+#[tokio::test]
+async fn a_line_stays_exact_however_long() {
+    on_each_store(async |store| run(&lines::a_long_line(), &store).await).await;
+}
+
 #[test]
 fn the_cases_hold_on_the_model() {
     for case in cases() {

@@ -138,6 +138,7 @@ impl World<'_> {
             Action::Decide(decisions) => self.decide(at, decisions).await?,
             Action::Refund(refunds) => {
                 let mut written = Vec::new();
+                self.hints.clear();
                 for (ask, ago) in refunds {
                     written.extend(self.refund(at, *ask, *ago).await?);
                 }
@@ -153,7 +154,7 @@ impl World<'_> {
                 vec![*slot]
             }
         };
-        self.check_state(at)?;
+        self.check_states(at)?;
         self.check_keys(at, &written).await
     }
 
@@ -236,10 +237,11 @@ impl World<'_> {
     }
 
     /// What the model says is what the stores said.
-    fn check_state(&self, at: i64) -> Result<(), String> {
+    fn check_states(&mut self, at: i64) -> Result<(), String> {
         for (slot, given) in self.slots.iter().zip(&self.given) {
             let look = self.model.would_say(absolute(at), &slot.name, slot.pairs[0].model, 0, 0);
             given.check_state(absolute(at), &look)?;
+            self.hints.push(at + look.reset_after as i64);
         }
         Ok(())
     }

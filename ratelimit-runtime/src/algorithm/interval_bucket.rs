@@ -5,6 +5,9 @@ use std::fmt;
 
 use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
 
+/// No line takes more than this: below it, dividing by a refill is exact in Lua too.
+const MOST_MISSING: u64 = 1 << 52;
+
 /// A bucket in permits, and the time from one refill to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntervalBucket {
@@ -54,7 +57,8 @@ impl IntervalBucket {
         let [anchor, missing, credited] = reading;
         let until_slot = (cost <= self.burst).then(|| self.slot(anchor, missing + cost).saturating_sub(now));
         let until_slot = if cost == 0 { Some(0) } else { until_slot };
-        let admitted = until_slot.is_some_and(|until_slot| until_slot <= wait);
+        let countable = cost == 0 || missing.saturating_add(cost) <= MOST_MISSING;
+        let admitted = countable && until_slot.is_some_and(|until_slot| until_slot <= wait);
         let after = if admitted { missing + cost } else { missing };
         Verdict {
             admitted,

@@ -98,6 +98,26 @@ fn portions() -> Vec<Case> {
     ]
 }
 
+/// A line of 2^52 permits, which is as many as can be counted.
+pub(super) fn a_long_line() -> Case {
+    const MOST: u64 = 1_000_000_000_000;
+    const LEFT: u64 = (1 << 52) - 4503 * MOST;
+    let line = (1..4503).map(|n| waits(0, MOST, FOREVER, n * S, 0, (n + 1) * S));
+    let full = [
+        gives_up(0, MOST, FOREVER, 0, 4503 * S, 4503 * S),
+        waits(0, LEFT, FOREVER, 4503 * S, 0, 4504 * S),
+        gives_up(0, 1, FOREVER, 0, 4503 * S, 4504 * S),
+        peek(4502 * S, 0, 2 * S),
+        peek(4503 * S, i128::from(MOST - LEFT), S),
+        waits(4503 * S, MOST, S, S, 0, 2 * S),
+    ];
+    Case {
+        name: "a line of as many permits as can be counted",
+        policies: vec![interval_refill(MOST, SECOND, MOST)],
+        steps: [yes(0, MOST, 0, S)].into_iter().chain(line).chain(full).collect(),
+    }
+}
+
 fn queues() -> Vec<Case> {
     vec![
         Case {

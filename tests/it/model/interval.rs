@@ -3,6 +3,9 @@
 
 use super::{Event, Receipt, Verdict, ceil};
 
+/// The permits that all who wait can ask for together.
+const MOST_MISSING: i128 = 1 << 52;
+
 #[derive(Clone, Copy)]
 pub(super) struct Portions {
     pub(super) burst: i128,
@@ -31,7 +34,7 @@ impl Portions {
             0 => 0,
             _ => self.slot(since, missing + cost).map_or(0, |slot| slot - now),
         };
-        let admitted = possible && until_slot <= wait;
+        let admitted = possible && until_slot <= wait && missing + cost <= MOST_MISSING;
         if admitted {
             missing += cost;
         }
