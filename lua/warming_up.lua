@@ -73,6 +73,8 @@ end
 local function current(curve, next_at, stored, written)
   next_at = next_at - math.max(written - now, 0)
   if next_at >= now then return next_at, stored end
+  -- The sum below may miss it by the last bit.
+  if cold_at(curve, next_at, stored) <= now then return now, curve.most end
   return now, math.min(stored + (now - next_at) / curve.cool_down, curve.most)
 end
 

@@ -145,6 +145,10 @@ impl Curve {
         if next >= now {
             return (next, stored);
         }
+        // The sum below may miss it by the last bit.
+        if self.cold_at(next, stored) <= now {
+            return (now, self.most);
+        }
         let new = (now - next) as f64 / self.cool_down;
         (now, (stored + new).min(self.most))
     }

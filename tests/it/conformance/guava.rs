@@ -134,6 +134,16 @@ fn warming() -> Vec<Case> {
             ],
         },
         Case {
+            // Where storing for as long as it takes misses what is most by the last bit of a double.
+            name: "a bucket that warms up is cold when its state says nothing more",
+            policies: vec![warming_up(
+                3,
+                Duration::from_micros(6_250_000),
+                Duration::from_micros(11_740_782),
+            )],
+            steps: vec![yes(0, 3, 0, 18_370_391), peek(18_370_390, 5, 1), peek(18_370_391, 5, 0)],
+        },
+        Case {
             name: "a clock that steps back takes a debt with what is stored",
             policies: policy(),
             steps: vec![

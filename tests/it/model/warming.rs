@@ -143,6 +143,9 @@ impl WarmingUp {
         if next >= now {
             return Warmth { next, ..last };
         }
+        if now >= self.cold_at(next, last.stored) {
+            return Warmth { next: now, stored: self.max_permits(), ..last };
+        }
         let new = (now - next) as f64 / self.cool_down_interval();
         Warmth { next: now, stored: (last.stored + new).min(self.max_permits()), ..last }
     }
