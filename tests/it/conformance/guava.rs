@@ -59,6 +59,16 @@ fn lending() -> Vec<Case> {
             ],
         },
         Case {
+            name: "the longest debt stays exact",
+            policies: vec![borrowing(1, 86_400 * SECOND, Some(3650))],
+            steps: vec![
+                yes(7, 3650, 0, FOREVER),
+                yes(7, 3650, 0, 2 * FOREVER),
+                waits(7, 3650, FOREVER, FOREVER, 0, 3 * FOREVER),
+                gives_up(8, 1, FOREVER, 0, 2 * FOREVER - 1, 3 * FOREVER - 1),
+            ],
+        },
+        Case {
             name: "the last of those who wait for a debt is gone without trace",
             policies: vec![borrowing(1, SECOND, Some(2))],
             steps: vec![

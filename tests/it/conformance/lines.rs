@@ -56,6 +56,16 @@ fn buckets() -> Vec<Case> {
             ],
         },
         Case {
+            name: "the longest wait for the slowest bucket stays exact",
+            policies: vec![token_bucket(1, 3650 * 86_400 * SECOND, 1)],
+            steps: vec![
+                yes(7, 1, 0, FOREVER),
+                waits(7, 1, FOREVER, FOREVER, 0, 2 * FOREVER),
+                gives_up(8, 1, FOREVER, 0, 2 * FOREVER - 1, 2 * FOREVER - 1),
+                waits(FOREVER + 7, 1, FOREVER, FOREVER, 0, 2 * FOREVER),
+            ],
+        },
+        Case {
             name: "a clock that steps back takes the line with it",
             policies: vec![token_bucket(1, SECOND, 2)],
             steps: vec![

@@ -88,6 +88,18 @@ fn stale() -> Vec<Case> {
         let after = [no(5 * S, 1, 0, S, 10 * S), refund_of(5 * S, 10), peek(5 * S, 10, 0)];
         charges.chain(first).chain(full).chain(later).chain(after).collect()
     };
+    // Of four times ten years the running total of what was given back has come round.
+    let come_round = || -> Vec<Step> {
+        const DAY: i64 = 86_400 * S;
+        let round = |i: i64| {
+            let left = i128::from(10 - i);
+            let large = yes(0, 3640, left, (3640 + i) * DAY);
+            let small = yes(0, 1, left - 1, (3641 + i) * DAY);
+            [large, small, refund_of(0, 2 * i as usize), peek(0, 3649 - i128::from(i), (1 + i) * DAY)]
+        };
+        // The last small one was charged before the last large one was given back, and is worth what it took.
+        (0..4).flat_map(round).chain([refund_of(0, 7), peek(0, 3647, 3 * DAY)]).collect()
+    };
     // The receipt says that more would be missing than is.
     let after_a_reset = || {
         vec![
@@ -109,6 +121,11 @@ fn stale() -> Vec<Case> {
             name: "what others got back of an interval bucket is not given back again",
             policies: vec![interval_refill(1, SECOND, 10)],
             steps: steps(),
+        },
+        Case {
+            name: "the total of what was given back comes round",
+            policies: vec![token_bucket(1, 86_400 * SECOND, 3650)],
+            steps: come_round(),
         },
         Case {
             name: "a receipt from before a reset",
