@@ -101,8 +101,10 @@ local function refund(key, at)
   if not marked then from, credited = tat, total end
   local last = from == tat and credited == total
   local worth = from - (total - credited) % CREDITS_WRAP - math.max(now, bucket.slot)
-  local credit = (last or not last_only) and math.min(charge, worth, tat - now) or 0
-  if credit <= 0 or tat <= now then return end
+  local credit = (last or not last_only) and math.min(charge, worth) or 0
+  -- A receipt from before a reset may say more than there is.
+  credit = math.min(credit, tat - now)
+  if credit <= 0 then return end
   local gone = last and (marked and credit == charge or last_only)
   bucket.tat = tat - credit
   bucket.slot = math.min(bucket.slot, bucket.tat - (gone and total == 0 and capacity or interval))

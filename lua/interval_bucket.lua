@@ -8,6 +8,8 @@
 -- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period
 local width = 5
 local CREDITS_WRAP = 2 ^ 50
+-- No line takes more than this: below it, dividing by a refill is exact.
+local MOST_MISSING = 2 ^ 52
 
 -- The bucket as of its last refill. The number of refills is compared before it is multiplied, which stays below 2^53.
 local function refilled(anchor, missing, time, refill, period)
@@ -28,6 +30,13 @@ end
 local function slot_of(anchor, missing, rule)
   local over = missing - rule.burst
   return over > 0 and full(anchor, over, rule.refill, rule.period) or 0
+end
+
+-- The last refill that leaves so many missing, or some: no call waits for one beyond, unless a refill is more than the bucket
+-- holds.
+local function not_full(anchor, missing, rule)
+  local at = full(anchor, missing, rule.refill, rule.period)
+  return rule.burst < rule.refill and at or at - rule.period
 end
 
 local function load(value)
@@ -83,7 +92,8 @@ local function check(key, at)
     future = stored.anchor > now, was = value and ends(stored, rule),
   }
   local slot = slot_of(bucket.anchor, bucket.missing + cost, rule)
-  entry.admits = cost == 0 or cost <= rule.burst and slot - now <= wait
+  local countable = bucket.missing + cost <= MOST_MISSING
+  entry.admits = cost == 0 or cost <= rule.burst and countable and slot - now <= wait
   return entry
 end
 
@@ -110,16 +120,18 @@ local function refund(key, at)
   local anchor, missing, total, marked = bucket.anchor, bucket.missing, bucket.credited, from ~= nil
   if not marked then from, level, credited = anchor, missing, total end
   local _, left = refilled(from, level, math.max(now, bucket.slot), rule.refill, rule.period)
-  local credit = math.min(cost, left - (total - credited) % CREDITS_WRAP, missing)
   local anchor_now, left_now = refilled(from, level, now, rule.refill, rule.period)
   local last = marked and credited == total and anchor_now == anchor and left_now == missing
-  if credit <= 0 or missing == 0 then return end
+  local worth = last and cost or left - (total - credited) % CREDITS_WRAP
+  -- A receipt from before a reset may say more than there is.
+  local credit = math.min(cost, worth, missing)
+  if credit <= 0 then return end
   local gone = last and credit == cost
   bucket.missing = missing - credit
   if gone and total == 0 then
     bucket.slot = slot_of(anchor, bucket.missing, rule)
   else
-    bucket.slot = math.min(bucket.slot, full(anchor, bucket.missing, rule.refill, rule.period) - rule.period)
+    bucket.slot = math.min(bucket.slot, not_full(anchor, bucket.missing, rule))
   end
   if not gone then
     bucket.credited = (total + credit) % CREDITS_WRAP

@@ -26,7 +26,7 @@ local function time_of(curve, above)
 end
 
 -- The microseconds that it takes to take so much of what is stored.
-local function time_of_stored(curve, stored, spent)
+local function stored_time(curve, stored, spent)
   local above, micros = stored - curve.threshold, 0
   if above > 0 then
     local spent_above = math.min(above, spent)
@@ -45,7 +45,7 @@ end
 -- The microseconds that a call takes, and what it leaves in store. No less than the rate allows.
 local function taken(curve, stored, cost)
   local spent = math.min(cost, stored)
-  local takes = time_of_stored(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
+  local takes = stored_time(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
   return math.max(takes, fresh(curve, cost)), stored - spent
 end
 
@@ -69,6 +69,15 @@ local function store(key, curve, next_at, stored, written, was)
   keep(key, ends, was)
 end
 
+-- When the next call may go, not before now, and what is stored then.
+local function current(curve, next_at, stored, written)
+  next_at = next_at - math.max(written - now, 0)
+  if next_at >= now then return next_at, stored end
+  -- The sum below may miss it by the last bit.
+  if cold_at(curve, next_at, stored) <= now then return now, curve.most end
+  return now, math.min(stored + (now - next_at) / curve.cool_down, curve.most)
+end
+
 local function check(key, at)
   local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
   local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
@@ -78,12 +87,7 @@ local function check(key, at)
     local next_at, stored, written = load(value)
     entry.was = cold_at(curve, next_at, stored)
     entry.future = written > now
-    next_at = next_at - math.max(written - now, 0)
-    if next_at >= now then
-      entry[1], entry[2] = next_at, stored
-    else
-      entry[2] = math.min(stored + (now - next_at) / curve.cool_down, curve.most)
-    end
+    entry[1], entry[2] = current(curve, next_at, stored, written)
   end
   entry.stored = entry[2]
   entry[2] = exact(entry.stored)
@@ -112,8 +116,10 @@ local function refund(key, at)
   if from then
     local takes, left = taken(curve, before, cost)
     if from ~= next_at or left ~= stored then return end
-    store(key, curve, from - takes, before, written, was)
-  elseif next_at > now then
-    store(key, curve, math.max(next_at - fresh(curve, cost), now), stored, written, was)
+    return store(key, curve, from - takes, before, written, was)
+  end
+  next_at, stored = current(curve, next_at, stored, written)
+  if next_at > now then
+    store(key, curve, math.max(next_at - fresh(curve, cost), now), stored, now, was)
   end
 end

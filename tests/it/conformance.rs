@@ -3,7 +3,10 @@
 
 mod buckets;
 mod errors;
+mod guava;
+mod lines;
 mod lists;
+mod receipts;
 mod shadows;
 mod windows;
 
@@ -28,6 +31,8 @@ enum Step {
     Ask {
         at: i64,
         cost: u64,
+        /// Waits so long at the most.
+        wait: u64,
         told: Verdict,
     },
     Refund {
@@ -39,6 +44,7 @@ enum Step {
         at: i64,
         nth: usize,
     },
+    Reset,
     /// From here on by another of the policies.
     Under(usize),
 }
@@ -61,6 +67,25 @@ fn peek(at: i64, remaining: i128, reset_after: i64) -> Step {
     yes(at, 0, remaining, reset_after)
 }
 
+/// Longer than anything lasts here.
+const FOREVER: i64 = 3650 * 86_400 * S;
+
+/// Waits for so long at the most, and is admitted to wait for `wait`.
+fn waits(at: i64, cost: u64, most: i64, wait: i64, remaining: i128, reset_after: i64) -> Step {
+    waiting(most, wait, yes(at, cost, remaining, reset_after))
+}
+
+/// Is refused, though it would wait for so long.
+fn gives_up(at: i64, cost: u64, most: i64, remaining: i128, retry_after: i64, reset_after: i64) -> Step {
+    waiting(most, 0, no(at, cost, remaining, retry_after, reset_after))
+}
+
+/// The same call, that waits for `most` at the most, and is told to wait for `until_slot`.
+fn waiting(most: i64, until_slot: i64, step: Step) -> Step {
+    let Step::Ask { at, cost, told, .. } = step else { panic!("only a call waits") };
+    Step::Ask { at, cost, wait: most as u64, told: Verdict { wait: until_slot.into(), ..told } }
+}
+
 fn refund(at: i64, cost: u64) -> Step {
     Step::Refund { at, cost }
 }
@@ -78,15 +103,21 @@ fn ask(
     reset_after: i64,
 ) -> Step {
     // The limit is filled in from the policy.
-    let told = Verdict { admitted, limit: 0, remaining, retry_after, reset_after: reset_after.into() };
-    Step::Ask { at, cost, told }
+    let told =
+        Verdict { admitted, wait: 0, limit: 0, remaining, retry_after, reset_after: reset_after.into() };
+    Step::Ask { at, cost, wait: 0, told }
+}
+
+fn cases() -> impl Iterator<Item = Case> {
+    let files = [buckets::cases(), lines::cases(), receipts::cases(), guava::cases(), windows::cases()];
+    files.into_iter().flatten()
 }
 
 #[tokio::test]
 async fn the_cases_hold_on_every_store() {
     on_each_store(async |store| {
-        for case in buckets::cases().iter().chain(&windows::cases()) {
-            run(case, &store).await;
+        for case in cases() {
+            run(&case, &store).await;
         }
     })
     .await;
@@ -97,18 +128,29 @@ async fn counts_stay_exact_in_a_long_life() {
     on_each_store(async |store| run(&windows::a_long_life(), &store).await).await;
 }
 
+#[tokio::test]
+async fn a_line_stays_exact_however_long() {
+    on_each_store(async |store| run(&lines::a_long_line(), &store).await).await;
+}
+
 #[test]
 fn the_cases_hold_on_the_model() {
-    for case in buckets::cases().iter().chain(&windows::cases()) {
+    for case in cases() {
         let mut model = Model::default();
         let mut receipts: Vec<(u64, Receipt)> = Vec::new();
-        let mut rule = first(case).model;
+        let mut rule = first(&case).model;
         for (i, step) in case.steps.iter().enumerate() {
             match *step {
-                Step::Ask { at, cost, told } => {
-                    let charge = model::Charge { key: case.name, rule, cost: cost.into(), shadow: false };
+                Step::Ask { at, cost, wait, told } => {
+                    let charge = model::Charge {
+                        key: case.name,
+                        rule,
+                        cost: cost.into(),
+                        wait: wait.into(),
+                        shadow: false,
+                    };
                     let outcome = model.decide(absolute(at), &[charge]);
-                    let told = Verdict { limit: limit(rule), ..told };
+                    let told = Verdict { limit: rule.limit(), ..told };
                     assert_eq!(outcome.verdicts, [told], "{}, step {i} at {at}", case.name);
                     receipts.extend(outcome.receipts[0].map(|receipt| (cost, receipt)));
                 }
@@ -119,7 +161,8 @@ fn the_cases_hold_on_the_model() {
                     let (cost, receipt) = receipts[nth];
                     model.refund(absolute(at), case.name, rule, cost.into(), Some(receipt));
                 }
-                Step::Under(policy) => rule = pair(case, policy).model,
+                Step::Reset => model.reset(case.name),
+                Step::Under(policy) => rule = pair(&case, policy).model,
             }
         }
     }
@@ -131,12 +174,12 @@ async fn run(case: &Case, store: &Scheduled) {
     let mut pair = first(case);
     for (i, step) in case.steps.iter().enumerate() {
         match *step {
-            Step::Ask { at, cost, told } => {
+            Step::Ask { at, cost, wait, told } => {
                 store.set(at).await;
                 let outcome = store
-                    .decide(&[Charge { key: key.clone(), rule: pair.rule, cost, wait: 0, shadow: false }])
+                    .decide(&[Charge { key: key.clone(), rule: pair.rule, cost, wait, shadow: false }])
                     .await;
-                let expected = Verdict { limit: limit(pair.model), ..told };
+                let expected = Verdict { limit: pair.model.limit(), ..told };
                 let [verdict] = &outcome.verdicts[..] else { panic!("one charge has one verdict") };
                 let kind = if store.connection().is_some() { "Redis" } else { "memory" };
                 let step = format!("{} in {kind}, step {i} at {at}", case.name);
@@ -159,6 +202,7 @@ async fn run(case: &Case, store: &Scheduled) {
                 let (cost, mark) = receipts[nth];
                 store.store.refund(&key, &pair.rule, cost, Some(mark)).await.expect("the store answers");
             }
+            Step::Reset => store.store.reset(&key).await.expect("the store answers"),
             Step::Under(policy) => pair = self::pair(case, policy),
         }
     }
@@ -170,14 +214,6 @@ fn first(case: &Case) -> Pair {
 
 fn pair(case: &Case, policy: usize) -> Pair {
     case.policies[policy].unwrap_or_else(|| panic!("{} has an invalid policy", case.name))
-}
-
-fn limit(rule: model::Rule) -> i128 {
-    match rule {
-        model::Rule::Bucket { permit, full } => full / permit,
-        model::Rule::Interval { burst, .. } => burst,
-        model::Rule::Fixed { limit, .. } | model::Rule::Sliding { limit, .. } => limit,
-    }
 }
 
 fn absolute(at: i64) -> i128 {

@@ -26,11 +26,14 @@ const URL: &str = "RATELIMITS_HAMMER_URL";
 const LOG: &str = "RATELIMITS_HAMMER_LOG";
 
 /// Each gives some 10,000 permits a second, in portions that run out many times.
-fn policies() -> [(&'static str, Pair); 7] {
+fn policies() -> [(&'static str, Pair); 10] {
     let time = Duration::from_millis(20);
     [
         ("token-bucket", policies::token_bucket(10_000, Duration::from_secs(1), 200)),
         ("leaky-bucket", policies::draining_bucket(190, time)),
+        ("borrowing", policies::borrowing(10_000, Duration::from_secs(1), Some(200))),
+        ("queue", policies::queue(190, 10_000, Duration::from_secs(1))),
+        ("warming-up", policies::warming_up(10_000, Duration::from_secs(1), time)),
         ("interval-refill", policies::interval_refill(200, time, 300)),
         ("fixed-window", policies::fixed_window(200, time, false)),
         ("aligned-window", policies::fixed_window(200, time, true)),
@@ -74,7 +77,7 @@ async fn four_processes_are_limited_as_one() {
         replay(name, pair.model, mine);
         // A key may go in the moment between: its last second is soon over.
         let (told, ttl) = loop {
-            let (told, _) = ask(&store, name, pair, &[1]).await.remove(0);
+            let (told, _) = ask(&store, name, pair, &[(1, 0)]).await.remove(0);
             let ttl: i128 =
                 redis::cmd("PTTL").arg(name).query_async(&mut connection).await.expect("an answer");
             if ttl != -2 {
@@ -140,9 +143,13 @@ async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec
                 for _ in 0..calls {
                     // Now and then several decisions in one call, which share its time.
                     let decisions = random.pick(&[1, 1, 1, 2, 3]);
-                    let costs: Vec<u64> = (0..decisions).map(|_| random.between(1, 3)).collect();
+                    let mut asked = Vec::new();
+                    for _ in 0..decisions {
+                        let most = random.pick(&[0, 0, 0, 1000, 10_000]);
+                        asked.push((random.between(1, 3), random.between(0, most)));
+                    }
                     let mut wait = None;
-                    for (record, retry_after) in ask(&store, name, pair, &costs).await {
+                    for (record, retry_after) in ask(&store, name, pair, &asked).await {
                         wait = wait.or(retry_after);
                         records.push(record);
                     }
@@ -163,19 +170,24 @@ async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec
     records
 }
 
-/// One decision for each of the costs, in one call, and how long a refused one should wait.
-async fn ask(store: &Store, name: &str, pair: Pair, costs: &[u64]) -> Vec<(Record, Option<u64>)> {
-    let charges: Vec<Charge> = costs
-        .iter()
-        .map(|cost| Charge { key: Key::raw(name), rule: pair.rule, cost: *cost, wait: 0, shadow: false })
-        .collect();
+/// One decision for each of the costs, in one call, each with how long it would wait, and how long a refused one should. Nobody
+/// does wait: the slots are told, and checked.
+async fn ask(store: &Store, name: &str, pair: Pair, asked: &[(u64, u64)]) -> Vec<(Record, Option<u64>)> {
+    let charge = |&(cost, wait): &(u64, u64)| Charge {
+        key: Key::raw(name),
+        rule: pair.rule,
+        cost,
+        wait,
+        shadow: false,
+    };
+    let charges: Vec<Charge> = asked.iter().map(charge).collect();
     let decisions: Vec<&[Charge]> = charges.iter().map(std::slice::from_ref).collect();
     let outcomes = store.decide(&decisions).await;
-    let told = outcomes.into_iter().zip(costs).map(|(outcome, cost)| {
+    let told = outcomes.into_iter().zip(asked).map(|(outcome, (cost, wait))| {
         let outcome = outcome.expect("the store answers");
         let verdict = &outcome.verdicts[0];
-        let record = Record { now: outcome.now.into(), cost: (*cost).into(), verdict: verdict.into() };
-        (record, verdict.retry_after)
+        let (cost, wait) = ((*cost).into(), (*wait).into());
+        (Record { now: outcome.now.into(), cost, wait, verdict: verdict.into() }, verdict.retry_after)
     });
     told.collect()
 }

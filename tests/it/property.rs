@@ -1,5 +1,5 @@
-//! Random schedules, on which every decision of both stores equals the model's, and every key of Redis is as it should
-//! be afterwards. A failure names its seed: `RATELIMITS_SEED` repeats the run, `RATELIMITS_SCHEDULES` its length.
+//! Random schedules, on which every decision of both stores equals the model's, every key of Redis is as it should be
+//! afterwards, and every bucket has kept what it promises of all intervals, told without the model. A failure names its seed: `RATELIMITS_SEED` repeats the run, `RATELIMITS_SCHEDULES` its length.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ratelimits::store::{Charge, Mark, Outcome};
 
 use crate::model::{self, Model, Receipt};
+use crate::support::given::Given;
 use crate::support::random::Random;
 use crate::support::schedule::{self, Action, Ask, Slot};
 use crate::support::scheduled::{Held, START, Scheduled};
@@ -26,17 +27,30 @@ async fn every_decision_equals_the_models() {
             let server = Arc::clone(&server);
             tokio::spawn(async move {
                 let redis = Scheduled::redis(server).await;
-                let mut decisions = 0;
+                let (mut decisions, mut shortest) = (0, None::<Failure>);
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
-                    decisions += run(seed, schedule, &redis).await;
+                    match run(seed, schedule, &redis).await {
+                        Ok(made) => decisions += made,
+                        Err(failure) if shortest.as_ref().is_none_or(|it| failure.steps < it.steps) => {
+                            shortest = Some(failure);
+                        }
+                        Err(_) => {}
+                    }
                 }
-                decisions
+                (decisions, shortest)
             })
         })
         .collect();
-    let mut decisions = 0;
+    let (mut decisions, mut failures) = (0, Vec::new());
     for worker in workers {
-        decisions += worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        let (made, shortest) =
+            worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+        decisions += made;
+        failures.extend(shortest);
+    }
+    // The shortest is the easiest to understand.
+    if let Some(failure) = failures.iter().min_by_key(|failure| failure.steps) {
+        panic!("{}", failure.told);
     }
     println!("{schedules} schedules, {decisions} decisions on each store");
 }
@@ -45,17 +59,27 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// A schedule on which something was not as it should be.
+struct Failure {
+    steps: usize,
+    told: String,
+}
+
 /// Returns the number of decisions.
-async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> u64 {
+async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> Result<u64, Failure> {
     let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let slots = schedule::slots(&mut random, schedule);
     let memory = Scheduled::memory();
+    // In half of them the clock never steps back, and then all promises hold.
+    let steady = random.percent(50);
     let mut world = World {
         stores: [&memory, redis],
         held: vec![None; slots.len()],
+        given: slots.iter().map(|slot| Given::new(slot.pairs[0].model)).collect(),
         slots,
         model: Model::default(),
         receipts: Vec::new(),
+        charges: 0,
         hints: Vec::new(),
         decisions: 0,
     };
@@ -63,25 +87,41 @@ async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> u64 {
     let mut steps = Vec::new();
     for _ in 0..random.between(12, 25) {
         let action = schedule::action(&mut random, &world.slots, world.receipts.len());
-        now = schedule::time(&mut random, now, &world.slots, &world.hints);
+        let then = now;
+        now = schedule::time(&mut random, now, steady, &world.slots, &world.hints);
+        if now < then {
+            world.given.iter_mut().for_each(Given::distrust);
+        }
         steps.push(format!("at {now} {action:?}"));
         if let Err(problem) = world.step(now, &action).await {
             let slots: Vec<String> = world.slots.iter().map(|slot| format!("{slot:?}")).collect();
-            let (slots, steps) = (slots.join("\n"), steps.join("\n"));
-            panic!("{problem}\nRATELIMITS_SEED={seed}, schedule {schedule}\n{slots}\n{steps}");
+            let (slots, list) = (slots.join("\n"), steps.join("\n"));
+            let told = format!("{problem}\nRATELIMITS_SEED={seed}, schedule {schedule}\n{slots}\n{list}");
+            return Err(Failure { steps: steps.len(), told });
         }
     }
-    world.decisions
+    Ok(world.decisions)
 }
 
-/// A charge that was admitted: by what the model, and by what each store finds it again.
-type Charged = (Ask, Receipt, [Mark; 2]);
+/// A charge that was admitted, and not given back.
+struct Charged {
+    id: usize,
+    ask: Ask,
+    /// By what the model finds it again.
+    receipt: Receipt,
+    /// By what each store does.
+    marks: [Mark; 2],
+}
 
 struct World<'a> {
     stores: [&'a Scheduled; 2],
     slots: Vec<Slot>,
     model: Model,
+    /// What each slot has given.
+    given: Vec<Given>,
     receipts: Vec<Charged>,
+    /// How many there were.
+    charges: usize,
     /// When something was last said to happen.
     hints: Vec<i64>,
     /// What Redis held after the last step.
@@ -96,16 +136,25 @@ impl World<'_> {
         }
         let written = match action {
             Action::Decide(decisions) => self.decide(at, decisions).await?,
-            Action::Refund(ask, ago) => self.refund(at, *ask, *ago).await,
+            Action::Refund(refunds) => {
+                let mut written = Vec::new();
+                self.hints.clear();
+                for (ask, ago) in refunds {
+                    written.extend(self.refund(at, *ask, *ago).await?);
+                }
+                written
+            }
             Action::Reset(slot) => {
                 let name = &self.slots[*slot].name;
                 for store in self.stores {
                     store.store.reset(&store.key(name)).await.expect("the store answers");
                 }
                 self.model.reset(name);
+                self.given[*slot].forget();
                 vec![*slot]
             }
         };
+        self.check_states(at)?;
         self.check_keys(at, &written).await
     }
 
@@ -130,6 +179,7 @@ impl World<'_> {
                     key: &told[ask.slot].name,
                     rule: told[ask.slot].pairs[ask.pair].model,
                     cost: ask.cost.into(),
+                    wait: ask.wait.into(),
                     shadow: ask.shadow,
                 })
                 .collect();
@@ -143,14 +193,18 @@ impl World<'_> {
             self.hints = expected
                 .verdicts
                 .iter()
-                .flat_map(|verdict| [verdict.retry_after, Some(verdict.reset_after)])
+                .flat_map(|verdict| [verdict.retry_after, Some(verdict.reset_after), Some(verdict.wait)])
                 .flatten()
                 .map(|after| at + after as i64)
                 .collect();
             for (j, ask) in asks.iter().enumerate() {
                 if let Some(receipt) = expected.receipts[j] {
                     let marks = [0, 1].map(|store: usize| mark(&outcomes[store][i], j));
-                    self.receipts.push((*ask, receipt, marks));
+                    self.receipts.push(Charged { id: self.charges, ask: *ask, receipt, marks });
+                    let wait = expected.verdicts[j].wait;
+                    self.given[ask.slot].refilled(marks[0].at.into());
+                    self.given[ask.slot].charged(self.charges, ask.cost.into(), absolute(at), wait)?;
+                    self.charges += 1;
                 }
                 if expected.written[j] {
                     written.push(ask.slot);
@@ -160,20 +214,36 @@ impl World<'_> {
         Ok(written)
     }
 
-    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Vec<usize> {
-        let by_receipt = ago.map(|ago| self.receipts[self.receipts.len() - 1 - ago]);
-        let (ask, receipt, marks) = match by_receipt {
-            Some((ask, receipt, marks)) => (ask, Some(receipt), marks.map(Some)),
-            None => (ask, None, [None, None]),
-        };
+    /// Returns the key if it may have been written.
+    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Result<Option<usize>, String> {
+        // A receipt is consumed.
+        let charged = ago.map(|ago| self.receipts.remove(self.receipts.len() - 1 - ago));
+        let ask = charged.as_ref().map_or(ask, |charged| charged.ask);
         let Slot { name, pairs, .. } = &self.slots[ask.slot];
         let pair = pairs[ask.pair];
-        for (store, mark) in self.stores.iter().zip(marks) {
+        for (i, store) in self.stores.iter().enumerate() {
+            let mark = charged.as_ref().map(|charged| charged.marks[i]);
             let refunded = store.store.refund(&store.key(name), &pair.rule, ask.cost, mark).await;
             refunded.expect("the store answers");
         }
-        let written = self.model.refund(absolute(at), name, pair.model, ask.cost.into(), receipt);
-        if written { vec![ask.slot] } else { Vec::new() }
+        let receipt = charged.as_ref().map(|charged| charged.receipt);
+        let refund = self.model.refund(absolute(at), name, pair.model, ask.cost.into(), receipt);
+        let Some(refund) = refund else { return Ok(None) };
+        match charged {
+            Some(charged) => self.given[ask.slot].refunded(charged.id, refund)?,
+            None => self.given[ask.slot].distrust(),
+        }
+        Ok(Some(ask.slot))
+    }
+
+    /// What the model says is what the stores said.
+    fn check_states(&mut self, at: i64) -> Result<(), String> {
+        for (slot, given) in self.slots.iter().zip(&self.given) {
+            let look = self.model.would_say(absolute(at), &slot.name, slot.pairs[0].model, 0, 0);
+            given.check_state(absolute(at), &look)?;
+            self.hints.push(at + look.reset_after as i64);
+        }
+        Ok(())
     }
 
     /// Keys that nobody wrote are as they were, to the byte and the expiry; others expire when they say nothing more, or
@@ -211,7 +281,7 @@ impl World<'_> {
             key: store.key(&slot.name),
             rule: slot.pairs[ask.pair].rule,
             cost: ask.cost,
-            wait: 0,
+            wait: ask.wait,
             shadow: ask.shadow,
         }
     }

@@ -147,9 +147,10 @@ impl Gcra {
         let last = (at, then) == (tat, credited);
         let worth = at.saturating_sub(since(then, credited)).saturating_sub(now.max(slot));
         let charge = self.charge(cost);
-        let credit =
-            if last || self.kind != Kind::Queue { charge.min(worth).min(tat.saturating_sub(now)) } else { 0 };
-        if credit == 0 || tat <= now {
+        let credit = if last || self.kind != Kind::Queue { charge.min(worth) } else { 0 };
+        // A receipt from before a reset may say more than there is.
+        let credit = credit.min(tat.saturating_sub(now));
+        if credit == 0 {
             return;
         }
         let left = tat - credit;

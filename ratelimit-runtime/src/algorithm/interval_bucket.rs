@@ -5,6 +5,9 @@ use std::fmt;
 
 use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
 
+/// No line takes more than this: below it, dividing by a refill is exact in Lua too.
+const MOST_MISSING: u64 = 1 << 52;
+
 /// A bucket in permits, and the time from one refill to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct IntervalBucket {
@@ -54,7 +57,8 @@ impl IntervalBucket {
         let [anchor, missing, credited] = reading;
         let until_slot = (cost <= self.burst).then(|| self.slot(anchor, missing + cost).saturating_sub(now));
         let until_slot = if cost == 0 { Some(0) } else { until_slot };
-        let admitted = until_slot.is_some_and(|until_slot| until_slot <= wait);
+        let countable = cost == 0 || missing.saturating_add(cost) <= MOST_MISSING;
+        let admitted = countable && until_slot.is_some_and(|until_slot| until_slot <= wait);
         let after = if admitted { missing + cost } else { missing };
         Verdict {
             admitted,
@@ -83,23 +87,24 @@ impl IntervalBucket {
     }
 
     /// As in [`gcra`](super::gcra): a charge is given back as far as the bucket, had nothing been charged after it, would not be
-    /// full before now, nor before the last slot that a call waits for.
+    /// full before now, nor before the last slot that a call waits for. Of the last charge that is all that is still missing.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
         let bucket = self.current(stored(state.as_ref()), now);
         let Portions { anchor, missing, credited, until, slot } = bucket;
         let (at, level, then) =
             mark.map_or((anchor, missing, credited), |mark| (mark.at, mark.level, mark.credited));
         let (_, left) = self.refilled(at, level, now.max(slot));
-        let worth = left.saturating_sub(since(then, credited));
         let last = mark.is_some() && then == credited && self.refilled(at, level, now) == (anchor, missing);
+        let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
+        // A receipt from before a reset may say more than there is.
         let credit = cost.min(worth).min(missing);
-        if credit == 0 || missing == 0 {
+        if credit == 0 {
             return;
         }
         let left = missing - credit;
         // Of the last charge, given back whole, no trace remains. Else the charges before are worth less from here on.
         let gone = last && credit == cost;
-        let before = self.full(anchor, left).saturating_sub(self.period);
+        let before = self.not_full(anchor, left);
         let slot = if gone && credited == 0 { self.slot(anchor, left) } else { slot.min(before) };
         let (credited, until) = if gone {
             (credited, until)
@@ -124,6 +129,13 @@ impl IntervalBucket {
             0 => 0,
             over => self.full(anchor, over),
         }
+    }
+
+    /// The last refill that leaves so many missing, or some: no call waits for one beyond, unless a refill is more than the
+    /// bucket holds.
+    fn not_full(&self, anchor: u64, missing: u64) -> u64 {
+        let full = self.full(anchor, missing);
+        if self.burst < self.refill { full } else { full.saturating_sub(self.period) }
     }
 
     /// The bucket as of now.

@@ -106,20 +106,25 @@ impl WarmingUp {
     /// The last charge is taken back as if it had never been, of those before it nothing is. Without a mark the debt is lowered.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
         let (curve, Some(warmth)) = (self.curve(), stored(state.as_ref())) else { return };
-        let (next, stored) = match mark {
+        let left = match mark {
             Some(mark) => {
                 let before = f64::from_bits(mark.level);
                 let (takes, left) = curve.taken(before, cost);
                 if (mark.at, left) != (warmth.next, warmth.stored) {
                     return;
                 }
-                (mark.at.saturating_sub(takes), before)
+                Warmth { next: mark.at.saturating_sub(takes), stored: before, written: warmth.written }
             }
-            None if warmth.next <= now => return,
-            None => (warmth.next.saturating_sub(curve.fresh(cost as f64)).max(now), warmth.stored),
+            None => {
+                let (next, stored) = curve.current(Some(warmth), now);
+                if next == now {
+                    return;
+                }
+                let next = next.saturating_sub(curve.fresh(cost as f64)).max(now);
+                Warmth { next, stored, written: now }
+            }
         };
-        let left = Warmth { next, stored, written: warmth.written };
-        *state = (curve.cold_at(next, stored) > now).then_some(State::WarmingUp(left));
+        *state = (curve.cold_at(left.next, left.stored) > now).then_some(State::WarmingUp(left));
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
@@ -140,6 +145,10 @@ impl Curve {
         if next >= now {
             return (next, stored);
         }
+        // The sum below may miss it by the last bit.
+        if self.cold_at(next, stored) <= now {
+            return (now, self.most);
+        }
         let new = (now - next) as f64 / self.cool_down;
         (now, (stored + new).min(self.most))
     }
@@ -148,12 +157,12 @@ impl Curve {
     fn taken(&self, stored: f64, cost: u64) -> (u64, f64) {
         let cost = cost.min(COSTLIEST) as f64;
         let spent = cost.min(stored);
-        let takes = self.time_of_stored(stored, spent) + ((cost - spent) * self.interval) as u64;
+        let takes = self.stored_time(stored, spent).saturating_add(((cost - spent) * self.interval) as u64);
         (takes.max(self.fresh(cost)), stored - spent)
     }
 
     /// The microseconds that it takes to take so much of what is stored.
-    fn time_of_stored(&self, stored: f64, mut spent: f64) -> u64 {
+    fn stored_time(&self, stored: f64, mut spent: f64) -> u64 {
         let above = stored - self.threshold;
         let mut micros = 0;
         if above > 0.0 {

@@ -42,7 +42,7 @@ impl Ask<'_> {
 
     fn of_the_model(&self) -> model::Charge<'_> {
         let Ask { key, pair, cost, shadow } = *self;
-        model::Charge { key, rule: pair.model, cost: cost.into(), shadow }
+        model::Charge { key, rule: pair.model, cost: cost.into(), wait: 0, shadow }
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn verdict(
     let left = window.start + period - now;
     Verdict {
         admitted,
+        wait: 0,
         limit,
         remaining: (limit - window.count).max(0),
         retry_after: (!admitted && cost <= limit).then_some(left),
@@ -88,6 +89,7 @@ fn last(period: i128, aligned: bool, history: &[Event]) -> Option<Window> {
                 let window = last.expect("something was charged before it is given back");
                 Window { count: window.count - amount, ..window }
             }
+            Event::Undone { .. } | Event::Rewound { .. } => unreachable!("of buckets"),
         });
     }
     last

@@ -37,6 +37,7 @@ pub(super) fn verdict(
     }
     Verdict {
         admitted,
+        wait: 0,
         limit,
         remaining: (limit - permits(&log)).max(0),
         retry_after,
@@ -122,6 +123,7 @@ fn last(period: i128, precision: Option<i128>, history: &[Event]) -> Log {
                 }
                 log.retain(|entry| entry.permits > 0);
             }
+            Event::Undone { .. } | Event::Rewound { .. } => unreachable!("of buckets"),
         }
     }
     log

@@ -56,6 +56,33 @@ pub(crate) fn draining_bucket(capacity: u64, drain: Duration) -> Option<Pair> {
     )
 }
 
+/// Without a burst it holds one second's worth.
+pub(crate) fn borrowing(permits: u64, period: Duration, burst: Option<u64>) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(permits, period)).borrow();
+    let (permits, period_ns) = (permits.into(), nanos(period));
+    match burst {
+        Some(burst) => pair(policy.burst(burst), model::Rule::borrowing(permits, period_ns, burst.into())),
+        None => pair(policy, model::Rule::borrowing_for(permits, period_ns, nanos(Duration::from_secs(1)))),
+    }
+}
+
+pub(crate) fn borrowing_for(permits: u64, period: Duration, time: Duration) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(permits, period)).borrow().burst_for(time);
+    pair(policy, model::Rule::borrowing_for(permits.into(), nanos(period), nanos(time)))
+}
+
+/// A line of one that leaves at once, and `capacity` that wait.
+pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
+    let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).queue();
+    pair(policy, model::Rule::queue(permits.into(), nanos(period), capacity.into()))
+}
+
+pub(crate) fn warming_up(permits: u64, period: Duration, warmup: Duration) -> Option<Pair> {
+    let policy = TokenBucket::new(Rate::new(permits, period)).warmup(warmup);
+    let (permits, period_ns, warmup) = (permits.into(), nanos(period), micros(warmup));
+    pair(policy, model::Rule::WarmingUp { permits, period_ns, warmup })
+}
+
 pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill();
     let model = model::Rule::Interval { burst: burst.into(), refill: refill.into(), every: micros(every) };
@@ -92,6 +119,7 @@ impl From<&Verdict> for model::Verdict {
     fn from(told: &Verdict) -> Self {
         model::Verdict {
             admitted: told.admitted,
+            wait: told.wait.into(),
             limit: told.limit.into(),
             remaining: told.remaining.into(),
             retry_after: told.retry_after.map(i128::from),
