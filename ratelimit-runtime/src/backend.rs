@@ -60,9 +60,8 @@ impl Backend {
         let question = question(charges)?;
         match &self.store {
             Some(store) if question.costs() => {
-                let Answer { question, outcome, waited } =
-                    waiting::ask(question, self, store).answer().await?;
-                question.into_decision(&outcome, waited, store).into_result()
+                let Answer { question, outcome, waited } = waiting::answer(question, self, store).await?;
+                question.decision(&outcome, waited, store).into_result()
             }
             _ => Ok(question.unasked()),
         }
@@ -90,8 +89,8 @@ impl Backend {
         let question = question([charge])?;
         match &self.store {
             Some(store) => {
-                let Answer { question, outcome, .. } = waiting::ask(question, self, store).answer().await?;
-                Ok(question.into_decision(&outcome, Duration::ZERO, store))
+                let Answer { question, outcome, waited } = waiting::answer(question, self, store).await?;
+                Ok(question.decision(&outcome, waited, store))
             }
             None => Ok(question.unasked()),
         }

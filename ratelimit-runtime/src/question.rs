@@ -10,7 +10,7 @@ use crate::error::{InvalidPolicy, StoreError};
 use crate::key::Key;
 use crate::name::Name;
 use crate::policy::LONGEST;
-use crate::store::{Charge, INLINE, MemoryStore, Outcome, Receipt, Store, Verdicts, Waiter};
+use crate::store::{Charge, INLINE, Outcome, Receipt, Store, Verdicts, Waiter};
 
 /// A list of charges to be decided together.
 #[derive(Debug, Default)]
@@ -148,11 +148,6 @@ impl Question {
         &self.charges
     }
 
-    /// Asks the store in this process, at once.
-    pub(crate) fn ask_here(&self, store: &MemoryStore) -> Outcome {
-        store.decide(&self.charges)
-    }
-
     /// Asks the store.
     #[cfg(feature = "redis")]
     pub(crate) async fn ask(&self, store: &Store) -> Result<Outcome, StoreError> {
@@ -180,7 +175,7 @@ impl Question {
     }
 
     /// The decision that the outcome is.
-    pub(crate) fn into_decision(self, outcome: &Outcome, waited: Duration, store: &Store) -> Decision {
+    pub(crate) fn decision(&self, outcome: &Outcome, waited: Duration, store: &Store) -> Decision {
         let receipt = outcome.admitted.then(|| self.receipt_of_all(outcome, store));
         Decision::new(self.told(&outcome.verdicts), store.source(), waited, receipt)
     }

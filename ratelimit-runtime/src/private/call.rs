@@ -15,7 +15,7 @@ use crate::place::Named;
 use crate::policy::Policy;
 use crate::question::{Question, patience};
 use crate::registry::{self, Registry};
-use crate::store::{Charge, INLINE, Store};
+use crate::store::{Charge, INLINE, Outcome, Store};
 use crate::waiting::{self, Answer};
 
 /// A decision being put together: for each policy a charge, followed by the parts of its key.
@@ -122,13 +122,23 @@ impl Call {
             Some(refusal) => Deciding::ready(Err(refusal)),
             None if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
             None => {
-                let Asked { question, named } = asked;
+                let Asked { mut question, named } = asked;
                 let shadow = question.is_shadow();
-                match waiting::ask(question, registry.backend(), store) {
-                    waiting::Asked::Here(answer) => Deciding::ready(settle(answer, &named, shadow, store)),
+                match waiting::ask(&mut question, registry.backend(), store) {
+                    waiting::Asked::Here(Ok(outcome)) => {
+                        Deciding::ready(settle(&question, &outcome, Duration::ZERO, &named, store))
+                    }
+                    waiting::Asked::Here(Err(error)) => Deciding::ready(unanswered(error, &named, shadow)),
                     waiting::Asked::Later(asking) => {
                         let store = store.clone();
-                        Deciding::asked(async move { settle(asking.await, &named, shadow, &store) })
+                        Deciding::asked(async move {
+                            match asking.await {
+                                Ok(Answer { question, outcome, waited }) => {
+                                    settle(&question, &outcome, waited, &named, &store)
+                                }
+                                Err(error) => unanswered(error, &named, shadow),
+                            }
+                        })
                     }
                 }
             }
@@ -180,37 +190,39 @@ impl Call {
     }
 }
 
+/// What it means for the call that the store did not answer.
+fn unanswered(error: StoreError, named: &[&'static Named], all_shadows: bool) -> Result<Charged, Refusal> {
+    let error = Error::Store(error);
+    if !all_shadows {
+        return Err(Refusal { policy: None, error });
+    }
+    named.iter().for_each(|named| report(&named.name, &error));
+    Ok(Charged::NOTHING)
+}
+
 /// What the answer means for the call.
 fn settle(
-    answer: Result<Answer, StoreError>,
+    question: &Question,
+    outcome: &Outcome,
+    waited: Duration,
     named: &[&'static Named],
-    all_shadows: bool,
     store: &Store,
 ) -> Result<Charged, Refusal> {
-    let Answer { question, outcome, waited } = match answer {
-        Ok(answer) => answer,
-        Err(error) if all_shadows => {
-            let error = Error::Store(error);
-            named.iter().for_each(|named| report(&named.name, &error));
-            return Ok(Charged::NOTHING);
-        }
-        Err(error) => return Err(Refusal { policy: None, error: error.into() }),
-    };
     let places = || named.iter().enumerate();
     for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
-        if let Some(failure) = question.failure(&outcome, place) {
+        if let Some(failure) = question.failure(outcome, place) {
             report(&named.name, &failure.into());
-        } else if !question.verdict(&outcome, place).admitted {
+        } else if !question.verdict(outcome, place).admitted {
             tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
         }
     }
     if outcome.admitted {
         let refundable = places().filter(|(_, named)| named.declared.refundable);
         return Ok(Charged::new(
-            refundable.map(|(place, named)| (*named, question.receipt(&outcome, place, store))),
+            refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
         ));
     }
-    let decision = question.into_decision(&outcome, waited, store);
+    let decision = question.decision(outcome, waited, store);
     let policy = Some(named[decision.reported()].declared.policy);
     Err(Refusal { policy, error: decision.into_error() })
 }

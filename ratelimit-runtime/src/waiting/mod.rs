@@ -11,6 +11,7 @@ mod tests;
 mod turns;
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::panic::catch_unwind;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -41,25 +42,17 @@ pub(crate) struct Answer {
 type Answered = Result<Answer, StoreError>;
 type Asking = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// An answer, or the future of one that has to be awaited.
+/// What came of a question, or the future that has taken it.
+#[expect(clippy::large_enum_variant, reason = "an outcome that is here is worth no allocation")]
 pub(crate) enum Asked {
-    Here(Answered),
+    Here(Result<Outcome, StoreError>),
     Later(Asking),
 }
 
-impl Asked {
-    pub(crate) async fn answer(self) -> Answered {
-        match self {
-            Asked::Here(answer) => answer,
-            Asked::Later(asking) => asking.await,
-        }
-    }
-}
-
-/// Asks. In this process the answer is here at once unless the call has to wait.
+/// Asks. In this process the outcome is here at once unless the call has to wait.
 ///
 /// A future that is dropped before it is done gives back what it was charged.
-pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store) -> Asked {
+pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store) -> Asked {
     if !question.is_patient() {
         return ask_once(question, store);
     }
@@ -75,8 +68,8 @@ pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store)
     match store {
         Store::Memory(memory) => {
             let (outcome, waiter) = memory.reserve(question.charges());
-            let answer = Answer::at_once(question, outcome);
-            let Some(waiter) = waiter else { return Asked::Here(Ok(answer)) };
+            let Some(waiter) = waiter else { return Asked::Here(Ok(outcome)) };
+            let answer = Answer::at_once(mem::take(question), outcome);
             let reserved = Reserved::here(answer, memory, waiter, runtime);
             Asked::Later(Box::pin(async move {
                 let _waiting = waiting;
@@ -85,8 +78,7 @@ pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store)
         }
         #[cfg(feature = "redis")]
         Store::Redis(_) => {
-            let asking = Kept::new(question, store.clone());
-            let store = store.clone();
+            let (asking, store) = (Kept::new(mem::take(question), store.clone()), store.clone());
             Asked::Later(Box::pin(async move {
                 let _waiting = waiting;
                 let answer = asking.await?;
@@ -99,23 +91,36 @@ pub(crate) fn ask(mut question: Question, backend: &Arc<Backend>, store: &Store)
     }
 }
 
-/// Asks, and waits for nothing but the answer.
-fn ask_once(question: Question, store: &Store) -> Asked {
-    match store {
-        Store::Memory(memory) => {
-            let outcome = question.ask_here(memory);
-            Asked::Here(Ok(Answer::at_once(question, outcome)))
+/// As [`ask`], to the end.
+pub(crate) async fn answer(mut question: Question, backend: &Arc<Backend>, store: &Store) -> Answered {
+    let asked = ask(&mut question, backend, store);
+    asked.answer(question).await
+}
+
+impl Asked {
+    /// The answer to the question, if that is still here.
+    async fn answer(self, question: Question) -> Answered {
+        match self {
+            Asked::Here(outcome) => Ok(Answer::at_once(question, outcome?)),
+            Asked::Later(asking) => asking.await,
         }
+    }
+}
+
+/// Asks, and waits for nothing but the answer.
+fn ask_once(question: &mut Question, store: &Store) -> Asked {
+    match store {
+        Store::Memory(memory) => Asked::Here(Ok(memory.decide(question.charges()))),
         #[cfg(feature = "redis")]
-        Store::Redis(_) => Asked::Later(Box::pin(Kept::new(question, store.clone()))),
+        Store::Redis(_) => Asked::Later(Box::pin(Kept::new(mem::take(question), store.clone()))),
     }
 }
 
 /// Nobody can wait here. That is no refusal by the policy.
-fn ask_without_runtime(mut question: Question, store: &Store) -> Asked {
+fn ask_without_runtime(question: &mut Question, store: &Store) -> Asked {
     question.reserve_nothing();
     match ask_once(question, store) {
-        Asked::Here(Ok(answer)) if answer.question.next_try(&answer.outcome, 0).is_some() => {
+        Asked::Here(Ok(outcome)) if question.next_try(&outcome, 0).is_some() => {
             Asked::Here(Err(StoreError::new("a call has to wait, and there is no tokio runtime to wait on")))
         }
         asked => asked,

@@ -2,6 +2,7 @@
 //! this process only the first asks, and not before there may be room.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use super::{Answer, Answered, Asked, Waiting, ask_once, tell_waiting, timer, unt
 use crate::backend::Backend;
 use crate::key::Key;
 use crate::question::Question;
-use crate::store::Store;
+use crate::store::{Outcome, Store};
 
 /// The windows that somebody asks for with patience, and how many do.
 #[derive(Debug, Default)]
@@ -43,16 +44,22 @@ struct First {
 }
 
 /// Asks at once where nobody waits, and else in turn.
-pub(super) fn ask(question: Question, backend: &Arc<Backend>, store: &Store, runtime: Handle) -> Asked {
-    let at = AtLine::join(backend, question.turn(), runtime);
-    let (store, since) = (store.clone(), Instant::now());
-    let Ok(turn) = Arc::clone(&at.line.turn).try_lock_owned() else {
-        return Asked::Later(Box::pin(at.wait_for_turn(question, store, since)));
-    };
-    match ask_once(question, &store) {
-        Asked::Here(Ok(answer)) if answer.next_try(since).is_none() => Asked::Here(Ok(answer)),
-        asked => Asked::Later(Box::pin(First { _turn: turn, at }.ask(asked, store, since, None))),
+pub(super) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store, runtime: Handle) -> Asked {
+    let since = Instant::now();
+    if let Store::Memory(memory) = store
+        && backend.turns.nobody_waits(question.turn())
+    {
+        let outcome = memory.decide(question.charges());
+        if next_try(question, &outcome, since).is_none() {
+            return Asked::Here(Ok(outcome));
+        }
     }
+    let at = AtLine::join(backend, question.turn(), runtime);
+    let (question, store) = (mem::take(question), store.clone());
+    Asked::Later(match Arc::clone(&at.line.turn).try_lock_owned() {
+        Ok(turn) => Box::pin(First { _turn: turn, at }.ask(question, store, since, None)),
+        Err(_) => Box::pin(at.wait_for_turn(question, store, since)),
+    })
 }
 
 impl AtLine {
@@ -68,15 +75,14 @@ impl AtLine {
         let in_time = self.line.room_at().is_none_or(|room_at| room_at <= until);
         let waiting = if question.is_vain() || !in_time { None } else { self.backend.waiters.enter() };
         if waiting.is_none() {
-            return ask_once(question, &store).answer().await;
+            return once(question, &store).await;
         }
         tell_waiting(question.turns_policy(), None);
         let turn = until_timer(timer(&self.runtime, until)?, Arc::clone(&self.line.turn).lock_owned()).await;
-        let asked = ask_once(question, &store);
         match turn {
-            Some(turn) => First { _turn: turn, at: self }.ask(asked, store, since, waiting).await,
+            Some(turn) => First { _turn: turn, at: self }.ask(question, store, since, waiting).await,
             // Out of patience, it is told what a call is that does not wait.
-            None => asked.answer().await.map(|answer| answer.after(since)),
+            None => once(question, &store).await.map(|answer| answer.after(since)),
         }
     }
 }
@@ -84,14 +90,14 @@ impl AtLine {
 impl First {
     async fn ask(
         self,
-        mut asked: Asked,
+        mut question: Question,
         store: Store,
         since: Instant,
         mut waiting: Option<Waiting>,
     ) -> Answered {
         loop {
-            let answer = asked.answer().await?;
-            let Some(wait) = answer.next_try(since) else {
+            let answer = once(question, &store).await?;
+            let Some(wait) = next_try(&answer.question, &answer.outcome, since) else {
                 return Ok(if waiting.is_some() { answer.after(since) } else { answer });
             };
             if waiting.is_none() {
@@ -104,9 +110,20 @@ impl First {
             let room_at = Instant::now() + wait;
             *self.at.line.room_at() = Some(room_at);
             timer(&self.at.runtime, room_at)?.await;
-            asked = ask_once(answer.question, &store);
+            question = answer.question;
         }
     }
+}
+
+async fn once(mut question: Question, store: &Store) -> Answered {
+    let asked = ask_once(&mut question, store);
+    asked.answer(question).await
+}
+
+/// How long until it may be worth to ask again, if the call still has the patience.
+fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<Duration> {
+    let wait = question.next_try(outcome, since.elapsed().as_micros() as u64)?;
+    Some(Duration::from_micros(wait))
 }
 
 impl Drop for AtLine {
@@ -122,6 +139,10 @@ impl Drop for AtLine {
 }
 
 impl Turns {
+    fn nobody_waits(&self, key: &Key) -> bool {
+        !self.lines().contains_key(key)
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.lines().is_empty()
@@ -139,12 +160,6 @@ impl Line {
 }
 
 impl Answer {
-    /// How long until it may be worth to ask again, if the call still has the patience.
-    fn next_try(&self, since: Instant) -> Option<Duration> {
-        let wait = self.question.next_try(&self.outcome, since.elapsed().as_micros() as u64)?;
-        Some(Duration::from_micros(wait))
-    }
-
     fn after(mut self, since: Instant) -> Self {
         self.waited = since.elapsed();
         self.tell_waited();

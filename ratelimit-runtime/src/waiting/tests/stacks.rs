@@ -89,9 +89,9 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     );
                     now + rules[bucket].verdict(reading, now, costs[bucket], u64::MAX).wait
                 });
-                let mut waits = match ask(question(&rules, costs), &backend, &store) {
+                let mut waits = match ask(&mut question(&rules, costs), &backend, &store) {
                     Asked::Here(answer) => {
-                        assert!(answer.unwrap().outcome.admitted && slots == [now; 2]);
+                        assert!(answer.unwrap().admitted && slots == [now; 2]);
                         None
                     }
                     Asked::Later(waits) => Some(waits),
