@@ -31,6 +31,10 @@ local function current(bucket, capacity)
   return {tat = tat, credited = till > now and bucket.credited or 0, till = till, slot = slot}
 end
 
+local function ends(bucket)
+  return math.max(bucket.tat, bucket.till or 0)
+end
+
 -- Stores the bucket with no more than what says something.
 local function keep_bucket(key, bucket, capacity, was)
   local slot = bucket.slot > now and bucket.slot or 0
@@ -45,48 +49,53 @@ local function keep_bucket(key, bucket, capacity, was)
   keep(key, ends, was)
 end
 
-local function ends(bucket)
-  return math.max(bucket.tat, bucket.till or 0)
-end
-
 -- Adds the charge at once, which on a busy key where nobody waits is the only command. A bucket that is more than a number
 -- refuses that with an error, and is looked at instead.
 local function check(key, at)
   local charge, capacity, lead, wait =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead}
   local sum = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, ARGV[at])
-  local added = type(sum) == 'number'
-  if type(sum) == 'table' and not string.find(sum.err, 'not an integer', 1, true) then error(sum) end
-  local stored = added and {tat = sum - charge} or load(redis.call('GET', key))
-  local bucket = current(stored, capacity)
-  local tat = math.max(bucket.tat, now)
-  return {
-    tat, bucket.credited, key = key, cost = charge, capacity = capacity, lead = lead, stored = stored,
-    bucket = bucket, added = added, admits = charge == 0 or lead >= 0 and tat - lead - now <= wait,
-  }
+  if type(sum) == 'number' then
+    entry.added = sum - charge
+    entry.was = entry.added ~= 0 and entry.added
+    entry[1] = math.min(math.max(entry.added, now), now + capacity)
+  elseif sum and not string.find(sum.err, 'not an integer', 1, true) then
+    error(sum)
+  else
+    local stored = load(redis.call('GET', key))
+    local bucket = current(stored, capacity)
+    entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
+    entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
+  end
+  entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait
+  return entry
 end
 
 local function commit(entry)
-  local bucket, stored, tat = entry.bucket, entry.stored, entry[1] + entry.cost
-  local waits = tat > now + entry.capacity
-  if entry.added and not waits then
-    if stored.tat < now then redis.call('INCRBY', entry.key, int(now - stored.tat)) end
-    keep(entry.key, tat, stored.tat ~= 0 and stored.tat)
-    return
+  local tat, added = entry[1] + entry.cost, entry.added
+  local within = tat <= now + entry.capacity
+  if added and within then
+    if added < now then redis.call('INCRBY', entry.key, int(now - added)) end
+    return keep(entry.key, tat, entry.was)
   end
+  local bucket = entry.bucket or {credited = 0, till = 0, slot = 0}
   bucket.tat, bucket.till = tat, math.max(bucket.till, tat)
-  if waits then bucket.slot = math.max(bucket.slot, entry[1] - entry.lead) end
-  keep_bucket(entry.key, bucket, entry.capacity, stored.tat ~= 0 and ends(stored))
+  if not within then bucket.slot = math.max(bucket.slot, entry[1] - entry.lead) end
+  keep_bucket(entry.key, bucket, entry.capacity, entry.was)
 end
 
 local function undo(entry)
-  local stored = entry.stored
-  if entry.bucket.tat < stored.tat then
-    keep_bucket(entry.key, entry.bucket, entry.capacity, ends(stored))
-  elseif entry.added and stored.tat == 0 then
-    redis.call('DEL', entry.key)
-  elseif entry.added then
-    redis.call('DECRBY', entry.key, int(entry.cost))
+  local added, key = entry.added, entry.key
+  if not added then
+    if entry.moved then keep_bucket(key, entry.bucket, entry.capacity, entry.was) end
+  elseif added > now + entry.capacity then
+    redis.call('SET', key, int(now + entry.capacity))
+    keep(key, now + entry.capacity)
+  elseif added == 0 then
+    redis.call('DEL', key)
+  else
+    redis.call('DECRBY', key, int(entry.cost))
   end
 end
 

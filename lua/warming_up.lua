@@ -42,11 +42,13 @@ local function fresh(curve, permits)
   return math.ceil(permits * curve.interval)
 end
 
--- The microseconds that a call takes, and what it leaves in store. No less than the rate allows.
+-- The microseconds that a call takes, and what it leaves in store. Each part is cut to whole microseconds, as Guava does; where
+-- that comes to less than the rate allows it is one more.
 local function taken(curve, stored, cost)
   local spent = math.min(cost, stored)
   local takes = stored_time(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
-  return math.max(takes, fresh(curve, cost)), stored - spent
+  if takes < fresh(curve, cost) then takes = takes + 1 end
+  return takes, stored - spent
 end
 
 local function cold_at(curve, next_at, stored)

@@ -84,7 +84,8 @@ impl Gcra {
     }
 
     pub(super) fn limit(&self) -> u64 {
-        self.permits(self.capacity)
+        // One that lends admits a permit, however little it holds.
+        self.permits(self.capacity).max(1)
     }
 
     /// The permits that one call may ask for, if there is a bound.

@@ -153,12 +153,14 @@ impl Curve {
         (now, (stored + new).min(self.most))
     }
 
-    /// The microseconds that a call takes, and what it leaves in store. No less than the rate allows.
+    /// The microseconds that a call takes, and what it leaves in store. Each part is cut to whole microseconds, as Guava does;
+    /// where that comes to less than the rate allows it is one more. It is less still, by under a microsecond, only where
+    /// stored permits run out, and before that the bucket was idle for longer.
     fn taken(&self, stored: f64, cost: u64) -> (u64, f64) {
         let cost = cost.min(COSTLIEST) as f64;
         let spent = cost.min(stored);
         let takes = self.stored_time(stored, spent).saturating_add(((cost - spent) * self.interval) as u64);
-        (takes.max(self.fresh(cost)), stored - spent)
+        (if takes < self.fresh(cost) { takes + 1 } else { takes }, stored - spent)
     }
 
     /// The microseconds that it takes to take so much of what is stored.

@@ -2,16 +2,14 @@
 //! and on both stores equally long, to the microsecond. A failure names its seed: `RATELIMITS_SEED` repeats the run,
 //! `RATELIMITS_SCHEDULES` its length.
 //!
-//! Guava cuts off what is less than a microsecond, so that its limiter is a little faster than its rate. Ours rounds up and
-//! never is.
+//! Guava cuts off what is less than a microsecond, so that its limiter is a little faster than its rate. Ours is not: it
+//! takes up to a microsecond more a call.
 //!
 //! * **What borrows** never goes before Guava's, and after k calls at most k µs later; a bucket that is full again has
 //!   forgotten it. Of two calls in a row that both pay a debt the second is at most 1 µs further off than the first.
-//! * **What warms up** takes the microseconds that Guava's takes in the same state, and no less than the rate allows. Guava
-//!   cuts off at each part of a call, above the threshold, below it, and beyond the store: so a call can be up to 3 µs
-//!   longer, and of a hundred calls one is by more than 1. That adds up until there is a pause, which is shorter to ours by
-//!   so much and leaves less in store; where the curve climbs, the next call of ours is shorter by up to twice of it.
-//!   So after k calls the waits are within 2 · 3 · k µs, earlier or later.
+//! * **What warms up** takes the microseconds that Guava's takes in the same state, or one more. That adds up until there is a
+//!   pause, which is shorter to ours by so much and leaves less in store; where the curve climbs, the next call of ours is
+//!   shorter by up to twice of it. So after k calls the waits are within 2 · k µs, earlier or later.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -39,13 +37,6 @@ struct Twins {
     period: u64,
 }
 
-/// The calls of schedules, and those of them that by themselves took the same time as in Guava but for a microsecond.
-#[derive(Default)]
-struct Count {
-    calls: u64,
-    same: u64,
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_wait_as_in_guava() {
     let seed = number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
@@ -57,26 +48,18 @@ async fn calls_wait_as_in_guava() {
             let server = Arc::clone(&server);
             tokio::spawn(async move {
                 let stores = [Scheduled::memory(), Scheduled::redis(server).await];
-                let mut count = Count::default();
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
-                    run(seed, schedule, &stores, &mut count).await;
+                    run(seed, schedule, &stores).await;
                 }
-                count
             })
         })
         .collect();
-    let mut all = Count::default();
     for worker in workers {
-        let count = worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
-        all = Count { calls: all.calls + count.calls, same: all.same + count.same };
+        worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
     }
-    let Count { calls, same } = all;
-    println!("{schedules} schedules, {calls} calls on each store, {same} of them the same to a microsecond");
-    // About 99 of 100 are.
-    assert!(same * 100 >= calls * 95, "RATELIMITS_SEED={seed}: {same} of {calls}");
 }
 
-async fn run(seed: u64, schedule: u64, stores: &[Scheduled; 2], count: &mut Count) {
+async fn run(seed: u64, schedule: u64, stores: &[Scheduled; 2]) {
     let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let Twins { told, rule, guava, period } = twins(&mut random);
     let (mut free, mut beside) = (guava.clone(), guava);
@@ -93,26 +76,22 @@ async fn run(seed: u64, schedule: u64, stores: &[Scheduled; 2], count: &mut Coun
         assert_eq!(ours, in_redis, "the stores differ\n{steps}");
 
         let off = ours.wait as i64 - guavas as i64;
-        let alone = if let Rule::WarmingUp(_) = rule {
-            assert!(off.abs() <= 6 * call, "{off} µs off after {call} calls\n{steps}");
+        if let Rule::WarmingUp(_) = rule {
+            assert!(off.abs() <= 2 * call, "{off} µs off after {call} calls\n{steps}");
             // The same call again, by a limiter of Guava's that is in our state: and goes on in ours.
             beside.acquire(now, cost);
             let next = ours.mark.at - START;
             let alone = next as i64 - beside.next as i64;
             beside.next = next;
-            assert!((0..=3).contains(&alone), "the last call takes {alone} µs more\n{steps}");
-            alone
+            assert!((0..=1).contains(&alone), "the last call takes {alone} µs more\n{steps}");
         } else {
             assert!((0..=call).contains(&off), "{off} µs off after {call} calls\n{steps}");
             let (last_wait, last_off) = last;
             let in_debt = last_wait > 0 && guavas > 0;
             let alone = off - last_off;
             assert!(!in_debt || (0..=1).contains(&alone), "the call before takes {alone} µs more\n{steps}");
-            if in_debt { alone } else { 0 }
-        };
+        }
         last = (guavas, off);
-        count.calls += 1;
-        count.same += u64::from(alone.abs() <= 1);
         // Half of them wait before they go on.
         now += if random.percent(50) { guavas } else { 0 } + gap(&mut random, period);
     }

@@ -57,7 +57,7 @@ impl Bucket {
     }
 
     pub(super) fn limit(self) -> i128 {
-        self.permits(self.full)
+        self.permits(self.full).max(1)
     }
 
     pub(super) fn verdict(self, history: &[Event], now: i128, cost: i128, wait: i128) -> Verdict {

@@ -40,12 +40,18 @@ impl MemoryStore {
     }
 
     /// Decides one list of charges, all or nothing but for shadows. Its keys are distinct.
+    ///
+    /// A charge that has to wait stands in no line, as in Redis: nothing moves it up.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
-        self.reserve(charges).0
+        self.decide_for(charges, false).0
     }
 
     /// Decides one list of charges, and if the call has to wait puts it in line.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
+        self.decide_for(charges, true)
+    }
+
+    fn decide_for(&self, charges: &[Charge], in_line: bool) -> (Outcome, Option<Arc<Waiter>>) {
         let mut table = self.lock();
         // Under the lock, so that time does not go back from one decision to the next.
         let now = self.clock.now();
@@ -61,7 +67,7 @@ impl MemoryStore {
             .zip(&outcome.verdicts)
             .filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
         let charged = charged.map(|(_, verdict)| verdict);
-        let waiter = (outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
+        let waiter = (in_line && outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
         let mut place = 0;
         for ((charge, reading), verdict) in charges.iter().zip(readings).zip(&outcome.verdicts) {
             let (Charge { rule, cost, .. }, index) = (charge, self.index(&charge.key));

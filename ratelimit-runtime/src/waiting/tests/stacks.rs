@@ -79,7 +79,7 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
         let mut calls: Vec<Call> = Vec::new();
         while calls.len() < CALLS {
             let now = time.load(Ordering::SeqCst);
-            if random(&mut state_of) % 3 > 0 {
+            if !random(&mut state_of).is_multiple_of(3) {
                 let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
                 let slots = [0, 1].map(|bucket| {
                     let reading = rules[bucket].check(
@@ -101,7 +101,7 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
                 }
                 calls.push(Call { made: now, costs, slots, dropped: false, waits });
-            } else if random(&mut state_of) % 2 == 0 {
+            } else if random(&mut state_of).is_multiple_of(2) {
                 time.store(now + random(&mut state_of) % 20_000_000, Ordering::SeqCst);
             } else {
                 // Neither of its slots has come.
