@@ -42,6 +42,7 @@ type Answered = Result<Answer, StoreError>;
 type Asking = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// An answer, or the future of one that has to be awaited.
+#[expect(clippy::large_enum_variant, reason = "an answer that is here is not allocated for")]
 pub(crate) enum Asked {
     Here(Answered),
     Later(Asking),

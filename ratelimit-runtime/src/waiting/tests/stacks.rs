@@ -79,7 +79,8 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
         let mut calls: Vec<Call> = Vec::new();
         while calls.len() < CALLS {
             let now = time.load(Ordering::SeqCst);
-            if random(&mut state_of) % 3 > 0 {
+            let choice = random(&mut state_of) % 6;
+            if choice < 4 {
                 let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
                 let slots = [0, 1].map(|bucket| {
                     let reading = rules[bucket].check(
@@ -101,7 +102,7 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
                 }
                 calls.push(Call { made: now, costs, slots, dropped: false, waits });
-            } else if random(&mut state_of) % 2 == 0 {
+            } else if choice == 4 {
                 time.store(now + random(&mut state_of) % 20_000_000, Ordering::SeqCst);
             } else {
                 // Neither of its slots has come.
