@@ -154,8 +154,8 @@ impl Curve {
     }
 
     /// The microseconds that a call takes, and what it leaves in store. Each part is cut to whole microseconds, as Guava does;
-    /// where that comes to less than the rate allows it is one more. It is less still, by under a microsecond, only where
-    /// stored permits run out, and before that the bucket was idle for longer.
+    /// where that comes to less than the rate allows it is one more. It is less still, by under 2 µs, only where stored
+    /// permits run out amid a call, and before that the bucket was idle for about as long.
     fn taken(&self, stored: f64, cost: u64) -> (u64, f64) {
         let cost = cost.min(COSTLIEST) as f64;
         let spent = cost.min(stored);

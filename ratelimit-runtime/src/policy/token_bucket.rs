@@ -121,6 +121,9 @@ impl TokenBucket {
     /// again, and so is a new one. It implies [`borrow`](Self::borrow) and takes the place of a burst. In every interval of
     /// length `t` at most `rate · t` permits are given, and one call's cost more.
     ///
+    /// A call waits as long as it would in Guava, to a microsecond a call. Guava cuts the parts of a call's time to whole
+    /// microseconds, and where stored permits run out amid a call this may be 2 µs less than the rate asks for.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use ratelimits::TokenBucket;
