@@ -59,7 +59,11 @@ fn several_runtimes_wait_for_one_window() {
             let limiter = limiter.clone();
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                runtime.block_on(served(&limiter, 8))
+                runtime.block_on(async {
+                    // Connected, so that what is asked first is sent first.
+                    limiter.peek(()).await.unwrap();
+                    served(&limiter, 8).await
+                })
             })
         });
         for thread in threads {
