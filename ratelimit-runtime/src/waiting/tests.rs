@@ -15,8 +15,10 @@ use crate::{FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWi
 /// So long it goes on at random.
 const TIME: Duration = Duration::from_millis(300);
 
-fn policies() -> [Policy; 7] {
-    let (rate, period) = (Rate::per_second(1000), Duration::from_millis(20));
+/// A thousand permits in so many seconds.
+fn policies(seconds: u32) -> [Policy; 7] {
+    let (rate, period) =
+        (Rate::new(1000, Duration::from_secs(1) * seconds), Duration::from_millis(20) * seconds);
     let bucket = TokenBucket::new(rate);
     [
         bucket.burst(3).into(),
@@ -59,7 +61,7 @@ fn seed() -> u64 {
 
 #[tokio::test]
 async fn a_thousand_that_are_dropped_at_once_leave_nothing() {
-    for (i, policy) in policies().into_iter().enumerate() {
+    for (i, policy) in policies(1).into_iter().enumerate() {
         for backwards in [false, true] {
             let registry = Registry::in_memory();
             let limiter = registry.limiter("a", policy).unwrap();
@@ -86,7 +88,7 @@ async fn a_thousand_that_are_dropped_at_once_leave_nothing() {
 #[test]
 fn whoever_goes_at_any_time_from_any_thread_leaves_nothing() {
     let mut state = seed();
-    for policy in policies() {
+    for policy in policies(1) {
         let registry = Registry::in_memory();
         let limiter = registry.limiter("a", policy).unwrap();
         let begin = Instant::now();
@@ -163,7 +165,7 @@ fn lines_at_windows_are_forgotten_however_their_last_calls_end() {
 #[test]
 fn where_nobody_can_wait_a_call_that_must_is_an_error_and_takes_nothing() {
     let without_time = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    for policy in policies() {
+    for policy in policies(3600) {
         for runtime in [None, Some(&without_time)] {
             let registry = Registry::in_memory();
             let limiter = registry.limiter("a", policy).unwrap();

@@ -1,46 +1,54 @@
-//! Calls that wait for a window. Nobody knows their times, so they come one after another: of all that wait for one window in
-//! this process only the first asks, and not before there may be room.
+//! Calls that wait for a window. Nobody knows their times, so they come in turn: of all that wait for one window in this
+//! process only the first asks, and not before there may be room.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, Asked, Waiting, ask_once, tell_waiting, timer, until_timer};
+use super::{Answer, Answered, Asked, ask_once, tell_waiting, timer, until_timer};
 use crate::backend::Backend;
+use crate::error::StoreError;
 use crate::key::Key;
 use crate::question::Question;
 use crate::store::{Outcome, Store};
 
-/// The windows that somebody asks for with patience, and how many do.
+/// The windows that somebody waits for.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<Key, (Arc<Line>, usize)>>);
+pub(crate) struct Turns {
+    lines: Mutex<HashMap<Key, Line>>,
+    tickets: AtomicU64,
+}
 
+/// Those who wait for one window.
 #[derive(Debug, Default)]
 struct Line {
-    /// Whoever holds it asks. It goes to those who want it in their order.
-    turn: Arc<Turn<()>>,
+    /// By the order in which they came, which need not be that in which they were refused.
+    waiting: BTreeMap<u64, Arc<Notify>>,
     /// When there may be room again, as far as is known.
-    room_at: Mutex<Option<Instant>>,
+    room_at: Option<Instant>,
 }
 
-/// A call at a line, which is gone with the last one.
-struct AtLine {
+/// A call that was made with patience.
+struct Patient {
     backend: Arc<Backend>,
-    key: Key,
-    line: Arc<Line>,
+    store: Store,
     runtime: Handle,
+    ticket: u64,
+    since: Instant,
 }
 
-/// The first in a line.
-struct First {
-    /// Passed on before the line may be forgotten.
-    _turn: OwnedMutexGuard<()>,
-    at: AtLine,
+/// A call in line, which it leaves when this is dropped.
+struct InLine<'a> {
+    call: &'a Patient,
+    key: Key,
+    /// Told when it may be the first.
+    told: Arc<Notify>,
 }
 
 /// Asks at once where nobody waits, and else in turn.
@@ -54,87 +62,117 @@ pub(super) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
             return Asked::Here(Ok(outcome));
         }
     }
-    let at = AtLine::join(backend, question.turn(), runtime);
-    let (question, store) = (mem::take(question), store.clone());
-    Asked::Later(match Arc::clone(&at.line.turn).try_lock_owned() {
-        Ok(turn) => Box::pin(First { _turn: turn, at }.ask(question, store, since, None)),
-        Err(_) => Box::pin(at.wait_for_turn(question, store, since)),
-    })
+    let ticket = backend.turns.tickets.fetch_add(1, Ordering::Relaxed);
+    let call = Patient { backend: Arc::clone(backend), store: store.clone(), runtime, ticket, since };
+    Asked::Later(Box::pin(call.ask(mem::take(question))))
 }
 
-impl AtLine {
-    fn join(backend: &Arc<Backend>, key: &Key, runtime: Handle) -> Self {
-        let mut lines = backend.turns.lines();
-        let (line, calls) = lines.entry(key.clone()).or_default();
-        *calls += 1;
-        AtLine { backend: Arc::clone(backend), key: key.clone(), line: Arc::clone(line), runtime }
-    }
-
-    async fn wait_for_turn(self, question: Question, store: Store, since: Instant) -> Answered {
-        let until = since + question.patience();
-        let in_time = self.line.room_at().is_none_or(|room_at| room_at <= until);
-        let waiting = if question.is_vain() || !in_time { None } else { self.backend.waiters.enter() };
-        if waiting.is_none() {
-            return once(question, &store).await;
-        }
-        tell_waiting(question.turns_policy(), None);
-        let turn = until_timer(timer(&self.runtime, until)?, Arc::clone(&self.line.turn).lock_owned()).await;
-        match turn {
-            Some(turn) => First { _turn: turn, at: self }.ask(question, store, since, waiting).await,
-            // Out of patience, it is told what a call is that does not wait.
-            None => once(question, &store).await.map(|answer| answer.after(since)),
-        }
-    }
-}
-
-impl First {
-    async fn ask(
-        self,
-        mut question: Question,
-        store: Store,
-        since: Instant,
-        mut waiting: Option<Waiting>,
-    ) -> Answered {
-        loop {
-            let answer = once(question, &store).await?;
-            let Some(wait) = next_try(&answer.question, &answer.outcome, since) else {
-                return Ok(if waiting.is_some() { answer.after(since) } else { answer });
-            };
-            if waiting.is_none() {
-                waiting = self.at.backend.waiters.enter();
-                if waiting.is_none() {
-                    return Ok(answer);
-                }
-                tell_waiting(answer.question.slowest(&answer.outcome), Some(wait));
+impl Patient {
+    async fn ask(self, mut question: Question) -> Answered {
+        let mut wait = None;
+        let waiting = self.backend.waiters.enter();
+        if waiting.is_none() || self.backend.turns.nobody_waits(question.turn()) || self.in_vain(&question) {
+            let answer = self.once(question).await?;
+            wait = next_try(&answer.question, &answer.outcome, self.since);
+            if wait.is_none() || waiting.is_none() {
+                return Ok(answer);
             }
-            let room_at = Instant::now() + wait;
-            *self.at.line.room_at() = Some(room_at);
-            timer(&self.at.runtime, room_at)?.await;
+            question = answer.question;
+        }
+        tell_waiting(question.turns_policy(), wait);
+        let line = InLine::join(&self, question.turn(), wait);
+        loop {
+            line.turn(self.since + question.patience()).await?;
+            let answer = self.once(question).await?;
+            match next_try(&answer.question, &answer.outcome, self.since) {
+                None => return Ok(answer.after(self.since)),
+                Some(wait) => line.room_in(wait),
+            }
             question = answer.question;
         }
     }
-}
 
-async fn once(mut question: Question, store: &Store) -> Answered {
-    let asked = ask_once(&mut question, store);
-    asked.answer(question).await
-}
+    async fn once(&self, mut question: Question) -> Answered {
+        let asked = ask_once(&mut question, &self.store);
+        asked.answer(question).await
+    }
 
-/// How long until it may be worth to ask again, if the call still has the patience.
-fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<Duration> {
-    let wait = question.next_try(outcome, since.elapsed().as_micros() as u64)?;
-    Some(Duration::from_micros(wait))
-}
-
-impl Drop for AtLine {
-    fn drop(&mut self) {
-        let mut lines = self.backend.turns.lines();
-        if let Some((_, calls)) = lines.get_mut(&self.key) {
-            *calls -= 1;
-            if *calls == 0 {
-                lines.remove(&self.key);
-            }
+    /// Whether there is no room in the call's time, as far as is known.
+    fn in_vain(&self, question: &Question) -> bool {
+        if question.is_vain() {
+            return true;
         }
+        let lines = self.backend.turns.lines();
+        let room_at = lines.get(question.turn()).and_then(|line| line.room_at);
+        room_at.is_some_and(|room_at| room_at > self.since + question.patience())
+    }
+}
+
+impl<'a> InLine<'a> {
+    /// Stands in line, and if it is the first knows when there may be room.
+    fn join(call: &'a Patient, key: &Key, wait: Option<Duration>) -> Self {
+        let told = Arc::new(Notify::new());
+        let mut lines = call.backend.turns.lines();
+        lines.entry(key.clone()).or_default().waiting.insert(call.ticket, Arc::clone(&told));
+        drop(lines);
+        let line = InLine { call, key: key.clone(), told };
+        if let Some(wait) = wait.filter(|_| line.is_first()) {
+            line.room_in(wait);
+        }
+        line
+    }
+
+    /// Returns when it is the first and there may be room, or the patience of the call ends.
+    async fn turn(&self, until: Instant) -> Result<(), StoreError> {
+        loop {
+            let now = Instant::now();
+            let at = if self.is_first() { self.room_at().unwrap_or(now).min(until) } else { until };
+            if at <= now {
+                return Ok(());
+            }
+            // Whichever comes first, it looks again.
+            until_timer(timer(&self.call.runtime, at)?, self.told.notified()).await;
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        self.line(|line| line.is_first(self.call.ticket)).unwrap_or(true)
+    }
+
+    fn room_at(&self) -> Option<Instant> {
+        self.line(|line| line.room_at).flatten()
+    }
+
+    fn room_in(&self, wait: Duration) {
+        self.line(|line| line.room_at = Some(Instant::now() + wait));
+    }
+
+    fn line<T>(&self, look: impl FnOnce(&mut Line) -> T) -> Option<T> {
+        self.call.backend.turns.lines().get_mut(&self.key).map(look)
+    }
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        let mut lines = self.call.backend.turns.lines();
+        let Some(line) = lines.get_mut(&self.key) else { return };
+        if line.is_first(self.call.ticket) {
+            // What there is no room for yet may be more than the next one asks for.
+            line.room_at = None;
+        }
+        line.waiting.remove(&self.call.ticket);
+        let next = line.waiting.values().next().map(Arc::clone);
+        if next.is_none() {
+            lines.remove(&self.key);
+        }
+        drop(lines);
+        next.iter().for_each(|next| next.notify_one());
+    }
+}
+
+impl Line {
+    fn is_first(&self, ticket: u64) -> bool {
+        self.waiting.keys().next() == Some(&ticket)
     }
 }
 
@@ -148,15 +186,15 @@ impl Turns {
         self.lines().is_empty()
     }
 
-    fn lines(&self) -> MutexGuard<'_, HashMap<Key, (Arc<Line>, usize)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lines(&self) -> MutexGuard<'_, HashMap<Key, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
-    fn room_at(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.room_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// How long until it may be worth to ask again, if the call still has the patience.
+fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<Duration> {
+    let wait = question.next_try(outcome, since.elapsed().as_micros() as u64)?;
+    Some(Duration::from_micros(wait))
 }
 
 impl Answer {
