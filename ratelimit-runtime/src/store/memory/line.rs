@@ -68,6 +68,16 @@ impl Waiter {
     }
 }
 
+/// Those who have moved up, to be told once nothing is locked.
+#[derive(Debug, Default)]
+pub(super) struct Moved(Vec<Arc<Waiter>>);
+
+impl Moved {
+    pub(super) fn tell(self) {
+        self.0.iter().for_each(|waiter| waiter.moved.notify_one());
+    }
+}
+
 impl Line {
     pub(super) fn new(rule: Rule) -> Self {
         Line { rule, places: VecDeque::new() }
@@ -87,11 +97,17 @@ impl Line {
 
     /// Takes the place of this charge away, if it has one here, and lets those behind it move up. Returns what then is the
     /// state.
-    pub(super) fn leave(&mut self, waiter: &Arc<Waiter>, charge: usize, now: u64) -> Option<Option<State>> {
+    pub(super) fn leave(
+        &mut self,
+        waiter: &Arc<Waiter>,
+        charge: usize,
+        now: u64,
+        moved: &mut Moved,
+    ) -> Option<Option<State>> {
         let is_it = |place: &Place| Arc::ptr_eq(&place.waiter, waiter) && place.charge == charge;
         let at = self.places.iter().position(is_it)?;
         let before = self.places.remove(at)?.before;
-        Some(self.recharge(at, before, now))
+        Some(self.recharge(at, before, now, moved))
     }
 
     /// Changes what was charged before all who wait, and lets them move up. Returns what then is the state; none if nobody
@@ -99,6 +115,7 @@ impl Line {
     pub(super) fn change(
         &mut self,
         now: u64,
+        moved: &mut Moved,
         change: impl FnOnce(&mut Option<State>),
     ) -> Option<Option<State>> {
         if self.is_over(now) {
@@ -106,18 +123,24 @@ impl Line {
         }
         let mut before = self.places.front()?.before.clone();
         change(&mut before);
-        Some(self.recharge(0, before, now))
+        Some(self.recharge(0, before, now, moved))
     }
 
     /// Charges the places from this one on anew, to this state.
-    fn recharge(&mut self, from: usize, mut state: Option<State>, now: u64) -> Option<State> {
+    fn recharge(
+        &mut self,
+        from: usize,
+        mut state: Option<State>,
+        now: u64,
+        moved: &mut Moved,
+    ) -> Option<State> {
         for place in self.places.iter_mut().skip(from) {
             place.before.clone_from(&state);
             let reading = self.rule.check(state.as_ref(), now, place.cost);
             let Verdict { wait, mark, .. } = self.rule.verdict(reading, now, place.cost, u64::MAX);
             self.rule.commit(&mut state, reading, now, place.cost);
             place.waiter.slots()[place.charge] = Slot { at: now + wait, mark };
-            place.waiter.moved.notify_one();
+            moved.0.push(Arc::clone(&place.waiter));
         }
         state
     }

@@ -7,6 +7,7 @@ mod tests;
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
@@ -95,8 +96,9 @@ impl MemoryStore {
         let now = self.clock.now();
         for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
             let (index, slot) = (self.index(key), waiter.slot(place));
-            let line = table.lines.get_mut(&index).filter(|_| slot.at > now);
-            match line.and_then(|line| line.leave(waiter, place, now)) {
+            let Table { lines, moved, .. } = &mut *table;
+            let line = lines.get_mut(&index).filter(|_| slot.at > now);
+            match line.and_then(|line| line.leave(waiter, place, now, moved)) {
                 Some(left) => table.change(index, rule, now, |state| *state = left),
                 None => {
                     let refund = |state: &mut _| rule.refund(state, now, *cost, Some(slot.mark));
@@ -134,6 +136,7 @@ impl MemoryStore {
         let mut table = self.lock();
         let now = self.clock.now();
         table.reset(self.index(key), now);
+        self.unlock(table);
     }
 
     /// Whether somebody waits for one of its keys.
@@ -175,10 +178,11 @@ impl MemoryStore {
         }
     }
 
-    /// Ends a change of the table. What there is to say is said without the lock, as whoever hears it may be limited too.
+    /// Ends a change of the table. Who is to be told is told without the lock, as whoever hears it may be limited too.
     fn unlock(&self, mut table: MutexGuard<'_, Table>) {
-        let first_loss = std::mem::take(&mut table.first_loss);
+        let (first_loss, moved) = (mem::take(&mut table.first_loss), mem::take(&mut table.moved));
         drop(table);
+        moved.tell();
         if first_loss {
             tracing::warn!(
                 max_keys = self.max_keys,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::line::Line;
+use super::line::{Line, Moved};
 use crate::algorithm::{Rule, State};
 
 /// Below this many keys nothing is swept.
@@ -19,6 +19,8 @@ pub(super) struct Table {
     pub(super) entries: ByKey<Entry>,
     /// The keys that somebody waits for. Apart, so that the many others do not pay for it.
     pub(super) lines: ByKey<Line>,
+    /// Those in lines who have moved up and have not been told.
+    pub(super) moved: Moved,
     max_keys: usize,
     /// The number of keys at which to look for what has ended.
     sweep_at: usize,
@@ -41,6 +43,7 @@ impl Table {
         Table {
             entries: ByKey::default(),
             lines: ByKey::default(),
+            moved: Moved::default(),
             max_keys,
             sweep_at: max_keys.min(FEWEST_SWEPT),
             forgotten: 0,
@@ -88,7 +91,7 @@ impl Table {
         now: u64,
         change: impl Fn(&mut Option<State>),
     ) {
-        match self.lines.get_mut(&index).and_then(|line| line.change(now, &change)) {
+        match self.lines.get_mut(&index).and_then(|line| line.change(now, &mut self.moved, &change)) {
             Some(moved) => self.change(index, rule, now, |state| *state = moved),
             None => self.change(index, rule, now, change),
         }
@@ -105,7 +108,8 @@ impl Table {
     /// Forgets all but those in line, who then move up.
     pub(super) fn reset(&mut self, index: u128, now: u64) {
         let line = self.lines.get_mut(&index);
-        let moved = line.and_then(|line| Some((line.rule, line.change(now, |before| *before = None)?)));
+        let moved = line
+            .and_then(|line| Some((line.rule, line.change(now, &mut self.moved, |before| *before = None)?)));
         match moved {
             Some((rule, moved)) => self.change(index, &rule, now, |state| *state = moved),
             None => drop(self.entries.remove(&index)),
