@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::algorithm::Rule;
 use crate::decision::Decision;
-use crate::error::{Error, MissingKey};
+use crate::error::{Error, MissingKey, StoreError};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
 use crate::question::{Question, patience};
 use crate::store::{Charge, Store};
-use crate::waiting::{self, Answer, Turns, Waiters};
+use crate::waiting::{self, Answer, Asked, Turns, Waiters};
 
 /// A store, and the namespace of its keys.
 #[derive(Debug)]
@@ -59,10 +59,7 @@ impl Backend {
     ) -> Result<Decision, Error> {
         let question = question(charges)?;
         match &self.store {
-            Some(store) if question.costs() => {
-                let Answer { question, outcome, waited } = waiting::answer(question, self, store).await?;
-                question.decision(&outcome, waited, store).into_result()
-            }
+            Some(store) if question.costs() => self.ask(question, store).await?.into_result(),
             _ => Ok(question.unasked()),
         }
     }
@@ -88,11 +85,18 @@ impl Backend {
     pub(crate) async fn peek(self: &Arc<Self>, charge: Pending) -> Result<Decision, Error> {
         let question = question([charge])?;
         match &self.store {
-            Some(store) => {
-                let Answer { question, outcome, waited } = waiting::answer(question, self, store).await?;
+            Some(store) => Ok(self.ask(question, store).await?),
+            None => Ok(question.unasked()),
+        }
+    }
+
+    async fn ask(self: &Arc<Self>, mut question: Question, store: &Store) -> Result<Decision, StoreError> {
+        match waiting::ask(&mut question, self, store) {
+            Asked::Here(outcome) => Ok(question.decision(&outcome?, Duration::ZERO, store)),
+            Asked::Later(asking) => {
+                let Answer { question, outcome, waited } = asking.await?;
                 Ok(question.decision(&outcome, waited, store))
             }
-            None => Ok(question.unasked()),
         }
     }
 }

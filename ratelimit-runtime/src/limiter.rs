@@ -83,7 +83,7 @@ impl Limiter {
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails; whether it
     /// has charged the call is then unknown.
     pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.acquire_timeout(key, cost, Duration::ZERO).await
+        self.backend.decide([self.pending(key, cost)]).await
     }
 
     /// Takes `cost` permits for `key`, and waits for them as long as it takes, which

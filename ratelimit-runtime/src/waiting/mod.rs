@@ -91,12 +91,6 @@ pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
     }
 }
 
-/// As [`ask`], to the end.
-pub(crate) async fn answer(mut question: Question, backend: &Arc<Backend>, store: &Store) -> Answered {
-    let asked = ask(&mut question, backend, store);
-    asked.answer(question).await
-}
-
 impl Asked {
     /// The answer to the question, if that is still here.
     async fn answer(self, question: Question) -> Answered {
