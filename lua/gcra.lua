@@ -15,11 +15,11 @@ local function load(value)
   local tat, written, credited, till, slot = string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if tat then
     return {
-      tat = tonumber(tat), written = tonumber(written), credited = tonumber(credited), till = tonumber(till),
-      slot = tonumber(slot),
+      tat = exactly(tat), written = exactly(written), credited = exactly(credited), till = exactly(till),
+      slot = exactly(slot),
     }
   end
-  return {tat = tonumber(string.match(value, '^%d+$')) or corrupt()}
+  return {tat = exactly(string.match(value, '^%d+$'))}
 end
 
 -- The bucket as of now. One that was written later reaches no further from now than it did from then.
@@ -109,11 +109,11 @@ local function refund(key, at)
   local tat, total, marked = bucket.tat, bucket.credited, from ~= nil
   if not marked then from, credited = tat, total end
   local last = from == tat and credited == total
-  local worth = from - (total - credited) % CREDITS_WRAP - math.max(now, bucket.slot)
+  local full = from - (total - credited) % CREDITS_WRAP
+  local worth = full - math.max(now, bucket.slot)
   local credit = (last or not last_only) and math.min(charge, worth) or 0
-  -- A receipt from before a reset may say more than there is.
-  credit = math.min(credit, tat - now)
-  if credit <= 0 then return end
+  -- Where it would be full later than it will be, the charge was to a state that is lost.
+  if credit <= 0 or full > tat then return end
   local gone = last and (marked and credit == charge or last_only)
   bucket.tat = tat - credit
   bucket.slot = math.min(bucket.slot, bucket.tat - (gone and total == 0 and capacity or interval))

@@ -43,11 +43,11 @@ local function load(value)
   if not value then return {anchor = 0, missing = 0} end
   local anchor, missing, rest = string.match(value, '^(%d+) (%d+)(.*)$')
   if not anchor then corrupt() end
-  local bucket = {anchor = tonumber(anchor), missing = tonumber(missing)}
+  local bucket = {anchor = exactly(anchor), missing = exactly(missing)}
   if rest ~= '' then
     local credited, till, slot = string.match(rest, '^ (%d+) (%d+) (%d+)$')
     if not credited then corrupt() end
-    bucket.credited, bucket.till, bucket.slot = tonumber(credited), tonumber(till), tonumber(slot)
+    bucket.credited, bucket.till, bucket.slot = exactly(credited), exactly(till), exactly(slot)
   end
   return bucket
 end
@@ -58,6 +58,7 @@ end
 
 -- The bucket as of now.
 local function current(bucket, rule)
+  if ends(bucket, rule) > 2 ^ 53 then corrupt() end
   local anchor, missing = refilled(bucket.anchor, bucket.missing, now, rule.refill, rule.period)
   local ahead = math.max(bucket.anchor - now, 0)
   local till = (bucket.till or 0) - ahead
@@ -123,9 +124,9 @@ local function refund(key, at)
   local anchor_now, left_now = refilled(from, level, now, rule.refill, rule.period)
   local last = marked and credited == total and anchor_now == anchor and left_now == missing
   local worth = last and cost or left - (total - credited) % CREDITS_WRAP
-  -- A receipt from before a reset may say more than there is.
   local credit = math.min(cost, worth, missing)
-  if credit <= 0 then return end
+  -- Where more would be missing than there is, the charge was to a state that is lost.
+  if credit <= 0 or left_now - (total - credited) % CREDITS_WRAP > missing then return end
   local gone = last and credit == cost
   bucket.missing = missing - credit
   if gone and total == 0 then

@@ -27,3 +27,9 @@ end
 local function corrupt()
   error({err = 'ERR the value under this key is not the state of a limiter'})
 end
+
+-- The number that a text says. None that a limiter writes is beyond what a double counts exactly.
+local function exactly(text)
+  local number = tonumber(text)
+  return number and number >= 0 and number <= 2 ^ 53 and number or corrupt()
+end

@@ -55,9 +55,10 @@ local function cold_at(curve, next_at, stored)
   return next_at + math.ceil((curve.most - stored) * curve.cool_down)
 end
 
-local function load(value)
+local function load(value, curve)
   local next_at, stored, written = string.match(value, '^(%d+) (%S+) (%d+)$')
-  return tonumber(next_at) or corrupt(), tonumber(stored) or corrupt(), tonumber(written)
+  if exactly(stored) > curve.most then corrupt() end
+  return exactly(next_at), exactly(stored), exactly(written)
 end
 
 local function exact(stored)
@@ -86,7 +87,7 @@ local function check(key, at)
   local value = redis.call('GET', key)
   local entry = {now, curve.most, key = key, cost = cost, curve = curve}
   if value then
-    local next_at, stored, written = load(value)
+    local next_at, stored, written = load(value, curve)
     entry.was = cold_at(curve, next_at, stored)
     entry.future = written > now
     entry[1], entry[2] = current(curve, next_at, stored, written)
@@ -113,7 +114,7 @@ local function refund(key, at)
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
   local value = redis.call('GET', key)
   if not value then return end
-  local next_at, stored, written = load(value)
+  local next_at, stored, written = load(value, curve)
   local was = cold_at(curve, next_at, stored)
   if from then
     local takes, left = taken(curve, before, cost)

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{InvalidPolicy, StoreError};
-use crate::key::Key;
 use crate::name::Name;
 use crate::policy::LONGEST;
 use crate::store::{Charge, INLINE, Outcome, Receipt, Store, Verdicts, Waiter};
@@ -84,31 +83,27 @@ impl Question {
         self.required().all(|place| self.charges[place].rule.reserves())
     }
 
-    /// Takes nothing that is yet to come.
+    /// Takes nothing that is yet to come, but for shadows, for which nobody waits.
     pub(crate) fn reserve_nothing(&mut self) {
-        self.charges.iter_mut().for_each(|charge| charge.wait = 0);
+        self.charges.iter_mut().filter(|charge| !charge.shadow).for_each(|charge| charge.wait = 0);
     }
 
-    /// How long until it may be worth to ask again, in microseconds, if the call has been patient for so long and still is:
-    /// when all have room that have none now.
-    pub(crate) fn next_try(&self, outcome: &Outcome, waited: u64) -> Option<u64> {
+    /// Takes what is yet to come, as far as the call has the patience.
+    pub(crate) fn reserve(&mut self) {
+        self.charges.iter_mut().zip(&self.patience).for_each(|(charge, patience)| charge.wait = *patience);
+    }
+
+    /// The charge that refuses the longest, by its place, and how long until it may be worth to ask again, in microseconds:
+    /// if the call has been patient for so long, and still is for all that refuse.
+    pub(crate) fn next_try(&self, outcome: &Outcome, waited: u64) -> Option<(usize, u64)> {
         let refusing = self.required().filter(|place| !outcome.verdicts[*place].admitted);
         let waits = refusing.map(|place| {
             let retry_after = outcome.verdicts[place].retry_after?;
-            (waited.saturating_add(retry_after) <= self.patience[place]).then_some(retry_after)
+            let in_time = waited.saturating_add(retry_after) <= self.patience[place];
+            in_time.then_some((place, retry_after))
         });
-        let waits: Option<SmallVec<[u64; INLINE]>> = waits.collect();
-        waits?.into_iter().max()
-    }
-
-    /// The first window that can refuse, of which calls wait in turn: its key and the place of a policy.
-    fn window(&self) -> usize {
-        self.required().find(|place| !self.charges[*place].rule.reserves()).unwrap_or(0)
-    }
-
-    /// The key for which calls come in turn.
-    pub(crate) fn turn(&self) -> &Key {
-        &self.charges[self.window()].key
+        let waits: Option<SmallVec<[(usize, u64); INLINE]>> = waits.collect();
+        waits?.into_iter().max_by_key(|(_, retry_after)| *retry_after)
     }
 
     /// Whether it asks for more than a policy ever admits.
@@ -117,10 +112,9 @@ impl Question {
         self.required().any(|place| vain(&self.charges[place]))
     }
 
-    /// The policy for which calls come in turn.
-    pub(crate) fn turns_policy(&self) -> &str {
-        let window = self.window();
-        self.policies.iter().find(|(_, place)| *place == window).map_or("", |(name, _)| name.as_str())
+    /// The first policy that the charge at this place is for.
+    pub(crate) fn name(&self, place: usize) -> &str {
+        self.policies.iter().find(|(_, charge)| *charge == place).map_or("", |(name, _)| name.as_str())
     }
 
     /// The policy that a call waits for the longest.

@@ -146,12 +146,12 @@ impl Gcra {
         let Bucket { tat, credited, until, slot, .. } = self.current(stored(state.as_ref()), now);
         let (at, then) = mark.map_or((tat, credited), |mark| (mark.at, mark.credited));
         let last = (at, then) == (tat, credited);
-        let worth = at.saturating_sub(since(then, credited)).saturating_sub(now.max(slot));
+        let full = at.saturating_sub(since(then, credited));
+        let worth = full.saturating_sub(now.max(slot));
         let charge = self.charge(cost);
         let credit = if last || self.kind != Kind::Queue { charge.min(worth) } else { 0 };
-        // A receipt from before a reset may say more than there is.
-        let credit = credit.min(tat.saturating_sub(now));
-        if credit == 0 {
+        // Where it would be full later than it will be, the charge was to a state that is lost.
+        if credit == 0 || full > tat {
             return;
         }
         let left = tat - credit;

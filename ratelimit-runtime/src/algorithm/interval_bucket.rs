@@ -96,9 +96,10 @@ impl IntervalBucket {
         let (_, left) = self.refilled(at, level, now.max(slot));
         let last = mark.is_some() && then == credited && self.refilled(at, level, now) == (anchor, missing);
         let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
-        // A receipt from before a reset may say more than there is.
+        let (_, left_now) = self.refilled(at, level, now);
         let credit = cost.min(worth).min(missing);
-        if credit == 0 {
+        // Where more would be missing than there is, the charge was to a state that is lost.
+        if credit == 0 || left_now.saturating_sub(since(then, credited)) > missing {
             return;
         }
         let left = missing - credit;

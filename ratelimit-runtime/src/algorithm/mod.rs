@@ -170,6 +170,15 @@ impl Rule {
         }
     }
 
+    /// For how many permits calls wait in a queue at the most.
+    #[must_use]
+    pub fn waiting_room(&self) -> Option<u64> {
+        match self {
+            Rule::Gcra(Gcra { kind: gcra::Kind::Queue, capacity, interval }) => Some(capacity / interval - 1),
+            _ => None,
+        }
+    }
+
     /// The name of the algorithm's Lua file.
     #[must_use]
     pub fn name(&self) -> &'static str {

@@ -36,10 +36,11 @@ impl Future for Kept {
         if self.runtime.is_none() {
             self.runtime = Handle::try_current().ok();
         }
-        let Some(asking) = &mut self.asking else { return Poll::Pending };
+        let Some(mut asking) = self.asking.take() else { return Poll::Pending };
         let answered = asking.as_mut().poll(context);
-        if answered.is_ready() {
-            self.asking = None;
+        // One that has panicked is not gone on with.
+        if answered.is_pending() {
+            self.asking = Some(asking);
         }
         answered
     }

@@ -12,7 +12,7 @@ mod turns;
 
 use std::future::{Future, poll_fn};
 use std::mem;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 #[cfg(feature = "redis")]
 use self::kept::Kept;
@@ -61,12 +61,16 @@ pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
         question.reserve_nothing();
         return turns::ask(question, backend, store, runtime);
     }
-    let waiting = backend.waiters.enter();
-    if waiting.is_none() {
-        question.reserve_nothing();
-    }
     match store {
         Store::Memory(memory) => {
+            // Most calls do not wait, and those that do not are not counted.
+            question.reserve_nothing();
+            let outcome = memory.decide(question.charges());
+            let waiting = if outcome.admitted { None } else { backend.waiters.enter() };
+            if waiting.is_none() {
+                return Asked::Here(Ok(outcome));
+            }
+            question.reserve();
             let (outcome, waiter) = memory.reserve(question.charges());
             let Some(waiter) = waiter else { return Asked::Here(Ok(outcome)) };
             let answer = Answer::at_once(mem::take(question), outcome);
@@ -78,6 +82,10 @@ pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
         }
         #[cfg(feature = "redis")]
         Store::Redis(_) => {
+            let waiting = backend.waiters.enter();
+            if waiting.is_none() {
+                question.reserve_nothing();
+            }
             let (asking, store) = (Kept::new(mem::take(question), store.clone()), store.clone());
             Asked::Later(Box::pin(async move {
                 let _waiting = waiting;
@@ -142,22 +150,26 @@ fn tell_waiting(policy: &str, wait: Option<Duration>) {
     tracing::debug!(policy, wait = wait.map(tracing::field::debug), "a call waits for its turn");
 }
 
-/// Ends at this time, by the timers of the runtime that the call began on, wherever it is polled.
-fn timer(runtime: &Handle, until: Instant) -> Result<Sleep, StoreError> {
-    let _entered = runtime.enter();
-    // Tokio tells of a runtime that has no timers by a panic alone.
-    let timer = catch_unwind(|| sleep_until(until));
-    timer.map_err(|_| StoreError::new("a call has to wait, and its tokio runtime has no time enabled"))
-}
-
-/// What comes of the future before the timer ends.
-async fn until_timer<F: Future>(timer: Sleep, future: F) -> Option<F::Output> {
-    let (mut timer, mut future) = (pin!(timer), pin!(future));
-    poll_fn(|context| match future.as_mut().poll(context) {
+/// What comes of the future until then, if anything does. It may be called off before, and then whoever waits looks again:
+/// where the runtime has ended that the timer is of. It is of the one on which this is polled first, else of the one on which
+/// the call began.
+async fn until<F: Future>(began: &Handle, end: Instant, future: F) -> Result<Option<F::Output>, StoreError> {
+    let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
+    // Tokio tells of a runtime that has no timers, or no longer, by a panic alone.
+    let timer = {
+        let _entered = runtime.enter();
+        catch_unwind(|| sleep_until(end))
+    };
+    let no_time = |_| StoreError::new("a call has to wait, and its tokio runtime has no time enabled");
+    let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
+    let come = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => timer.as_mut().poll(context).map(|()| None),
-    })
-    .await
+        Poll::Pending => match catch_unwind(AssertUnwindSafe(|| timer.as_mut().poll(context))) {
+            Ok(over) => over.map(|()| None),
+            Err(_) => Poll::Ready(None),
+        },
+    });
+    Ok(come.await)
 }
 
 /// Bounds how many wait at one time.

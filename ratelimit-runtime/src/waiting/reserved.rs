@@ -1,12 +1,14 @@
 //! A call that has its permits, and waits until they are its own.
 
+#[cfg(feature = "redis")]
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, tell_waiting, timer, until_timer};
+use super::{Answer, Answered, tell_waiting, until};
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
@@ -62,17 +64,19 @@ impl Reserved {
         match &taken.place {
             Place::Here(memory, waiter) => {
                 while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
-                    let start = timer(&taken.runtime, Instant::now() + Duration::from_micros(wait))?;
+                    let start = Instant::now() + Duration::from_micros(wait);
                     // Whichever comes first, it looks again.
-                    until_timer(start, waiter.moved()).await;
+                    until(&taken.runtime, start, waiter.moved()).await?;
                 }
                 memory.start(answer.question.charges());
                 answer.question.moved(&mut answer.outcome, waiter);
-                answer.waited = Duration::from_micros(waiter.start() - answer.outcome.now);
+                answer.waited = Duration::from_micros(waiter.start().saturating_sub(answer.outcome.now));
             }
             #[cfg(feature = "redis")]
             Place::There { start } => {
-                timer(&taken.runtime, *start)?.await;
+                while *start > Instant::now() {
+                    until(&taken.runtime, *start, pending::<()>()).await?;
+                }
                 answer.waited = Duration::from_micros(wait);
             }
         }

@@ -1,5 +1,5 @@
-//! Calls that wait for a window. Nobody knows their times, so they come in turn: of all that wait for one window in this
-//! process only the first asks, and not before there may be room.
+//! Calls that wait where nothing can be reserved. Nobody knows their times, so they come in turn: of all that wait for one
+//! key in this process only the first asks, and not before there may be room.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -11,27 +11,41 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, Asked, ask_once, tell_waiting, timer, until_timer};
+use super::{Answer, Answered, Asked, ask_once, tell_waiting, until};
 use crate::backend::Backend;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::question::Question;
-use crate::store::{Outcome, Store};
+use crate::store::{Charge, Outcome, Store};
 
-/// The windows that somebody waits for.
+/// So long after its time a turn goes to the next in line: whoever has it may be a future that nobody polls.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The keys that somebody waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     lines: Mutex<HashMap<Key, Line>>,
     tickets: AtomicU64,
 }
 
-/// Those who wait for one window.
-#[derive(Debug, Default)]
+/// Those who wait for one key.
+#[derive(Debug)]
 struct Line {
     /// By the order in which they came, which need not be that in which they were refused.
-    waiting: BTreeMap<u64, Arc<Notify>>,
-    /// When there may be room again, as far as is known.
-    room_at: Option<Instant>,
+    waiting: BTreeMap<u64, Place>,
+    /// When there may be room, as far as is known.
+    room_at: Instant,
+    /// Whether all ask at once, as the store does not answer.
+    all: bool,
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    /// Told when its turn may have come.
+    told: Arc<Notify>,
+    cost: u64,
+    /// Whether it has let its turn pass.
+    passed: bool,
 }
 
 /// A call that was made with patience.
@@ -47,7 +61,6 @@ struct Patient {
 struct InLine<'a> {
     call: &'a Patient,
     key: Key,
-    /// Told when it may be the first.
     told: Arc<Notify>,
 }
 
@@ -55,7 +68,7 @@ struct InLine<'a> {
 pub(super) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store, runtime: Handle) -> Asked {
     let since = Instant::now();
     if let Store::Memory(memory) = store
-        && backend.turns.nobody_waits(question.turn())
+        && backend.turns.waited_for(question).is_none()
     {
         let outcome = memory.decide(question.charges());
         if next_try(question, &outcome, since).is_none() {
@@ -69,82 +82,112 @@ pub(super) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
 
 impl Patient {
     async fn ask(self, mut question: Question) -> Answered {
-        let mut wait = None;
-        let waiting = self.backend.waiters.enter();
-        if waiting.is_none() || self.backend.turns.nobody_waits(question.turn()) || self.in_vain(&question) {
-            let answer = self.once(question).await?;
-            wait = next_try(&answer.question, &answer.outcome, self.since);
-            if wait.is_none() || waiting.is_none() {
-                return Ok(answer);
-            }
-            question = answer.question;
-        }
-        tell_waiting(question.turns_policy(), wait);
-        let line = InLine::join(&self, question.turn(), wait);
+        let Some(_waiting) = self.backend.waiters.enter() else { return self.once(question).await };
+        let end = self.since + question.patience();
+        let mut line = self.join_others(&question, end);
         loop {
-            line.turn(self.since + question.patience()).await?;
-            let answer = self.once(question).await?;
-            match next_try(&answer.question, &answer.outcome, self.since) {
-                None => return Ok(answer.after(self.since)),
-                Some(wait) => line.room_in(wait),
+            if let Some(line) = &line {
+                line.turn(end).await?;
             }
+            let answer = match (self.once(question).await, &line) {
+                (Err(error), Some(line)) => {
+                    line.let_all_ask();
+                    return Err(error);
+                }
+                (answer, _) => answer?,
+            };
+            let Some((place, wait)) = next_try(&answer.question, &answer.outcome, self.since) else {
+                return Ok(if line.is_some() { answer.after(self.since) } else { answer });
+            };
             question = answer.question;
+            let charge = &question.charges()[place];
+            match &line {
+                Some(line) if line.key == charge.key => line.room_in(wait),
+                _ => {
+                    let Some(new) = InLine::join(&self, charge) else {
+                        return Ok(Answer::at_once(question, answer.outcome));
+                    };
+                    new.room_in(wait);
+                    if line.replace(new).is_none() {
+                        tell_waiting(question.slowest(&answer.outcome), Some(wait));
+                    }
+                }
+            }
         }
+    }
+
+    /// Stands behind those who wait for one of its keys, unless that is in vain as far as is known.
+    fn join_others(&self, question: &Question, end: Instant) -> Option<InLine<'_>> {
+        let (place, room_at) = self.backend.turns.waited_for(question)?;
+        if question.is_vain() || room_at > end {
+            return None;
+        }
+        let line = InLine::join(self, &question.charges()[place])?;
+        tell_waiting(question.name(place), None);
+        if let Store::Memory(_) = self.store {
+            // To ask costs nothing here, and something may have been given back.
+            line.room_in(Duration::ZERO);
+        }
+        Some(line)
     }
 
     async fn once(&self, mut question: Question) -> Answered {
         let asked = ask_once(&mut question, &self.store);
         asked.answer(question).await
     }
-
-    /// Whether there is no room in the call's time, as far as is known.
-    fn in_vain(&self, question: &Question) -> bool {
-        if question.is_vain() {
-            return true;
-        }
-        let lines = self.backend.turns.lines();
-        let room_at = lines.get(question.turn()).and_then(|line| line.room_at);
-        room_at.is_some_and(|room_at| room_at > self.since + question.patience())
-    }
 }
 
 impl<'a> InLine<'a> {
-    /// Stands in line, and if it is the first knows when there may be room.
-    fn join(call: &'a Patient, key: &Key, wait: Option<Duration>) -> Self {
-        let told = Arc::new(Notify::new());
+    /// Stands in line, if it is not that of a queue which is full.
+    fn join(call: &'a Patient, charge: &Charge) -> Option<Self> {
         let mut lines = call.backend.turns.lines();
-        lines.entry(key.clone()).or_default().waiting.insert(call.ticket, Arc::clone(&told));
-        drop(lines);
-        let line = InLine { call, key: key.clone(), told };
-        if let Some(wait) = wait.filter(|_| line.is_first()) {
-            line.room_in(wait);
+        let new = || Line { waiting: BTreeMap::new(), room_at: Instant::now(), all: false };
+        let line = lines.entry(charge.key.clone()).or_insert_with(new);
+        let waiting: u64 = line.waiting.values().map(|place| place.cost).sum();
+        let is_full = charge.rule.waiting_room().is_some_and(|room| waiting + charge.cost > room);
+        if is_full && !line.waiting.is_empty() {
+            return None;
         }
-        line
+        let place = Place { cost: charge.cost, ..Place::default() };
+        let told = Arc::clone(&place.told);
+        line.waiting.insert(call.ticket, place);
+        Some(InLine { call, key: charge.key.clone(), told })
     }
 
-    /// Returns when it is the first and there may be room, or the patience of the call ends.
-    async fn turn(&self, until: Instant) -> Result<(), StoreError> {
+    /// Returns when its turn has come, or the patience of the call ends.
+    async fn turn(&self, end: Instant) -> Result<(), StoreError> {
         loop {
-            let now = Instant::now();
-            let at = if self.is_first() { self.room_at().unwrap_or(now).min(until) } else { until };
-            if at <= now {
-                return Ok(());
+            let (now, ticket) = (Instant::now(), self.call.ticket);
+            let turn_at = self.line(|line| line.turn(ticket, now)).flatten();
+            match turn_at.map(|at| at.min(end)).filter(|at| *at > now) {
+                // Whichever comes first, it looks again.
+                Some(at) => drop(until(&self.call.runtime, at, self.told.notified()).await?),
+                None => return Ok(()),
             }
-            // Whichever comes first, it looks again.
-            until_timer(timer(&self.call.runtime, at)?, self.told.notified()).await;
         }
     }
 
-    fn is_first(&self) -> bool {
-        self.line(|line| line.is_first(self.call.ticket)).unwrap_or(true)
-    }
-
-    fn room_at(&self) -> Option<Instant> {
-        self.line(|line| line.room_at).flatten()
-    }
-
+    /// Nobody asks before. The first in line knows.
     fn room_in(&self, wait: Duration) {
-        self.line(|line| line.room_at = Some(Instant::now() + wait));
+        let first = self.line(|line| {
+            if line.before(self.call.ticket) == 0 || wait.is_zero() {
+                line.room_at = Instant::now() + wait;
+                line.all = false;
+            }
+            line.first()
+        });
+        if wait.is_zero() {
+            first.flatten().iter().for_each(|first| first.notify_one());
+        }
+    }
+
+    /// Where the store does not answer, nobody waits for the others' answers.
+    fn let_all_ask(&self) {
+        let told = self.line(|line| {
+            line.all = true;
+            line.waiting.values().map(|place| Arc::clone(&place.told)).collect::<Vec<_>>()
+        });
+        told.into_iter().flatten().for_each(|told| told.notify_one());
     }
 
     fn line<T>(&self, look: impl FnOnce(&mut Line) -> T) -> Option<T> {
@@ -156,13 +199,13 @@ impl Drop for InLine<'_> {
     fn drop(&mut self) {
         let mut lines = self.call.backend.turns.lines();
         let Some(line) = lines.get_mut(&self.key) else { return };
-        if line.is_first(self.call.ticket) {
+        if line.before(self.call.ticket) == 0 {
             // What there is no room for yet may be more than the next one asks for.
-            line.room_at = None;
+            line.room_at = Instant::now();
         }
         line.waiting.remove(&self.call.ticket);
-        let next = line.waiting.values().next().map(Arc::clone);
-        if next.is_none() {
+        let next = line.first();
+        if line.waiting.is_empty() {
             lines.remove(&self.key);
         }
         drop(lines);
@@ -171,14 +214,38 @@ impl Drop for InLine<'_> {
 }
 
 impl Line {
-    fn is_first(&self, ticket: u64) -> bool {
-        self.waiting.keys().next() == Some(&ticket)
+    /// When it is this one's turn; none if that is now.
+    fn turn(&mut self, ticket: u64, now: Instant) -> Option<Instant> {
+        if let Some(place) = self.waiting.get_mut(&ticket) {
+            place.passed = false;
+        }
+        let before = self.before(ticket);
+        let at = self.room_at + GRACE * before;
+        if self.all || at <= now {
+            self.waiting.range_mut(..ticket).for_each(|(_, place)| place.passed = true);
+            return None;
+        }
+        Some(at)
+    }
+
+    /// How many have their turn before this one.
+    fn before(&self, ticket: u64) -> u32 {
+        self.waiting.range(..ticket).filter(|(_, place)| !place.passed).count() as u32
+    }
+
+    fn first(&self) -> Option<Arc<Notify>> {
+        let mut places = self.waiting.values();
+        let first = places.find(|place| !place.passed).or_else(|| self.waiting.values().next());
+        first.map(|place| Arc::clone(&place.told))
     }
 }
 
 impl Turns {
-    fn nobody_waits(&self, key: &Key) -> bool {
-        !self.lines().contains_key(key)
+    /// A charge for whose key somebody waits, by its place, and when there may be room for that.
+    fn waited_for(&self, question: &Question) -> Option<(usize, Instant)> {
+        let lines = self.lines();
+        let charges = question.charges().iter().enumerate().filter(|(_, charge)| !charge.shadow);
+        charges.filter_map(|(place, charge)| Some((place, lines.get(&charge.key)?.room_at))).next()
     }
 
     #[cfg(test)]
@@ -191,10 +258,11 @@ impl Turns {
     }
 }
 
-/// How long until it may be worth to ask again, if the call still has the patience.
-fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<Duration> {
-    let wait = question.next_try(outcome, since.elapsed().as_micros() as u64)?;
-    Some(Duration::from_micros(wait))
+/// The charge that refuses the longest, by its place, and how long until it may be worth to ask again, if the call still has
+/// the patience.
+fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<(usize, Duration)> {
+    let (place, wait) = question.next_try(outcome, since.elapsed().as_micros() as u64)?;
+    Some((place, Duration::from_micros(wait)))
 }
 
 impl Answer {

@@ -100,15 +100,16 @@ fn stale() -> Vec<Case> {
         // The last small one was charged before the last large one was given back, and is worth what it took.
         (0..4).flat_map(round).chain([refund_of(0, 7), peek(0, 3647, 3 * DAY)]).collect()
     };
-    // The receipt says that more would be missing than is.
+    // The receipt says that more would be missing than is, so it was not of this state that it took.
     let after_a_reset = || {
         vec![
             yes(0, 10, 0, 10 * S),
             Step::Reset,
             yes(0, 1, 9, S),
             refund_of(0, 0),
+            peek(0, 9, S),
+            refund_of(0, 1),
             peek(0, 10, 0),
-            yes(0, 10, 0, 10 * S),
         ]
     };
     vec![

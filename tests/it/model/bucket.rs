@@ -104,8 +104,9 @@ impl Bucket {
         let since = line.credits - then;
         let worth = at - since - line.slot.map_or(now, |slot| slot.max(now));
         let takes = self.takes(cost);
-        let amount = takes.min(worth).min(line.full_at - now);
-        if since < 0 || amount <= 0 {
+        let amount = takes.min(worth);
+        // Full later than it will be: the charge was to a state that is lost.
+        if since < 0 || amount <= 0 || at - since > line.full_at {
             return None;
         }
         let last = receipt.is_some() && since == 0 && at == line.full_at;

@@ -76,7 +76,8 @@ impl Portions {
             && (left.missing, left.since) == (lack.missing, lack.since);
         let worth = if last { cost } else { self.now(Some(charged), slot).missing - credited_since };
         let amount = cost.min(worth).min(lack.missing);
-        if credited_since < 0 || amount <= 0 {
+        // More missing than there is: the charge was to a state that is lost.
+        if credited_since < 0 || amount <= 0 || left.missing - credited_since > lack.missing {
             return None;
         }
         Some(if last && amount == cost {

@@ -137,9 +137,12 @@ impl Line {
         for place in self.places.iter_mut().skip(from) {
             place.before.clone_from(&state);
             let reading = self.rule.check(state.as_ref(), now, place.cost);
-            let Verdict { wait, mark, .. } = self.rule.verdict(reading, now, place.cost, u64::MAX);
+            let Verdict { admitted, wait, mark, .. } = self.rule.verdict(reading, now, place.cost, u64::MAX);
             self.rule.commit(&mut state, reading, now, place.cost);
-            place.waiter.slots()[place.charge] = Slot { at: now + wait, mark };
+            // Under a clock that stepped back there may be no room in a queue: whoever was let in stays where it was.
+            if admitted {
+                place.waiter.slots()[place.charge] = Slot { at: now + wait, mark };
+            }
             moved.0.push(Arc::clone(&place.waiter));
         }
         state

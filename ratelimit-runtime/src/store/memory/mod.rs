@@ -12,11 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use self::line::Line;
 pub(crate) use self::line::Waiter;
 use self::table::Table;
 use super::{Charge, Outcome, Readings, judge};
-use crate::algorithm::{Mark, Rule};
+use crate::algorithm::{Mark, Rule, Verdict};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};
 
@@ -63,23 +62,16 @@ impl MemoryStore {
         let readings: Readings = readings.collect();
         let (admitted, verdicts) = judge(charges, &readings, now);
         let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
-        let charged = charges
-            .iter()
-            .zip(&outcome.verdicts)
-            .filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
-        let charged = charged.map(|(_, verdict)| verdict);
+        let is_charged =
+            |(charge, verdict): &(&Charge, &Verdict)| charge.cost > 0 && admitted && verdict.admitted;
+        let charged = charges.iter().zip(&outcome.verdicts).filter(is_charged).map(|(_, verdict)| verdict);
         let waiter = (in_line && outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
         let mut place = 0;
         for ((charge, reading), verdict) in charges.iter().zip(readings).zip(&outcome.verdicts) {
             let (Charge { rule, cost, .. }, index) = (charge, self.index(&charge.key));
-            if *cost > 0 && admitted && verdict.admitted {
+            if is_charged(&(charge, verdict)) {
                 let waits = waiter.as_ref().filter(|_| verdict.wait > 0);
-                let before = waits.and_then(|_| table.state(index).cloned());
-                table.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
-                if let Some(waiter) = waits {
-                    let line = table.lines.entry(index).or_insert_with(|| Line::new(*rule));
-                    line.join(waiter, (place, *cost), before, now);
-                }
+                table.charge(index, charge, (now, reading), waits.map(|waiter| (waiter, place)));
                 place += 1;
             } else if *cost > 0 {
                 table.change(index, rule, now, |state| rule.undo(state, now));

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
-use super::line::{Line, Moved};
-use crate::algorithm::{Rule, State};
+use super::line::{Line, Moved, Waiter};
+use crate::algorithm::{Reading, Rule, State};
+use crate::store::Charge;
 
 /// Below this many keys nothing is swept.
 pub(super) const FEWEST_SWEPT: usize = 1024;
@@ -80,6 +82,27 @@ impl Table {
                 self.sweep(now);
             }
             self.entries.insert(index, Entry { ends, state });
+        }
+    }
+
+    /// Makes an admitted charge. It stands in line if its call waits for it, and behind those who wait in any case, so that it
+    /// is not forgotten when one of them leaves.
+    pub(super) fn charge(
+        &mut self,
+        index: u128,
+        charge: &Charge,
+        (now, reading): (u64, Reading),
+        waits: Option<(&Arc<Waiter>, usize)>,
+    ) {
+        let Charge { rule, cost, .. } = charge;
+        let before = (waits.is_some() || self.lines.contains_key(&index)).then(|| self.state(index).cloned());
+        self.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
+        if let Some(before) = before {
+            let nobody =
+                Arc::new(Waiter::new(now, [&rule.verdict(reading, now, *cost, u64::MAX)].into_iter()));
+            let (waiter, place) = waits.unwrap_or((&nobody, 0));
+            let line = self.lines.entry(index).or_insert_with(|| Line::new(*rule));
+            line.join(waiter, (place, *cost), before, now);
         }
     }
 
