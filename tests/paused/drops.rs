@@ -130,6 +130,8 @@ impl World {
                 self.calls[i].slot = slot.max(now);
             }
         }
+        // Whoever is told looks at once, and so those behind move up now.
+        self.serve();
         true
     }
 

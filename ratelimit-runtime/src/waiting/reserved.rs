@@ -65,8 +65,9 @@ impl Reserved {
             Place::Here(memory, waiter) => {
                 while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
                     let start = Instant::now() + Duration::from_micros(wait);
-                    // Whichever comes first, it looks again.
-                    until(&taken.runtime, start, waiter.moved()).await?;
+                    if until(&taken.runtime, start, waiter.moved()).await?.is_some() {
+                        memory.move_up(answer.question.charges());
+                    }
                 }
                 memory.start(answer.question.charges());
                 answer.question.moved(&mut answer.outcome, waiter);

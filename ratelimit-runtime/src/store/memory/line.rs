@@ -30,6 +30,8 @@ pub(crate) struct Slot {
 pub(super) struct Line {
     pub(super) rule: Rule,
     places: VecDeque<Place>,
+    /// The place from which on they are to be charged anew, and the state before it. Many may leave before somebody looks.
+    stale: Option<(usize, Option<State>)>,
 }
 
 #[derive(Debug)]
@@ -80,7 +82,7 @@ impl Moved {
 
 impl Line {
     pub(super) fn new(rule: Rule) -> Self {
-        Line { rule, places: VecDeque::new() }
+        Line { rule, places: VecDeque::new(), stale: None }
     }
 
     /// Adds a place behind all others.
@@ -95,19 +97,22 @@ impl Line {
         self.places.push_back(Place { waiter: Arc::clone(waiter), charge, cost, before });
     }
 
-    /// Takes the place of this charge away, if it has one here, and lets those behind it move up. Returns what then is the
-    /// state.
-    pub(super) fn leave(
-        &mut self,
-        waiter: &Arc<Waiter>,
-        charge: usize,
-        now: u64,
-        moved: &mut Moved,
-    ) -> Option<Option<State>> {
+    /// Takes the place of this charge away, if it has one here. The next one is told, and when it looks all behind move up.
+    pub(super) fn leave(&mut self, waiter: &Arc<Waiter>, charge: usize, moved: &mut Moved) -> bool {
         let is_it = |place: &Place| Arc::ptr_eq(&place.waiter, waiter) && place.charge == charge;
-        let at = self.places.iter().position(is_it)?;
-        let before = self.places.remove(at)?.before;
-        Some(self.recharge(at, before, now, moved))
+        let Some(at) = self.places.iter().position(is_it) else { return false };
+        let Some(Place { before, .. }) = self.places.remove(at) else { return false };
+        if self.stale.as_ref().is_none_or(|(from, _)| *from > at) {
+            self.stale = Some((at, before));
+        }
+        moved.0.extend(self.places.get(at).map(|next| Arc::clone(&next.waiter)));
+        true
+    }
+
+    /// Lets those move up who can. Returns what then is the state, if it is another.
+    pub(super) fn move_up(&mut self, now: u64, moved: &mut Moved) -> Option<Option<State>> {
+        let (from, before) = self.stale.take()?;
+        Some(self.recharge(from, before, now, moved))
     }
 
     /// Changes what was charged before all who wait, and lets them move up. Returns what then is the state; none if nobody
@@ -146,6 +151,10 @@ impl Line {
             moved.0.push(Arc::clone(&place.waiter));
         }
         state
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// Lets those go whose slot has come. Whether nobody is left.

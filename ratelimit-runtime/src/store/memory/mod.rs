@@ -55,6 +55,9 @@ impl MemoryStore {
         let mut table = self.lock();
         // Under the lock, so that time does not go back from one decision to the next.
         let now = self.clock.now();
+        if !table.lines.is_empty() {
+            charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
+        }
         let readings = charges.iter().map(|charge| {
             let state = table.state(self.index(&charge.key));
             charge.rule.check(state, now, charge.cost)
@@ -88,16 +91,10 @@ impl MemoryStore {
         let now = self.clock.now();
         for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
             let (index, slot) = (self.index(key), waiter.slot(place));
-            let Table { lines, moved, .. } = &mut *table;
-            let line = lines.get_mut(&index).filter(|_| slot.at > now);
-            match line.and_then(|line| line.leave(waiter, place, now, moved)) {
-                Some(left) => table.change(index, rule, now, |state| *state = left),
-                None => {
-                    let refund = |state: &mut _| rule.refund(state, now, *cost, Some(slot.mark));
-                    table.change_before_line(index, rule, now, refund);
-                }
+            if slot.at <= now || !table.leave(index, waiter, place, now) {
+                let refund = |state: &mut _| rule.refund(state, now, *cost, Some(slot.mark));
+                table.change_before_line(index, rule, now, refund);
             }
-            table.tidy(index, now);
         }
         self.unlock(table);
     }
@@ -107,6 +104,15 @@ impl MemoryStore {
         let mut table = self.lock();
         let now = self.clock.now();
         charges.iter().for_each(|charge| table.tidy(self.index(&charge.key), now));
+        self.unlock(table);
+    }
+
+    /// Lets a call move up that has been told it may, and all behind it.
+    pub(crate) fn move_up(&self, charges: &[Charge]) {
+        let mut table = self.lock();
+        let now = self.clock.now();
+        charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
+        self.unlock(table);
     }
 
     /// The time.

@@ -106,6 +106,25 @@ impl Table {
         }
     }
 
+    /// Takes the place of a call away that waits. Whether it had one.
+    pub(super) fn leave(&mut self, index: u128, waiter: &Arc<Waiter>, place: usize, now: u64) -> bool {
+        let Some(line) = self.lines.get_mut(&index) else { return false };
+        let left = line.leave(waiter, place, &mut self.moved);
+        if line.is_empty() {
+            self.tidy(index, now);
+        }
+        left
+    }
+
+    /// Lets those move up who wait for a key that others have left.
+    pub(super) fn move_up(&mut self, index: u128, now: u64) {
+        let Some(line) = self.lines.get_mut(&index) else { return };
+        let rule = line.rule;
+        if let Some(moved) = line.move_up(now, &mut self.moved) {
+            self.change(index, &rule, now, |state| *state = moved);
+        }
+    }
+
     /// As [`change`](Self::change), of what was charged before those in line, who then move up.
     pub(super) fn change_before_line(
         &mut self,
@@ -114,6 +133,7 @@ impl Table {
         now: u64,
         change: impl Fn(&mut Option<State>),
     ) {
+        self.move_up(index, now);
         match self.lines.get_mut(&index).and_then(|line| line.change(now, &mut self.moved, &change)) {
             Some(moved) => self.change(index, rule, now, |state| *state = moved),
             None => self.change(index, rule, now, change),
@@ -123,6 +143,7 @@ impl Table {
 
     /// Forgets a line in which nobody waits any more.
     pub(super) fn tidy(&mut self, index: u128, now: u64) {
+        self.move_up(index, now);
         if self.lines.get_mut(&index).is_some_and(|line| line.is_over(now)) {
             self.lines.remove(&index);
         }
@@ -130,6 +151,7 @@ impl Table {
 
     /// Forgets all but those in line, who then move up.
     pub(super) fn reset(&mut self, index: u128, now: u64) {
+        self.move_up(index, now);
         let line = self.lines.get_mut(&index);
         let moved = line
             .and_then(|line| Some((line.rule, line.change(now, &mut self.moved, |before| *before = None)?)));
