@@ -84,15 +84,16 @@ impl MemoryStore {
         (outcome, waiter)
     }
 
-    /// Gives back what a call that waits was charged, as far as it can be given back: a slot that has not come all of it, to those
-    /// behind it.
+    /// Gives back what a call that waits was charged: all of it to those behind it, if none of them has started, else as
+    /// far as it can be given back.
     pub(crate) fn leave(&self, charged: &[(Charge, Mark)], waiter: &Arc<Waiter>) {
         let mut table = self.lock();
         let now = self.clock.now();
         for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
-            let (index, slot) = (self.index(key), waiter.slot(place));
-            if slot.at <= now || !table.leave(index, waiter, place, now) {
-                let refund = |state: &mut _| rule.refund(state, now, *cost, Some(slot.mark));
+            let index = self.index(key);
+            if !table.leave(index, waiter, place, now) {
+                let mark = waiter.slot(place).mark;
+                let refund = |state: &mut _| rule.refund(state, now, *cost, Some(mark));
                 table.change_before_line(index, rule, now, refund);
             }
         }
