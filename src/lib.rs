@@ -100,9 +100,9 @@
 ///   in the line, and may get room before those who wait. Where a window gets room early, by a reset, a refund or
 ///   `charge_when`, that is noticed at the next try.
 /// * A call under several attributes goes ahead when all have room for it, and each wait must fit the `timeout` of its own
-///   attribute. If all of them are buckets they reserve together. With a window among them nothing is reserved: calls stand
-///   in line, the first is decided again at the latest of their times, and of a `queue` each process counts as its places
-///   those who wait there.
+///   attribute. If all of them are buckets they reserve together. With a window among them nothing is reserved: the call
+///   stands in the line of the policy that refuses it the longest, in its process, and a `queue` is full when those in its
+///   line there fill it.
 /// * [`max_waiters`](RegistryBuilder::max_waiters), 10,000 by default, bounds all that wait in a registry. Beyond it calls do
 ///   not wait: they go ahead at once or are refused.
 /// * A call that is dropped while it waits gives back what no later reservation stands on. In this process those behind
