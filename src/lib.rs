@@ -1,3 +1,5 @@
+// Of two definitions the first one counts: the README's own is for those who read the file.
+//! [Refusing or pacing]: guide
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits come back at a rate, and up to `burst` of them are kept for later; with `borrow` or `warmup` as
@@ -91,18 +93,26 @@
 /// ```
 ///
 /// * A bucket of [`macro@rate_limit`] or [`macro@funnel_limit`] reserves: the call takes permits that are yet to come, so its
-///   wait is known at once, and nobody who comes later is served before it. A wait that does not fit the `timeout` takes
-///   nothing and is refused at once.
-/// * A window of [`macro@count_limit`] or [`macro@window_limit`] has nothing to reserve: the call waits for the next free
-///   place, in the order of the calls within a process, and in no order between processes.
+///   slot is known at once, and slots come in the order of the calls. A wait that does not fit the `timeout` takes nothing
+///   and is refused at once.
+/// * A window of [`macro@count_limit`] or [`macro@window_limit`] has nothing to reserve: calls stand in line in each process,
+///   in no order between processes, and the first asks again when there may be room. Calls without a `timeout` do not stand
+///   in the line, and may get room before those who wait. Where a window gets room early, by a reset, a refund or
+///   `charge_when`, that is noticed at the next try.
 /// * A call under several attributes goes ahead when all have room for it, and each wait must fit the `timeout` of its own
-///   attribute. If all of them are buckets they reserve together. With a window among them nothing is reserved, and the
-///   call is decided again at the latest of their times.
+///   attribute. If all of them are buckets they reserve together. With a window among them nothing is reserved: the call
+///   stands in the line of the policy that refuses it the longest, in its process, and a `queue` is full when those in its
+///   line there fill it.
+/// * [`max_waiters`](RegistryBuilder::max_waiters), 10,000 by default, bounds all that wait in a registry. Beyond it calls do
+///   not wait: they go ahead at once or are refused.
 /// * A call that is dropped while it waits gives back what no later reservation stands on. In this process those behind
 ///   it move up; in Redis a slot in the middle of the line is lost.
 ///
 /// A policy in `shadow` never waits, so a `timeout` beside `shadow` is an error. To wait takes a tokio runtime with its time
-/// enabled.
+/// enabled: on any other a call that has to wait is [`Error::Store`], and where only the time is missing tokio prints the
+/// message of a panic, which under `panic = "abort"` ends the process.
+///
+/// The [`guide`] tells which attribute is for which job, and what waiting costs.
 ///
 /// # Fallbacks
 ///
@@ -162,7 +172,7 @@
 /// `charge_when` is for what is only known afterwards: count the logins that failed, do not count the uploads that did. The
 /// call takes its permits before the body runs, so no more calls are ever under way than the policy admits, and gives
 /// them back when the output says so. A call that is dropped or panics before it has an output stays charged. A bucket with
-/// `warmup` cannot take back what it gave.
+/// `warmup` takes back only its last charge, so the two do not go together.
 ///
 /// ```
 /// # use ratelimits::{Error, count_limit};
@@ -239,8 +249,9 @@ pub use ratelimit_macros::count_limit;
 ///
 /// Use the queue where calls must not come in bursts at all, and may come a little later. It is the leaky bucket of the
 /// textbooks (Tanenbaum, Computer Networks): one call leaves at once, `capacity` more wait and leave evenly spaced at
-/// `leak_rate`, and further ones are refused. A call of cost n takes the next n places, leaves at the first, and is refused
-/// unless all of them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given.
+/// `leak_rate`, and further ones are refused. A call of cost n takes the next n slots, leaves at the first, and is refused
+/// unless all of them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given. Tokio's timers
+/// tick in milliseconds: above some hundred a second calls leave in bunches each millisecond, none before its slot.
 ///
 /// ```
 /// # use ratelimits::{Error, funnel_limit};
@@ -256,10 +267,10 @@ pub use ratelimit_macros::count_limit;
 ///
 /// | argument | meaning |
 /// | --- | --- |
-/// | `capacity` | the permits that the bucket holds; with `queue` the places for those that wait |
+/// | `capacity` | the permits that the bucket holds; with `queue` how many wait in the line |
 /// | `leak_rate` | how fast they leak, as `rate` of [`macro@rate_limit`] |
 /// | `drain` | instead of `leak_rate`: how long the full bucket takes to drain (`"30m"`) |
-/// | `queue` | calls wait for their place in the line and leave evenly spaced. Without a `timeout` they wait as long as it takes, which is never longer than a full line; with one, a call whose place comes later is refused at once |
+/// | `queue` | calls stand in a line and leave it at their slots, evenly spaced. Without a `timeout` they wait as long as it takes, which is never longer than a full line; with one, a call whose slot comes later is refused at once |
 ///
 /// [`macro@rate_limit`] tells the arguments that all attributes have.
 pub use ratelimit_macros::funnel_limit;

@@ -51,7 +51,7 @@ impl Number {
         let form = form(expr);
         let problem = without_quotes(expr, args)
             .map(|text| format!("a number with a time is a string; write `{name} = \"{text}\"`"))
-            .or_else(|| endless(name, unit, expr, args))
+            .or_else(|| misspelled_timeout(name, unit, expr, args))
             .or_else(|| problem(name, unit, form, expr));
         match problem {
             Some(problem) => {
@@ -109,21 +109,48 @@ fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
         (Unit::Rate, Form::Int) if has_division(expr) => format!(
             "`/` between whole numbers drops the fraction; write `{name} = 1.0 / 60.0`, or name the period: `{name} = \"1/min\"`"
         ),
-        (Unit::Period, Form::Float) => format!(
-            "`{name}` has no fractions; write whole seconds: `{name} = 60`, or a time with its unit: `{name} = \"500ms\"`"
-        ),
+        (Unit::Period, Form::Float) => match with_unit(expr) {
+            Some(time) => format!("`{name}` has no fractions; write `{name} = \"{time}\"`"),
+            None => format!(
+                "`{name}` has no fractions; write whole seconds: `{name} = 60`, or a time with its unit: `{name} = \"500ms\"`"
+            ),
+        },
         (Unit::Precision, Form::Int | Form::Float) => {
             format!("`{name}` has no unit; write a time with its unit: `{name} = \"1s\"`")
         }
-        (Unit::Timeout, Form::Int | Form::Float) => {
-            let number = match peel(expr) {
-                Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_digits(),
-                _ => "5",
-            };
-            format!("`{name}` has no unit; write `{name} = \"{number}s\"` or `{name} = \"{number}ms\"`")
-        }
+        (Unit::Timeout, Form::Int | Form::Float | Form::Text) => return unit_of_timeout(name, expr),
         _ => return None,
     })
+}
+
+/// What to say of a timeout that has no unit.
+fn unit_of_timeout(name: &str, expr: &Expr) -> Option<String> {
+    let number = match peel(expr) {
+        Expr::Unary(_) => {
+            return Some(format!(
+                "`{name}` is negative; write a time to wait, `{name} = \"200ms\"`, or `{name} = \"forever\"`"
+            ));
+        }
+        Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_digits().to_owned(),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
+        expr => match with_unit(expr) {
+            Some(time) => return Some(format!("`{name}` has no unit; write `{name} = \"{time}\"`")),
+            None => "5".to_owned(),
+        },
+    };
+    let is_bare = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_bare
+        .then(|| format!("`{name}` has no unit; write `{name} = \"{number}s\"` or `{name} = \"{number}ms\"`"))
+}
+
+/// The seconds of a literal with a fraction as a text: `0.2` as `200ms`.
+fn with_unit(expr: &Expr) -> Option<String> {
+    let Expr::Lit(ExprLit { lit: Lit::Float(float), .. }) = peel(expr) else { return None };
+    let seconds: f64 = float.base10_parse().ok()?;
+    let micros = (seconds * 1_000_000.0).round() as u64;
+    let units = [(1_000_000, "s"), (1_000, "ms"), (1, "us")];
+    let (size, unit) = units.into_iter().find(|(size, _)| micros > 0 && micros.is_multiple_of(*size))?;
+    Some(format!("{}{unit}", micros / size))
 }
 
 /// The text that is meant by `100/min`, unless there is a `min`, or by `15m`.
@@ -147,12 +174,15 @@ fn without_quotes(expr: &Expr, args: &Args) -> Option<String> {
     }
 }
 
-/// What to say of `forever` without quotes, unless there is one.
-fn endless(name: &str, unit: Unit, expr: &Expr, args: &Args) -> Option<String> {
+/// What to say of `forever` without quotes, unless there is one, and of `None`.
+fn misspelled_timeout(name: &str, unit: Unit, expr: &Expr, args: &Args) -> Option<String> {
     let Expr::Path(path) = peel(expr) else { return None };
-    let word = path.path.get_ident().filter(|word| *word == "forever" && !args.binds(word));
-    let message = || format!("`forever` is a string; write `{name} = \"forever\"`");
-    word.filter(|_| unit == Unit::Timeout).map(|_| message())
+    let word = path.path.get_ident().filter(|word| unit == Unit::Timeout && !args.binds(word))?;
+    match word.to_string().as_str() {
+        "forever" => Some(format!("`forever` is a string; write `{name} = \"forever\"`")),
+        "None" => Some(format!("`None` is no time to wait; leave `{name}` out")),
+        _ => None,
+    }
 }
 
 const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];

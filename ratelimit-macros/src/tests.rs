@@ -81,10 +81,7 @@ fn numbers() {
         "5.5, 0.5, cost = \"1\"",
         &[
             ("5.5", "`limit` counts whole permits; write a whole number: `limit = 10`"),
-            (
-                "0.5",
-                "`period` has no fractions; write whole seconds: `period = 60`, or a time with its unit: `period = \"500ms\"`",
-            ),
+            ("0.5", "`period` has no fractions; write `period = \"500ms\"`"),
             ("\"1\"", "`cost` counts whole permits; write a whole number: `cost = 10`"),
         ],
     );

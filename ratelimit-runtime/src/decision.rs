@@ -26,12 +26,14 @@ use crate::store::Receipt;
 /// ```
 #[non_exhaustive]
 pub struct Decision {
-    /// The burst, capacity or limit of the policy, in permits.
+    /// The burst, capacity or limit of the policy, in permits; of a queue one more than its capacity, for the call that leaves
+    /// at once.
     pub limit: u64,
-    /// The whole permits a call now would get.
+    /// The whole permits a call now would get; in a queue those that would have to wait count too.
     pub remaining: u64,
-    /// How long until the same call would be admitted without waiting, or in a queue until the line has room for it: a lone
-    /// caller that comes back then gets in. `None` if it was admitted, or if it costs more than the policy ever admits.
+    /// How long until the same call would be admitted without waiting, or in a queue until the same call, with the same
+    /// timeout, would get a slot: a lone caller that comes back then gets in. `None` if it was admitted, or if it costs more
+    /// than the policy ever admits.
     pub retry_after: Option<Duration>,
     /// How long until the state of the key says nothing more: the bucket is full, the window has ended.
     pub reset_after: Duration,
@@ -66,9 +68,9 @@ pub struct PolicyDecision {
     pub admitted: bool,
     /// Whether it never refuses, and only tells what it would have said.
     pub shadow: bool,
-    /// The burst, capacity or limit of the policy, in permits.
+    /// As [`Decision::limit`].
     pub limit: u64,
-    /// The whole permits a call now would get.
+    /// As [`Decision::remaining`].
     pub remaining: u64,
     /// As [`Decision::retry_after`].
     pub retry_after: Option<Duration>,

@@ -90,15 +90,15 @@ impl Limiter {
     /// [`Decision::waited`](crate::Decision::waited) tells: `acquire` of Guava's `RateLimiter`. A cost of 0 passes without
     /// asking.
     ///
-    /// A bucket gives its permits to those who wait in the order in which they came, be it from several processes. Who waits
-    /// for a window comes in turn within this process. A future that is dropped while it waits gives back what no later call
+    /// A bucket gives its permits to those who wait in the order in which they came, be it from several processes. Those who
+    /// wait for a window stand in line in this process; calls that do not wait may get room before them. A future that is dropped while it waits gives back what no later call
     /// stands on, and lets those behind it move up where they wait in this process.
     ///
     /// # Errors
     ///
     /// [`Error::Limited`] if the call costs more than the policy ever admits, a queue is full, or so many wait already as the
     /// registry lets wait; nothing is charged then. [`Error::Store`] if the store fails, or the call has to wait and there is
-    /// no tokio runtime.
+    /// no tokio runtime with its time enabled.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
@@ -151,7 +151,8 @@ impl Limiter {
         self.backend.refund(self.pending(key, permits)).await
     }
 
-    /// Forgets what the key holds: the next call finds a full bucket or an empty window.
+    /// Forgets what the key holds: the next call finds a full bucket or an empty window. Those who wait for a bucket in this
+    /// process are charged anew first; in Redis they keep their slots, beside which new calls go at once.
     ///
     /// # Errors
     ///

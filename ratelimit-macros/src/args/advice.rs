@@ -61,8 +61,12 @@ fn elsewhere(kind: Kind, written: &str) -> Option<String> {
     let owners = owners(written);
     if !owners.is_empty() {
         let problem = is_written(written, written);
+        let evenly = match (kind, written) {
+            (Kind::Rate, "queue") => ", or to space calls evenly `burst = 1, timeout = \"5s\"`",
+            _ => "",
+        };
         return Some(format!(
-            "{problem}; leave it out, or write {}",
+            "{problem}; leave it out, or write {}{evenly}",
             joined(owners.into_iter(), as_attribute, " or ")
         ));
     }

@@ -121,7 +121,7 @@ fn check_beside_warmup(args: &Args, errors: &mut Errors) {
         ("refill", "a bucket that warms up refills continuously; leave out `refill`, or `warmup`"),
         (
             "charge_when",
-            "a bucket that warms up cannot take back what it gave; leave out `charge_when`, or write `borrow` for `warmup`",
+            "a bucket that warms up takes back only its last charge; leave out `charge_when`, or write `borrow` for `warmup`",
         ),
     ] {
         if let Some(place) = args.span(argument) {

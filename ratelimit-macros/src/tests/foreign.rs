@@ -253,12 +253,13 @@ fn arguments_of_another_attribute() {
 
 #[test]
 fn arguments_for_waiting_of_another_attribute() {
-    for (kind, args) in [(Rate, "5"), (Count, "5, 60"), (Window, "5, 60")] {
-        advises(
-            kind,
-            &format!("{args}, queue"),
-            "`queue` belongs to `funnel_limit`; leave it out, or write `#[funnel_limit(…)]`",
-        );
+    const QUEUE: &str = "`queue` belongs to `funnel_limit`; leave it out, or write `#[funnel_limit(…)]`";
+    for (kind, args, evenly) in [
+        (Rate, "5", ", or to space calls evenly `burst = 1, timeout = \"5s\"`"),
+        (Count, "5, 60", ""),
+        (Window, "5, 60", ""),
+    ] {
+        advises(kind, &format!("{args}, queue"), &format!("{QUEUE}{evenly}"));
         advises(
             kind,
             &format!("{args}, pacing"),

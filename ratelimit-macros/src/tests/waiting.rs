@@ -24,11 +24,21 @@ fn timeouts_without_a_unit() {
             ("200", "`timeout` has no unit; write `timeout = \"200s\"` or `timeout = \"200ms\"`"),
             ("2u64", "`timeout` has no unit; write `timeout = \"2s\"` or `timeout = \"2ms\"`"),
             ("2 * 60", "`timeout` has no unit; write `timeout = \"5s\"` or `timeout = \"5ms\"`"),
-            ("0.5", "`timeout` has no unit; write `timeout = \"5s\"` or `timeout = \"5ms\"`"),
+            ("\"200\"", "`timeout` has no unit; write `timeout = \"200s\"` or `timeout = \"200ms\"`"),
+            ("0.2", "`timeout` has no unit; write `timeout = \"200ms\"`"),
+            ("1.5f64", "`timeout` has no unit; write `timeout = \"1500ms\"`"),
+            ("3.0", "`timeout` has no unit; write `timeout = \"3s\"`"),
+            ("0.5 * 4.0", "`timeout` has no unit; write `timeout = \"5s\"` or `timeout = \"5ms\"`"),
+            ("None", "`None` is no time to wait; leave `timeout` out"),
             ("200ms", "a number with a time is a string; write `timeout = \"200ms\"`"),
             ("forever", "`forever` is a string; write `timeout = \"forever\"`"),
         ] {
             fails(kind, &format!("5, 60, timeout = {written}"), &[(written, told)]);
+        }
+        let negative =
+            "`timeout` is negative; write a time to wait, `timeout = \"200ms\"`, or `timeout = \"forever\"`";
+        for written in ["-1", "-0.5", "-1i64"] {
+            fails(kind, &format!("5, 60, timeout = {written}"), &[(written, negative)]);
         }
         fails(kind, "5, 60, timeout", &[("timeout", "`timeout` needs a value; write `timeout = …`")]);
     }
@@ -114,14 +124,16 @@ fn warming_up() {
         literal.contains("TokenBucket :: new (__ratelimits :: literal :: FASTEST) . warmup (WARMUP)"),
         "{literal}"
     );
-    fails(
-        Rate,
-        "5, warmup = 0.5",
-        &[(
-            "0.5",
+    for (written, told) in [
+        ("0.5", "`warmup` has no fractions; write `warmup = \"500ms\"`"),
+        ("3.0", "`warmup` has no fractions; write `warmup = \"3s\"`"),
+        (
+            "0.5 * 4.0",
             "`warmup` has no fractions; write whole seconds: `warmup = 60`, or a time with its unit: `warmup = \"500ms\"`",
-        )],
-    );
+        ),
+    ] {
+        fails(Rate, &format!("5, warmup = {written}"), &[(written, told)]);
+    }
     fails(Rate, "5, warmup = 3s", &[("3s", "a number with a time is a string; write `warmup = \"3s\"`")]);
 }
 
@@ -129,7 +141,7 @@ fn warming_up() {
 fn what_contradicts_a_warmup() {
     const BURST: &str = "what a bucket holds follows from its `warmup`; leave out `burst`, or `warmup`";
     const REFILL: &str = "a bucket that warms up refills continuously; leave out `refill`, or `warmup`";
-    const CHARGE_WHEN: &str = "a bucket that warms up cannot take back what it gave; leave out `charge_when`, or write \
+    const CHARGE_WHEN: &str = "a bucket that warms up takes back only its last charge; leave out `charge_when`, or write \
                                `borrow` for `warmup`";
     fails(Rate, "5, 10, warmup = \"3s\"", &[("10", BURST)]);
     fails(Rate, "5, warmup = \"3s\", burst = \"5s\"", &[("burst", BURST)]);

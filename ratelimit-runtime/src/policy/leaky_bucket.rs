@@ -50,11 +50,11 @@ impl LeakyBucket {
     }
 
     /// The textbook queue: one call leaves at once, `capacity` more wait and leave evenly spaced at the leak rate, and
-    /// further ones are refused. A call of cost n takes the next n places, leaves at the first, and is refused unless all of
+    /// further ones are refused. A call of cost n takes the next n slots, leaves at the first, and is refused unless all of
     /// them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given.
     ///
-    /// [`Limiter::acquire`](crate::Limiter::acquire) waits for the place; [`try_acquire`](crate::Limiter::try_acquire)
-    /// gets one only if the line is empty. `retry_after` tells when the line has room.
+    /// [`Limiter::acquire`](crate::Limiter::acquire) waits for the slot; [`try_acquire`](crate::Limiter::try_acquire)
+    /// gets one only if the line is empty. `retry_after` tells when the same call, with the same timeout, would get a slot.
     ///
     /// ```
     /// use ratelimits::{LeakyBucket, Rate, Registry};

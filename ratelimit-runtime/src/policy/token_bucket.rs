@@ -124,6 +124,8 @@ impl TokenBucket {
     /// A call waits as long as it would in Guava, to a microsecond a call. Guava cuts the parts of a call's time to whole
     /// microseconds, and where stored permits run out amid a call this may be 2 µs less than the rate asks for.
     ///
+    /// It takes back only its last charge: the receipt of an older one gives nothing back.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use ratelimits::TokenBucket;

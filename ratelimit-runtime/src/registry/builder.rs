@@ -36,7 +36,7 @@ impl RegistryBuilder {
         self
     }
 
-    /// How many calls of this process wait at one time at the most, 10,000 by default; calls that may have to wait count while
+    /// How many calls of the registry wait at one time at the most, 10,000 by default; calls that may have to wait count while
     /// Redis decides. Further ones do not wait: they are admitted at once or limited, with a true `retry_after`.
     pub fn max_waiters(mut self, max_waiters: usize) -> Self {
         self.max_waiters = max_waiters;

@@ -7,6 +7,26 @@ async fn no_unit() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = 5, timeout = "200")]
+async fn no_unit_in_quotes() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = 5, timeout = 0.2)]
+async fn a_fraction() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = 5, timeout = -1)]
+async fn negative() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = 5, timeout = None)]
+async fn none() -> Result<(), Error> {
+    Ok(())
+}
+
 #[count_limit(limit = 5, period = 60, timeout = forever)]
 async fn no_quotes() -> Result<(), Error> {
     Ok(())
@@ -22,6 +42,11 @@ async fn warmup_with_a_burst() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = 5, warmup = 3.0)]
+async fn warmup_with_a_fraction() -> Result<(), Error> {
+    Ok(())
+}
+
 #[rate_limit(rate = 5, warmup = "3s", charge_when = |out| out.is_err())]
 async fn warmup_that_gives_back() -> Result<(), Error> {
     Ok(())
@@ -34,6 +59,11 @@ async fn warmup_at_intervals() -> Result<(), Error> {
 
 #[rate_limit(rate = "5/s", refill = interval, borrow)]
 async fn borrowing_at_intervals() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = 5, queue)]
+async fn queue_of_another_attribute() -> Result<(), Error> {
     Ok(())
 }
 

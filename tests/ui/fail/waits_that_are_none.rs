@@ -4,8 +4,8 @@
 
 use ratelimits::{Error, count_limit, funnel_limit, rate_limit};
 
-#[count_limit(limit = 5, period = 60, timeout = "5")]
-async fn no_unit() -> Result<(), Error> {
+#[count_limit(limit = 5, period = 60, timeout = "0.5s")]
+async fn a_fraction() -> Result<(), Error> {
     Ok(())
 }
 
