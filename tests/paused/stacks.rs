@@ -69,35 +69,37 @@ async fn a_queue_beside_a_window_holds_no_more_than_alone() {
     }
 }
 
-/// Two policies of one name, that of the function, whose timeouts stand in this order.
+/// A bucket and a funnel that are one, as both are named after the function and have the same numbers, with their timeouts.
 macro_rules! twice {
-    ($($function:ident, $name:literal: $limit:ident($($numbers:tt)*), $first:literal, $second:literal;)*) => {$(
-        #[$limit($($numbers)*, timeout = $first)]
-        #[$limit($($numbers)*, name = $name, timeout = $second)]
+    ($($function:ident: $bucket:literal, $funnel:literal $(, beside $window:literal)?;)*) => {$(
+        #[rate_limit("10/s", burst = 2, timeout = $bucket)]
+        #[funnel_limit(2, "10/s", timeout = $funnel)]
+        $(#[count_limit(1000, $window)])?
         async fn $function() -> Result<(), Error> {
             Ok(())
         }
     )*};
 }
 twice! {
-    short_bucket, "paused::stacks::short_bucket": rate_limit("10/s", burst = 2), "150ms", "10s";
-    bucket_short, "paused::stacks::bucket_short": rate_limit("10/s", burst = 2), "10s", "150ms";
-    enough_bucket, "paused::stacks::enough_bucket": rate_limit("10/s", burst = 2), "200ms", "10s";
-    short_window, "paused::stacks::short_window": count_limit(2, "200ms"), "150ms", "10s";
-    window_short, "paused::stacks::window_short": count_limit(2, "200ms"), "10s", "150ms";
-    enough_window, "paused::stacks::enough_window": count_limit(2, "200ms"), "10s", "200ms";
+    first_shorter: "150ms", "10s";
+    second_shorter: "10s", "150ms";
+    long_enough: "200ms", "10s";
+    first_shorter_beside: "150ms", "10s", beside "1d";
+    second_shorter_beside: "10s", "150ms", beside "1d";
+    long_enough_beside: "10s", "200ms", beside "1d";
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_two_timeouts_for_one_key_the_shorter_holds() {
     // They are one charge of two permits, and the next two come in 200 ms.
     let (refused, served) = ((Err(Some(ms(200))), ms(0)), (Ok(()), ms(200)));
-    assert_eq!(the_second(short_bucket).await, refused);
-    assert_eq!(the_second(bucket_short).await, refused);
-    assert_eq!(the_second(enough_bucket).await, served);
-    assert_eq!(the_second(short_window).await, refused);
-    assert_eq!(the_second(window_short).await, refused);
-    assert_eq!(the_second(enough_window).await, served);
+    assert_eq!(the_second(first_shorter).await, refused);
+    assert_eq!(the_second(second_shorter).await, refused);
+    assert_eq!(the_second(long_enough).await, served);
+    // With a window nothing is reserved, and it holds as well.
+    assert_eq!(the_second(first_shorter_beside).await, refused);
+    assert_eq!(the_second(second_shorter_beside).await, refused);
+    assert_eq!(the_second(long_enough_beside).await, served);
 }
 
 /// What becomes of the second call of two, and after how long.

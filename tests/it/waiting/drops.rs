@@ -52,6 +52,7 @@ async fn what_is_left_is_what_no_later_slot_stands_on() {
     let (mut drops, mut run, mut open) = (0, 0u64, 0);
     while drops < DROPS {
         run += 1;
+        assert!(run < DROPS as u64, "nobody waits, so that nobody can be dropped");
         let mut random = seeded.run(run);
         let (policy, first) = policy(&mut random);
         println!("run {run}: {policy:?}");

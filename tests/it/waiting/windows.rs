@@ -50,6 +50,30 @@ async fn calls_are_served_in_turn_and_one_asks_for_all() {
     }
 }
 
+#[tokio::test]
+async fn where_there_is_room_each_asks_once_and_nobody_waits() {
+    let counted = Counted::start().await;
+    let day = Duration::from_secs(86_400);
+    let sliding = SlidingWindow::new(CALLS as u64, day);
+    let windows: [Policy; 3] =
+        [FixedWindow::new(CALLS as u64, day).into(), sliding.into(), sliding.precision(day / 4).into()];
+    for (i, policy) in windows.into_iter().enumerate() {
+        let limiter = counted.registry().limiter(&format!("a{i}"), policy).unwrap();
+        warm(&limiter).await;
+        let before = counted.calls().await;
+        let calls: Vec<_> = (0..CALLS)
+            .map(|_| {
+                let limiter = limiter.clone();
+                tokio::spawn(async move { limiter.acquire_timeout((), 1, day * 3).await })
+            })
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.unwrap().unwrap().waited, Duration::ZERO, "{policy:?}");
+        }
+        assert_eq!(counted.calls().await, before + CALLS as u64, "{policy:?}");
+    }
+}
+
 #[test]
 fn several_runtimes_wait_for_one_window() {
     let server = Server::shared();
