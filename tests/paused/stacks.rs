@@ -69,37 +69,27 @@ async fn a_queue_beside_a_window_holds_no_more_than_alone() {
     }
 }
 
-/// A bucket and a funnel that are one, as both are named after the function and have the same numbers, with their timeouts.
-macro_rules! twice {
-    ($($function:ident: $bucket:literal, $funnel:literal $(, beside $window:literal)?;)*) => {$(
-        #[rate_limit("10/s", burst = 2, timeout = $bucket)]
-        #[funnel_limit(2, "10/s", timeout = $funnel)]
-        $(#[count_limit(1000, $window)])?
+/// A bucket beside a window, with their timeouts.
+macro_rules! beside {
+    ($($function:ident: $bucket:literal, $window:literal;)*) => {$(
+        #[rate_limit("10/s", burst = 1, timeout = $bucket)]
+        #[count_limit(1000, "1d", timeout = $window)]
         async fn $function() -> Result<(), Error> {
             Ok(())
         }
     )*};
 }
-twice! {
-    first_shorter: "150ms", "10s";
-    second_shorter: "10s", "150ms";
-    long_enough: "200ms", "10s";
-    first_shorter_beside: "150ms", "10s", beside "1d";
-    second_shorter_beside: "10s", "150ms", beside "1d";
-    long_enough_beside: "10s", "200ms", beside "1d";
+beside! {
+    too_short: "99ms", "10s";
+    long_enough: "100ms", "10s";
+    window_short: "10s", "99ms";
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_timeouts_for_one_key_the_shorter_holds() {
-    // They are one charge of two permits, and the next two come in 200 ms.
-    let (refused, served) = ((Err(Some(ms(200))), ms(0)), (Ok(()), ms(200)));
-    assert_eq!(the_second(first_shorter).await, refused);
-    assert_eq!(the_second(second_shorter).await, refused);
-    assert_eq!(the_second(long_enough).await, served);
-    // With a window nothing is reserved, and it holds as well.
-    assert_eq!(the_second(first_shorter_beside).await, refused);
-    assert_eq!(the_second(second_shorter_beside).await, refused);
-    assert_eq!(the_second(long_enough_beside).await, served);
+async fn beside_a_window_too_each_wait_must_fit_its_own_timeout() {
+    assert_eq!(the_second(too_short).await, (Err(Some(ms(100))), ms(0)));
+    assert_eq!(the_second(long_enough).await, (Ok(()), ms(100)));
+    assert_eq!(the_second(window_short).await, (Ok(()), ms(100)));
 }
 
 /// What becomes of the second call of two, and after how long.
