@@ -16,12 +16,12 @@ impl Random {
         let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
         println!("RATELIMITS_SEED={seed}");
-        Random(seed)
+        Random::new(seed)
     }
 
     /// The numbers of one run of many, whatever the others draw.
     pub(crate) fn run(&self, run: u64) -> Self {
-        Random(self.0 ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d))
+        Random::new(self.0 ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
     pub(crate) fn next(&mut self) -> u64 {
