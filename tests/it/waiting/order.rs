@@ -2,12 +2,15 @@
 //! one process, and two processes. Redis and the tests read one system clock.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::pin::pin;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ratelimits::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{Limiter, Policy, Rate, Registry, TokenBucket};
+
+use tokio::process::Command;
 
 use super::PATIENCE;
 use crate::support::registries::on;
@@ -76,13 +79,23 @@ async fn call(limiter: &Limiter, calls: usize) -> Vec<Call> {
     done
 }
 
-/// When the bucket will be full, which is two intervals after the last slot.
-async fn full(server: &Server) -> u64 {
+/// What comes of the calls, and when the bucket will then be full, which is two intervals after the last slot. Redis is
+/// asked for it all the time, as it forgets it soon after.
+async fn watched<T>(server: &Server, calls: impl Future<Output = T>) -> (T, u64) {
     let mut connection = server.connect().await;
-    let keys: Vec<String> =
-        redis::cmd("KEYS").arg("*:order:*").query_async(&mut connection).await.expect("an answer");
-    let held: String = redis::cmd("GET").arg(&keys[0]).query_async(&mut connection).await.expect("an answer");
-    held.split(' ').next().unwrap().parse().unwrap()
+    let (mut calls, mut full) = (pin!(calls), None);
+    loop {
+        let done = tokio::time::timeout(Duration::from_millis(20), &mut calls).await;
+        let keys: Vec<String> =
+            redis::cmd("KEYS").arg("*:order:*").query_async(&mut connection).await.unwrap();
+        if let Some(key) = keys.first() {
+            let held: Option<String> = redis::cmd("GET").arg(key).query_async(&mut connection).await.unwrap();
+            full = held.map(|held| held.split(' ').next().unwrap().parse().unwrap()).or(full);
+        }
+        if let Ok(done) = done {
+            return (done, full.expect("the calls take longer than a look"));
+        }
+    }
 }
 
 impl Call {
@@ -114,8 +127,9 @@ fn assert_each_has_its_slot(mut calls: Vec<Call>, full: u64) {
 async fn a_hundred_of_one_process_are_served_in_the_order_of_their_calls() {
     let server = Server::start();
     let limiter = limiter(&on(&server));
-    let calls = in_one_line(&limiter, async || call(&limiter, CALLS).await).await;
-    for (call, slot) in calls.iter().rev().zip(slots(full(&server).await)) {
+    let calls = in_one_line(&limiter, async || call(&limiter, CALLS).await);
+    let (calls, full) = watched(&server, calls).await;
+    for (call, slot) in calls.iter().rev().zip(slots(full)) {
         assert!(call.fits(slot), "{slot}: {call:?}");
     }
 }
@@ -124,8 +138,9 @@ async fn a_hundred_of_one_process_are_served_in_the_order_of_their_calls() {
 async fn refunds_of_those_who_were_served_give_no_slot_to_two() {
     let server = Server::start();
     let limiter = limiter(&on(&server));
-    let calls = in_one_line(&limiter, async || call_and_give_back(&limiter, CALLS / 2).await).await;
-    assert_each_has_its_slot(calls, full(&server).await);
+    let calls = in_one_line(&limiter, async || call_and_give_back(&limiter, CALLS / 2).await);
+    let (calls, full) = watched(&server, calls).await;
+    assert_each_has_its_slot(calls, full);
 }
 
 /// As above, where all but the last two, on whom nobody stands, give back their permit once they were served.
@@ -155,8 +170,9 @@ async fn call_and_give_back(limiter: &Limiter, calls: usize) -> Vec<Call> {
 async fn a_hundred_on_several_threads_have_each_a_slot() {
     let server = Server::start();
     let limiter = limiter(&on(&server));
-    let calls = in_one_line(&limiter, async || call(&limiter, CALLS).await).await;
-    assert_each_has_its_slot(calls, full(&server).await);
+    let calls = in_one_line(&limiter, async || call(&limiter, CALLS).await);
+    let (calls, full) = watched(&server, calls).await;
+    assert_each_has_its_slot(calls, full);
 }
 
 /// A decision of the store, in microseconds of its clock, and when the process that asked for it could begin.
@@ -248,7 +264,7 @@ fn child() -> Option<(String, PathBuf)> {
 }
 
 /// Runs this test in two processes more, and returns what they wrote, by lines of numbers.
-fn in_two_processes(server: &Server, test: &str) -> [Vec<[u64; 3]>; 2] {
+async fn in_two_processes(server: &Server, test: &str) -> [Vec<[u64; 3]>; 2] {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let logs = [1, 2].map(|i| dir.join(format!("{test}-{}-{i}.log", std::process::id())));
     let (_, module) = module_path!().split_once("::").unwrap();
@@ -259,7 +275,7 @@ fn in_two_processes(server: &Server, test: &str) -> [Vec<[u64; 3]>; 2] {
         command.stdout(Stdio::null()).spawn().unwrap()
     });
     for mut process in processes {
-        assert!(process.wait().unwrap().success());
+        assert!(process.wait().await.unwrap().success());
     }
     logs.each_ref().map(|log| read(log))
 }
@@ -279,11 +295,12 @@ async fn two_processes_are_served_as_one() {
     let server = Server::start();
     for round in 0.. {
         let told = in_two_processes(&server, "two_processes_are_served_as_one");
+        let (told, full) = watched(&server, told).await;
         let call = |[asked, waited, started]: [u64; 3]| Call { asked, waited, started };
         let [one, other] = told.map(|calls| calls.into_iter().map(call).collect::<Vec<_>>());
         assert_eq!((one.len(), other.len()), (CALLS / 2, CALLS / 2));
         if one.iter().chain(&other).all(|call| call.waited > 0) {
-            assert_served_in_order(&one, &other, full(&server).await);
+            assert_served_in_order(&one, &other, full);
             return;
         }
         assert!(round < ROUNDS, "somebody never waited");
@@ -304,7 +321,7 @@ async fn slots_of_two_processes_follow_the_order_of_arrival_at_redis() {
         return;
     }
     let server = Server::start();
-    let told = in_two_processes(&server, "slots_of_two_processes_follow_the_order_of_arrival_at_redis");
+    let told = in_two_processes(&server, "slots_of_two_processes_follow_the_order_of_arrival_at_redis").await;
     let call = |[now, slot, started]: [u64; 3]| Slot { now, slot, started };
     let processes = told.map(|calls| calls.into_iter().map(call).collect::<Vec<_>>());
     for calls in &processes {
