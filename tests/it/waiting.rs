@@ -11,11 +11,15 @@ mod windows;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use ratelimits::{Decision, Error, Limiter, Registry};
 use redis::aio::MultiplexedConnection;
 
 use crate::support::server::Server;
+
+/// What takes longer never comes.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Calling = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
 
@@ -48,10 +52,14 @@ impl Counted {
 
     /// Waits until so many scripts were called, and not one more.
     async fn reaches(&self, calls: u64) {
-        while self.calls().await < calls {
+        let begin = Instant::now();
+        let mut now = self.calls().await;
+        while now < calls {
+            assert!(begin.elapsed() < PATIENCE, "{now} scripts were called, and not {calls}");
             tokio::task::yield_now().await;
+            now = self.calls().await;
         }
-        assert_eq!(self.calls().await, calls);
+        assert_eq!(now, calls);
     }
 
     /// The only key that there is, as Redis holds it.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use ratelimits::{Error, count_limit, funnel_limit, rate_limit, window_limit};
 use tokio::time::{Instant, advance, timeout};
 
-const fn ms(ms: u64) -> Duration {
+use crate::calls::at_once;
+
+pub(super) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
@@ -16,15 +18,14 @@ async fn timed<T>(call: impl Future<Output = T>) -> (Duration, T) {
     (begin.elapsed(), output)
 }
 
-/// How long each of so many calls took that were made one after another, before the first was done.
-async fn all_at_once<F: Future<Output = Result<(), Error>> + Send + 'static>(
+/// How long each of so many calls took, and those that were refused with what they were told.
+pub(super) async fn all_at_once<F: Future<Output = Result<(), Error>> + Send + 'static>(
     calls: usize,
     call: impl Fn() -> F,
 ) -> Vec<Result<Duration, (Duration, Option<Duration>)>> {
-    let calls: Vec<_> = (0..calls).map(|_| tokio::spawn(timed(call()))).collect();
     let mut told = Vec::new();
-    for call in calls {
-        let (took, done) = call.await.expect("the call ends");
+    for call in at_once(calls, call) {
+        let (done, took) = call.await.expect("the call ends");
         told.push(done.map(|()| took).map_err(|error| (took, error.retry_after())));
     }
     told

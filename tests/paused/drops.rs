@@ -2,7 +2,6 @@
 //! ones never been made. A failure names its seed: `RATELIMITS_SEED` repeats the run.
 
 use std::future::Future;
-use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -40,13 +39,6 @@ struct World {
     permit: u64,
     begin: Instant,
     calls: Vec<Call>,
-}
-
-pub(super) fn seed() -> u64 {
-    let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("RATELIMITS_SEED={seed}");
-    seed
 }
 
 /// A policy, the most that a call of it costs, and the nanoseconds of one permit.
@@ -155,11 +147,12 @@ pub(super) fn poll(waits: &mut Acquiring) -> Poll<Result<Decision, Error>> {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_is_as_if_the_dropped_had_never_called() {
-    let seed = seed();
+    let seeded = Random::seeded();
     let (mut drops, mut run) = (0, 0);
     while drops < DROPS {
         run += 1;
-        let mut random = Random::new(seed ^ u64::wrapping_mul(run, 0x2545_f491_4f6c_dd1d));
+        assert!(run < 10 * DROPS as u64, "nobody waits, so that nobody can be dropped");
+        let mut random = seeded.run(run);
         let (policy, costliest, permit) = policy(&mut random);
         let registry = Registry::in_memory();
         let limiter = registry.limiter("a", policy).unwrap();
@@ -187,7 +180,9 @@ async fn what_is_left_is_as_if_the_dropped_had_never_called() {
         world.check().await;
         let expected = told(&rule, &alone, world.now(), 0).reset_after;
         assert_eq!(other.peek(()).await.unwrap().reset_after, Duration::from_micros(expected));
+        let last = world.calls.iter().map(|call| call.slot).max().unwrap();
         while world.calls.iter().any(|call| call.waits.is_some()) {
+            assert!(world.now() <= last + 1_000_000, "somebody waits for ever");
             advance(Duration::from_millis(random.between(1, 500))).await;
             world.serve();
             drops += usize::from(random.percent(20) && world.drop_one(&mut random));

@@ -5,9 +5,10 @@ use std::time::Duration;
 use ratelimits::{
     Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
 };
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 
-use crate::drops::seed;
+use crate::calls::{at_once, take_all};
 use crate::random::Random;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -28,17 +29,16 @@ fn all() -> Vec<Policy> {
     buckets().into_iter().chain(windows).collect()
 }
 
-fn wait(limiter: &Limiter, calls: usize) -> Vec<tokio::task::JoinHandle<Duration>> {
-    let call = |_| {
+fn wait(limiter: &Limiter, calls: usize) -> Vec<JoinHandle<(Duration, Duration)>> {
+    at_once(calls, || {
         let limiter = limiter.clone();
-        tokio::spawn(async move { limiter.acquire((), 1).await.unwrap().waited })
-    };
-    (0..calls).map(call).collect()
+        async move { limiter.acquire((), 1).await.unwrap().waited }
+    })
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_does_not_fit_is_refused_at_once_and_takes_nothing() {
-    let mut random = Random::new(seed());
+    let mut random = Random::seeded();
     for policy in buckets() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         let waiting = wait(&limiter, 10);
@@ -74,11 +74,10 @@ async fn so_many_wait_and_no_more() {
     for policy in all() {
         let registry = Registry::builder().max_waiters(3).in_memory();
         let limiter = registry.limiter("a", policy).unwrap();
-        // Until somebody would have to wait.
-        while limiter.try_acquire((), 1).await.is_ok() {}
+        take_all(&limiter).await;
         let mut waiting = Vec::new();
         // Several may be done at once.
-        let three = async |waiting: &mut Vec<tokio::task::JoinHandle<Duration>>| {
+        let three = async |waiting: &mut Vec<JoinHandle<(Duration, Duration)>>| {
             tokio::task::yield_now().await;
             waiting.retain(|call| !call.is_finished());
             waiting.extend(wait(&limiter, 3 - waiting.len()));
@@ -124,12 +123,12 @@ fn is_window(policy: &Policy) -> bool {
 async fn nobody_may_wait_where_no_waiters_are_allowed() {
     for policy in all() {
         let limiter = Registry::builder().max_waiters(0).in_memory().limiter("a", policy).unwrap();
-        limiter.acquire((), 1).await.unwrap();
-        let mut error = limiter.acquire((), 1).await;
-        while error.is_ok() {
-            error = limiter.acquire((), 1).await;
-        }
-        let wait = error.unwrap_err().retry_after().unwrap();
+        // Who need not wait may come as one that would.
+        assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");
+        take_all(&limiter).await;
+        let begin = Instant::now();
+        let wait = limiter.acquire((), 1).await.unwrap_err().retry_after().unwrap();
+        assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
         advance(wait).await;
         assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");
     }
@@ -139,7 +138,7 @@ async fn nobody_may_wait_where_no_waiters_are_allowed() {
 async fn a_cost_of_nothing_waits_for_nobody_and_one_too_high_is_refused_at_once() {
     for policy in all() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
-        while limiter.try_acquire((), 1).await.is_ok() {}
+        take_all(&limiter).await;
         let begin = Instant::now();
         assert_eq!(limiter.acquire((), 0).await.unwrap().source, Source::Unasked);
         let Some(most) = policy.rule().unwrap().most() else { continue };
@@ -161,22 +160,19 @@ async fn a_hundred_are_served_in_order_and_told_how_long_they_waited() {
         };
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         limiter.peek(()).await.unwrap();
-        let begin = Instant::now();
-        let calls: Vec<_> = (0..100)
-            .map(|_| {
-                let limiter = limiter.clone();
-                tokio::spawn(async move {
-                    let slot = limiter.try_acquire((), 1).await;
-                    let slot = slot.map_or_else(|error| error.retry_after().unwrap(), |free| free.waited);
-                    if slot.is_zero() {
-                        return (Duration::ZERO, Duration::ZERO);
-                    }
-                    let waited = limiter.acquire((), 1).await.unwrap().waited;
-                    assert_eq!(waited, slot);
-                    (waited, begin.elapsed())
-                })
-            })
-            .collect();
+        let calls = at_once(100, || {
+            let limiter = limiter.clone();
+            async move {
+                let slot = limiter.try_acquire((), 1).await;
+                let slot = slot.map_or_else(|error| error.retry_after().unwrap(), |free| free.waited);
+                if slot.is_zero() {
+                    return Duration::ZERO;
+                }
+                let waited = limiter.acquire((), 1).await.unwrap().waited;
+                assert_eq!(waited, slot);
+                waited
+            }
+        });
         let mut last = (Duration::ZERO, Duration::ZERO);
         for call in calls {
             let (waited, at) = call.await.unwrap();

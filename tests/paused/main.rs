@@ -2,12 +2,17 @@
 
 mod attributes;
 mod bound;
+mod calls;
 mod disturbed;
 mod drops;
 mod edges;
+mod events;
 #[path = "../it/support/random.rs"]
 mod random;
-mod waiting;
+mod stacks;
+#[expect(dead_code, reason = "not all that it can is asked here")]
+#[path = "../it/support/told.rs"]
+mod told;
 mod windows;
 
 use std::time::Duration;

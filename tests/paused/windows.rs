@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use ratelimits::{Decision, Error, FixedWindow, Limiter, Policy, Registry, SlidingWindow};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-type Told = (usize, Result<Decision, Error>, Duration);
+use crate::calls::{at_once, spawn};
+use crate::drops::{Acquiring, poll};
+
+type Told = (Result<Decision, Error>, Duration);
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -20,17 +23,11 @@ fn limiter(policy: Policy) -> Limiter {
     Registry::in_memory().limiter("a", policy).unwrap()
 }
 
-/// Calls, one after another, and what comes of them with the time at which it does.
 fn call(limiter: &Limiter, calls: usize, timeout: Duration) -> Vec<JoinHandle<Told>> {
-    let begin = Instant::now();
-    let call = |i| {
+    at_once(calls, || {
         let limiter = limiter.clone();
-        tokio::spawn(async move {
-            let answer = limiter.acquire_timeout((), 1, timeout).await;
-            (i, answer, begin.elapsed())
-        })
-    };
-    (0..calls).map(call).collect()
+        async move { limiter.acquire_timeout((), 1, timeout).await }
+    })
 }
 
 #[tokio::test(start_paused = true)]
@@ -40,7 +37,7 @@ async fn a_hundred_are_served_in_turn_by_each_kind_of_window() {
         limiter.peek(()).await.unwrap();
         let mut last = Duration::ZERO;
         for (i, call) in call(&limiter, 100, Duration::MAX).into_iter().enumerate() {
-            let (_, decision, at) = call.await.unwrap();
+            let (decision, at) = call.await.unwrap();
             assert_eq!(decision.unwrap().waited, at, "{policy:?}");
             // Three a second, however the counter rounds.
             let second = (at.as_millis() / 1000) as usize;
@@ -64,7 +61,7 @@ async fn who_runs_out_of_patience_is_told_the_truth_and_lets_the_others_go_on() 
         let impatient = call(&limiter, 1, SECOND * 3 / 2).remove(0);
         tokio::task::yield_now().await;
         let behind = call(&limiter, 1, Duration::MAX).remove(0);
-        let (_, answer, at) = impatient.await.unwrap();
+        let (answer, at) = impatient.await.unwrap();
         let error = answer.unwrap_err();
         assert_eq!(at, SECOND * 3 / 2, "{policy:?}");
         let Error::Limited(limited) = &error else { panic!("{policy:?}: {error}") };
@@ -73,7 +70,7 @@ async fn who_runs_out_of_patience_is_told_the_truth_and_lets_the_others_go_on() 
         assert_eq!(lone, limiter.try_acquire((), 1).await.unwrap_err().retry_after().unwrap());
         let mut last = Duration::ZERO;
         for call in patient.into_iter().chain([behind]) {
-            let (_, decision, at) = call.await.unwrap();
+            let (decision, at) = call.await.unwrap();
             decision.unwrap();
             assert!(at >= last);
             last = at;
@@ -93,7 +90,7 @@ async fn nobody_stands_in_line_in_vain() {
     // What can never be admitted neither.
     let error = limiter.acquire((), 2).await;
     assert_eq!((begin.elapsed(), error.unwrap_err().retry_after()), (Duration::ZERO, None));
-    first.await.unwrap().1.unwrap();
+    first.await.unwrap().0.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,12 +104,12 @@ async fn when_the_first_is_dropped_the_next_asks() {
         for gone in [16, 7, 3, 0] {
             calls.remove(gone).abort();
         }
-        let mut last = 0;
+        let mut last = Duration::ZERO;
         for call in calls {
-            let (i, decision, _) = call.await.unwrap();
+            let (decision, at) = call.await.unwrap();
             decision.unwrap();
-            assert!(i > last);
-            last = i;
+            assert!(at >= last);
+            last = at;
         }
     }
 }
@@ -129,7 +126,7 @@ async fn room_that_comes_early_is_seen_at_the_next_try() {
     assert_eq!(error.retry_after(), None);
     let waited = [60, 120];
     for (call, seconds) in calls.into_iter().zip(waited) {
-        assert_eq!(call.await.unwrap().1.unwrap().waited, SECOND * seconds);
+        assert_eq!(call.await.unwrap().0.unwrap().waited, SECOND * seconds);
     }
 }
 
@@ -148,4 +145,43 @@ async fn keys_do_not_wait_for_each_other() {
         assert_eq!(waited.as_secs(), i as u64 / 50);
     }
     assert_eq!(begin.elapsed(), 3 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_nobody_polls_any_more_does_not_stop_the_others_for_good() {
+    for policy in windows() {
+        let limiter = limiter(policy);
+        limiter.try_acquire((), 3).await.unwrap();
+        let room = limiter.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
+        let lame = limiter.clone();
+        let mut lame: Acquiring = Box::pin(async move { lame.acquire((), 1).await });
+        assert!(poll(&mut lame).is_pending());
+        for call in call(&limiter, 2, Duration::MAX) {
+            let served = timeout(60 * SECOND, call).await;
+            let (decision, at) = served.unwrap_or_else(|_| panic!("{policy:?}: nobody is served")).unwrap();
+            decision.unwrap();
+            assert!(at >= room && at <= room + SECOND, "{policy:?}: {at:?}");
+        }
+        drop(lame);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_gets_what_was_given_back_while_others_sleep() {
+    let minute = 60 * SECOND;
+    for policy in [FixedWindow::new(1, minute).into(), Policy::from(SlidingWindow::new(1, minute))] {
+        let limiter = limiter(policy);
+        let first = limiter.try_acquire((), 1).await.unwrap();
+        let asleep = call(&limiter, 1, Duration::MAX).remove(0);
+        sleep(SECOND).await;
+        first.refund().await.unwrap();
+        let newcomer = limiter.clone();
+        let newcomer = spawn(async move { newcomer.acquire((), 1).await });
+        let (decision, at) = newcomer.await.unwrap();
+        assert_eq!((decision.unwrap().waited, at), (Duration::ZERO, Duration::ZERO), "{policy:?}");
+        // The other one is served in the next window.
+        let (decision, at) = asleep.await.unwrap();
+        decision.unwrap();
+        assert!(at >= minute && at <= 2 * minute + SECOND, "{policy:?}: {at:?}");
+    }
 }

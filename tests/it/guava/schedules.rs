@@ -11,7 +11,6 @@
 //!   pause, which is shorter to ours by so much and leaves less in store; where the curve climbs, the next call of ours is
 //!   shorter by up to twice of it. So after k calls the waits are within 2 · k µs, earlier or later.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,17 +38,16 @@ struct Twins {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_wait_as_in_guava() {
-    let seed = number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    let seeded = Random::seeded();
     let schedules = number("RATELIMITS_SCHEDULES").unwrap_or(SCHEDULES);
-    println!("RATELIMITS_SEED={seed}");
     let server = Server::shared();
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
-            let server = Arc::clone(&server);
+            let (server, seeded) = (Arc::clone(&server), seeded.clone());
             tokio::spawn(async move {
                 let stores = [Scheduled::memory(), Scheduled::redis(server).await];
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
-                    run(seed, schedule, &stores).await;
+                    run(&seeded, schedule, &stores).await;
                 }
             })
         })
@@ -59,12 +57,12 @@ async fn calls_wait_as_in_guava() {
     }
 }
 
-async fn run(seed: u64, schedule: u64, stores: &[Scheduled; 2]) {
-    let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
+async fn run(seeded: &Random, schedule: u64, stores: &[Scheduled; 2]) {
+    let mut random = seeded.run(schedule);
     let Twins { told, rule, guava, period } = twins(&mut random);
     let (mut free, mut beside) = (guava.clone(), guava);
     let (mut now, mut last) = (0, (0, 0));
-    let mut steps = vec![format!("RATELIMITS_SEED={seed}, schedule {schedule}, {told}")];
+    let mut steps = vec![format!("schedule {schedule}, {told}")];
     for call in 1..=CALLS {
         let cost = if random.percent(50) { random.between(1, 3) } else { random.between(1, 20) };
         let [ours, in_redis] =

@@ -1,5 +1,7 @@
 //! Numbers that look random and come again with their seed.
 
+use std::hash::{BuildHasher, RandomState};
+
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -7,6 +9,19 @@ pub(crate) struct Random(u64);
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Random(seed)
+    }
+
+    /// Of the seed in `RATELIMITS_SEED`, or else of a new one. The test that fails names it.
+    pub(crate) fn seeded() -> Self {
+        let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        println!("RATELIMITS_SEED={seed}");
+        Random::new(seed)
+    }
+
+    /// The numbers of one run of many, whatever the others draw.
+    pub(crate) fn run(&self, run: u64) -> Self {
+        Random::new(self.0 ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
     pub(crate) fn next(&mut self) -> u64 {

@@ -1,21 +1,35 @@
 //! What the library tells in its log.
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Keeps the policy and the message of every event.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Told {
     events: Arc<Mutex<Vec<(String, String)>>>,
     times: Arc<Mutex<Vec<(String, String)>>>,
     then: Option<fn()>,
 }
 
+impl Default for Told {
+    fn default() -> Self {
+        // Of a lone subscriber tracing takes it that whoever has none tells nobody, and a test beside this one, which has
+        // none, might be the first to tell.
+        static OTHERS: OnceLock<[Dispatch; 2]> = OnceLock::new();
+        OTHERS.get_or_init(|| [(); 2].map(|()| Dispatch::new(Told::alone())));
+        Told::alone()
+    }
+}
+
 impl Told {
+    fn alone() -> Self {
+        Told { events: Arc::default(), times: Arc::default(), then: None }
+    }
+
     /// Runs this whenever something is told, as whoever hears it may be limited too.
     pub(crate) fn then(then: fn()) -> Self {
         Told { then: Some(then), ..Told::default() }

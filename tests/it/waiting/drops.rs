@@ -1,7 +1,6 @@
 //! Calls that wait on Redis are dropped at random: what is left is what the rule of the refund says. A failure names its
 //! seed: `RATELIMITS_SEED` repeats the run.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, SystemTime};
 
 use ratelimits::algorithm::State;
@@ -48,14 +47,13 @@ struct Waits {
 
 #[tokio::test]
 async fn what_is_left_is_what_no_later_slot_stands_on() {
-    let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("RATELIMITS_SEED={seed}");
+    let seeded = Random::seeded();
     let counted = Counted::start().await;
     let (mut drops, mut run, mut open) = (0, 0u64, 0);
     while drops < DROPS {
         run += 1;
-        let mut random = Random::new(seed ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d));
+        assert!(run < DROPS as u64, "nobody waits, so that nobody can be dropped");
+        let mut random = seeded.run(run);
         let (policy, first) = policy(&mut random);
         println!("run {run}: {policy:?}");
         counted.forget().await;

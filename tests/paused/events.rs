@@ -1,0 +1,138 @@
+//! What a call that waits tells in the log.
+
+use std::time::Duration;
+
+use ratelimits::{Error, FixedWindow, Policy, Registry, TokenBucket, count_limit, funnel_limit, rate_limit};
+use tokio::time::timeout;
+use tracing::instrument::WithSubscriber;
+
+use crate::told::Told;
+
+const SECOND: Duration = Duration::from_secs(1);
+const BEGINS: &str = "a call waits for its turn";
+const ENDS: &str = "a call has waited for its turn";
+
+fn policies() -> [Policy; 2] {
+    [TokenBucket::per_second(1).burst(1).into(), FixedWindow::new(1, SECOND).into()]
+}
+
+fn of(policy: &str, messages: &[&str]) -> Vec<(String, String)> {
+    messages.iter().map(|message| (policy.to_owned(), (*message).to_owned())).collect()
+}
+
+fn times(times: &[(&str, Duration)]) -> Vec<(String, String)> {
+    times.iter().map(|(name, time)| ((*name).to_owned(), format!("{time:?}"))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_tells_when_it_begins_to_wait_and_when_it_has_waited() {
+    for policy in policies() {
+        let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
+        let told = Told::default();
+        async {
+            assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO);
+            assert_eq!(told.events(), []);
+            assert_eq!(limiter.acquire((), 1).await.unwrap().waited, SECOND);
+        }
+        .with_subscriber(told.clone())
+        .await;
+        assert_eq!(told.events(), of("mails", &[BEGINS, ENDS]), "{policy:?}");
+        assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]), "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_dropped_or_refused_tells_no_end() {
+    for policy in policies() {
+        let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
+        let told = Told::default();
+        async {
+            limiter.acquire((), 1).await.unwrap();
+            limiter.acquire_timeout((), 1, SECOND / 2).await.unwrap_err();
+            timeout(SECOND / 2, limiter.acquire((), 1)).await.unwrap_err();
+        }
+        .with_subscriber(told.clone())
+        .await;
+        assert_eq!(told.events(), of("mails", &[BEGINS]), "{policy:?}");
+        assert_eq!(told.times(), times(&[("wait", SECOND)]), "{policy:?}");
+    }
+}
+
+/// What the second call of two tells.
+async fn of_the_second<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> Told {
+    let told = Told::default();
+    call().await.unwrap();
+    call().with_subscriber(told.clone()).await.unwrap();
+    told
+}
+
+#[rate_limit("10/s", burst = 1, name = "events.fast", timeout = "forever")]
+#[rate_limit("1/s", burst = 1, name = "events.slow", timeout = "forever")]
+#[rate_limit("5/s", burst = 1, name = "events.medium", timeout = "forever")]
+async fn buckets() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_buckets_the_one_waited_for_the_longest_is_told() {
+    let told = of_the_second(buckets).await;
+    assert_eq!(told.events(), of("events.slow", &[BEGINS, ENDS]));
+    assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]));
+}
+
+#[rate_limit("1/m", burst = 1, name = "events.shadow", shadow)]
+#[rate_limit("1/s", burst = 1, name = "events.required", timeout = "forever")]
+#[funnel_limit(capacity = 2, leak_rate = 0.01, queue, shadow, name = "events.queue")]
+async fn beside_shadows() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(1, "1m", name = "events.window.shadow", shadow)]
+#[count_limit(1, "1s", name = "events.window.required", timeout = "forever")]
+#[rate_limit("1/m", burst = 1, name = "events.window.other", shadow)]
+async fn beside_shadow_windows() -> Result<(), Error> {
+    Ok(())
+}
+
+/// What is told of those in shadow is something else.
+fn waits(told: &Told) -> Vec<(String, String)> {
+    let told = told.events().into_iter();
+    told.filter(|(_, message)| [BEGINS, ENDS].contains(&message.as_str())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_in_shadow_is_waited_for_by_nobody() {
+    let told = of_the_second(beside_shadows).await;
+    assert_eq!(waits(&told), of("events.required", &[BEGINS, ENDS]));
+    let told = of_the_second(beside_shadow_windows).await;
+    assert_eq!(waits(&told), of("events.window.required", &[BEGINS, ENDS]));
+}
+
+#[count_limit(1000, "1d", name = "events.roomy.1", timeout = "forever")]
+#[count_limit(1, "1s", name = "events.full.1", timeout = "forever")]
+async fn the_second_is_full() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(1, "1s", name = "events.full.2", timeout = "forever")]
+#[rate_limit("1000/s", burst = 1000, name = "events.roomy.2", timeout = "forever")]
+async fn the_first_is_full() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit("1/s", burst = 1, name = "events.full.3", timeout = "forever")]
+#[count_limit(1000, "1d", name = "events.roomy.3", timeout = "forever")]
+async fn the_bucket_is_empty() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_stack_with_a_window_the_one_that_refused_is_told() {
+    let told = [
+        of_the_second(the_second_is_full).await,
+        of_the_second(the_first_is_full).await,
+        of_the_second(the_bucket_is_empty).await,
+    ];
+    let full = ["events.full.1", "events.full.2", "events.full.3"];
+    assert_eq!(told.each_ref().map(Told::events), full.map(|full| of(full, &[BEGINS, ENDS])));
+}
