@@ -119,10 +119,7 @@ impl Question {
 
     /// The policy that a call waits for the longest.
     pub(crate) fn slowest(&self, outcome: &Outcome) -> &str {
-        let wait = |place: usize| {
-            let verdict = &outcome.verdicts[place];
-            verdict.wait.max(verdict.retry_after.unwrap_or(0))
-        };
+        let wait = |place: usize| outcome.verdicts[place].wait;
         let required = self.policies.iter().filter(|(_, place)| !self.charges[*place].shadow);
         required.max_by_key(|(_, place)| wait(*place)).map_or("", |(name, _)| name.as_str())
     }
@@ -198,5 +195,26 @@ impl Question {
             reset_after: Duration::from_micros(verdicts[*place].reset_after),
         };
         self.policies.iter().map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::policy::{Policy, TokenBucket};
+
+    #[test]
+    fn of_two_charges_of_one_key_the_shorter_patience_holds() {
+        let rule = Policy::from(TokenBucket::per_second(1)).rule().unwrap();
+        for waits in [[5, 9], [9, 5]] {
+            let mut question = Question::default();
+            for wait in waits {
+                let charge = Charge { key: Key::raw("a"), rule, cost: 1, wait, shadow: false };
+                question.push(Name::Static("a"), charge).unwrap();
+            }
+            assert_eq!((question.charges()[0].cost, question.charges()[0].wait), (2, 5));
+            assert_eq!(question.patience(), Duration::from_micros(5));
+        }
     }
 }

@@ -138,16 +138,15 @@ impl Answer {
     fn receipt(&self, store: &Store) -> Receipt {
         self.question.receipt_of_all(&self.outcome, store)
     }
-
-    fn tell_waited(&self) {
-        let policy = self.question.slowest(&self.outcome);
-        tracing::debug!(policy, waited = ?self.waited, "a call has waited for its turn");
-    }
 }
 
 /// Tells that a call begins to wait, and how long if that is known.
 fn tell_waiting(policy: &str, wait: Option<Duration>) {
     tracing::debug!(policy, wait = wait.map(tracing::field::debug), "a call waits for its turn");
+}
+
+fn tell_waited(policy: &str, waited: Duration) {
+    tracing::debug!(policy, ?waited, "a call has waited for its turn");
 }
 
 /// What comes of the future until then, if anything does. It may be called off before, and then whoever waits looks again:

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, tell_waiting, until};
+use super::{Answer, Answered, tell_waited, tell_waiting, until};
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
@@ -82,7 +82,7 @@ impl Reserved {
             }
         }
         taken.receipt = None;
-        answer.tell_waited();
+        tell_waited(answer.question.slowest(&answer.outcome), answer.waited);
         Ok(answer)
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, Asked, ask_once, tell_waiting, until};
+use super::{Answer, Answered, Asked, ask_once, tell_waited, tell_waiting, until};
 use crate::backend::Backend;
 use crate::error::StoreError;
 use crate::key::Key;
@@ -61,6 +61,8 @@ struct Patient {
 struct InLine<'a> {
     call: &'a Patient,
     key: Key,
+    /// The charge for which it waits, by its place.
+    place: usize,
     told: Arc<Notify>,
 }
 
@@ -97,19 +99,22 @@ impl Patient {
                 (answer, _) => answer?,
             };
             let Some((place, wait)) = next_try(&answer.question, &answer.outcome, self.since) else {
-                return Ok(if line.is_some() { answer.after(self.since) } else { answer });
+                return Ok(match line {
+                    Some(line) => answer.after(self.since, line.place),
+                    None => answer,
+                });
             };
             question = answer.question;
             let charge = &question.charges()[place];
             match &line {
                 Some(line) if line.key == charge.key => line.room_in(wait),
                 _ => {
-                    let Some(new) = InLine::join(&self, charge) else {
+                    let Some(new) = InLine::join(&self, charge, place) else {
                         return Ok(Answer::at_once(question, answer.outcome));
                     };
                     new.room_in(wait);
                     if line.replace(new).is_none() {
-                        tell_waiting(question.slowest(&answer.outcome), Some(wait));
+                        tell_waiting(question.name(place), Some(wait));
                     }
                 }
             }
@@ -122,7 +127,7 @@ impl Patient {
         if question.is_vain() || room_at > end {
             return None;
         }
-        let line = InLine::join(self, &question.charges()[place])?;
+        let line = InLine::join(self, &question.charges()[place], place)?;
         tell_waiting(question.name(place), None);
         if let Store::Memory(_) = self.store {
             // To ask costs nothing here, and something may have been given back.
@@ -139,7 +144,7 @@ impl Patient {
 
 impl<'a> InLine<'a> {
     /// Stands in line, if it is not that of a queue which is full.
-    fn join(call: &'a Patient, charge: &Charge) -> Option<Self> {
+    fn join(call: &'a Patient, charge: &Charge, at: usize) -> Option<Self> {
         let mut lines = call.backend.turns.lines();
         let new = || Line { waiting: BTreeMap::new(), room_at: Instant::now(), all: false };
         let line = lines.entry(charge.key.clone()).or_insert_with(new);
@@ -151,7 +156,7 @@ impl<'a> InLine<'a> {
         let place = Place { cost: charge.cost, ..Place::default() };
         let told = Arc::clone(&place.told);
         line.waiting.insert(call.ticket, place);
-        Some(InLine { call, key: charge.key.clone(), told })
+        Some(InLine { call, key: charge.key.clone(), place: at, told })
     }
 
     /// Returns when its turn has come, or the patience of the call ends.
@@ -266,9 +271,10 @@ fn next_try(question: &Question, outcome: &Outcome, since: Instant) -> Option<(u
 }
 
 impl Answer {
-    fn after(mut self, since: Instant) -> Self {
+    /// Of a call that has waited for this charge.
+    fn after(mut self, since: Instant, place: usize) -> Self {
         self.waited = since.elapsed();
-        self.tell_waited();
+        tell_waited(self.question.name(place), self.waited);
         self
     }
 }
