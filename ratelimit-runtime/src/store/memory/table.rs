@@ -98,9 +98,15 @@ impl Table {
         let before = (waits.is_some() || self.lines.contains_key(&index)).then(|| self.state(index).cloned());
         self.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
         if let Some(before) = before {
-            let nobody =
-                Arc::new(Waiter::new(now, [&rule.verdict(reading, now, *cost, u64::MAX)].into_iter()));
-            let (waiter, place) = waits.unwrap_or((&nobody, 0));
+            let nobody;
+            let (waiter, place) = match waits {
+                Some(waits) => waits,
+                None => {
+                    let verdict = rule.verdict(reading, now, *cost, u64::MAX);
+                    nobody = Arc::new(Waiter::new(now, [&verdict].into_iter()));
+                    (&nobody, 0)
+                }
+            };
             let line = self.lines.entry(index).or_insert_with(|| Line::new(*rule));
             line.join(waiter, (place, *cost), before, now);
         }
