@@ -129,7 +129,7 @@ impl Patient {
         }
         let line = InLine::join(self, &question.charges()[place], place)?;
         tell_waiting(question.name(place), None);
-        if let Store::Memory(_) = self.store {
+        if matches!(self.store, Store::Memory(_)) {
             // To ask costs nothing here, and something may have been given back.
             line.room_in(Duration::ZERO);
         }
