@@ -8,7 +8,6 @@
 -- reply  tat, credited                     the arrival time before the charge, not before now, and the total given back
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last is given back
 local width = 4
-local CREDITS_WRAP = 2 ^ 50
 
 local function load(value)
   if not value then return {tat = 0} end
@@ -109,7 +108,7 @@ local function refund(key, at)
   local tat, total, marked = bucket.tat, bucket.credited, from ~= nil
   if not marked then from, credited = tat, total end
   local last = from == tat and credited == total
-  local full = from - (total - credited) % CREDITS_WRAP
+  local full = from - since(credited, total)
   local worth = full - math.max(now, bucket.slot)
   local credit = (last or not last_only) and math.min(charge, worth) or 0
   -- Where it would be full later than it will be, the charge was to a state that is lost.

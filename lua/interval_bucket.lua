@@ -7,7 +7,6 @@
 -- reply  anchor, missing, credited                             as of the last refill, and the total given back
 -- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period
 local width = 5
-local CREDITS_WRAP = 2 ^ 50
 -- No line takes more than this: below it, dividing by a refill is exact.
 local MOST_MISSING = 2 ^ 52
 
@@ -123,10 +122,10 @@ local function refund(key, at)
   local _, left = refilled(from, level, math.max(now, bucket.slot), rule.refill, rule.period)
   local anchor_now, left_now = refilled(from, level, now, rule.refill, rule.period)
   local last = marked and credited == total and anchor_now == anchor and left_now == missing
-  local worth = last and cost or left - (total - credited) % CREDITS_WRAP
+  local worth = last and cost or left - since(credited, total)
   local credit = math.min(cost, worth, missing)
   -- Where more would be missing than there is, the charge was to a state that is lost.
-  if credit <= 0 or left_now - (total - credited) % CREDITS_WRAP > missing then return end
+  if credit <= 0 or left_now - since(credited, total) > missing then return end
   local gone = last and credit == cost
   bucket.missing = missing - credit
   if gone and total == 0 then

@@ -33,3 +33,11 @@ local function exactly(text)
   local number = tonumber(text)
   return number and number >= 0 and number <= 2 ^ 53 and number or corrupt()
 end
+
+-- The running total of what a bucket gave back wraps here.
+local CREDITS_WRAP = 2 ^ 50
+
+-- What was given back from one total to the other.
+local function since(earlier, credited)
+  return (credited - earlier) % CREDITS_WRAP
+end

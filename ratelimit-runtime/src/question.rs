@@ -131,7 +131,7 @@ impl Question {
     /// Takes over how the charges of a call that may have moved up are found again.
     pub(crate) fn moved(&self, outcome: &mut Outcome, waiter: &Waiter) {
         let charged = self.charges.iter().zip(&mut outcome.verdicts);
-        let charged = charged.filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        let charged = charged.filter(|(charge, verdict)| charge.is_made(verdict));
         charged.enumerate().for_each(|(place, (_, verdict))| verdict.mark = waiter.slot(place).mark);
     }
 

@@ -94,9 +94,9 @@ impl IntervalBucket {
         let (at, level, then) =
             mark.map_or((anchor, missing, credited), |mark| (mark.at, mark.level, mark.credited));
         let (_, left) = self.refilled(at, level, now.max(slot));
-        let last = mark.is_some() && then == credited && self.refilled(at, level, now) == (anchor, missing);
+        let (anchor_now, left_now) = self.refilled(at, level, now);
+        let last = mark.is_some() && then == credited && (anchor_now, left_now) == (anchor, missing);
         let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
-        let (_, left_now) = self.refilled(at, level, now);
         let credit = cost.min(worth).min(missing);
         // Where more would be missing than there is, the charge was to a state that is lost.
         if credit == 0 || left_now.saturating_sub(since(then, credited)) > missing {

@@ -38,6 +38,13 @@ pub struct Charge {
     pub shadow: bool,
 }
 
+impl Charge {
+    /// Whether it is made by an admitted decision in which its rule said this.
+    pub(crate) fn is_made(&self, verdict: &Verdict) -> bool {
+        self.cost > 0 && verdict.admitted
+    }
+}
+
 /// What was decided about a list of charges.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -166,7 +173,7 @@ pub(crate) struct Receipt {
 impl Receipt {
     /// Of charges that were decided together and admitted, with what their rules said.
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
-        let charged = charges.into_iter().filter(|(charge, verdict)| charge.cost > 0 && verdict.admitted);
+        let charged = charges.into_iter().filter(|(charge, verdict)| charge.is_made(verdict));
         Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.mark)).collect() }
     }
 

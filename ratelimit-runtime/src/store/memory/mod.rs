@@ -65,8 +65,7 @@ impl MemoryStore {
         let readings: Readings = readings.collect();
         let (admitted, verdicts) = judge(charges, &readings, now);
         let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
-        let is_charged =
-            |(charge, verdict): &(&Charge, &Verdict)| charge.cost > 0 && admitted && verdict.admitted;
+        let is_charged = |(charge, verdict): &(&Charge, &Verdict)| admitted && charge.is_made(verdict);
         let charged = charges.iter().zip(&outcome.verdicts).filter(is_charged).map(|(_, verdict)| verdict);
         let waiter = (in_line && outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
         let mut place = 0;
