@@ -91,6 +91,6 @@ impl RegistryBuilder {
             }
             _ => "the URL of a store begins with redis://, redis+unix:// or memory://",
         };
-        Err(StoreError::new(problem).into())
+        Err(StoreError::defect(problem).into())
     }
 }

@@ -22,7 +22,7 @@ tokio::task_local! {
 /// # Ok(()) }
 /// ```
 pub fn install(registry: Registry) -> Result<(), Error> {
-    process::install(registry).map_err(|problem| StoreError::new(problem).into())
+    process::install(registry).map_err(|problem| StoreError::defect(problem).into())
 }
 
 /// The registry of this call.

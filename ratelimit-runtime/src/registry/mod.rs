@@ -70,7 +70,7 @@ impl Registry {
         match std::env::var("RATELIMITS_URL") {
             Ok(url) => Registry::connect(&url).await,
             Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
-            Err(error) => Err(StoreError::new(format!("RATELIMITS_URL: {error}")).into()),
+            Err(error) => Err(StoreError::defect(format!("RATELIMITS_URL: {error}")).into()),
         }
     }
 

@@ -122,9 +122,9 @@ fn ask_once(question: &mut Question, store: &Store) -> Asked {
 fn ask_without_runtime(question: &mut Question, store: &Store) -> Asked {
     question.reserve_nothing();
     match ask_once(question, store) {
-        Asked::Here(Ok(outcome)) if question.next_try(&outcome, 0).is_some() => {
-            Asked::Here(Err(StoreError::new("a call has to wait, and there is no tokio runtime to wait on")))
-        }
+        Asked::Here(Ok(outcome)) if question.next_try(&outcome, 0).is_some() => Asked::Here(Err(
+            StoreError::defect("a call has to wait, and there is no tokio runtime to wait on"),
+        )),
         asked => asked,
     }
 }
@@ -159,7 +159,7 @@ async fn until<F: Future>(began: &Handle, end: Instant, future: F) -> Result<Opt
         let _entered = runtime.enter();
         catch_unwind(|| sleep_until(end))
     };
-    let no_time = |_| StoreError::new("a call has to wait, and its tokio runtime has no time enabled");
+    let no_time = |_| StoreError::defect("a call has to wait, and its tokio runtime has no time enabled");
     let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
     let come = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),

@@ -30,7 +30,7 @@ struct Slot {
 impl Connections {
     /// To the server of this URL. Nothing is opened yet.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
-        let problem = |error| StoreError::caused("the Redis URL is wrong", error);
+        let problem = |error| StoreError::defect("the Redis URL is wrong").caused_by(error);
         let info = url.into_connection_info().map_err(problem)?;
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         Ok(Connections { client: Client::open(info).map_err(problem)?, by_runtime: Arc::default() })
@@ -39,7 +39,7 @@ impl Connections {
     /// Sends one command over the connection of the current runtime, and forgets the connection if it is gone.
     pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
         let runtime = Handle::try_current().map_err(|error| {
-            Failure::Unsent(StoreError::caused("Redis was asked outside a tokio runtime", error))
+            Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
         })?;
         let slot = self.slot(&runtime);
         let connect = || async { self.client.get_multiplexed_async_connection().await.map_err(Arc::new) };
@@ -47,7 +47,7 @@ impl Connections {
             Ok(connection) => connection.clone(),
             Err(error) => {
                 forget(&self.by_runtime, runtime.id(), &slot);
-                let error = StoreError::caused("Redis cannot be reached", Arc::clone(error));
+                let error = StoreError::new("Redis cannot be reached").caused_by(Arc::clone(error));
                 return Err(Failure::Unsent(error));
             }
         };
@@ -92,7 +92,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unsent(error) => error,
-            Failure::Replied(error) => StoreError::caused("Redis failed", error),
+            Failure::Replied(error) => StoreError::new("Redis failed").caused_by(error),
         }
     }
 }

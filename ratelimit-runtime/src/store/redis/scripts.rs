@@ -207,7 +207,7 @@ pub(super) fn outcomes(
         outcomes.push(if same {
             Ok(Outcome { now, admitted, verdicts, failed })
         } else {
-            Err(StoreError::new("the script and this version of the library differ about a decision"))
+            Err(StoreError::defect("the script and this version of the library differ about a decision"))
         });
     }
     Ok(outcomes)
@@ -284,7 +284,7 @@ fn width(rule: &Rule) -> usize {
 
 fn position(algorithm: &str) -> Result<usize, StoreError> {
     let position = ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm);
-    position.ok_or_else(|| StoreError::new(format!("there is no script for {algorithm}")))
+    position.ok_or_else(|| StoreError::defect(format!("there is no script for {algorithm}")))
 }
 
 impl fmt::Debug for Script {
@@ -298,6 +298,6 @@ impl fmt::Debug for Script {
 pub(super) fn text(key: &Key) -> Result<&str, StoreError> {
     match &key.0 {
         Repr::Text(text) => Ok(text),
-        Repr::Hash(_) => Err(StoreError::new("a key of the memory store means nothing in Redis")),
+        Repr::Hash(_) => Err(StoreError::defect("a key of the memory store means nothing in Redis")),
     }
 }
