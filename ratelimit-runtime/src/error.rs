@@ -129,7 +129,6 @@ impl StoreError {
         StoreError(self.0.clone())
     }
 
-    #[expect(dead_code, reason = "asked by what decides otherwise")]
     pub(crate) fn is_defect(&self) -> bool {
         self.0.is_defect
     }

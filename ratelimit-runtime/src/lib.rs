@@ -11,6 +11,7 @@ mod name;
 mod place;
 mod policy;
 mod rate;
+mod timer;
 mod units;
 
 pub mod algorithm;

@@ -1,10 +1,14 @@
 //! Registries that differ from the default.
 
 use std::sync::Arc;
+#[cfg(feature = "redis")]
+use std::time::Duration;
 
 use super::Registry;
 use crate::clock::Clock;
-use crate::error::{Error, StoreError};
+use crate::error::Error;
+#[cfg(not(feature = "redis"))]
+use crate::error::StoreError;
 #[cfg(feature = "redis")]
 use crate::store::RedisStore;
 use crate::store::{MemoryStore, Store};
@@ -16,11 +20,23 @@ pub struct RegistryBuilder {
     namespace: String,
     max_keys: usize,
     max_waiters: usize,
+    #[cfg(feature = "redis")]
+    deadline: Duration,
+    #[cfg(feature = "redis")]
+    certificates: Option<Arc<[u8]>>,
 }
 
 impl RegistryBuilder {
     pub(super) fn new() -> Self {
-        RegistryBuilder { namespace: String::from("rl"), max_keys: 1_000_000, max_waiters: 10_000 }
+        RegistryBuilder {
+            namespace: String::from("rl"),
+            max_keys: 1_000_000,
+            max_waiters: 10_000,
+            #[cfg(feature = "redis")]
+            deadline: RedisStore::DEADLINE,
+            #[cfg(feature = "redis")]
+            certificates: None,
+        }
     }
 
     /// What all keys begin with, `rl` by default. Registries of different namespaces on one Redis share nothing.
@@ -40,6 +56,23 @@ impl RegistryBuilder {
     /// Redis decides. Further ones do not wait: they are admitted at once or limited, with a true `retry_after`.
     pub fn max_waiters(mut self, max_waiters: usize) -> Self {
         self.max_waiters = max_waiters;
+        self
+    }
+
+    /// How long a call to Redis may take at the most, 100 ms by default, whatever Redis and the network do: connecting counts.
+    /// A call that is not answered by then is decided as `on_store_error` says; Redis may have charged it all the same. It
+    /// does not bound how long a call waits for its permits.
+    #[cfg(feature = "redis")]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The authorities that vouch for the servers behind `rediss://`, as certificates in PEM, in place of those of the
+    /// system. Servers are always verified.
+    #[cfg(feature = "tls")]
+    pub fn ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.certificates = Some(pem.as_ref().into());
         self
     }
 
@@ -75,22 +108,24 @@ impl RegistryBuilder {
     ///
     /// As there.
     pub fn connect_lazy(self, url: &str) -> Result<Registry, Error> {
-        let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        let problem = match scheme {
-            "memory" => return Ok(self.in_memory()),
-            #[cfg(feature = "redis")]
-            "redis" | "redis+unix" | "unix" => {
-                super::warn_if_off();
-                let store = Store::Redis(Arc::new(RedisStore::lazy(url)?));
-                return Ok(Registry::new(self.namespace, self.max_waiters, Some(store)));
-            }
-            #[cfg(not(feature = "redis"))]
-            "redis" | "redis+unix" | "unix" => "Redis needs the feature `redis` of `ratelimits`",
-            "rediss" | "redis+sentinel" | "redis+cluster" => {
-                "TLS, Sentinel and Cluster are not in this version yet"
-            }
-            _ => "the URL of a store begins with redis://, redis+unix:// or memory://",
-        };
+        if url.starts_with("memory://") {
+            return Ok(self.in_memory());
+        }
+        self.connect_lazy_to_redis(url)
+    }
+
+    #[cfg(feature = "redis")]
+    fn connect_lazy_to_redis(self, url: &str) -> Result<Registry, Error> {
+        super::warn_if_off();
+        let store = RedisStore::trusting(url, self.certificates.as_deref())?;
+        let store = Store::Redis(Arc::new(store.with_deadline(self.deadline)));
+        Ok(Registry::new(self.namespace, self.max_waiters, Some(store)))
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn connect_lazy_to_redis(self, _: &str) -> Result<Registry, Error> {
+        let problem =
+            "the URL of a store begins with memory://; Redis needs the feature `redis` of `ratelimits`";
         Err(StoreError::defect(problem).into())
     }
 }

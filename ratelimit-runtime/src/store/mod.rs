@@ -9,6 +9,8 @@ pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+#[cfg(all(feature = "redis", feature = "test-util"))]
+pub use redis::{Dial, Stream};
 
 use std::sync::Arc;
 

@@ -1,32 +1,108 @@
 //! State in Redis, for every process that asks it.
 
-mod connections;
+mod address;
+mod breaker;
+mod cluster;
+mod dial;
+mod failure;
+mod jitter;
+mod link;
+mod node;
 mod scripts;
+mod slots;
+#[cfg(feature = "test-util")]
+mod stream;
 
-use redis::{ErrorKind, ServerErrorKind, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-use self::connections::{Connections, Failure};
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+
+use self::address::Address;
+use self::cluster::Cluster;
+use self::dial::{Sentinels, Server, Target, Trust};
+use self::failure::Failure;
+use self::node::{Node, Request};
 use self::scripts::{Invocation, Scripts};
+#[cfg(feature = "test-util")]
+pub use self::stream::{Dial, Stream};
 use super::{Charge, Outcome};
 use crate::algorithm::{Mark, Rule};
 use crate::error::StoreError;
 use crate::key::Key;
 
-/// State in a Redis server: one multiplexed connection a runtime, one script call for any number of decisions.
+/// State in Redis: one multiplexed connection a runtime and server, one script call for any number of decisions, each call
+/// answered or given up at its deadline.
 #[derive(Debug)]
 pub struct RedisStore {
-    connections: Connections,
+    deployment: Deployment,
+    deadline: Duration,
     scripts: Scripts,
 }
 
+/// How Redis is run.
+enum Deployment {
+    /// As one server, be it one after another.
+    Node(Arc<Node>),
+    Cluster(Arc<Cluster>),
+}
+
 impl RedisStore {
+    /// A call to Redis takes no longer, unless it is said otherwise.
+    pub const DEADLINE: Duration = Duration::from_millis(100);
+
     /// A store that connects when it is first asked.
     ///
     /// # Errors
     ///
-    /// If the URL is wrong.
+    /// If the URL is wrong, or needs a feature that is off.
     pub fn lazy(url: &str) -> Result<Self, StoreError> {
-        Ok(RedisStore { connections: Connections::new(url)?, scripts: Scripts::new(|script| script) })
+        RedisStore::trusting(url, None)
+    }
+
+    /// As [`lazy`](Self::lazy), of servers that are verified by these certificates, in PEM, and not by those of the system.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn trusting(url: &str, certificates: Option<&[u8]>) -> Result<Self, StoreError> {
+        #[cfg(feature = "tls")]
+        if url.starts_with("rediss") {
+            // rustls panics where it would have to choose between several, and chooses none by itself.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+        }
+        let trust: Trust = certificates.map(Into::into);
+        let server = |info| Server { info, trust: trust.clone() };
+        let deployment = match Address::parse(url)? {
+            Address::Server(info) => Deployment::Node(Node::new(Target::Server(server(info)))),
+            Address::Sentinel { sentinels, master, login } => {
+                let sentinels = sentinels.into_iter().map(server).collect();
+                let sentinels = Sentinels::new(sentinels, master, server(login));
+                Deployment::Node(Node::new(Target::Master(sentinels)))
+            }
+            Address::Cluster { seeds } => {
+                Deployment::Cluster(Cluster::new(seeds.into_iter().map(server).collect()))
+            }
+        };
+        Ok(RedisStore::of(deployment))
+    }
+
+    /// A store over streams of a test's own, which take commands as a server does.
+    #[cfg(feature = "test-util")]
+    pub fn over(dial: impl Dial) -> Self {
+        RedisStore::of(Deployment::Node(Node::new(Target::Stream(stream::Dialer::new(dial)))))
+    }
+
+    fn of(deployment: Deployment) -> Self {
+        RedisStore { deployment, deadline: Self::DEADLINE, scripts: Scripts::new(|script| script) }
+    }
+
+    /// The store with another deadline for each of its calls.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        RedisStore { deadline, ..self }
     }
 
     /// The store under a time of the caller's, for tests: both as [`ratelimit_lua::with_time`] takes them.
@@ -36,13 +112,19 @@ impl RedisStore {
         RedisStore { scripts, ..self }
     }
 
-    /// Connects and waits for a sign of life.
+    /// Connects and waits for a sign of life, longer than a call may take.
     ///
     /// # Errors
     ///
     /// If no server answers, or it does not let us in.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.connections.send(&redis::cmd("PING")).await?;
+        let end = Instant::now() + self.deadline.max(Duration::from_secs(2));
+        match &self.deployment {
+            Deployment::Node(node) => {
+                node.send(Request::Plain(&redis::cmd("PING")), end).await?;
+            }
+            Deployment::Cluster(cluster) => cluster.ping(end).await?,
+        }
         Ok(())
     }
 
@@ -76,11 +158,27 @@ impl RedisStore {
     ///
     /// If Redis fails.
     pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
-        self.connections.send(redis::cmd("DEL").arg(scripts::text(key)?)).await?;
+        let key = scripts::text(key)?;
+        self.send(&[key], redis::cmd("DEL").arg(key), self.end()).await?;
         Ok(())
     }
 
     async fn try_decide(
+        &self,
+        decisions: &[&[Charge]],
+    ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+        // Each may lie in another slot.
+        if let (Deployment::Cluster(_), [_, _, ..]) = (&self.deployment, decisions) {
+            let mut outcomes = Vec::with_capacity(decisions.len());
+            for decision in decisions {
+                outcomes.extend(self.decide_together(&[decision]).await?);
+            }
+            return Ok(outcomes);
+        }
+        self.decide_together(decisions).await
+    }
+
+    async fn decide_together(
         &self,
         decisions: &[&[Charge]],
     ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
@@ -91,11 +189,32 @@ impl RedisStore {
     /// By hash, and only where the server says that it has not run the script, once more with the text: an error that
     /// could come after the script has run is never followed by another try.
     async fn invoke(&self, invocation: &Invocation<'_>) -> Result<Value, StoreError> {
-        match self.connections.send(&invocation.evalsha()).await {
-            Err(Failure::Replied(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                Ok(self.connections.send(&invocation.eval()).await?)
+        let end = self.end();
+        match self.send(invocation.keys(), &invocation.evalsha(), end).await {
+            Err(failure) if failure.is_no_script() => {
+                Ok(self.send(invocation.keys(), &invocation.eval(), end).await?)
             }
             reply => Ok(reply?),
         }
+    }
+
+    async fn send(&self, keys: &[&str], command: &Cmd, end: Instant) -> Result<Value, Failure> {
+        match &self.deployment {
+            Deployment::Node(node) => node.send(Request::Plain(command), end).await,
+            Deployment::Cluster(cluster) => cluster.send(keys, command, end).await,
+        }
+    }
+
+    fn end(&self) -> Instant {
+        Instant::now() + self.deadline
+    }
+}
+
+impl fmt::Debug for Deployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Deployment::Node(_) => "Node",
+            Deployment::Cluster(_) => "Cluster",
+        })
     }
 }

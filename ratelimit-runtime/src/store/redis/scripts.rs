@@ -126,6 +126,10 @@ impl Scripts {
 }
 
 impl Invocation<'_> {
+    pub(super) fn keys(&self) -> &[&str] {
+        &self.keys
+    }
+
     /// By hash, as the server has mostly seen the script before.
     pub(super) fn evalsha(&self) -> Cmd {
         self.command("EVALSHA", &self.script.hash)

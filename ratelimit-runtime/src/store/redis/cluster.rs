@@ -1,0 +1,304 @@
+//! A Redis Cluster: each command goes to the master that has its keys, and follows them when they move.
+//!
+//! Commands are routed here and not by the client library, as theirs run again after a timeout, which a charge must not, and
+//! stop for all masters while one of them does not answer.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value, cmd};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::address::elsewhere;
+use super::dial::{Server, Target};
+use super::failure::Failure;
+use super::jitter::{jittered, shuffled};
+use super::node::{Node, Request};
+use super::slots::{Address, Range, SLOTS, ranges, slot};
+use crate::error::StoreError;
+use crate::timer::until;
+
+/// So often a command follows its keys.
+const REDIRECTS: usize = 5;
+
+/// So long a node may take to tell who has which slots, and so long nobody asks again.
+const TOLD_WITHIN: Duration = Duration::from_millis(250);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// So long until a command is sent again whose keys are just being moved.
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+
+/// The masters of a Cluster, and the slots of each.
+pub(super) struct Cluster {
+    seeds: Vec<Server>,
+    known: Mutex<Known>,
+    /// Told when somebody has asked who has which slots.
+    asked: Notify,
+}
+
+struct Known {
+    nodes: HashMap<Address, Arc<Member>>,
+    /// The master of each slot, by its number.
+    masters: Vec<Option<Arc<Member>>>,
+    /// Whether somebody asks, and when nobody needs to.
+    asking: bool,
+    fresh_until: Option<Instant>,
+    /// Why nobody has told.
+    problem: Option<StoreError>,
+}
+
+/// A node under the address by which the Cluster knows it.
+struct Member {
+    address: Address,
+    node: Arc<Node>,
+}
+
+/// Where a command has to go instead.
+enum Redirect {
+    Moved(Address),
+    Ask(Address),
+    TryAgain,
+}
+
+impl Cluster {
+    /// Found by way of the seeds, when it is first asked.
+    pub(super) fn new(seeds: Vec<Server>) -> Arc<Self> {
+        let known = Known {
+            nodes: HashMap::new(),
+            masters: vec![None; usize::from(SLOTS)],
+            asking: false,
+            fresh_until: None,
+            problem: None,
+        };
+        Arc::new(Cluster { seeds, known: Mutex::new(known), asked: Notify::new() })
+    }
+
+    /// Waits until then for a master's sign of life.
+    pub(super) async fn ping(self: &Arc<Self>, end: Instant) -> Result<(), Failure> {
+        let master = self.find(0, end).await?;
+        master.node.send(Request::Plain(&cmd("PING")), end).await?;
+        Ok(())
+    }
+
+    /// Sends a command to the master of its keys, and waits for its reply until then.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        keys: &[&str],
+        command: &Cmd,
+        end: Instant,
+    ) -> Result<Value, Failure> {
+        let slot = one_slot(keys).map_err(Failure::Unsent)?;
+        let mut member = self.find(slot, end).await?;
+        let mut request = Request::Plain(command);
+        let mut redirects = 0;
+        loop {
+            let failure = match member.node.send(request, end).await {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            redirects += 1;
+            match Redirect::of(&failure, &member.address) {
+                Some(redirect) if redirects <= REDIRECTS => match redirect {
+                    Redirect::Moved(address) => {
+                        member = self.moved(slot, address);
+                        request = Request::Plain(command);
+                        self.refresh();
+                    }
+                    Redirect::Ask(address) => {
+                        member = self.known().member(&self.seeds[0], address);
+                        request = Request::Asking(command);
+                    }
+                    Redirect::TryAgain => pause(TRY_AGAIN, end).await?,
+                },
+                _ => {
+                    if failure.is_of_server() {
+                        self.refresh();
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// The master of a slot, which is asked for if nobody knows.
+    async fn find(self: &Arc<Self>, slot: u16, end: Instant) -> Result<Arc<Member>, Failure> {
+        loop {
+            let mut asked = std::pin::pin!(self.asked.notified());
+            asked.as_mut().enable();
+            if let Some(master) = &self.known().masters[usize::from(slot)] {
+                return Ok(Arc::clone(master));
+            }
+            self.refresh();
+            let runtime = runtime().map_err(Failure::Unsent)?;
+            let told = until(&runtime, end, asked).await.map_err(Failure::Unsent)?;
+            let problem = self.known().problem.as_ref().map(StoreError::again);
+            if problem.is_some() || told.is_none() {
+                let nobody = || StoreError::new("no node of the Redis Cluster tells who has the key");
+                return Err(Failure::Unsent(problem.unwrap_or_else(nobody)));
+            }
+        }
+    }
+
+    /// Takes the word of a node for who has a slot now.
+    fn moved(&self, slot: u16, address: Address) -> Arc<Member> {
+        let mut known = self.known();
+        let member = known.member(&self.seeds[0], address);
+        known.masters[usize::from(slot)] = Some(Arc::clone(&member));
+        member
+    }
+
+    /// Asks who has which slots, unless somebody does or just has. It outlives the call that needs it.
+    fn refresh(self: &Arc<Self>) {
+        let Ok(runtime) = runtime() else { return };
+        {
+            let mut known = self.known();
+            if known.asking || known.fresh_until.is_some_and(|until| Instant::now() < until) {
+                return;
+            }
+            known.asking = true;
+        }
+        let asking = Asking(Arc::clone(self));
+        runtime.spawn(async move {
+            let told = asking.0.ask().await;
+            let mut known = asking.0.known();
+            match told {
+                Ok(ranges) => known.learn(&asking.0.seeds[0], &ranges),
+                Err(problem) => known.problem = Some(problem),
+            }
+        });
+    }
+
+    /// Who has which slots, by the first that tells.
+    async fn ask(&self) -> Result<Vec<Range>, StoreError> {
+        let mut problem = StoreError::new("no node of the Redis Cluster answers");
+        for (host, node) in self.candidates() {
+            let end = Instant::now() + TOLD_WITHIN;
+            let told = match node.send(Request::Plain(cmd("CLUSTER").arg("SLOTS")), end).await {
+                Ok(reply) => ranges(&reply, &host),
+                Err(failure) => Err(failure.into()),
+            };
+            match told {
+                Ok(ranges) => return Ok(ranges),
+                Err(error) => problem = error,
+            }
+        }
+        Err(problem)
+    }
+
+    /// Whom to ask: the masters in any order, which mostly are connected already, then all others.
+    fn candidates(&self) -> Vec<(String, Arc<Node>)> {
+        let known = self.known();
+        let is_master = |address: &Address| {
+            let mut masters = known.masters.iter().flatten();
+            masters.any(|member| member.address == *address)
+        };
+        let (masters, others): (Vec<_>, Vec<_>) =
+            known.nodes.values().partition(|member| is_master(&member.address));
+        let seeds = self.seeds.iter().filter_map(|seed| {
+            let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) =
+                seed.info.addr()
+            else {
+                return None;
+            };
+            let is_known = known.nodes.contains_key(&(host.clone(), *port));
+            (!is_known).then(|| (host.clone(), Node::new(Target::Server(seed.clone()))))
+        });
+        let named = |member: &Arc<Member>| (member.address.0.clone(), Arc::clone(&member.node));
+        let mut candidates: Vec<_> = shuffled(masters).into_iter().map(named).collect();
+        candidates.extend(shuffled(others).into_iter().map(named));
+        candidates.extend(shuffled(seeds.collect()));
+        candidates
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// The node at this address, which lets us in as the others do.
+    fn member(&mut self, login: &Server, address: Address) -> Arc<Member> {
+        let new = |address: &Address| {
+            let info = elsewhere(&login.info, &address.0, address.1);
+            let node = Node::new(Target::Server(Server { info, trust: login.trust.clone() }));
+            Arc::new(Member { address: address.clone(), node })
+        };
+        Arc::clone(self.nodes.entry(address).or_insert_with_key(new))
+    }
+
+    /// Takes over what a node has told, and lets go of those that are not in it.
+    fn learn(&mut self, login: &Server, ranges: &[Range]) {
+        self.problem = None;
+        self.masters.fill(None);
+        for range in ranges {
+            let master = self.member(login, range.master.clone());
+            let (first, last) = (usize::from(range.first), usize::from(range.last));
+            self.masters[first..=last].fill(Some(master));
+            for replica in &range.replicas {
+                self.member(login, replica.clone());
+            }
+        }
+        let named = |address: &Address| {
+            ranges.iter().any(|range| range.master == *address || range.replicas.contains(address))
+        };
+        self.nodes.retain(|address, _| named(address));
+    }
+}
+
+impl Redirect {
+    /// Where the command has to go, if the node at this address has said so.
+    fn of(failure: &Failure, asked: &Address) -> Option<Self> {
+        let Failure::Replied(error) = failure else { return None };
+        let redis::ErrorKind::Server(kind) = error.kind() else { return None };
+        if kind == ServerErrorKind::TryAgain {
+            return Some(Redirect::TryAgain);
+        }
+        let (address, _) = error.redirect_node()?;
+        let (host, port) = address.rsplit_once(':')?;
+        // A node that does not know its own name leaves it out.
+        let host = if host.is_empty() { &asked.0 } else { host };
+        let address = (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?);
+        Some(if kind == ServerErrorKind::Ask { Redirect::Ask(address) } else { Redirect::Moved(address) })
+    }
+}
+
+/// An attempt to learn who has which slots, which those who wait for it hear of whatever becomes of it.
+struct Asking(Arc<Cluster>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let mut known = self.0.known();
+        known.asking = false;
+        known.fresh_until = Some(Instant::now() + jittered(PAUSE));
+        drop(known);
+        self.0.asked.notify_waiters();
+    }
+}
+
+/// The slot of all these keys.
+fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
+    let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
+    let first = slots.next().unwrap_or(0);
+    if slots.any(|slot| slot != first) {
+        return Err(StoreError::defect(
+            "the keys of one decision lie in different slots of the Redis Cluster; give its limiters the same \
+             `.function(…)`, or keys of the same parts",
+        ));
+    }
+    Ok(first)
+}
+
+async fn pause(time: Duration, end: Instant) -> Result<(), Failure> {
+    let runtime = runtime().map_err(Failure::Unsent)?;
+    let over = (Instant::now() + time).min(end);
+    until(&runtime, over, std::future::pending::<()>()).await.map_err(Failure::Unsent)?;
+    Ok(())
+}
+
+fn runtime() -> Result<Handle, StoreError> {
+    Handle::try_current()
+        .map_err(|error| StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
+}

@@ -1,0 +1,141 @@
+//! A multiplexed connection for each runtime, which ends with it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use redis::RedisResult;
+use redis::aio::MultiplexedConnection;
+use tokio::runtime::{Handle, Id};
+use tokio::sync::{SetOnce, oneshot};
+use tokio::time::timeout;
+
+use crate::error::StoreError;
+
+/// So long a connection may take to be opened, whoever waits for it.
+const OPENED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A connection is driven by a task of the runtime that opened it, and dies with it. So each runtime has its own.
+#[derive(Default)]
+pub(super) struct Links(Mutex<HashMap<Id, Arc<Link>>>);
+
+/// A connection, or the attempt to open it, which all who wait for it share.
+pub(super) struct Link {
+    connection: SetOnce<Result<MultiplexedConnection, StoreError>>,
+    /// Ends the task that waits for the end of the runtime.
+    _watched: oneshot::Sender<()>,
+}
+
+impl Links {
+    /// The link of this runtime, opened by a task of it if there is none: an attempt outlives those who wait for it.
+    pub(super) fn get<F>(self: &Arc<Self>, runtime: &Handle, open: impl FnOnce(Weak<Link>) -> F) -> Arc<Link>
+    where
+        F: Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static,
+    {
+        let (link, dropped) = {
+            let mut links = self.lock();
+            if let Some(link) = links.get(&runtime.id()) {
+                return Arc::clone(link);
+            }
+            let (watched, dropped) = oneshot::channel();
+            let link = Arc::new(Link { connection: SetOnce::new(), _watched: watched });
+            links.insert(runtime.id(), Arc::clone(&link));
+            (link, dropped)
+        };
+        let opening = Opening { link: Arc::clone(&link), links: Arc::clone(self) };
+        let mut end = EndOfRuntime { id: runtime.id(), links: Arc::downgrade(self) };
+        let open = open(Arc::downgrade(&link));
+        // Not under the lock: a runtime that has ended drops the task at once.
+        runtime.spawn(async move {
+            let unreachable = |error| StoreError::new("Redis cannot be reached").caused_by(error);
+            let opened = match timeout(OPENED_WITHIN, open).await {
+                Ok(opened) => opened.map_err(unreachable),
+                Err(_) => Err(StoreError::new("Redis cannot be reached: it takes no connection")),
+            };
+            opening.end(opened);
+            let _ = dropped.await;
+            end.was_not_it();
+        });
+        link
+    }
+
+    /// Takes this link away, and tells whether it was still in its place.
+    pub(super) fn forget(&self, link: &Link) -> bool {
+        let mut links = self.lock();
+        let before = links.len();
+        links.retain(|_, present| !std::ptr::eq(&**present, link));
+        links.len() < before
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Arc<Link>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link {
+    /// The connection, once it is open.
+    pub(super) async fn connection(&self) -> Result<MultiplexedConnection, StoreError> {
+        match self.connection.wait().await {
+            Ok(connection) => Ok(connection.clone()),
+            Err(error) => Err(error.again()),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.connection.get().is_some_and(Result::is_ok)
+    }
+}
+
+/// An attempt, which fails if its task is dropped or panics: tokio tells of a runtime without time or IO by a panic alone.
+struct Opening {
+    link: Arc<Link>,
+    links: Arc<Links>,
+}
+
+impl Opening {
+    fn end(self, opened: Result<MultiplexedConnection, StoreError>) {
+        if opened.is_err() {
+            self.links.forget(&self.link);
+        }
+        let _ = self.link.connection.set(opened);
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if self.link.connection.get().is_none() {
+            self.links.forget(&self.link);
+            let problem = "Redis cannot be reached from this tokio runtime, which has ended or has no IO or time enabled";
+            let _ = self.link.connection.set(Err(StoreError::defect(problem)));
+        }
+    }
+}
+
+/// Dropped with its runtime it takes the runtime's connection away, which would never answer again.
+struct EndOfRuntime {
+    id: Id,
+    links: Weak<Links>,
+}
+
+impl EndOfRuntime {
+    /// The connection was given up before its runtime ended; another may have taken its place.
+    fn was_not_it(&mut self) {
+        self.links = Weak::new();
+    }
+}
+
+impl Drop for EndOfRuntime {
+    fn drop(&mut self) {
+        if let Some(links) = self.links.upgrade() {
+            links.lock().remove(&self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Links {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Links")
+    }
+}

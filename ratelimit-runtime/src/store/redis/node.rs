@@ -1,0 +1,158 @@
+//! One server: asked in time or not at all, over a connection that is opened anew when it is lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::breaker::{Breaker, Failed, Probe};
+use super::dial::Target;
+use super::failure::{Failure, Sign, sign};
+use super::link::{Link, Links};
+use crate::error::StoreError;
+use crate::timer::until;
+
+/// A server, and what is known of its health.
+#[derive(Debug)]
+pub(super) struct Node {
+    target: Arc<Target>,
+    breaker: Breaker,
+    links: Arc<Links>,
+    /// Whether its settings were looked at.
+    examined: AtomicBool,
+}
+
+/// A command, and how it is sent.
+#[derive(Clone, Copy)]
+pub(super) enum Request<'a> {
+    Plain(&'a Cmd),
+    /// For a slot of a Cluster that is on its way to this node.
+    Asking(&'a Cmd),
+}
+
+impl Node {
+    pub(super) fn new(target: Target) -> Arc<Self> {
+        Arc::new(Node {
+            target: Arc::new(target),
+            breaker: Breaker::default(),
+            links: Arc::default(),
+            examined: AtomicBool::new(false),
+        })
+    }
+
+    /// Sends a command, and waits for its reply until then.
+    pub(super) async fn send(self: &Arc<Self>, request: Request<'_>, end: Instant) -> Result<Value, Failure> {
+        let runtime = Handle::try_current().map_err(|error| {
+            Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
+        })?;
+        let probe = self.breaker.admit(Instant::now()).map_err(Failure::Unsent)?;
+        let link = self.link(&runtime);
+        let asking = async {
+            let mut connection = link.connection().await.map_err(Failure::Unsent)?;
+            request.over(&mut connection).await.map_err(Failure::Replied)
+        };
+        let failure = match until(&runtime, end, asking).await.map_err(Failure::Unsent)? {
+            Some(Ok(reply)) => {
+                self.heed(sign(&reply), &link, probe);
+                return Ok(reply);
+            }
+            Some(Err(failure)) => failure,
+            None if link.is_open() => Failure::late(),
+            None => Failure::Unsent(StoreError::new("Redis cannot be reached in time")),
+        };
+        match &failure {
+            Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
+            Failure::Unsent(why) if why.is_defect() => {}
+            Failure::Unsent(why) => self.failed(Failed::ForNow, probe, why),
+            Failure::Late(why) => {
+                // One that is open already, and now does not answer the one call that asks, may be a dead line.
+                if probe.is_some() {
+                    self.links.forget(&link);
+                }
+                self.failed(Failed::Once, probe, why);
+            }
+        }
+        Err(failure)
+    }
+
+    /// Does what an answer calls for.
+    fn heed(&self, sign: Sign, link: &Link, probe: Option<Probe<'_>>) {
+        match sign {
+            Sign::Well => self.breaker.answered(),
+            Sign::Lost(why) => self.lost(link, probe, &why),
+            Sign::Unable(why) => self.failed(Failed::ForNow, probe, &why),
+            Sign::Elsewhere(why) => {
+                self.links.forget(link);
+                self.failed(Failed::ForNow, probe, &why);
+            }
+        }
+    }
+
+    /// A connection is gone. That is told by each who waited for it, and counts once.
+    fn lost(&self, link: &Link, probe: Option<Probe<'_>>, why: &StoreError) {
+        if self.links.forget(link) || probe.is_some() {
+            self.failed(Failed::Once, probe, why);
+        }
+    }
+
+    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
+        self.breaker.failed(Instant::now(), failed, probe, why);
+    }
+
+    fn link(self: &Arc<Self>, runtime: &Handle) -> Arc<Link> {
+        self.links.get(runtime, |link| {
+            let (node, target) = (Arc::downgrade(self), Arc::clone(&self.target));
+            let on_lost = move || {
+                if let (Some(node), Some(link)) = (node.upgrade(), link.upgrade()) {
+                    node.lost(&link, None, &StoreError::new("Redis closed the connection"));
+                }
+            };
+            let examine = !self.examined.swap(true, Ordering::Relaxed);
+            async move {
+                let connection = target.open(on_lost).await?;
+                if examine {
+                    tokio::spawn(warn_of_eviction(connection.clone()));
+                }
+                Ok(connection)
+            }
+        })
+    }
+}
+
+impl Request<'_> {
+    async fn over(self, connection: &mut MultiplexedConnection) -> RedisResult<Value> {
+        // An error that the server answers is a value up to here.
+        match self {
+            Request::Plain(command) => connection.send_packed_command(command).await?.extract_error(),
+            Request::Asking(command) => {
+                // Both in one, as the server forgets that it was asked with the next command of the connection.
+                let mut pipeline = Pipeline::new();
+                pipeline.cmd("ASKING").add_command(command.clone());
+                let replies = connection.req_packed_commands(&pipeline, 1, 1).await?;
+                let none = || RedisError::from((redis::ErrorKind::UnexpectedReturnType, "no reply"));
+                replies.into_iter().next_back().ok_or_else(none)?.extract_error()
+            }
+        }
+    }
+}
+
+/// State that is evicted is capacity given away. A server that does not let us look is as its operator wants it.
+async fn warn_of_eviction(mut connection: MultiplexedConnection) {
+    let memory: RedisResult<String> = cmd("INFO").arg("memory").query_async(&mut connection).await;
+    let Ok(memory) = memory else { return };
+    let setting = |name: &str| {
+        let value = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.map(str::trim).unwrap_or_default()
+    };
+    let policy = setting("maxmemory_policy");
+    if setting("maxmemory") != "0" && !matches!(policy, "noeviction" | "") {
+        tracing::warn!(
+            maxmemory_policy = policy,
+            "this Redis evicts keys when its memory is full: a key of a limit that is evicted starts anew; \
+             set maxmemory-policy to noeviction"
+        );
+    }
+}
