@@ -14,6 +14,7 @@ use ratelimits::store::{Charge, Clock, Key, MemoryStore, RedisStore, Store};
 
 use crate::support::policies::{self, Pair};
 use crate::support::random::Random;
+use crate::support::registries::PATIENT;
 use crate::support::server::Server;
 use replay::{Record, replay};
 
@@ -69,7 +70,9 @@ async fn four_processes_are_limited_as_one() {
     }
 
     let records: Vec<(String, Record)> = logs.iter().flat_map(|log| read(log)).collect();
-    let store = Store::Redis(Arc::new(RedisStore::lazy(&server.url()).expect("the URL is right")));
+    let store = Store::Redis(Arc::new(
+        RedisStore::lazy(&server.url()).expect("the URL is right").with_deadline(PATIENT),
+    ));
     let mut connection = server.connect().await;
     for (name, pair) in policies() {
         let mine: Vec<Record> =
@@ -89,7 +92,8 @@ async fn four_processes_are_limited_as_one() {
 }
 
 async fn be_one_of_four(url: &str, log: &str) {
-    let store = Store::Redis(Arc::new(RedisStore::lazy(url).expect("the URL is right")));
+    let store =
+        Store::Redis(Arc::new(RedisStore::lazy(url).expect("the URL is right").with_deadline(PATIENT)));
     let mut connection = redis::Client::open(url)
         .expect("the URL is right")
         .get_multiplexed_async_connection()

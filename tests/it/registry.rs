@@ -7,7 +7,7 @@ use ratelimits::{
     TokenBucket, count_limit, rate_limit,
 };
 
-use crate::support::registries::on_each_registry;
+use crate::support::registries::{PATIENT, on_each_registry};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -200,11 +200,13 @@ async fn a_list_is_of_one_registry_and_not_empty() {
 #[tokio::test]
 async fn limiters_of_one_name_meet_across_registries_on_one_redis() {
     let server = crate::support::server::Server::shared();
-    let registry = || Registry::builder().namespace("meeting").connect_lazy(&server.url()).unwrap();
+    let registry =
+        || Registry::builder().namespace("meeting").deadline(PATIENT).connect_lazy(&server.url()).unwrap();
     limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
     limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
     assert!(limiter(&registry(), "shared", 2).try_acquire("a", 1).await.is_err());
-    let elsewhere = Registry::builder().namespace("elsewhere").connect_lazy(&server.url()).unwrap();
+    let elsewhere =
+        Registry::builder().namespace("elsewhere").deadline(PATIENT).connect_lazy(&server.url()).unwrap();
     assert!(limiter(&elsewhere, "shared", 2).try_acquire("a", 1).await.is_ok());
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ratelimits::store::{Charge, Key, Outcome, RedisStore, Rule, Store};
 
 use crate::support::policies::{self, Pair, one_of_each};
+use crate::support::registries::PATIENT;
 use crate::support::scheduled::{Scheduled, on_each_store};
 use crate::support::server::Server;
 
@@ -159,7 +160,7 @@ fn a_key_tells_the_numbers_that_shape_its_state() {
 #[tokio::test]
 async fn every_key_has_an_expiry() {
     let server = Server::shared();
-    let store = RedisStore::lazy(&server.url()).unwrap();
+    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(PATIENT);
     let mut connection = server.connect().await;
     let micros = Duration::from_micros;
     for period in [micros(10), micros(999), micros(1500), micros(999_999), TEN, Duration::from_secs(86_400)] {
@@ -215,7 +216,7 @@ async fn no_clients_clock_is_asked() {
 #[tokio::test]
 async fn no_clients_clock_is_sent() {
     let server = Server::start();
-    let store = RedisStore::lazy(&server.url()).unwrap();
+    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(PATIENT);
     let mut connection = server.connect().await;
     let mut send = async |command: &[&str]| -> redis::Value {
         let mut call = redis::Cmd::new();

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use ratelimits::{Decision, Error, Limiter, Registry};
 use redis::aio::MultiplexedConnection;
 
+use crate::support::registries::PATIENT;
 use crate::support::server::Server;
 
 /// What takes longer never comes.
@@ -37,7 +38,7 @@ impl Counted {
     }
 
     fn registry(&self) -> Registry {
-        Registry::connect_lazy(&self.server.url()).unwrap()
+        Registry::builder().deadline(PATIENT).connect_lazy(&self.server.url()).unwrap()
     }
 
     /// How many scripts were called.

@@ -3,6 +3,7 @@
 mod attributes;
 mod bound;
 mod calls;
+mod deadlines;
 mod disturbed;
 mod drops;
 mod edges;

@@ -1,10 +1,14 @@
 //! Registries of a test's own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ratelimits::{Registry, Source};
 
 use super::server::Server;
+
+/// A deadline for tests that are about something else: on a busy machine they wait for Redis, and nobody decides otherwise.
+pub(crate) const PATIENT: Duration = Duration::from_secs(30);
 
 /// Runs a test on a registry in this process, and on one on the Redis that tests share, where every key it leaves behind
 /// must go by itself.
@@ -32,7 +36,8 @@ pub(crate) fn on(server: &Server) -> Registry {
 }
 
 fn in_namespace(server: &Server, namespace: &str) -> Registry {
-    Registry::builder().namespace(namespace).connect_lazy(&server.url()).expect("the URL is right")
+    let builder = Registry::builder().namespace(namespace).deadline(PATIENT);
+    builder.connect_lazy(&server.url()).expect("the URL is right")
 }
 
 fn namespace() -> String {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ratelimits::store::{Charge, Clock, Key, MemoryStore, Outcome, RedisStore, Store};
 use redis::aio::MultiplexedConnection;
 
+use super::registries::PATIENT;
 use super::server::Server;
 
 /// Where times begin, in microseconds since the Unix epoch: a whole number of seconds, and nothing rounder.
@@ -46,7 +47,8 @@ impl Scheduled {
         let now = format!("tonumber(redis.call('GET', '{clock}'))");
         // Redis itself keeps the key for an hour: its own clock has nothing to say here.
         let expire = "redis.call('SET', key .. ':expires', int(second)) redis.call('EXPIRE', key, 3600)";
-        let store = RedisStore::lazy(&server.url()).expect("the URL is right").with_time(&now, expire);
+        let store = RedisStore::lazy(&server.url()).expect("the URL is right");
+        let store = store.with_time(&now, expire).with_deadline(PATIENT);
         let connection = server.connect().await;
         let time = Time::Redis { clock, connection, _server: server };
         Scheduled { store: Store::Redis(Arc::new(store)), prefix, time }

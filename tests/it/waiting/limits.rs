@@ -6,6 +6,7 @@ use ratelimits::{Error, FixedWindow, Policy, Rate, Registry, TokenBucket};
 
 use super::{Calling, Counted, acquire, poll, warm};
 use crate::support::random::Random;
+use crate::support::registries::PATIENT;
 
 #[tokio::test]
 async fn a_wait_that_does_not_fit_is_one_round_trip_and_takes_nothing() {
@@ -45,7 +46,8 @@ async fn so_many_wait_and_no_more() {
     let policies: [Policy; 2] =
         [TokenBucket::new(Rate::new(1, minute)).burst(1).into(), FixedWindow::new(1, minute).into()];
     for (i, policy) in policies.into_iter().enumerate() {
-        let registry = Registry::builder().max_waiters(3).connect_lazy(&counted.server.url()).unwrap();
+        let registry =
+            Registry::builder().max_waiters(3).deadline(PATIENT).connect_lazy(&counted.server.url()).unwrap();
         let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
         warm(&limiter).await;
         limiter.try_acquire((), 1).await.unwrap();

@@ -13,7 +13,7 @@ use ratelimits::{Limiter, Policy, Rate, Registry, TokenBucket};
 use tokio::process::Command;
 
 use super::PATIENCE;
-use crate::support::registries::on;
+use crate::support::registries::{PATIENT, on};
 use crate::support::server::Server;
 
 const CALLS: usize = 100;
@@ -283,7 +283,7 @@ async fn in_two_processes(server: &Server, test: &str) -> [Vec<[u64; 3]>; 2] {
 #[tokio::test]
 async fn two_processes_are_served_as_one() {
     if let Some((url, log)) = child() {
-        let registry = Registry::connect(&url).await.unwrap();
+        let registry = Registry::builder().deadline(PATIENT).connect(&url).await.unwrap();
         let limiter = limiter(&registry);
         // One of them takes it, and both wait behind it.
         let _ = limiter.try_acquire((), 2 * DEBT).await;
@@ -312,7 +312,7 @@ async fn two_processes_are_served_as_one() {
 #[tokio::test]
 async fn slots_of_two_processes_follow_the_order_of_arrival_at_redis() {
     if let Some((url, log)) = child() {
-        let store = Store::Redis(Arc::new(RedisStore::lazy(&url).unwrap()));
+        let store = Store::Redis(Arc::new(RedisStore::lazy(&url).unwrap().with_deadline(PATIENT)));
         // Connects, so that what is asked first is sent first.
         store.decide(&[&[charge(0)]]).await.remove(0).unwrap();
         meet(&url, "barrier").await;

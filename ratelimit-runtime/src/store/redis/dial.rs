@@ -52,7 +52,7 @@ impl Target {
             Target::Server(server) => server.open(on_lost).await,
             Target::Master(sentinels) => sentinels.open(on_lost).await,
             #[cfg(feature = "test-util")]
-            Target::Stream(dialer) => dialer.open(config(on_lost)).await,
+            Target::Stream(dialer) => alive(dialer.open(config(on_lost)).await?).await,
         }
     }
 }
@@ -64,10 +64,7 @@ impl Server {
             let redis = self.info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
             opened = self.try_open(&self.info.clone().set_redis_settings(redis), on_lost).await;
         }
-        let mut connection = opened?;
-        // A server may take connections long before it takes commands.
-        cmd("PING").exec_async(&mut connection).await?;
-        Ok(connection)
+        alive(opened?).await
     }
 
     async fn try_open(
@@ -164,6 +161,12 @@ impl Sentinels {
         let unknown = "the Sentinel knows no master of this name";
         master.ok_or_else(|| RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, unknown)))
     }
+}
+
+/// A server may take connections long before it takes commands.
+async fn alive(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
+    cmd("PING").exec_async(&mut connection).await?;
+    Ok(connection)
 }
 
 async fn in_time<T>(opening: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
