@@ -12,6 +12,7 @@ mod property;
 mod redis;
 mod registry;
 mod sources;
+mod storm;
 mod support;
 mod ui;
 mod waiting;
