@@ -1,4 +1,5 @@
-//! What the tests of the stores stand on: a Redis server of their own, and stores under a time they set.
+//! What the tests of the stores stand on: Redis servers of their own, what happens to these
+//! and stores under a time they set.
 
 pub(crate) mod given;
 pub(crate) mod policies;
@@ -8,3 +9,4 @@ pub(crate) mod schedule;
 pub(crate) mod scheduled;
 pub(crate) mod server;
 pub(crate) mod told;
+pub(crate) mod until;
