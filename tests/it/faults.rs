@@ -1,5 +1,7 @@
-//! What the tests of Redis in trouble stand on does what it says.
+//! What the tests of Redis in trouble stand on does what it says: servers that die, stop, hand over and move their slots.
 
+mod cluster;
+mod sentinels;
 mod servers;
 
 use std::time::Duration;

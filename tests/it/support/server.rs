@@ -1,8 +1,10 @@
 //! A redis-server of the tests' own, on a free port, gone with the last test that uses it.
 
+pub(crate) mod cluster;
 pub(crate) mod ports;
 mod process;
 mod replication;
+pub(crate) mod sentinels;
 pub(crate) mod tls;
 
 use std::path::{Path, PathBuf};

@@ -28,6 +28,12 @@ impl Server {
         assert!(replicas > 0, "no replica of {} has everything", self.port());
     }
 
+    /// `master` or `slave`, as it says itself.
+    pub(crate) async fn role(&self) -> Result<String, String> {
+        let seen = self.replication().await?;
+        Ok(seen.lines().find_map(|line| line.strip_prefix("role:")).unwrap_or_default().to_owned())
+    }
+
     /// Sentinels that give a server another role end its connections.
     async fn replication(&self) -> Result<String, String> {
         let asked = async {
