@@ -1,6 +1,8 @@
-//! What the tests of Redis in trouble stand on does what it says: servers that die, stop, hand over and move their slots.
+//! What the tests of Redis in trouble stand on does what it says: the proxy with its faults, and servers that die, stop,
+//! hand over and move their slots.
 
 mod cluster;
+mod proxy;
 mod sentinels;
 mod servers;
 

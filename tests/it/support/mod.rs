@@ -1,8 +1,9 @@
-//! What the tests of the stores stand on: Redis servers of their own, what happens to these
-//! and stores under a time they set.
+//! What the tests of the stores stand on: Redis servers of their own, what happens to these and to the network before
+//! them, and stores under a time they set.
 
 pub(crate) mod given;
 pub(crate) mod policies;
+pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod registries;
 pub(crate) mod schedule;
