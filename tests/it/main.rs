@@ -3,6 +3,7 @@
 mod axum;
 mod conformance;
 mod examples;
+mod faults;
 mod guava;
 mod hammer;
 mod macros;

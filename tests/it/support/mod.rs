@@ -1,10 +1,13 @@
-//! What the tests of the stores stand on: a Redis server of their own, and stores under a time they set.
+//! What the tests of the stores stand on: Redis servers of their own, what happens to these and to the network before
+//! them, and stores under a time they set.
 
 pub(crate) mod given;
 pub(crate) mod policies;
+pub(crate) mod proxy;
 pub(crate) mod random;
 pub(crate) mod registries;
 pub(crate) mod schedule;
 pub(crate) mod scheduled;
 pub(crate) mod server;
 pub(crate) mod told;
+pub(crate) mod until;

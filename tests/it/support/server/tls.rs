@@ -1,0 +1,96 @@
+//! A server that speaks TLS, with certificates made for the test.
+
+use std::ops::Deref;
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+
+use super::{Server, ports, process};
+
+/// Who signs certificates. Whoever trusts another one does not trust these.
+pub(crate) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "the tests' authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, key()).expect("it can sign");
+        Authority { issuer }
+    }
+
+    /// The certificate that clients are to trust, as PEM.
+    pub(crate) fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// Writes a server's certificate and key into this directory, and the authority's certificate beside them.
+    fn write(&self, dir: &Path) -> [(&'static str, String); 3] {
+        let mut params =
+            CertificateParams::new(["localhost".into(), "127.0.0.1".into()]).expect("the names are right");
+        params.distinguished_name.push(DnType::CommonName, "a server of the tests");
+        params.use_authority_key_identifier_extension = true;
+        let key = key();
+        let certificate = params.signed_by(&key, &self.issuer).expect("the authority can sign");
+        let files = [
+            ("--tls-cert-file", "server.crt", certificate.pem()),
+            ("--tls-key-file", "server.key", key.serialize_pem()),
+            ("--tls-ca-cert-file", "ca.crt", self.pem()),
+        ];
+        files.map(|(option, file, text)| {
+            let path = dir.join(file);
+            std::fs::write(&path, text).expect("the directory can be written");
+            (option, path.display().to_string())
+        })
+    }
+}
+
+/// A server with a port for TLS, beside the one without that tests ask it by.
+#[derive(Debug)]
+pub(crate) struct TlsServer {
+    server: Server,
+}
+
+impl TlsServer {
+    pub(crate) fn start(authority: &Authority) -> TlsServer {
+        TlsServer::start_with(authority, &[])
+    }
+
+    /// With more arguments. Where it is a client itself, it trusts the authority that signed its own certificate.
+    pub(crate) fn start_with(authority: &Authority, more: &[&str]) -> TlsServer {
+        let server = Server::start_by(|port, dir| {
+            let mut arguments = process::plain(port, dir);
+            let port = (port + ports::SECOND).to_string();
+            arguments.extend(["--tls-port", &port, "--tls-auth-clients", "no"].map(str::to_owned));
+            for (option, path) in authority.write(dir) {
+                arguments.extend([option.to_owned(), path]);
+            }
+            arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
+            arguments
+        });
+        TlsServer { server }
+    }
+
+    pub(crate) fn tls_port(&self) -> u16 {
+        self.port() + ports::SECOND
+    }
+
+    pub(crate) fn tls_url(&self) -> String {
+        format!("rediss://localhost:{}", self.tls_port())
+    }
+}
+
+impl Deref for TlsServer {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+fn key() -> KeyPair {
+    KeyPair::generate().expect("the system has random numbers")
+}
