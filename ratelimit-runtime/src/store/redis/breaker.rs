@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::jitter::jittered;
 use crate::error::StoreError;
 
-/// So many failures in a row open it, or two of which the first is long ago.
+/// So many failures in a row open it, or two of which the first is long ago. One that is bad counts as half of them.
 const FAILURES: u32 = 5;
 const LONG_AGO: Duration = Duration::from_secs(1);
 
@@ -48,6 +48,8 @@ struct Open {
 pub(super) enum Failed {
     /// Once is nothing.
     Once,
+    /// Twice is too often.
+    Badly,
     /// There is no use in asking again at once.
     ForNow,
 }
@@ -85,7 +87,7 @@ impl Breaker {
     pub(super) fn failed(&self, now: Instant, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
         let mut state = self.lock();
         self.stirred.store(true, Ordering::Relaxed);
-        state.failures += 1;
+        state.failures += if failed == Failed::Badly { FAILURES.div_ceil(2) } else { 1 };
         let since = *state.since.get_or_insert(now);
         let many = state.failures >= FAILURES || state.failures > 1 && now >= since + LONG_AGO;
         match &mut state.open {

@@ -4,18 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
 
-use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{SetOnce, oneshot};
-use tokio::time::timeout;
 
 use crate::error::StoreError;
-
-/// So long a connection may take to be opened, whoever waits for it.
-const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A connection is driven by a task of the runtime that opened it, and dies with it. So each runtime has its own.
 #[derive(Default)]
@@ -32,7 +26,7 @@ impl Links {
     /// The link of this runtime, opened by a task of it if there is none: an attempt outlives those who wait for it.
     pub(super) fn get<F>(self: &Arc<Self>, runtime: &Handle, open: impl FnOnce(Weak<Link>) -> F) -> Arc<Link>
     where
-        F: Future<Output = RedisResult<MultiplexedConnection>> + Send + 'static,
+        F: Future<Output = Result<MultiplexedConnection, StoreError>> + Send + 'static,
     {
         let (link, dropped) = {
             let mut links = self.lock();
@@ -49,12 +43,7 @@ impl Links {
         let open = open(Arc::downgrade(&link));
         // Not under the lock: a runtime that has ended drops the task at once.
         runtime.spawn(async move {
-            let unreachable = |error| StoreError::new("Redis cannot be reached").caused_by(error);
-            let opened = match timeout(OPENED_WITHIN, open).await {
-                Ok(opened) => opened.map_err(unreachable),
-                Err(_) => Err(StoreError::new("Redis cannot be reached: it takes no connection")),
-            };
-            opening.end(opened);
+            opening.end(open.await);
             let _ = dropped.await;
             end.was_not_it();
         });

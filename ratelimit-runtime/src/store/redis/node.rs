@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
 use tokio::runtime::Handle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, Failed, Probe};
 use super::dial::Target;
@@ -14,6 +15,9 @@ use super::failure::{Failure, Sign, sign};
 use super::link::{Link, Links};
 use crate::error::StoreError;
 use crate::timer::until;
+
+/// So long a connection may take to be opened, whoever waits for it.
+const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, and what is known of its health.
 #[derive(Debug)]
@@ -61,12 +65,17 @@ impl Node {
             }
             Some(Err(failure)) => failure,
             None if link.is_open() => Failure::late(),
-            None => Failure::Unsent(StoreError::new("Redis cannot be reached in time")),
+            None => {
+                let why = StoreError::new("Redis cannot be reached in time");
+                self.failed(Failed::Once, probe, &why);
+                return Err(Failure::Unsent(why));
+            }
         };
         match &failure {
             Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
-            Failure::Unsent(why) if why.is_defect() => {}
-            Failure::Unsent(why) => self.failed(Failed::ForNow, probe, why),
+            // The attempt has told for all who waited for it.
+            Failure::Unsent(why) if probe.is_some() => self.failed(Failed::Once, probe, why),
+            Failure::Unsent(_) => {}
             Failure::Late(why) => {
                 // One that is open already, and now does not answer the one call that asks, may be a dead line.
                 if probe.is_some() {
@@ -111,12 +120,22 @@ impl Node {
                 }
             };
             let examine = !self.examined.swap(true, Ordering::Relaxed);
+            let node = Arc::downgrade(self);
             async move {
-                let connection = target.open(on_lost).await?;
-                if examine {
-                    tokio::spawn(warn_of_eviction(connection.clone()));
+                let why = match timeout(OPENED_WITHIN, target.open(on_lost)).await {
+                    Ok(Ok(connection)) => {
+                        if examine {
+                            tokio::spawn(warn_of_eviction(connection.clone()));
+                        }
+                        return Ok(connection);
+                    }
+                    Ok(Err(error)) => StoreError::new("Redis cannot be reached").caused_by(error),
+                    Err(_) => StoreError::new("Redis cannot be reached: it takes no connection"),
+                };
+                if let Some(node) = node.upgrade() {
+                    node.failed(Failed::Badly, None, &why);
                 }
-                Ok(connection)
+                Err(why)
             }
         })
     }
