@@ -11,6 +11,7 @@ mod process;
 mod property;
 mod redis;
 mod registry;
+mod shares;
 mod sources;
 mod support;
 mod ui;
