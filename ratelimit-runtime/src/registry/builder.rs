@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Registry;
 use crate::clock::Clock;
 use crate::error::{Error, StoreError};
+use crate::on_store_error::OnStoreError;
 #[cfg(feature = "redis")]
 use crate::store::RedisStore;
 use crate::store::{MemoryStore, Store};
@@ -13,14 +14,22 @@ use crate::store::{MemoryStore, Store};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RegistryBuilder {
-    namespace: String,
-    max_keys: usize,
-    max_waiters: usize,
+    pub(super) namespace: String,
+    pub(super) max_keys: usize,
+    pub(super) max_waiters: usize,
+    pub(super) on_store_error: OnStoreError,
+    pub(super) instances: u32,
 }
 
 impl RegistryBuilder {
     pub(super) fn new() -> Self {
-        RegistryBuilder { namespace: String::from("rl"), max_keys: 1_000_000, max_waiters: 10_000 }
+        RegistryBuilder {
+            namespace: String::from("rl"),
+            max_keys: 1_000_000,
+            max_waiters: 10_000,
+            on_store_error: OnStoreError::default(),
+            instances: 1,
+        }
     }
 
     /// What all keys begin with, `rl` by default. Registries of different namespaces on one Redis share nothing.
@@ -29,7 +38,8 @@ impl RegistryBuilder {
         self
     }
 
-    /// How many keys are held in this process at the most, 1,000,000 by default. A full store forgets first what says
+    /// How many keys are held in this process at the most, 1,000,000 by default; of a registry on Redis those that it decides by
+    /// itself while Redis does not answer. A full store forgets first what says
     /// nothing more, and then what is nearest to it.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
@@ -43,6 +53,21 @@ impl RegistryBuilder {
         self
     }
 
+    /// What becomes of a call that Redis does not decide, [`OnStoreError::Local`] by default, where neither its attribute nor its
+    /// limiter says it. It has no effect in process.
+    pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
+        self.on_store_error = on_store_error;
+        self
+    }
+
+    /// How many processes share the Redis at the most, 1 by default, and at least 1: what each of them decides by itself while
+    /// Redis does not answer ([`OnStoreError::Local`]) is this part of every policy. Each that is not counted here gives
+    /// its share more than the policy. It has no effect in process, nor while Redis answers.
+    pub fn instances(mut self, instances: u32) -> Self {
+        self.instances = instances.max(1);
+        self
+    }
+
     /// As [`Registry::in_memory`].
     #[must_use]
     pub fn in_memory(self) -> Registry {
@@ -52,7 +77,7 @@ impl RegistryBuilder {
 
     pub(super) fn in_memory_silently(self) -> Registry {
         let store = MemoryStore::new(self.max_keys, Clock::process());
-        Registry::new(self.namespace, self.max_waiters, Some(Store::Memory(Arc::new(store))))
+        Registry::new(self, Some(Store::Memory(Arc::new(store))))
     }
 
     /// As [`Registry::connect`].
@@ -82,7 +107,7 @@ impl RegistryBuilder {
             "redis" | "redis+unix" | "unix" => {
                 super::warn_if_off();
                 let store = Store::Redis(Arc::new(RedisStore::lazy(url)?));
-                return Ok(Registry::new(self.namespace, self.max_waiters, Some(store)));
+                return Ok(Registry::new(self, Some(store)));
             }
             #[cfg(not(feature = "redis"))]
             "redis" | "redis+unix" | "unix" => "Redis needs the feature `redis` of `ratelimits`",
