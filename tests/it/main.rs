@@ -7,6 +7,7 @@ mod guava;
 mod hammer;
 mod macros;
 mod model;
+mod on_store_error;
 mod process;
 mod property;
 mod redis;

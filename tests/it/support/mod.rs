@@ -1,5 +1,6 @@
 //! What the tests of the stores stand on: a Redis server of their own, and stores under a time they set.
 
+pub(crate) mod gate;
 pub(crate) mod given;
 pub(crate) mod policies;
 pub(crate) mod random;
