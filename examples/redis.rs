@@ -7,7 +7,8 @@ use ratelimits::{Error, Registry, count_limit, install};
 
 const CALLS: usize = 20;
 
-#[count_limit(limit = 10, period = "10s", name = "example.report", key = run)]
+/// Without Redis the two would not know of each other, so then there are no reports.
+#[count_limit(limit = 10, period = "10s", name = "example.report", key = run, on_store_error = deny)]
 async fn report(run: &str) -> Result<(), Error> {
     println!("  process {} makes a report", std::process::id());
     Ok(())

@@ -54,6 +54,7 @@
 /// | `cost` | the permits a call takes, 1 by default. A call that costs 0 passes without asking, whatever its key; one that costs more than the policy ever gives is limited at once, and does not compile where all its numbers are literals. With `borrow` and `warmup` a call may cost more than the bucket holds |
 /// | `timeout` | how long a call may [wait](#waiting) for its permits: `"200ms"`, a [`Duration`](std::time::Duration), or `"forever"`. Without one it does not wait, but in a `queue` |
 /// | `fallback` | what to call instead of the body when the call is refused, for whatever reason: `f`, `Self::f`, `self.f`, async or not, or a closure over the [`Error`]. Without one the function returns what its return type makes of the error |
+/// | `on_store_error` | what becomes of a call that Redis [does not decide](#when-redis-does-not-answer): `local`, `allow` or `deny`. Without it what the registry says, `local` by default |
 /// | `pass_args` | the fallback gets the arguments of the call |
 /// | `skip_when` | a condition over the arguments (`skip_when = user.is_admin`) under which the call has no limit by this attribute |
 /// | `charge_when` | a closure over the output (<code>charge_when = \|out\| out.is_err()</code>): a call for which it is false gives back what it took |
@@ -150,7 +151,8 @@
 /// ```
 ///
 /// * Of several policies that refuse, the one with the longest `retry_after` is reported, and its fallback answers, or if
-///   it has none the return type. What no policy is to blame for, a store that fails, goes to the first fallback there is.
+///   it has none the return type. What no policy is to blame for, a store that does not decide, goes to the first fallback
+///   there is.
 /// * Policies are named as the function, a second one of the same attribute `send#2`, those in shadow after the others. To
 ///   take `shadow` off may rename: give those a `name` that are to keep what they have counted. Each has its own key, evaluated
 ///   once.
@@ -160,6 +162,33 @@
 /// * One that is imported under another name (`use ratelimits::count_limit as quota`) is not seen by those above it, and makes
 ///   a decision of its own; if it is the same attribute as another, it needs a `name`.
 /// * An attribute of others that makes the function sync, or does not pass attributes on, keeps them from meeting.
+///
+/// # When Redis does not answer
+///
+/// A call that Redis does not decide, because it fails or does not answer in time, is not limited, and it need not fail either.
+/// `on_store_error` says what becomes of it, on the attribute or for a whole registry
+/// ([`RegistryBuilder::on_store_error`]):
+///
+/// * `local`, the default: it is decided in this process by its share of the policy, the rate and the capacity divided by
+///   [`RegistryBuilder::instances`]. An outage costs at most one capacity a key, and where the capacity is less than there are
+///   instances, one call an instance.
+/// * `allow`: it goes ahead, and nothing is charged. As long as the outage takes there is no limit.
+/// * `deny`: it is refused with [`Error::Store`], as if the body could not be reached. For logins, payments and one-time
+///   codes: an outage may be somebody's work.
+///
+/// Of several attributes the strictest holds: `deny`, then `local`, then `allow`; one in shadow only where all are. A call that
+/// costs more than its share ever holds is refused with [`Error::Store`]. A call that waits goes on waiting in this process
+/// for as long as its `timeout` still allows. What will not mend by itself, another program's value under a key or a wrong
+/// URL, is [`Error::Store`] whatever it says. [`OnStoreError`] tells more, and [`Registry::store_health`] and two lines in the
+/// log, when trouble begins and when it ends, tell how the store is.
+///
+/// ```
+/// # use ratelimits::{Error, count_limit};
+/// #[count_limit(limit = 5, period = "15m", key = phone, on_store_error = deny)]
+/// async fn send_code(phone: &str) -> Result<(), Error> {
+///     Ok(())
+/// }
+/// ```
 ///
 /// # Names
 ///
@@ -313,7 +342,7 @@ pub mod __private {
 
 pub use ratelimit_runtime::{
     Decision, Error, FixedWindow, IntoKey, InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey,
-    NamedCharge, Policy, PolicyDecision, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow,
-    Source, StoreError, TokenBucket, install,
+    NamedCharge, OnStoreError, Policy, PolicyDecision, Rate, Registry, RegistryBuilder, RequestContext,
+    SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, install,
 };
 pub use ratelimit_runtime::{algorithm, store};

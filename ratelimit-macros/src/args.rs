@@ -9,7 +9,7 @@ use quote::ToTokens;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, ExprField, Lit, LitStr, Member};
 
-use crate::errors::Errors;
+use crate::errors::{Errors, closest};
 use crate::stack::Limit;
 use parsing::{Parsing, separator, skip_to_comma};
 
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Window,
 }
 
-const SHARED: [&str; 11] = [
+const SHARED: [&str; 12] = [
     "key",
     "key_type",
     "prefix",
@@ -30,11 +30,15 @@ const SHARED: [&str; 11] = [
     "cost",
     "timeout",
     "fallback",
+    "on_store_error",
     "skip_when",
     "charge_when",
     "registry",
     "crate",
 ];
+
+/// What `on_store_error` can be.
+pub(crate) const ON_STORE_ERROR: [&str; 3] = ["local", "allow", "deny"];
 
 /// What `key_type` can be.
 pub(crate) const KEY_TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
@@ -197,6 +201,18 @@ pub(crate) fn literal(expr: &Expr) -> Option<&LitStr> {
         Expr::Lit(syn::ExprLit { lit: Lit::Str(literal), .. }) => Some(literal),
         _ => None,
     }
+}
+
+/// What of [`ON_STORE_ERROR`] the value means, be it in other words.
+pub(crate) fn on_store_error(expr: &Expr) -> Option<&'static str> {
+    const OTHERS: [(&str, &[&str]); 3] = [
+        ("local", &["memory", "in_memory", "inmemory", "in_process", "process", "fallback"]),
+        ("allow", &["open", "fail_open", "pass", "permit", "ignore", "skip"]),
+        ("deny", &["closed", "close", "fail_closed", "refuse", "reject", "block", "fail", "error", "throw"]),
+    ];
+    let written = last_word(expr)?.to_lowercase();
+    let other = || OTHERS.into_iter().find(|(_, words)| words.contains(&&*written)).map(|(meant, _)| meant);
+    closest(&written, &ON_STORE_ERROR).or_else(other)
 }
 
 /// `IP` of `LimitType.IP`, `LimitType::IP` and `"IP"`.

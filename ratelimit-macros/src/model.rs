@@ -39,6 +39,8 @@ pub(crate) struct Policy {
     pub(crate) timeout: Option<Number>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
+    /// One of [`ON_STORE_ERROR`](crate::args::ON_STORE_ERROR).
+    pub(crate) on_store_error: Option<&'static str>,
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
     pub(crate) shadow: bool,
@@ -153,6 +155,7 @@ impl Policy {
         }
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
+        let on_store_error = conditions::on_store_error(args, errors);
         let skip_when = conditions::skip_when(args, errors);
         let charge_when = conditions::charge_when(args, function, errors);
         let registry = conditions::registry(args, errors);
@@ -169,6 +172,7 @@ impl Policy {
             timeout,
             key,
             fallback,
+            on_store_error,
             skip_when,
             charge_when,
             shadow,

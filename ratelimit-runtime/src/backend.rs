@@ -5,12 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::Rule;
-use crate::decision::Decision;
+use crate::decision::{Decision, Source};
 use crate::error::{Error, MissingKey, StoreError};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
+use crate::on_store_error::OnStoreError;
 use crate::question::{Question, patience};
 use crate::store::{Charge, Store};
+#[cfg(feature = "redis")]
+use crate::store::{Clock, MemoryStore};
+use crate::trouble::StoreHealth;
+#[cfg(feature = "redis")]
+use crate::trouble::Trouble;
 use crate::waiting::{self, Answer, Asked, Turns, Waiters};
 
 /// A store, and the namespace of its keys.
@@ -21,6 +27,35 @@ pub(crate) struct Backend {
     pub(crate) store: Option<Store>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) turns: Turns,
+    /// What becomes of a call that the store does not decide, where its policy does not say.
+    pub(crate) on_store_error: OnStoreError,
+    #[cfg(feature = "redis")]
+    pub(crate) trouble: Trouble,
+    /// What stands in for a store that may be in trouble.
+    #[cfg(feature = "redis")]
+    pub(crate) local: Option<Local>,
+}
+
+/// A store in this process that stands in for one that does not answer. What it counts outlives a recovery, so that a store
+/// that comes and goes gives nobody a fresh capacity.
+#[cfg(feature = "redis")]
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) memory: Arc<MemoryStore>,
+    /// With lines of its own: a key here is not that of the other store.
+    pub(crate) backend: Arc<Backend>,
+    /// How many share the policies.
+    pub(crate) instances: u32,
+}
+
+/// Who has decided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum By {
+    Store,
+    #[cfg(feature = "redis")]
+    Local,
+    #[cfg(feature = "redis")]
+    Nobody,
 }
 
 /// A charge with the name of its policy, or the reason why there is none.
@@ -32,9 +67,42 @@ pub(crate) struct Pending {
     pub(crate) cost: u64,
     /// How long it waits for its permits.
     pub(crate) timeout: Duration,
+    pub(crate) on_store_error: Option<OnStoreError>,
 }
 
 impl Backend {
+    pub(crate) fn new(namespace: String, store: Option<Store>, waiters: Arc<Waiters>) -> Self {
+        Backend {
+            namespace,
+            store,
+            waiters,
+            turns: Turns::default(),
+            on_store_error: OnStoreError::default(),
+            #[cfg(feature = "redis")]
+            trouble: Trouble::default(),
+            #[cfg(feature = "redis")]
+            local: None,
+        }
+    }
+
+    /// Who that is, and where what was charged can be given back.
+    pub(crate) fn decided(&self, by: By) -> (Source, Option<&Store>) {
+        match by {
+            By::Store => (self.store.as_ref().map_or(Source::Unasked, Store::source), self.store.as_ref()),
+            #[cfg(feature = "redis")]
+            By::Local => (Source::Local, self.local.as_ref().and_then(|local| local.backend.store.as_ref())),
+            #[cfg(feature = "redis")]
+            By::Nobody => (Source::Allowed, None),
+        }
+    }
+
+    pub(crate) fn health(&self) -> StoreHealth {
+        #[cfg(feature = "redis")]
+        return self.trouble.health();
+        #[cfg(not(feature = "redis"))]
+        return StoreHealth::WELL;
+    }
+
     /// A key to be written in the form of this store.
     pub(crate) fn key(&self) -> KeyWriter {
         KeyWriter::new(self.store.as_ref().map_or(KeyForm::Text, Store::key_form))
@@ -57,7 +125,7 @@ impl Backend {
         self: &Arc<Self>,
         charges: impl IntoIterator<Item = Pending>,
     ) -> Result<Decision, Error> {
-        let question = question(charges)?;
+        let question = self.question(charges)?;
         match &self.store {
             Some(store) if question.costs() => self.ask(question, store).await?.into_result(),
             _ => Ok(question.unasked()),
@@ -75,15 +143,18 @@ impl Backend {
 
     /// Forgets what the key of the charge holds.
     pub(crate) async fn reset(&self, charge: Pending) -> Result<(), Error> {
-        match &self.store {
-            Some(store) => Ok(store.reset(&charge.key?).await?),
-            None => Ok(()),
+        let Some(store) = &self.store else { return Ok(()) };
+        let key = charge.key?;
+        #[cfg(feature = "redis")]
+        if let Some(local) = &self.local {
+            local.memory.reset(&key);
         }
+        Ok(store.reset(&key).await?)
     }
 
     /// What a call now would find.
     pub(crate) async fn peek(self: &Arc<Self>, charge: Pending) -> Result<Decision, Error> {
-        let question = question([charge])?;
+        let question = self.question([charge])?;
         match &self.store {
             Some(store) => Ok(self.ask(question, store).await?),
             None => Ok(question.unasked()),
@@ -92,19 +163,31 @@ impl Backend {
 
     async fn ask(self: &Arc<Self>, mut question: Question, store: &Store) -> Result<Decision, StoreError> {
         match waiting::ask(&mut question, self, store) {
-            Asked::Here(outcome) => Ok(question.decision(&outcome?, Duration::ZERO, store)),
+            Asked::Here(outcome) => Ok(question.decision(&outcome?, Duration::ZERO, self.decided(By::Store))),
             Asked::Later(asking) => {
-                let Answer { question, outcome, waited } = asking.await?;
-                Ok(question.decision(&outcome, waited, store))
+                let Answer { question, outcome, waited, by } = waiting::answer(asking, self).await?;
+                Ok(question.decision(&outcome, waited, self.decided(by)))
             }
         }
     }
+
+    fn question(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
+        let mut question = Question::default();
+        for Pending { name, key, rule, cost, timeout, on_store_error } in charges {
+            let charge = Charge { key: key?, rule, cost, wait: patience(timeout), shadow: false };
+            question.push(name, charge, on_store_error.unwrap_or(self.on_store_error))?;
+        }
+        Ok(question)
+    }
 }
 
-fn question(charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
-    let mut question = Question::default();
-    for Pending { name, key, rule, cost, timeout } in charges {
-        question.push(name, Charge { key: key?, rule, cost, wait: patience(timeout), shadow: false })?;
+#[cfg(feature = "redis")]
+impl Local {
+    /// A store for so many keys, whose calls count among those that wait there.
+    pub(crate) fn new(max_keys: usize, instances: u32, waiters: &Arc<Waiters>) -> Self {
+        let memory = Arc::new(MemoryStore::new(max_keys, Clock::process()));
+        let store = Store::Memory(Arc::clone(&memory));
+        let backend = Arc::new(Backend::new(String::new(), Some(store), Arc::clone(waiters)));
+        Local { memory, backend, instances }
     }
-    Ok(question)
 }

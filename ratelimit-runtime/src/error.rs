@@ -129,6 +129,10 @@ impl StoreError {
         StoreError(self.0.clone())
     }
 
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "a store in this process is never in trouble")
+    )]
     pub(crate) fn is_defect(&self) -> bool {
         self.0.is_defect
     }

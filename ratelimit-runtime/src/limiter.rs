@@ -10,6 +10,7 @@ use crate::decision::Decision;
 use crate::error::Error;
 use crate::key::IntoKey;
 use crate::name::Name;
+use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 
 /// A name and a policy on the store of a [`Registry`](crate::Registry): limits by hand, where no attribute fits.
@@ -39,6 +40,7 @@ pub(crate) struct Definition {
     pub(crate) name: Arc<str>,
     pub(crate) prefix: Box<str>,
     pub(crate) function: Option<Box<str>>,
+    pub(crate) on_store_error: Option<OnStoreError>,
     pub(crate) policy: Policy,
     pub(crate) rule: Rule,
 }
@@ -64,6 +66,24 @@ impl Limiter {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
+    /// The limiter whose calls this becomes of if Redis does not decide them, instead of what its registry says. It has no
+    /// effect in process.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, OnStoreError, Registry};
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// # let registry = Registry::in_memory();
+    /// let codes = registry.limiter("codes", FixedWindow::new(5, std::time::Duration::from_secs(900)))?;
+    /// let codes = codes.on_store_error(OnStoreError::Deny);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn on_store_error(&self, on_store_error: OnStoreError) -> Self {
+        let on_store_error = Some(on_store_error);
+        let definition = Definition { on_store_error, ..(*self.definition).clone() };
+        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
     /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -80,8 +100,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails; whether it
-    /// has charged the call is then unknown.
+    /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails and
+    /// [`OnStoreError`] does not say otherwise; whether it has charged the call is then unknown.
     pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
         self.backend.decide([self.pending(key, cost)]).await
     }
@@ -97,8 +117,8 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Error::Limited`] if the call costs more than the policy ever admits, a queue is full, or so many wait already as the
-    /// registry lets wait; nothing is charged then. [`Error::Store`] if the store fails, or the call has to wait and there is
-    /// no tokio runtime with its time enabled.
+    /// registry lets wait; nothing is charged then. [`Error::Store`] if the store fails and [`OnStoreError`] does not say
+    /// otherwise, or the call has to wait and there is no tokio runtime with its time enabled.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
@@ -136,13 +156,14 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails.
+    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not say otherwise.
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
         self.backend.peek(self.pending(key, 0)).await
     }
 
     /// Gives `permits` back to what the key holds now, up to full; the newest charges of a window first. There is no
-    /// receipt: the caller answers for having been charged so much. Better is [`Decision::refund`].
+    /// receipt: the caller answers for having been charged so much. Better is [`Decision::refund`], which also knows where the
+    /// charge was made: this gives back in Redis, whatever [`OnStoreError`] says.
     ///
     /// # Errors
     ///
@@ -152,7 +173,8 @@ impl Limiter {
     }
 
     /// Forgets what the key holds: the next call finds a full bucket or an empty window. Those who wait for a bucket in this
-    /// process are charged anew first; in Redis they keep their slots, beside which new calls go at once.
+    /// process are charged anew first; in Redis they keep their slots, beside which new calls go at once. What this process has
+    /// counted while Redis did not answer is forgotten too, here and not in other processes.
     ///
     /// # Errors
     ///
@@ -162,12 +184,13 @@ impl Limiter {
     }
 
     fn pending<M>(&self, key: impl IntoKey<M>, cost: u64) -> Pending {
-        let Definition { name, prefix, function, rule, .. } = &*self.definition;
+        let Definition { name, prefix, function, rule, on_store_error, .. } = &*self.definition;
         let mut parts = self.backend.key();
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
         let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), rule);
-        Pending { name, key, rule: *rule, cost, timeout: Duration::ZERO }
+        let on_store_error = *on_store_error;
+        Pending { name, key, rule: *rule, cost, timeout: Duration::ZERO, on_store_error }
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::error::InvalidPolicy;
 use crate::name::{FunctionName, path};
+use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 use crate::rate::Rate;
 
@@ -42,6 +43,8 @@ pub struct Declared {
     pub shadow: bool,
     /// Whether its charges may be given back once the output is known.
     pub refundable: bool,
+    /// What becomes of a call that the store does not decide, if not what the registry says.
+    pub on_store_error: Option<OnStoreError>,
 }
 
 /// What ties a key to others in a Cluster.

@@ -8,6 +8,7 @@ use crate::algorithm::{Rule, Verdict};
 use crate::decision::{Decision, PolicyDecision, Source};
 use crate::error::{InvalidPolicy, StoreError};
 use crate::name::Name;
+use crate::on_store_error::OnStoreError;
 use crate::policy::LONGEST;
 use crate::store::{Charge, INLINE, Outcome, Receipt, Store, Verdicts, Waiter};
 
@@ -19,6 +20,8 @@ pub(crate) struct Question {
     patience: SmallVec<[u64; INLINE]>,
     /// The names of the policies, each with the place of its charge.
     policies: SmallVec<[(Name, usize); INLINE]>,
+    /// What becomes of it if the store is in trouble, by those that can refuse and by those in shadow.
+    on_store_error: [Option<OnStoreError>; 2],
 }
 
 /// A timeout in the microseconds that a charge waits at the most: no longer than any policy remembers.
@@ -28,7 +31,14 @@ pub(crate) fn patience(timeout: Duration) -> u64 {
 
 impl Question {
     /// Adds a policy. Those of one key become one charge of their sum.
-    pub(crate) fn push(&mut self, name: Name, charge: Charge) -> Result<(), InvalidPolicy> {
+    pub(crate) fn push(
+        &mut self,
+        name: Name,
+        charge: Charge,
+        on_store_error: OnStoreError,
+    ) -> Result<(), InvalidPolicy> {
+        let strictest = &mut self.on_store_error[usize::from(charge.shadow)];
+        *strictest = Some(strictest.map_or(on_store_error, |other| other.strictest(on_store_error)));
         let place = match self.charges.iter().position(|other| other.key == charge.key) {
             None => {
                 self.patience.push(charge.wait);
@@ -76,6 +86,39 @@ impl Question {
     pub(crate) fn patience(&self) -> Duration {
         let longest = self.required().map(|place| self.patience[place]).max();
         Duration::from_micros(longest.unwrap_or(0))
+    }
+
+    /// What becomes of it if the store is in trouble: a shadow says so only where all are.
+    #[cfg(feature = "redis")]
+    pub(crate) fn on_store_error(&self) -> OnStoreError {
+        let [required, shadows] = self.on_store_error;
+        required.or(shadows).unwrap_or_default()
+    }
+
+    /// Takes time that has passed from the patience of the call.
+    #[cfg(feature = "redis")]
+    pub(crate) fn spend(&mut self, time: Duration) {
+        let passed = patience(time);
+        self.patience.iter_mut().for_each(|patience| *patience = patience.saturating_sub(passed));
+        self.reserve();
+    }
+
+    /// Asks for the share of one of so many instances. `None` if a share could never admit what the policy would, else the
+    /// shadows of which that is so, by their place.
+    #[cfg(feature = "redis")]
+    pub(crate) fn divide(&mut self, instances: u32) -> Option<Vec<usize>> {
+        let mut unshared = Vec::new();
+        for (place, charge) in self.charges.iter_mut().enumerate() {
+            let share = charge.rule.divided(instances);
+            if charge.rule.fits(charge.cost) && !share.fits(charge.cost) {
+                if !charge.shadow {
+                    return None;
+                }
+                unshared.push(place);
+            }
+            charge.rule = share;
+        }
+        Some(unshared)
     }
 
     /// Whether all that can refuse can take permits that are yet to come.
@@ -166,9 +209,14 @@ impl Question {
     }
 
     /// The decision that the outcome is.
-    pub(crate) fn decision(&self, outcome: &Outcome, waited: Duration, store: &Store) -> Decision {
-        let receipt = outcome.admitted.then(|| self.receipt_of_all(outcome, store));
-        Decision::new(self.told(&outcome.verdicts), store.source(), waited, receipt)
+    pub(crate) fn decision(
+        &self,
+        outcome: &Outcome,
+        waited: Duration,
+        (source, store): (Source, Option<&Store>),
+    ) -> Decision {
+        let receipt = store.filter(|_| outcome.admitted).map(|store| self.receipt_of_all(outcome, store));
+        Decision::new(self.told(&outcome.verdicts), source, waited, receipt)
     }
 
     /// What gives back all that was charged.
@@ -179,9 +227,12 @@ impl Question {
 
     /// What policies that nobody has used would say.
     pub(crate) fn unasked(&self) -> Decision {
+        Decision::new(self.told(&self.unused()), Source::Unasked, Duration::ZERO, None)
+    }
+
+    pub(crate) fn unused(&self) -> Verdicts {
         let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0, 0);
-        let verdicts = self.charges.iter().map(|charge| unused(&charge.rule)).collect();
-        Decision::new(self.told(&verdicts), Source::Unasked, Duration::ZERO, None)
+        self.charges.iter().map(|charge| unused(&charge.rule)).collect()
     }
 
     fn told(&self, verdicts: &Verdicts) -> Vec<PolicyDecision> {
@@ -211,7 +262,7 @@ mod tests {
             let mut question = Question::default();
             for wait in waits {
                 let charge = Charge { key: Key::raw("a"), rule, cost: 1, wait, shadow: false };
-                question.push(Name::Static("a"), charge).unwrap();
+                question.push(Name::Static("a"), charge, OnStoreError::Local).unwrap();
             }
             assert_eq!((question.charges()[0].cost, question.charges()[0].wait), (2, 5));
             assert_eq!(question.patience(), Duration::from_micros(5));

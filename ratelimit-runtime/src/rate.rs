@@ -65,6 +65,17 @@ impl Rate {
         Rate::new(self.permits / divisor, Duration::from_micros(micros as u64 / divisor))
     }
 
+    /// The rate of one of so many, or a little less; at the slowest what a policy can have.
+    pub(crate) fn divided(self, by: u32) -> Self {
+        let Rate { permits, period } = match self.period.checked_mul(by) {
+            Some(period) => Rate { period, ..self },
+            None => Rate { permits: self.permits / u64::from(by), ..self },
+        };
+        let slowest = Rate::new(1, LONGEST);
+        let is_too_slow = period.as_nanos() > slowest.period.as_nanos() * u128::from(permits);
+        if is_too_slow { slowest } else { Rate { permits, period } }
+    }
+
     /// The microseconds that so many permits take, rounded up. `None` for what no policy covers.
     pub(crate) const fn takes(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };

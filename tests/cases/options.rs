@@ -149,3 +149,19 @@ fn registries_that_live_as_long_as_the_call_is_put_together() {
         assert_limited(in_a_temporary(2).await);
     });
 }
+
+#[rate_limit("1/day", 1, key = id, on_store_error = deny, fallback = |_| 0)]
+#[count_limit(5, "1d", on_store_error = local, fallback = |_| 0)]
+#[window_limit(5, "1d", on_store_error = allow, fallback = |_| 0)]
+async fn whatever_becomes_of_the_store(id: u8) -> u8 {
+    let (deny, local, allow) = (id, id, id);
+    deny.max(local).max(allow)
+}
+
+#[test]
+fn a_store_in_this_process_is_never_in_trouble() {
+    alone(async {
+        assert_eq!(whatever_becomes_of_the_store(1).await, 1);
+        assert_eq!(whatever_becomes_of_the_store(1).await, 0);
+    });
+}

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket, count_limit,
+    Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow, TokenBucket,
+    count_limit,
 };
 
 use crate::support::registries::on;
@@ -60,7 +61,7 @@ async fn a_redis_that_is_absent_fails_connect_and_not_connect_lazy() {
     assert!(matches!(error, Error::Store(_)), "{error}");
     assert!(std::error::Error::source(&error).is_some());
 
-    let registry = Registry::connect_lazy(&url).unwrap();
+    let registry = Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy(&url).unwrap();
     let limiter = registry.limiter("absent", FixedWindow::new(1, MINUTE)).unwrap();
     for _ in 0..3 {
         let error = limiter.try_acquire("a", 1).await.unwrap_err();
@@ -139,7 +140,8 @@ async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
 async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
     let server = Server::start();
     let mut connection = server.connect().await;
-    let registry = on(&server);
+    let registry =
+        Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy(&server.url()).unwrap();
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("taken {i}"), policy).unwrap();
         let other = registry.limiter("other", FixedWindow::new(5, MINUTE)).unwrap();
@@ -253,6 +255,7 @@ fn a_runtime_that_has_ended_is_an_error_and_no_hang() {
     let server = Server::start();
     let registry = on(&server);
     let limiter = registry.limiter("ended", FixedWindow::new(1, MINUTE)).unwrap();
+    let limiter = limiter.on_store_error(OnStoreError::Deny);
     let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let handle = ended.handle().clone();
     drop(ended);

@@ -4,7 +4,7 @@
 use syn::{Expr, Lit};
 
 use super::foreign::{Answer, LATER, Slot, rows};
-use super::{Args, KEY_TYPES, Kind, last_word, literal, peel, shown};
+use super::{Args, KEY_TYPES, Kind, last_word, literal, on_store_error, peel, shown};
 use crate::errors::closest;
 
 /// The problem and what to write, if the word tells what was meant.
@@ -129,6 +129,9 @@ fn filled(args: &Args, template: &str, slot: &Slot, value: Option<&Expr>) -> Str
         Slot::Millis(_) => time(value, "ms"),
         Slot::Unit => unit(value),
         Slot::KeyType => closest(&last_word(value)?, &KEY_TYPES).map(str::to_owned),
+        Slot::OnStoreError(_, no) => {
+            if is_false(value) { Some(*no) } else { on_store_error(value) }.map(str::to_owned)
+        }
         Slot::Apart => apart(value),
     });
     let example = match slot {
@@ -139,6 +142,7 @@ fn filled(args: &Args, template: &str, slot: &Slot, value: Option<&Expr>) -> Str
         | Slot::Millis(example) => example,
         Slot::Unit => "1m",
         Slot::KeyType => "IP",
+        Slot::OnStoreError(yes, _) => yes,
         Slot::Apart => "100, period = \"1m\"",
     };
     let permits = permits(args).unwrap_or_else(|| "100".to_owned());

@@ -6,7 +6,7 @@ use Answer::{Flag, Instead, Nothing, Ours, Switch};
 use Slot::{Any, Code, Millis, Time, Whole};
 
 /// Our own arguments that this version does not have, and the attributes that they are for. One that comes leaves here.
-pub(super) const LATER: &[(&str, &[Kind])] = &[("on_store_error", &Kind::ALL), ("lease", &[Rate, Count])];
+pub(super) const LATER: &[(&str, &[Kind])] = &[("lease", &[Rate, Count])];
 
 /// What is said to a word.
 pub(super) enum Answer {
@@ -38,6 +38,8 @@ pub(super) enum Slot {
     Unit,
     /// The `key_type` that an enum like `LimitType.IP` names.
     KeyType,
+    /// What `on_store_error` can be; what it is by itself, and for `false`.
+    OnStoreError(&'static str, &'static str),
     /// The permits of a rate, with its period as an argument of its own.
     Apart,
 }
@@ -156,7 +158,11 @@ const SHARED: &[Row] = &[
          max_queueing_time_ms",
         Ours("timeout", "\"{}\"", Millis("200ms")),
     ),
-    ("fail_open on_error", Ours("on_store_error", "{}", Code("allow"))),
+    (
+        "fail_open on_error on_redis_error on_failure error_policy error_strategy failure_policy",
+        Ours("on_store_error", "{}", Slot::OnStoreError("allow", "deny")),
+    ),
+    ("fail_closed", Ours("on_store_error", "{}", Slot::OnStoreError("deny", "allow"))),
 ];
 
 const HAS_UNIT: &str = "a time has its unit in it";

@@ -66,6 +66,12 @@ fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
     let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
     let (number, algorithm, shadow) = (policy.number, policy.rule.algorithm(), policy.shadow);
     let refundable = policy.charge_when.is_some();
+    let on_store_error = match policy.on_store_error {
+        Some("local") => some_on_store_error(quote!(Local)),
+        Some("allow") => some_on_store_error(quote!(Allow)),
+        Some(_) => some_on_store_error(quote!(Deny)),
+        None => quote!(::core::option::Option::None),
+    };
     let tag = match tag {
         Tag::Key => quote!(Key),
         Tag::Name => quote!(Name),
@@ -81,8 +87,13 @@ fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
             tag: __ratelimits::Tag::#tag,
             shadow: #shadow,
             refundable: #refundable,
+            on_store_error: #on_store_error,
         }
     }
+}
+
+fn some_on_store_error(mode: TokenStream) -> TokenStream {
+    quote!(::core::option::Option::Some(__ratelimits::OnStoreError::#mode))
 }
 
 fn first_span(tokens: &TokenStream) -> Span {

@@ -1,8 +1,9 @@
-//! When the limit holds and what is charged, and where the generated code finds the registry and the crate.
+//! When the limit holds and what is charged, what holds where the store fails, and where the generated code finds the registry and the crate.
 
 use syn::{Expr, PathArguments, Type};
 
-use crate::args::{Args, literal, peel};
+use super::word;
+use crate::args::{self, Args, ON_STORE_ERROR, literal, peel};
 use crate::errors::Errors;
 use crate::function::Function;
 use crate::number::is_number;
@@ -39,6 +40,20 @@ pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors)
     };
     errors.on(value, format!("`charge_when` {problem}; write `charge_when = |out| out.is_err()`"));
     None
+}
+
+/// What becomes of the call if the store does not decide it.
+pub(super) fn on_store_error(args: &Args, errors: &mut Errors) -> Option<&'static str> {
+    let value = args.value("on_store_error")?;
+    let known = word(value).and_then(|word| ON_STORE_ERROR.into_iter().find(|known| word == known));
+    if known.is_none() {
+        let meant = match args::on_store_error(value) {
+            Some(meant) => format!("`on_store_error = {meant}`"),
+            None => "`local`, `allow` or `deny`".to_owned(),
+        };
+        errors.on(value, format!("unknown `on_store_error`; write {meant}"));
+    }
+    known
 }
 
 /// The registry that decides instead of the installed one.

@@ -3,13 +3,13 @@
 use super::*;
 
 const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, \
-                        `cost`, `timeout`, `fallback`, `skip_when`, `charge_when`, `registry`, `crate`, `aligned`, \
+                        `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, `crate`, `aligned`, \
                         `pass_args`, `shadow`";
 const OF_RATE: &str = "the arguments of `rate_limit` are `rate`, `burst`, `refill`, `warmup`, `key`, `key_type`, \
-                       `prefix`, `name`, `cost`, `timeout`, `fallback`, `skip_when`, `charge_when`, `registry`, \
+                       `prefix`, `name`, `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, \
                        `crate`, `borrow`, `pass_args`, `shadow`";
 const OF_FUNNEL: &str = "the arguments of `funnel_limit` are `capacity`, `leak_rate`, `drain`, `key`, `key_type`, \
-                         `prefix`, `name`, `cost`, `timeout`, `fallback`, `skip_when`, `charge_when`, `registry`, \
+                         `prefix`, `name`, `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, \
                          `crate`, `queue`, `pass_args`, `shadow`";
 
 #[test]

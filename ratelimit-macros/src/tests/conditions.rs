@@ -89,3 +89,33 @@ fn crates() {
         expands(Rate, &format!("5, crate = {path}"), SEND);
     }
 }
+
+#[test]
+fn what_holds_where_the_store_fails() {
+    for kind in [Rate, Count, Funnel, Window] {
+        for (word, mode) in [("local", "Local"), ("allow", "Allow"), ("deny", "Deny")] {
+            let expanded = expands(kind, &format!("5, 60, on_store_error = {word}"), SEND);
+            let written = format!(
+                "on_store_error : :: core :: option :: Option :: Some (__ratelimits :: OnStoreError :: {mode})"
+            );
+            assert!(expanded.contains(&written), "{expanded}");
+        }
+        let absent = expands(kind, "5, 60", SEND);
+        assert!(absent.contains("on_store_error : :: core :: option :: Option :: None"), "{absent}");
+        for (written, meant) in [
+            ("\"deny\"", "`on_store_error = deny`"),
+            ("Deny", "`on_store_error = deny`"),
+            ("alow", "`on_store_error = allow`"),
+            ("OnStoreError::Local", "`on_store_error = local`"),
+            ("fail_open", "`on_store_error = allow`"),
+            ("mode", "`local`, `allow` or `deny`"),
+            ("5", "`local`, `allow` or `deny`"),
+            ("|error| error", "`local`, `allow` or `deny`"),
+        ] {
+            let message = format!("unknown `on_store_error`; write {meant}");
+            fails(kind, &format!("5, 60, on_store_error = {written}"), &[(written, &message)]);
+        }
+    }
+    let needs = "`on_store_error` needs a value; write `on_store_error = …`";
+    fails(Rate, "5, on_store_error", &[("on_store_error", needs)]);
+}

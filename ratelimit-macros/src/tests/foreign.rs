@@ -280,23 +280,34 @@ fn arguments_for_waiting_of_another_attribute() {
 
 #[test]
 fn arguments_of_later_versions() {
-    for kind in [Rate, Count, Funnel, Window] {
-        advises(
-            kind,
-            "5, 60, onStoreError = deny",
-            "`on_store_error` is not in this version yet; leave it out",
-        );
-    }
     advises(
         Window,
         "5, 60, lease = 100",
         "`lease` belongs to `rate_limit` and `count_limit`, and is not in this version yet; leave it out",
     );
-    advises(
-        Count,
-        "5, 60, failOpen = true",
-        "`failOpen` is written `on_store_error` here, and is not in this version yet; leave it out",
-    );
+    advises(Rate, "5, Lease = 100", "`lease` is not in this version yet; leave it out");
+}
+
+#[test]
+fn what_to_do_without_a_store() {
+    for kind in [Rate, Count, Funnel, Window] {
+        for (written, word, meant) in [
+            ("onStoreError = deny", "onStoreError", "deny"),
+            ("failOpen = true", "failOpen", "allow"),
+            ("fail_open = false", "fail_open", "deny"),
+            ("failClosed = true", "failClosed", "deny"),
+            ("fail_closed", "fail_closed", "deny"),
+            ("onError = \"reject\"", "onError", "deny"),
+            ("onError = Strategy.PASS", "onError", "allow"),
+            ("onError = in_memory", "onError", "local"),
+        ] {
+            advises(
+                kind,
+                &format!("5, 60, {written}"),
+                &format!("`{word}` is written `on_store_error` here; write `on_store_error = {meant}`"),
+            );
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval_bucket;
+mod shares;
 pub mod sliding_window;
 pub mod warming_up;
 
@@ -168,6 +169,12 @@ impl Rule {
             Rule::FixedWindow(rule) => Some(rule.limit),
             Rule::SlidingWindow(rule) => Some(rule.limit),
         }
+    }
+
+    /// Whether a call of this cost is ever admitted.
+    #[must_use]
+    pub fn fits(&self, cost: u64) -> bool {
+        self.verdict(self.check(None, 0, cost), 0, cost, 0).admitted
     }
 
     /// For how many permits calls wait in a queue at the most.

@@ -1,13 +1,16 @@
 //! A decision being put together.
 
 use std::fmt::Display;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use super::{Charged, Checked, Deciding, KeyPart, Refusal};
 use crate::algorithm::Rule;
+use crate::backend::By;
 use crate::context;
+use crate::decision::Source;
 use crate::error::{Error, MissingKey, StoreError};
 use crate::key::KeyWriter;
 use crate::name::Name;
@@ -117,24 +120,26 @@ impl Call {
     pub fn decide(mut self) -> Deciding {
         self.close();
         let Call { registry, asked, refusal, .. } = self;
-        let Some(store) = &registry.backend().store else { return Deciding::ready(Ok(Charged::NOTHING)) };
+        let backend = registry.backend();
+        let Some(store) = &backend.store else { return Deciding::ready(Ok(Charged::NOTHING)) };
         match refusal {
             Some(refusal) => Deciding::ready(Err(refusal)),
             None if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
             None => {
                 let Asked { mut question, named } = asked;
                 let shadow = question.is_shadow();
-                match waiting::ask(&mut question, registry.backend(), store) {
+                match waiting::ask(&mut question, backend, store) {
                     waiting::Asked::Here(Ok(outcome)) => {
-                        Deciding::ready(settle(&question, &outcome, Duration::ZERO, &named, store))
+                        let decided = backend.decided(By::Store);
+                        Deciding::ready(settle(&question, &outcome, Duration::ZERO, &named, decided))
                     }
                     waiting::Asked::Here(Err(error)) => Deciding::ready(unanswered(error, &named, shadow)),
                     waiting::Asked::Later(asking) => {
-                        let store = store.clone();
+                        let backend = Arc::clone(backend);
                         Deciding::asked(async move {
-                            match asking.await {
-                                Ok(Answer { question, outcome, waited }) => {
-                                    settle(&question, &outcome, waited, &named, &store)
+                            match waiting::answer(asking, &backend).await {
+                                Ok(Answer { question, outcome, waited, by }) => {
+                                    settle(&question, &outcome, waited, &named, backend.decided(by))
                                 }
                                 Err(error) => unanswered(error, &named, shadow),
                             }
@@ -170,7 +175,9 @@ impl Call {
         let pushed = match self.registry.backend().finish(key, head, &rule) {
             Ok(key) => {
                 let charge = Charge { key, rule, cost, wait, shadow: named.declared.shadow };
-                self.asked.question.push(name, charge).map_err(Error::from)
+                let otherwise = named.declared.on_store_error;
+                let otherwise = otherwise.unwrap_or(self.registry.backend().on_store_error);
+                self.asked.question.push(name, charge, otherwise).map_err(Error::from)
             }
             Err(missing) => Err(missing.into()),
         };
@@ -190,7 +197,7 @@ impl Call {
     }
 }
 
-/// What it means for the call that the store did not answer.
+/// What it means for the call that nobody has decided.
 fn unanswered(error: StoreError, named: &[&'static Named], all_shadows: bool) -> Result<Charged, Refusal> {
     let error = Error::Store(error);
     if !all_shadows {
@@ -206,7 +213,7 @@ fn settle(
     outcome: &Outcome,
     waited: Duration,
     named: &[&'static Named],
-    store: &Store,
+    (source, store): (Source, Option<&Store>),
 ) -> Result<Charged, Refusal> {
     let places = || named.iter().enumerate();
     for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
@@ -217,12 +224,13 @@ fn settle(
         }
     }
     if outcome.admitted {
+        let Some(store) = store else { return Ok(Charged::NOTHING) };
         let refundable = places().filter(|(_, named)| named.declared.refundable);
         return Ok(Charged::new(
             refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
         ));
     }
-    let decision = question.decision(outcome, waited, store);
+    let decision = question.decision(outcome, waited, (source, store));
     let policy = Some(named[decision.reported()].declared.policy);
     Err(Refusal { policy, error: decision.into_error() })
 }

@@ -13,6 +13,7 @@ pub use refusal::*;
 pub use crate::error::Error;
 use crate::error::InvalidPolicy;
 pub use crate::key::KeyPart;
+pub use crate::on_store_error::OnStoreError;
 pub use crate::place::{Constant, Constants, Declared, Named, Place, Tag};
 pub use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use crate::rate::Rate;

@@ -9,6 +9,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 #[cfg(not(feature = "redis"))]
 use crate::error::StoreError;
+use crate::on_store_error::OnStoreError;
 #[cfg(feature = "redis")]
 use crate::store::RedisStore;
 use crate::store::{MemoryStore, Store};
@@ -17,13 +18,15 @@ use crate::store::{MemoryStore, Store};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RegistryBuilder {
-    namespace: String,
-    max_keys: usize,
-    max_waiters: usize,
+    pub(super) namespace: String,
+    pub(super) max_keys: usize,
+    pub(super) max_waiters: usize,
+    pub(super) on_store_error: OnStoreError,
+    pub(super) instances: u32,
     #[cfg(feature = "redis")]
-    deadline: Duration,
+    pub(super) deadline: Duration,
     #[cfg(feature = "redis")]
-    certificates: Option<Arc<[u8]>>,
+    pub(super) certificates: Option<Arc<[u8]>>,
 }
 
 impl RegistryBuilder {
@@ -32,6 +35,8 @@ impl RegistryBuilder {
             namespace: String::from("rl"),
             max_keys: 1_000_000,
             max_waiters: 10_000,
+            on_store_error: OnStoreError::default(),
+            instances: 1,
             #[cfg(feature = "redis")]
             deadline: RedisStore::DEADLINE,
             #[cfg(feature = "redis")]
@@ -45,7 +50,8 @@ impl RegistryBuilder {
         self
     }
 
-    /// How many keys are held in this process at the most, 1,000,000 by default. A full store forgets first what says
+    /// How many keys are held in this process at the most, 1,000,000 by default; of a registry on Redis those that it decides by
+    /// itself while Redis does not answer. A full store forgets first what says
     /// nothing more, and then what is nearest to it.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
@@ -56,6 +62,21 @@ impl RegistryBuilder {
     /// Redis decides. Further ones do not wait: they are admitted at once or limited, with a true `retry_after`.
     pub fn max_waiters(mut self, max_waiters: usize) -> Self {
         self.max_waiters = max_waiters;
+        self
+    }
+
+    /// What becomes of a call that Redis does not decide, [`OnStoreError::Local`] by default, where neither its attribute nor its
+    /// limiter says it. It has no effect in process.
+    pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
+        self.on_store_error = on_store_error;
+        self
+    }
+
+    /// How many processes share the Redis at the most, 1 by default, and at least 1: what each of them decides by itself while
+    /// Redis does not answer ([`OnStoreError::Local`]) is this part of every policy. Each that is not counted here gives
+    /// its share more than the policy. It has no effect in process, nor while Redis answers.
+    pub fn instances(mut self, instances: u32) -> Self {
+        self.instances = instances.max(1);
         self
     }
 
@@ -85,7 +106,7 @@ impl RegistryBuilder {
 
     pub(super) fn in_memory_silently(self) -> Registry {
         let store = MemoryStore::new(self.max_keys, Clock::process());
-        Registry::new(self.namespace, self.max_waiters, Some(Store::Memory(Arc::new(store))))
+        Registry::new(self, Some(Store::Memory(Arc::new(store))))
     }
 
     /// As [`Registry::connect`].
@@ -119,7 +140,7 @@ impl RegistryBuilder {
         super::warn_if_off();
         let store = RedisStore::trusting(url, self.certificates.as_deref())?;
         let store = Store::Redis(Arc::new(store.with_deadline(self.deadline)));
-        Ok(Registry::new(self.namespace, self.max_waiters, Some(store)))
+        Ok(Registry::new(self, Some(store)))
     }
 
     #[cfg(not(feature = "redis"))]

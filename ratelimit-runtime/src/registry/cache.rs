@@ -30,8 +30,14 @@ impl Cache {
             }
         }
         let rule = policy.rule()?;
-        let definition =
-            Arc::new(Definition { name: name.into(), prefix: "".into(), function: None, policy, rule });
+        let definition = Arc::new(Definition {
+            name: name.into(),
+            prefix: "".into(),
+            function: None,
+            on_store_error: None,
+            policy,
+            rule,
+        });
         if names.len() >= MOST_NAMES {
             forget_idle(&mut names);
         }

@@ -14,12 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use crate::backend::Backend;
+#[cfg(feature = "redis")]
+use crate::backend::Local;
 use crate::decision::Decision;
 use crate::error::{Error, InvalidPolicy, StoreError};
 use crate::limiter::{Limiter, NamedCharge};
 use crate::policy::Policy;
 use crate::store::Store;
-use crate::waiting::{Turns, Waiters};
+use crate::trouble::StoreHealth;
+use crate::waiting::Waiters;
 use cache::Cache;
 
 /// Where limits are decided, and the limiters that are decided there.
@@ -79,7 +82,7 @@ impl Registry {
     #[must_use]
     pub fn unlimited() -> Self {
         warn_of_unlimited("Registry::unlimited() is in use");
-        Registry::new(String::new(), 0, None)
+        Registry::new(Registry::builder(), None)
     }
 
     /// For what the other constructors leave at its default.
@@ -103,7 +106,8 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails. [`Error::Invalid`] if there is no charge, a
+    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails, and the strictest
+    /// [`OnStoreError`](crate::OnStoreError) of the limiters does not say otherwise. [`Error::Invalid`] if there is no charge, a
     /// limiter is of another registry, or two are of one name and key with different limits.
     ///
     /// ```
@@ -136,6 +140,17 @@ impl Registry {
         self.0.backend.decide(pending).await
     }
 
+    /// How its store is, as far as the calls of this process tell: for a health check, or a gauge.
+    ///
+    /// ```
+    /// let health = ratelimits::Registry::in_memory().store_health();
+    /// assert!(health.is_well && health.troubles == 0);
+    /// ```
+    #[must_use]
+    pub fn store_health(&self) -> StoreHealth {
+        self.0.backend.health()
+    }
+
     /// Runs the future with this registry in place of the installed one: tests, tenants. Holds for everything awaited in
     /// it, not for what is spawned there.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
@@ -146,10 +161,18 @@ impl Registry {
         &self.0.backend
     }
 
-    fn new(namespace: String, max_waiters: usize, store: Option<Store>) -> Self {
-        let (store, waiters) = (store.filter(|_| !*OFF), Waiters::new(max_waiters));
-        let backend = Arc::new(Backend { namespace, store, waiters, turns: Turns::default() });
-        Registry(Arc::new(Inner { backend, limiters: Cache::default() }))
+    fn new(builder: RegistryBuilder, store: Option<Store>) -> Self {
+        let (store, waiters) = (store.filter(|_| !*OFF), Waiters::new(builder.max_waiters));
+        #[cfg(feature = "redis")]
+        let local = matches!(store, Some(Store::Redis(_)))
+            .then(|| Local::new(builder.max_keys, builder.instances, &waiters));
+        let backend = Backend {
+            on_store_error: builder.on_store_error,
+            #[cfg(feature = "redis")]
+            local,
+            ..Backend::new(builder.namespace, store, waiters)
+        };
+        Registry(Arc::new(Inner { backend: Arc::new(backend), limiters: Cache::default() }))
     }
 }
 

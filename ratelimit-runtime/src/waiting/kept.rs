@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-use super::{Answer, Answered, Asking};
+use super::{Answer, Answered, Asking, Unanswered};
+use crate::backend::Backend;
 use crate::question::Question;
 use crate::store::Store;
 
@@ -19,13 +21,22 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(question: Question, store: Store) -> Self {
-        let asked = store.clone();
+    pub(super) fn new(question: Question, backend: &Arc<Backend>, store: &Store) -> Self {
+        let (asked, watched) = (store.clone(), Arc::clone(backend));
         let asking = Box::pin(async move {
-            let outcome = question.ask(&asked).await?;
-            Ok(Answer::at_once(question, outcome))
+            match question.ask(&asked).await {
+                Ok(outcome) => {
+                    watched.trouble.answered();
+                    Ok(Answer::at_once(question, outcome))
+                }
+                Err(error) if error.is_defect() => Err(error.into()),
+                Err(error) => {
+                    watched.trouble.unanswered(&error);
+                    Err(Unanswered::new(error, question))
+                }
+            }
         });
-        Kept { store, asking: Some(asking), runtime: None }
+        Kept { store: store.clone(), asking: Some(asking), runtime: None }
     }
 }
 

@@ -9,24 +9,25 @@ mod reserved;
 #[cfg(test)]
 mod tests;
 mod turns;
+#[cfg(feature = "redis")]
+mod unanswered;
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep_until};
 
 #[cfg(feature = "redis")]
 use self::kept::Kept;
 use self::reserved::Reserved;
 pub(crate) use self::turns::Turns;
-use crate::backend::Backend;
+#[cfg(feature = "redis")]
+use self::unanswered::Unanswered;
+use crate::backend::{Backend, By};
 use crate::error::StoreError;
 use crate::question::Question;
 use crate::store::{Outcome, Receipt, Store};
@@ -37,9 +38,14 @@ pub(crate) struct Answer {
     pub(crate) question: Question,
     pub(crate) outcome: Outcome,
     pub(crate) waited: Duration,
+    pub(crate) by: By,
 }
 
-type Answered = Result<Answer, StoreError>;
+type Answered = Result<Answer, Unanswered>;
+
+#[cfg(not(feature = "redis"))]
+type Unanswered = StoreError;
+
 type Asking = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// What came of a question, or the future that has taken it.
@@ -49,14 +55,28 @@ pub(crate) enum Asked {
     Later(Asking),
 }
 
+/// The answer to a question that was asked, of the store or of what stands in for it.
+pub(crate) async fn answer(asking: Asking, backend: &Arc<Backend>) -> Result<Answer, StoreError> {
+    match asking.await {
+        Ok(answer) => Ok(answer),
+        #[cfg(feature = "redis")]
+        Err(unanswered) => Box::pin(unanswered.otherwise(backend)).await,
+        #[cfg(not(feature = "redis"))]
+        Err(error) => {
+            let _ = backend;
+            Err(error)
+        }
+    }
+}
+
 /// Asks. In this process the outcome is here at once unless the call has to wait.
 ///
 /// A future that is dropped before it is done gives back what it was charged.
 pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store) -> Asked {
     if !question.is_patient() {
-        return ask_once(question, store);
+        return ask_once(question, backend, store);
     }
-    let Ok(runtime) = Handle::try_current() else { return ask_without_runtime(question, store) };
+    let Ok(runtime) = Handle::try_current() else { return ask_without_runtime(question, backend, store) };
     if !question.reserves() {
         question.reserve_nothing();
         return turns::ask(question, backend, store, runtime);
@@ -82,14 +102,14 @@ pub(crate) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
         }
         #[cfg(feature = "redis")]
         Store::Redis(_) => {
-            let waiting = backend.waiters.enter();
+            let (since, waiting) = (Instant::now(), backend.waiters.enter());
             if waiting.is_none() {
                 question.reserve_nothing();
             }
-            let (asking, store) = (Kept::new(mem::take(question), store.clone()), store.clone());
+            let (asking, store) = (Kept::new(mem::take(question), backend, store), store.clone());
             Asked::Later(Box::pin(async move {
                 let _waiting = waiting;
-                let answer = asking.await?;
+                let answer = asking.await.map_err(|unanswered| unanswered.since(since))?;
                 match answer.outcome.wait() {
                     0 => Ok(answer),
                     _ => Reserved::there(answer, &store, runtime).start().await,
@@ -110,18 +130,20 @@ impl Asked {
 }
 
 /// Asks, and waits for nothing but the answer.
-fn ask_once(question: &mut Question, store: &Store) -> Asked {
+fn ask_once(question: &mut Question, backend: &Arc<Backend>, store: &Store) -> Asked {
+    #[cfg(not(feature = "redis"))]
+    let _ = backend;
     match store {
         Store::Memory(memory) => Asked::Here(Ok(memory.decide(question.charges()))),
         #[cfg(feature = "redis")]
-        Store::Redis(_) => Asked::Later(Box::pin(Kept::new(mem::take(question), store.clone()))),
+        Store::Redis(_) => Asked::Later(Box::pin(Kept::new(mem::take(question), backend, store))),
     }
 }
 
 /// Nobody can wait here. That is no refusal by the policy.
-fn ask_without_runtime(question: &mut Question, store: &Store) -> Asked {
+fn ask_without_runtime(question: &mut Question, backend: &Arc<Backend>, store: &Store) -> Asked {
     question.reserve_nothing();
-    match ask_once(question, store) {
+    match ask_once(question, backend, store) {
         Asked::Here(Ok(outcome)) if question.next_try(&outcome, 0).is_some() => Asked::Here(Err(
             StoreError::defect("a call has to wait, and there is no tokio runtime to wait on"),
         )),
@@ -131,7 +153,7 @@ fn ask_without_runtime(question: &mut Question, store: &Store) -> Asked {
 
 impl Answer {
     fn at_once(question: Question, outcome: Outcome) -> Self {
-        Answer { question, outcome, waited: Duration::ZERO }
+        Answer { question, outcome, waited: Duration::ZERO, by: By::Store }
     }
 
     /// What gives back all that was charged.
@@ -147,28 +169,6 @@ fn tell_waiting(policy: &str, wait: Option<Duration>) {
 
 fn tell_waited(policy: &str, waited: Duration) {
     tracing::debug!(policy, ?waited, "a call has waited for its turn");
-}
-
-/// What comes of the future until then, if anything does. It may be called off before, and then whoever waits looks again:
-/// where the runtime has ended that the timer is of. It is of the one on which this is polled first, else of the one on which
-/// the call began.
-async fn until<F: Future>(began: &Handle, end: Instant, future: F) -> Result<Option<F::Output>, StoreError> {
-    let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
-    // Tokio tells of a runtime that has no timers, or no longer, by a panic alone.
-    let timer = {
-        let _entered = runtime.enter();
-        catch_unwind(|| sleep_until(end))
-    };
-    let no_time = |_| StoreError::defect("a call has to wait, and its tokio runtime has no time enabled");
-    let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
-    let come = poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => match catch_unwind(AssertUnwindSafe(|| timer.as_mut().poll(context))) {
-            Ok(over) => over.map(|()| None),
-            Err(_) => Poll::Ready(None),
-        },
-    });
-    Ok(come.await)
 }
 
 /// Bounds how many wait at one time.

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, tell_waited, tell_waiting, until};
+use super::{Answer, Answered, tell_waited, tell_waiting};
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
+use crate::timer::until;
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
 pub(super) struct Reserved {

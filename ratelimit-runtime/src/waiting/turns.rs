@@ -11,12 +11,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Answer, Answered, Asked, ask_once, tell_waited, tell_waiting, until};
+use super::{Answer, Answered, Asked, Unanswered, ask_once, tell_waited, tell_waiting};
 use crate::backend::Backend;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::question::Question;
 use crate::store::{Charge, Outcome, Store};
+use crate::timer::until;
 
 /// So long after its time a turn goes to the next in line: whoever has it may be a future that nobody polls.
 const GRACE: Duration = Duration::from_millis(100);
@@ -84,7 +85,9 @@ pub(super) fn ask(question: &mut Question, backend: &Arc<Backend>, store: &Store
 
 impl Patient {
     async fn ask(self, mut question: Question) -> Answered {
-        let Some(_waiting) = self.backend.waiters.enter() else { return self.once(question).await };
+        let Some(_waiting) = self.backend.waiters.enter() else {
+            return self.once(question).await.map_err(|error| self.unanswered(error, false));
+        };
         let end = self.since + question.patience();
         let mut line = self.join_others(&question, end);
         loop {
@@ -92,11 +95,11 @@ impl Patient {
                 line.turn(end).await?;
             }
             let answer = match (self.once(question).await, &line) {
-                (Err(error), Some(line)) => {
-                    line.let_all_ask();
-                    return Err(error);
+                (Err(error), line) => {
+                    line.iter().for_each(InLine::let_all_ask);
+                    return Err(self.unanswered(error, line.is_some()));
                 }
-                (answer, _) => answer?,
+                (Ok(answer), _) => answer,
             };
             let Some((place, wait)) = next_try(&answer.question, &answer.outcome, self.since) else {
                 return Ok(match line {
@@ -137,8 +140,20 @@ impl Patient {
     }
 
     async fn once(&self, mut question: Question) -> Answered {
-        let asked = ask_once(&mut question, &self.store);
+        let asked = ask_once(&mut question, &self.backend, &self.store);
         asked.answer(question).await
+    }
+
+    /// With the time that the call was made, and whether it has stood in line.
+    #[cfg(feature = "redis")]
+    fn unanswered(&self, unanswered: Unanswered, in_line: bool) -> Unanswered {
+        let unanswered = unanswered.since(self.since);
+        if in_line { unanswered.in_line() } else { unanswered }
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn unanswered(&self, error: Unanswered, _in_line: bool) -> Unanswered {
+        error
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, Limiter, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit, window_limit,
+    Error, FixedWindow, Limiter, OnStoreError, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit,
+    window_limit,
 };
 
 use super::{User, alone};
@@ -153,9 +154,14 @@ async fn return_an_error_where_the_reported_policy_has_no_fallback() {
     .await;
 }
 
+/// A Redis that is absent, without which nobody gets in.
+fn nobody() -> Registry {
+    Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy("redis://127.0.0.1:1").unwrap()
+}
+
 #[tokio::test]
 async fn are_answered_by_the_first_fallback_if_the_store_fails() {
-    let nobody = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
+    let nobody = nobody();
     assert_eq!(nobody.scope(partly(1)).await.unwrap(), "own");
     assert_eq!(nobody.scope(answered(5, 5, 5)).await, "a");
     assert!(matches!(nobody.scope(send(1, 1)).await, Err(Error::Store(_))));
@@ -249,7 +255,7 @@ async fn in_shadow_refuse_nothing_and_tell() {
         assert_eq!(unknown.remaining, 1, "nobody counts as unknown");
     })
     .await;
-    let nobody = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
+    let nobody = nobody();
     nobody.scope(in_two_shadows(Some(1), 1, 1, true)).await.unwrap();
     nobody.scope(in_two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
 
@@ -259,7 +265,9 @@ async fn in_shadow_refuse_nothing_and_tell() {
     );
     let (first, second) = ("it::macros::stacks::in_two_shadows#2", "it::macros::stacks::in_two_shadows#3");
     let each = [("it::macros::stacks::tried_out", limited), (first, undecided), (second, undecided)];
-    let expected = [&each[..], &each, &[(first, undecided), (second, undecided)]].concat();
+    let trouble =
+        ("", "the store does not decide; until it does, `on_store_error` says what becomes of calls");
+    let expected = [&each[..], &each, &[trouble, (first, undecided), (second, undecided)]].concat();
     let told = told.events();
     let told: Vec<_> = told.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
     assert_eq!(told, expected);

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use super::{random, seed};
 use crate::algorithm::{Rule, State};
+use crate::backend::Backend;
+use crate::on_store_error::OnStoreError;
 use crate::question::{Question, patience};
 use crate::store::{Charge, Clock, Key, MemoryStore, Store};
-use crate::waiting::{Answered, Asked, Turns, Waiters, ask};
+use crate::waiting::{Answered, Asked, Waiters, ask};
 use crate::{LeakyBucket, Policy, Rate, TokenBucket};
 
 const RUNS: u64 = 200;
@@ -55,7 +57,7 @@ fn question(rules: &[Rule; 2], costs: [u64; 2]) -> Question {
         let (key, rule) = (Key::raw(name), rules[place]);
         let wait = patience(Duration::MAX);
         let charge = Charge { key, rule, cost: costs[place], wait, shadow: false };
-        question.push(crate::name::Name::Shared(name.into()), charge).unwrap();
+        question.push(crate::name::Name::Shared(name.into()), charge, OnStoreError::Local).unwrap();
     }
     question
 }
@@ -70,12 +72,7 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
         let time = Arc::new(AtomicU64::new(1_000_000_000));
         let memory = Arc::new(MemoryStore::new(100, Clock::manual(Arc::clone(&time))));
         let store = Store::Memory(Arc::clone(&memory));
-        let backend = Arc::new(crate::backend::Backend {
-            namespace: String::new(),
-            store: Some(store.clone()),
-            waiters: Waiters::new(1000),
-            turns: Turns::default(),
-        });
+        let backend = Arc::new(Backend::new(String::new(), Some(store.clone()), Waiters::new(1000)));
         let mut calls: Vec<Call> = Vec::new();
         while calls.len() < CALLS {
             let now = time.load(Ordering::SeqCst);

@@ -1,0 +1,155 @@
+//! Calls that wait while Redis does not answer wait here.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use ratelimits::OnStoreError::{Allow, Deny};
+use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket};
+
+use super::{DAY, absent, assert_store};
+use crate::support::gate::Gate;
+use crate::support::server::Server;
+
+/// Fast enough to wait for.
+const TICK: Duration = Duration::from_millis(100);
+
+fn policies() -> [Policy; 7] {
+    let rate = Rate::new(1, TICK);
+    [
+        TokenBucket::new(rate).burst(1).into(),
+        TokenBucket::new(rate).interval_refill().burst(1).into(),
+        LeakyBucket::new(1, rate).into(),
+        LeakyBucket::new(5, rate).queue().into(),
+        FixedWindow::new(1, TICK).into(),
+        SlidingWindow::new(1, TICK).into(),
+        SlidingWindow::new(1, TICK).precision(TICK / 4).into(),
+    ]
+}
+
+#[tokio::test]
+async fn wait_for_their_share() {
+    for policy in policies() {
+        let registry = absent(Registry::builder());
+        let limiter = registry.limiter("a", policy).unwrap();
+        let begin = Instant::now();
+        let mut waited = Duration::ZERO;
+        for _ in 0..4 {
+            let decision = limiter.acquire("a", 1).await.unwrap();
+            assert_eq!(decision.source, Source::Local);
+            waited += decision.waited;
+        }
+        assert!(begin.elapsed() >= 3 * TICK, "{policy:?}: {:?}", begin.elapsed());
+        assert!(waited > TICK, "{policy:?}: {waited:?}");
+    }
+}
+
+#[tokio::test]
+async fn are_limited_at_once_where_that_takes_too_long() {
+    for policy in policies() {
+        let registry = absent(Registry::builder().instances(100));
+        let limiter = registry.limiter("a", policy).unwrap();
+        limiter.acquire_timeout("a", 1, TICK).await.unwrap();
+        let begin = Instant::now();
+        let error = limiter.acquire_timeout("a", 1, TICK).await.unwrap_err();
+        assert!(error.is_limited() && error.retry_after().is_some(), "{policy:?}: {error}");
+        assert!(begin.elapsed() < TICK, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn are_allowed_or_denied_at_once() {
+    for policy in policies() {
+        let registry = absent(Registry::builder());
+        let limiter = registry.limiter("a", policy).unwrap();
+        for _ in 0..5 {
+            assert!(limiter.on_store_error(Allow).acquire("a", 1).await.unwrap().waited.is_zero());
+            assert_store(limiter.on_store_error(Deny).acquire("a", 1).await);
+        }
+        assert!(limiter.acquire("a", 1).await.unwrap().waited.is_zero(), "nothing was charged");
+    }
+}
+
+#[tokio::test]
+async fn give_back_what_they_took_when_they_are_dropped() {
+    let rate = Rate::new(1, DAY);
+    let queue = LeakyBucket::new(1, rate).queue();
+    for policy in
+        [Policy::from(TokenBucket::new(rate).burst(1)), queue.into(), FixedWindow::new(1, DAY).into()]
+    {
+        let registry = absent(Registry::builder());
+        let limiter = registry.limiter("a", policy).unwrap();
+        limiter.acquire("a", 1).await.unwrap();
+        for _ in 0..3 {
+            let waiting = limiter.clone();
+            let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            assert!(!call.is_finished(), "{policy:?}");
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+            // As if it had never been: the next one has its place.
+            let reset_after = limiter.peek("a").await.unwrap().reset_after;
+            assert!(reset_after <= DAY, "{policy:?}: {reset_after:?}");
+        }
+    }
+}
+
+/// The time that was spent on Redis is gone.
+#[tokio::test]
+async fn have_the_patience_that_is_left() {
+    let registry = absent(Registry::builder());
+    let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, 10 * TICK)).burst(1)).unwrap();
+    limiter.acquire("a", 1).await.unwrap();
+    // Its slot is nearer than that when it is asked for, and was not when the call was made.
+    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    std::thread::sleep(7 * TICK);
+    assert!(call.await.unwrap_err().is_limited());
+    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(call.await.unwrap().source, Source::Local);
+}
+
+/// They stood in line for a window in Redis.
+#[tokio::test]
+async fn go_on_waiting_here_when_redis_goes() {
+    let server = Server::start();
+    let gate = Gate::to(&server).await;
+    let registry = Registry::builder().connect_lazy(gate.url()).unwrap();
+    let window = registry.limiter("a", FixedWindow::new(2, Duration::from_secs(1))).unwrap();
+    window.try_acquire("a", 2).await.unwrap();
+    let begin = Instant::now();
+    let calls: Vec<_> = (0..4)
+        .map(|_| {
+            let window = window.clone();
+            tokio::spawn(async move { window.acquire("a", 1).await })
+        })
+        .collect();
+    tokio::time::sleep(TICK).await;
+    gate.close();
+    let mut sources = Vec::new();
+    for call in calls {
+        let decision = call.await.unwrap().unwrap();
+        assert!(decision.waited >= TICK, "{:?}", decision.waited);
+        sources.push(decision.source);
+    }
+    assert_eq!(sources, [Source::Local; 4]);
+    assert!(begin.elapsed() >= Duration::from_millis(1900), "two of them waited for a window here too");
+}
+
+/// Those that hold a slot in Redis need nobody.
+#[tokio::test]
+async fn start_at_the_slots_they_hold() {
+    let server = Server::start();
+    let gate = Gate::to(&server).await;
+    let registry = Registry::builder().on_store_error(Deny).connect_lazy(gate.url()).unwrap();
+    let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, 3 * TICK)).burst(1)).unwrap();
+    bucket.acquire("a", 1).await.unwrap();
+    let waiting = bucket.clone();
+    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    tokio::time::sleep(TICK).await;
+    gate.close();
+    assert_store(bucket.acquire("a", 1).await);
+    assert_eq!(call.await.unwrap().unwrap().source, Source::Redis);
+}
