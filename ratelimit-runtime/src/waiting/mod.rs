@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+#[cfg(feature = "redis")]
+use tokio::time::Instant;
 
 #[cfg(feature = "redis")]
 use self::kept::Kept;
