@@ -4,6 +4,8 @@
 //! what its arguments are, in which units, and what it replies. A script is the prelude, one algorithm (or all of them
 //! behind `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Outside semver.
 
+use std::collections::BTreeSet;
+
 /// The algorithms by the name of their file: each has a Rust twin of the same name.
 pub const ALGORITHMS: [(&str, &str); 5] = [
     ("gcra", include_str!("../gcra.lua")),
@@ -26,16 +28,16 @@ const MIXED: &str = include_str!("../mixed.lua");
 #[must_use]
 pub fn decide(algorithm: Option<&str>) -> String {
     match algorithm {
-        Some(name) => [PRELUDE, source(name), DECIDE].concat(),
+        Some(name) => assembled(&[source(name), DECIDE].concat()),
         None => {
-            let mut script = String::from(PRELUDE);
+            let mut script = String::new();
             script.push_str("local algorithms = {}\n");
             for (name, source) in ALGORITHMS {
                 script.push_str(&format!(
-                    "algorithms.{name} = (function()\n{source}\nreturn {{check = check, commit = commit, undo = undo}}\nend)()\n"
+                    "algorithms.{name} = (function()\n{source}\nreturn {{check = check, commit = commit, undo = undo, restore = restore}}\nend)()\n"
                 ));
             }
-            script + MIXED + DECIDE
+            assembled(&(script + MIXED + DECIDE))
         }
     }
 }
@@ -47,27 +49,71 @@ pub fn decide(algorithm: Option<&str>) -> String {
 /// If no algorithm has this name.
 #[must_use]
 pub fn refund(algorithm: &str) -> String {
-    [PRELUDE, source(algorithm), REFUND].concat()
+    assembled(&[source(algorithm), REFUND].concat())
+}
+
+/// The commands that a script calls, by name, each once. Its user needs them, and `EVALSHA` and `EVAL`.
+#[must_use]
+pub fn commands(script: &str) -> BTreeSet<&str> {
+    script.split("call('").skip(1).filter_map(|call| call.split('\'').next()).collect()
+}
+
+/// Behind the prelude, which is told the commands by name.
+fn assembled(script: &str) -> String {
+    let script = [PRELUDE, script].concat();
+    let names: Vec<String> = commands(&script).iter().map(|name| format!("'{name}'")).collect();
+    format!("local commands = {{{}}}\n{script}", names.join(", "))
 }
 
 /// The same script under a time of the caller's: `now` is a Lua expression for microseconds, and `expire` a statement
-/// that sees `key` and the Unix `second` at which the key would go.
+/// that sees `key` and the Unix `second` at which the key would go, and stands behind each `SET` too.
 ///
 /// # Panics
 ///
-/// If the prelude no longer has the one line of each that this replaces.
+/// If the prelude no longer has the lines that this replaces.
 #[must_use]
 pub fn with_time(script: &str, now: &str, expire: &str) -> String {
     const NOW: &str = "local now = time[1] * 1000000 + time[2]\n";
     const EXPIRE: &str = "    redis.call('EXPIREAT', key, int(second))\n";
-    assert_eq!(script.matches(NOW).count(), 1, "a script reads the clock in one line");
-    assert_eq!(script.matches(EXPIRE).count(), 1, "a script sets expiries in one line");
-    script.replace(NOW, &format!("local now = {now}\n")).replace(EXPIRE, &format!("    {expire}\n"))
+    const SET: &str = "    redis.call('SET', key, value, 'EXAT', int(second))\n";
+    for line in [NOW, EXPIRE, SET] {
+        assert_eq!(script.matches(line).count(), 1, "a script has one such line: {line}");
+    }
+    script
+        .replace(NOW, &format!("local now = {now}\n"))
+        .replace(EXPIRE, &format!("    {expire}\n"))
+        .replace(SET, &format!("    redis.call('SET', key, value)\n    {expire}\n"))
 }
 
 fn source(algorithm: &str) -> &'static str {
     match ALGORITHMS.iter().find(|(name, _)| *name == algorithm) {
         Some((_, source)) => source,
         None => panic!("no algorithm is named {algorithm}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALGORITHMS, commands, decide, refund};
+
+    #[test]
+    fn a_script_calls_the_commands_that_operators_are_told() {
+        const STRING: &[&str] = &["DEL", "EXPIREAT", "GET", "SET", "TIME"];
+        const BUCKET: &[&str] = &["DEL", "EXPIREAT", "GET", "INCRBY", "SET", "TIME"];
+        const LIST: &[&str] =
+            &["DEL", "EXPIREAT", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
+        for (name, _) in ALGORITHMS {
+            let told = match name {
+                "gcra" => BUCKET,
+                "sliding_window" => LIST,
+                _ => STRING,
+            };
+            for script in [decide(Some(name)), refund(name)] {
+                let called: Vec<&str> = commands(&script).into_iter().collect();
+                assert_eq!(called, told, "{name}");
+            }
+        }
+        let all: Vec<&str> = [BUCKET, LIST].concat();
+        assert!(commands(&decide(None)).iter().eq(all.iter().collect::<std::collections::BTreeSet<_>>()));
     }
 }
