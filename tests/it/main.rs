@@ -11,6 +11,7 @@ mod process;
 mod property;
 mod redis;
 mod registry;
+mod scripts;
 mod sources;
 mod support;
 mod ui;
