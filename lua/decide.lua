@@ -10,75 +10,60 @@
 -- The required charges decide: if all of them are admitted they are charged, and with them the shadows that are.
 -- A charge that costs nothing only looks. Redis takes nothing back when a script fails, so a failure, which may come after a
 -- charge, is caught, and every key is restored before it is told. That of a shadow only says that it admits nothing.
-
--- Stands for a shadow that failed.
-local function failed(problem)
-  return {told(problem), cost = 0, shadow = true}
-end
-
-local function settle(entry, admitted)
-  if admitted then commit(entry) else undo(entry) end
-  entry.done = true
-end
-
-local function decide_shadows(entries, admitted)
-  for i, entry in ipairs(entries) do
-    if entry.shadow and entry.cost > 0 then
-      local fine, problem = pcall(function()
-        settle(entry, admitted and entry.admits)
-        if entry.tidy then entry.tidy(entry) end
-      end)
-      if not fine then
-        pcall(restore, entry)
-        entries[i] = failed(problem)
-      end
-    end
-  end
-end
-
--- Fills `entries` as far as it comes before a required charge fails.
-local function decide(entries, first, size, kinds, at)
-  local admitted = true
-  for i = 1, size do
-    if kinds and string.sub(kinds, i, i) == 's' then
-      local fine, entry = pcall(check, KEYS[first + i], at)
-      entries[i] = fine and entry or failed(entry)
-      entries[i].shadow = true
-    else
-      local entry = check(KEYS[first + i], at)
-      entries[i] = entry
-      admitted = admitted and entry.admits
-    end
-    at = at + width
-  end
-  for _, entry in ipairs(entries) do
-    if entry.cost > 0 and not entry.shadow then settle(entry, admitted) end
-  end
-  -- What this throws away does not come back, so every charge is made before.
-  for _, entry in ipairs(entries) do
-    if entry.tidy and not entry.shadow then entry.tidy(entry) end
-  end
-  if kinds then decide_shadows(entries, admitted) end
-  return admitted
-end
-
 local reply = {now}
 local k, at = 0, 1
 while ARGV[at] do
+  local entries, admitted, failure, untidy = {}, true, nil, false
   local size, kinds = tonumber(ARGV[at])
   if not size then size, kinds = #ARGV[at], ARGV[at] end
-  local entries = {}
-  local fine, admitted = pcall(decide, entries, k, size, kinds, at + 1)
-  if fine then
-    reply[#reply + 1] = admitted and 1 or 0
-    for _, entry in ipairs(entries) do
-      for _, number in ipairs(entry) do reply[#reply + 1] = number end
-      if entry.shadow then reply[#reply + 1] = entry.admits and 1 or 0 end
+  at = at + 1
+  for i = 1, size do
+    if not failure then
+      local fine, entry = pcall(check, KEYS[k + i], at)
+      local shadow = kinds and string.sub(kinds, i, i) == 's'
+      if not fine then
+        entry = {told(entry), cost = 0}
+        if not shadow then failure = entry[1] end
+      end
+      entry.shadow = shadow
+      entries[i] = entry
+      admitted = admitted and (entry.admits or shadow)
     end
-  else
-    for _, entry in ipairs(entries) do pcall(restore, entry) end
-    reply[#reply + 1] = told(admitted)
+    at = at + width
   end
-  k, at = k + size, at + 1 + size * width
+  k = k + size
+  for _, entry in ipairs(entries) do
+    if entry.cost > 0 and not entry.shadow and not failure then
+      local fine, problem = pcall(admitted and commit or undo, entry)
+      entry.done, untidy = fine, untidy or entry.tidy
+      if not fine then failure = told(problem) end
+    end
+  end
+  -- What this throws away does not come back, so every charge is made before.
+  for i = 1, untidy and not failure and size or 0 do
+    local entry = entries[i]
+    if entry.tidy then
+      local fine, problem = pcall(entry.tidy, entry)
+      if not fine then failure = told(problem) end
+    end
+  end
+  if failure then
+    for _, entry in ipairs(entries) do pcall(restore, entry) end
+  end
+  reply[#reply + 1] = failure or (admitted and 1 or 0)
+  for i = 1, failure and 0 or size do
+    local entry = entries[i]
+    if entry.shadow and entry.cost > 0 then
+      local fine, problem = pcall(admitted and entry.admits and commit or undo, entry)
+      entry.done = fine
+      if fine and entry.tidy then fine, problem = pcall(entry.tidy, entry) end
+      if not fine then
+        pcall(restore, entry)
+        entry = {told(problem), shadow = true}
+      end
+    end
+    for _, number in ipairs(entry) do reply[#reply + 1] = number end
+    if entry.shadow then reply[#reply + 1] = entry.admits and 1 or 0 end
+  end
 end
 return reply

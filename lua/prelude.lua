@@ -1,12 +1,12 @@
--- Every script begins with this, behind the names of its `commands`: the one clock of all its decisions, and the one way a key
--- gets its expiry.
+-- Every script begins with this: the one clock of all its decisions, and the one way a key gets its expiry. What stands here is
+-- made anew at each run, so it is little.
 
--- What an error says. Redis 7.0 does not say which command a user may not run.
+-- What an error says. Redis 7.0 does not say which of the script's commands the user may not run.
 local function told(problem)
   problem = type(problem) == 'table' and problem.err or tostring(problem)
   if redis.acl_check_cmd and string.find(problem, "can't run this command", 1, true) then
     local denied = {}
-    for _, name in ipairs(commands) do
+    for _, name in ipairs({--[[ commands ]]}) do
       if not redis.acl_check_cmd(name, KEYS[1]) then denied[#denied + 1] = name end
     end
     return 'NOPERM the user of this connection may not run ' .. table.concat(denied, ', ')
@@ -23,27 +23,22 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- A key expires at the first whole second after its state has ended, so most charges need no new expiry.
-local function expiry(ends)
-  return math.floor(ends / 1000000) + 1
-end
-
--- Keeps a key until its state has ended at `ends` microseconds. `was` is the end it already expires by, nil for a key without
--- an expiry.
+-- Keeps a key to the first whole second after its state has ended at `ends` microseconds. `was` is the end it already
+-- expires by, nil for a key without an expiry: most charges stay within a second and need no command here.
 local function keep(key, ends, was)
-  local second = expiry(ends)
-  if not was or expiry(was) ~= second then
+  local second = math.floor(ends / 1000000) + 1
+  if not was or math.floor(was / 1000000) + 1 ~= second then
     redis.call('EXPIREAT', key, int(second))
   end
 end
 
 -- Stores a value and keeps it, by one command: no failure leaves it without an expiry.
 local function set(key, value, ends, was)
-  local second = expiry(ends)
-  if was and expiry(was) == second then
+  local second = math.floor(ends / 1000000) + 1
+  if was and math.floor(was / 1000000) + 1 == second then
     redis.call('SET', key, value, 'KEEPTTL')
   else
-    redis.call('SET', key, value, 'EXAT', int(second))
+    redis.call('SET', key, value, 'PXAT', int(second * 1000))
   end
 end
 

@@ -62,7 +62,7 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
 fn assembled(script: &str) -> String {
     let script = [PRELUDE, script].concat();
     let names: Vec<String> = commands(&script).iter().map(|name| format!("'{name}'")).collect();
-    format!("local commands = {{{}}}\n{script}", names.join(", "))
+    script.replace("--[[ commands ]]", &names.join(", "))
 }
 
 /// The same script under a time of the caller's: `now` is a Lua expression for microseconds, and `expire` a statement
@@ -75,7 +75,7 @@ fn assembled(script: &str) -> String {
 pub fn with_time(script: &str, now: &str, expire: &str) -> String {
     const NOW: &str = "local now = time[1] * 1000000 + time[2]\n";
     const EXPIRE: &str = "    redis.call('EXPIREAT', key, int(second))\n";
-    const SET: &str = "    redis.call('SET', key, value, 'EXAT', int(second))\n";
+    const SET: &str = "    redis.call('SET', key, value, 'PXAT', int(second * 1000))\n";
     for line in [NOW, EXPIRE, SET] {
         assert_eq!(script.matches(line).count(), 1, "a script has one such line: {line}");
     }
