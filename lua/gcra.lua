@@ -47,13 +47,15 @@ local function keep_bucket(key, bucket, capacity, was)
   set(key, value, ends, was)
 end
 
--- Takes back the charge that `check` added.
-local function take_back(entry)
-  if entry.added == 0 then
-    remove(entry.key)
-  else
-    redis.call('INCRBY', entry.key, int(-entry.cost))
+-- Takes back what `check` added, and what `commit` has done.
+local function restore(entry)
+  local added, key = entry.added, entry.key
+  if not entry.plain then
+    if added and added ~= 0 then entry.value = int(added) end
+    return put_back(entry)
   end
+  if added == 0 then remove(key) else redis.call('INCRBY', key, int(-entry.cost)) end
+  if entry.done then keep(key, entry.was, entry[1] + entry.cost) end
   entry.plain = false
 end
 
@@ -67,7 +69,7 @@ local function check(key, at)
   if type(sum) == 'number' then
     entry.added, entry.plain = sum - charge, true
     if entry.added < 0 or sum > 2 ^ 53 then
-      take_back(entry)
+      restore(entry)
       corrupt()
     end
     entry.was = entry.added ~= 0 and entry.added
@@ -111,17 +113,7 @@ local function undo(entry)
     set(entry.key, int(latest), latest, entry.was)
     entry.plain = false
   else
-    take_back(entry)
-  end
-end
-
-local function restore(entry)
-  if entry.plain then
-    take_back(entry)
-    if entry.done then keep(entry.key, entry.was, entry[1] + entry.cost) end
-  else
-    if entry.added and entry.added ~= 0 then entry.value = int(entry.added) end
-    put_back(entry)
+    restore(entry)
   end
 end
 

@@ -1,8 +1,26 @@
 //! The Redis scripts of `ratelimits`: one `.lua` file per algorithm, and the scripts assembled from them.
 //!
-//! An algorithm's file defines `width`, `check`, `commit`, `undo` and `refund`, and its header says what its key holds,
-//! what its arguments are, in which units, and what it replies. A script is the prelude, one algorithm (or all of them
-//! behind `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Outside semver.
+//! An algorithm's file defines `width`, `check`, `commit`, `undo`, `restore` and `refund`, and its header says what its key
+//! holds, what its arguments are, in which units, and what it replies. A script is the prelude, one algorithm (or all of
+//! them behind `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Outside semver.
+//!
+//! # Failures
+//!
+//! Redis takes nothing back when a script fails. What its server may refuse for a while (`OOM`, `READONLY`, `MISCONF`,
+//! `NOREPLICAS`) it refuses at the first write, but a command that its user may not run at any place. So the drivers catch
+//! errors and `restore` the keys of a decision, and a value goes with its expiry in one command where it is possible.
+//! An error is told by its text, which begins with its code: `CORRUPT` is ours, for a value that is no state.
+//!
+//! # Commands
+//!
+//! What the user of the connection must be allowed, besides `EVALSHA` and `EVAL`. Without one of them the first decision
+//! that needs it fails, and on Redis 7.0 and later the error names it. `DEL` has stand-ins, but a reset is one.
+//!
+//! | algorithm | commands |
+//! | --- | --- |
+//! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
+//! | `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
+//! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
 
 use std::collections::BTreeSet;
 
@@ -52,7 +70,7 @@ pub fn refund(algorithm: &str) -> String {
     assembled(&[source(algorithm), REFUND].concat())
 }
 
-/// The commands that a script calls, by name, each once. Its user needs them, and `EVALSHA` and `EVAL`.
+/// The commands that stand in a script, by name, each once: those that its user needs, and stand-ins for them.
 #[must_use]
 pub fn commands(script: &str) -> BTreeSet<&str> {
     script.split("call('").skip(1).filter_map(|call| call.split('\'').next()).collect()
@@ -97,7 +115,7 @@ mod tests {
     use super::{ALGORITHMS, commands, decide, refund};
 
     #[test]
-    fn a_script_calls_the_commands_that_operators_are_told() {
+    fn a_script_has_the_commands_that_operators_are_told() {
         const STRING: &[&str] = &["DEL", "EXPIREAT", "GET", "SET", "TIME"];
         const BUCKET: &[&str] = &["DEL", "EXPIREAT", "GET", "INCRBY", "SET", "TIME"];
         const LIST: &[&str] =
