@@ -8,12 +8,12 @@
 --        of a shadow in place of what its check read
 --
 -- The required charges decide: if all of them are admitted they are charged, and with them the shadows that are.
--- A charge that costs nothing only looks. A check that fails may come after one that has charged already, so a failure
--- is caught, and told after what was charged is taken back. That of a shadow only says that it admits nothing.
+-- A charge that costs nothing only looks. Redis takes nothing back when a script fails, so a failure, which may come after a
+-- charge, is caught, and every key is restored before it is told. That of a shadow only says that it admits nothing.
 local reply = {now}
 local k, at = 0, 1
 while ARGV[at] do
-  local entries, admitted, failure = {}, true, nil
+  local entries, admitted, failure, untidy = {}, true, nil, false
   local size, kinds = tonumber(ARGV[at])
   if not size then size, kinds = #ARGV[at], ARGV[at] end
   at = at + 1
@@ -22,9 +22,8 @@ while ARGV[at] do
       local fine, entry = pcall(check, KEYS[k + i], at)
       local shadow = kinds and string.sub(kinds, i, i) == 's'
       if not fine then
-        local problem = type(entry) == 'table' and entry.err or tostring(entry)
-        entry = {problem, cost = 0}
-        if not shadow then failure = problem end
+        entry = {told(entry), cost = 0}
+        if not shadow then failure = entry[1] end
       end
       entry.shadow = shadow
       entries[i] = entry
@@ -33,15 +32,38 @@ while ARGV[at] do
     at = at + width
   end
   k = k + size
-  reply[#reply + 1] = failure or (admitted and 1 or 0)
   for _, entry in ipairs(entries) do
-    if entry.cost > 0 then
-      if admitted and entry.admits and not failure then commit(entry) else undo(entry) end
+    if entry.cost > 0 and not entry.shadow and not failure then
+      local fine, problem = pcall(admitted and commit or undo, entry)
+      entry.done, untidy = fine, untidy or entry.tidy
+      if not fine then failure = told(problem) end
     end
-    if not failure then
-      for _, number in ipairs(entry) do reply[#reply + 1] = number end
-      if entry.shadow then reply[#reply + 1] = entry.admits and 1 or 0 end
+  end
+  -- What this throws away does not come back, so every charge is made before.
+  for i = 1, untidy and not failure and size or 0 do
+    local entry = entries[i]
+    if entry.tidy then
+      local fine, problem = pcall(entry.tidy, entry)
+      if not fine then failure = told(problem) end
     end
+  end
+  if failure then
+    for _, entry in ipairs(entries) do pcall(restore, entry) end
+  end
+  reply[#reply + 1] = failure or (admitted and 1 or 0)
+  for i = 1, failure and 0 or size do
+    local entry = entries[i]
+    if entry.shadow and entry.cost > 0 then
+      local fine, problem = pcall(admitted and entry.admits and commit or undo, entry)
+      entry.done = fine
+      if fine and entry.tidy then fine, problem = pcall(entry.tidy, entry) end
+      if not fine then
+        pcall(restore, entry)
+        entry = {told(problem), shadow = true}
+      end
+    end
+    for _, number in ipairs(entry) do reply[#reply + 1] = number end
+    if entry.shadow then reply[#reply + 1] = entry.admits and 1 or 0 end
   end
 end
 return reply

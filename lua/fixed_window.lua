@@ -15,28 +15,27 @@ end
 local function load(value)
   local opened, count = string.match(value, '^(%d+) (%d+)$')
   if not count then corrupt() end
-  return tonumber(opened), tonumber(count)
+  return exactly(opened), exactly(count)
 end
 
 local function store(entry, count)
-  set(entry.key, int(entry[1]) .. ' ' .. int(count), entry.open)
-  if not entry.open then
-    keep(entry.key, start(entry[1], entry.period, entry.aligned) + entry.period)
-  end
+  local ends = start(entry[1], entry.period, entry.aligned) + entry.period
+  set(entry.key, int(entry[1]) .. ' ' .. int(count), ends, entry.was)
 end
 
 local function check(key, at)
   local cost, limit, period, aligned =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1'
   local value = redis.call('GET', key)
-  local entry = {now, 0, key = key, cost = cost, period = period, aligned = aligned}
+  local entry = {now, 0, key = key, cost = cost, period = period, aligned = aligned, value = value}
   if value then
     local opened, count = load(value)
     local from = start(opened, period, aligned)
+    entry.was = from + period
     if from > now then
       entry.future, entry[2] = true, count
     elseif now < from + period then
-      entry.open, entry[1], entry[2] = true, opened, count
+      entry[1], entry[2] = opened, count
     end
   end
   entry.admits = cost == 0 or entry[2] + cost <= limit
@@ -51,16 +50,19 @@ local function undo(entry)
   if entry.future then store(entry, entry[2]) end
 end
 
+local restore = put_back
+
 local function refund(key, at)
   local cost, from, period, aligned =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1'
   local value = redis.call('GET', key)
   if not value then return end
   local opened, count = load(value)
-  if now >= start(opened, period, aligned) + period or from and from ~= opened then return end
+  local ends = start(opened, period, aligned) + period
+  if now >= ends or from and from ~= opened then return end
   if count - cost <= 0 then
-    redis.call('DEL', key)
+    remove(key)
   else
-    store({opened, key = key, open = true}, count - cost)
+    set(key, int(opened) .. ' ' .. int(count - cost), ends, ends)
   end
 end

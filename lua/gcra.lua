@@ -39,30 +39,48 @@ local function keep_bucket(key, bucket, capacity, was)
   local slot = bucket.slot > now and bucket.slot or 0
   local till = bucket.credited > 0 and bucket.till or 0
   local ends = math.max(bucket.tat, till)
-  if ends <= now then return redis.call('DEL', key) end
+  if ends <= now then return remove(key) end
   local value = int(bucket.tat)
   if bucket.tat > now + capacity or slot > 0 or bucket.credited > 0 then
     value = table.concat({value, int(now), int(bucket.credited), int(till), int(slot)}, ' ')
   end
-  set(key, value, was)
-  keep(key, ends, was)
+  set(key, value, ends, was)
+end
+
+-- Takes back what `check` added, and what `commit` has done.
+local function restore(entry)
+  local added, key = entry.added, entry.key
+  if not entry.plain then
+    if added and added ~= 0 then entry.value = int(added) end
+    return put_back(entry)
+  end
+  if added == 0 then remove(key) else redis.call('INCRBY', key, int(-entry.cost)) end
+  if entry.done then keep(key, entry.was, entry[1] + entry.cost) end
+  entry.plain = false
 end
 
 -- Adds the charge at once, which on a busy key where nobody waits is the only command. A bucket that is more than a number
--- refuses that with an error, and is looked at instead.
+-- refuses that with an error, and is looked at instead. Until more than the charge is stored the entry is `plain`.
 local function check(key, at)
   local charge, capacity, lead, wait =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead}
   local sum = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, ARGV[at])
   if type(sum) == 'number' then
-    entry.added = sum - charge
+    entry.added, entry.plain = sum - charge, true
+    if entry.added < 0 or sum > 2 ^ 53 then
+      restore(entry)
+      corrupt()
+    end
     entry.was = entry.added ~= 0 and entry.added
     entry[1] = math.min(math.max(entry.added, now), now + capacity)
+  elseif sum and string.find(sum.err, 'overflow', 1, true) then
+    corrupt()
   elseif sum and not string.find(sum.err, 'not an integer', 1, true) then
     error(sum)
   else
-    local stored = load(redis.call('GET', key))
+    entry.value = redis.call('GET', key)
+    local stored = load(entry.value)
     local bucket = current(stored, capacity)
     entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
@@ -75,26 +93,27 @@ local function commit(entry)
   local tat, added = entry[1] + entry.cost, entry.added
   local within = tat <= now + entry.capacity
   if added and within then
-    if added < now then redis.call('INCRBY', entry.key, int(now - added)) end
-    return keep(entry.key, tat, entry.was)
+    if added >= now then return keep(entry.key, tat, entry.was) end
+    set(entry.key, int(tat), tat, entry.was)
+    entry.plain = false
+    return
   end
   local bucket = entry.bucket or {credited = 0, till = 0, slot = 0}
   bucket.tat, bucket.till = tat, math.max(bucket.till, tat)
   if not within then bucket.slot = math.max(bucket.slot, entry[1] - entry.lead) end
   keep_bucket(entry.key, bucket, entry.capacity, entry.was)
+  entry.plain = false
 end
 
 local function undo(entry)
-  local added, key = entry.added, entry.key
+  local added, latest = entry.added, now + entry.capacity
   if not added then
-    if entry.moved then keep_bucket(key, entry.bucket, entry.capacity, entry.was) end
-  elseif added > now + entry.capacity then
-    redis.call('SET', key, int(now + entry.capacity))
-    keep(key, now + entry.capacity)
-  elseif added == 0 then
-    redis.call('DEL', key)
+    if entry.moved then keep_bucket(entry.key, entry.bucket, entry.capacity, entry.was) end
+  elseif added > latest then
+    set(entry.key, int(latest), latest, entry.was)
+    entry.plain = false
   else
-    redis.call('DECRBY', key, int(entry.cost))
+    restore(entry)
   end
 end
 

@@ -76,9 +76,8 @@ local function keep_bucket(key, bucket, rule, was)
     bucket.till = 0
   end
   local ends = ends(bucket, rule)
-  if ends <= now then return redis.call('DEL', key) end
-  set(key, value, was)
-  keep(key, ends, was)
+  if ends <= now then return remove(key) end
+  set(key, value, ends, was)
 end
 
 local function check(key, at)
@@ -89,7 +88,7 @@ local function check(key, at)
   local bucket = current(stored, rule)
   local entry = {
     bucket.anchor, bucket.missing, bucket.credited, key = key, cost = cost, rule = rule, bucket = bucket,
-    future = stored.anchor > now, was = value and ends(stored, rule),
+    future = stored.anchor > now, value = value, was = value and ends(stored, rule),
   }
   local slot = slot_of(bucket.anchor, bucket.missing + cost, rule)
   local countable = bucket.missing + cost <= MOST_MISSING
@@ -108,6 +107,8 @@ end
 local function undo(entry)
   if entry.future then keep_bucket(entry.key, entry.bucket, entry.rule, entry.was) end
 end
+
+local restore = put_back
 
 local function refund(key, at)
   local cost, from, level, credited =

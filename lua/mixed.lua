@@ -16,3 +16,7 @@ end
 local function undo(entry)
   entry.algorithm.undo(entry)
 end
+
+local function restore(entry)
+  entry.algorithm.restore(entry)
+end

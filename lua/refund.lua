@@ -4,6 +4,7 @@
 -- ARGV   the 7 refund arguments of each, the last ones empty where an algorithm takes fewer
 -- reply  now
 for i = 1, #KEYS do
-  refund(KEYS[i], 7 * i - 6)
+  local fine, problem = pcall(refund, KEYS[i], 7 * i - 6)
+  if not fine then return {err = told(problem)} end
 end
 return now

@@ -16,7 +16,7 @@ local WRAP = 2 ^ 50
 local CHUNK = 1000
 
 local function number(key, index)
-  return tonumber(redis.call('LINDEX', key, int(index)) or nil) or corrupt()
+  return exactly(redis.call('LINDEX', key, int(index)))
 end
 
 local function total(key, i)
@@ -83,51 +83,92 @@ local function check(key, at)
   return entry
 end
 
--- Makes one entry, stamped now, of all that are not in an earlier sub-window.
-local function repair(entry)
-  redis.call('LSET', entry.key, int(2 * entry.cut + 1), int(now))
-  redis.call('LTRIM', entry.key, 0, int(2 * entry.cut + 1))
-  redis.call('RPUSH', entry.key, int(entry.total))
+local function push(key, elements)
+  for i = 1, #elements, CHUNK do
+    redis.call('RPUSH', key, unpack(elements, i, math.min(i + CHUNK - 1, #elements)))
+  end
 end
 
+-- Puts a tail in the place of all elements from an index on. Once elements are gone nothing may fail: so each command is
+-- called before that in a way that changes nothing, or nothing that the next one does not take away.
+local function replace(key, index, tail)
+  if #tail > 0 then
+    redis.call('LTRIM', key, 0, -1)
+    redis.call('RPUSH', key, '0')
+  end
+  redis.call('LTRIM', key, 0, int(index - 1))
+  push(key, tail)
+end
+
+-- Keeps the key for an entry of now.
 local function expire_after(entry)
-  local was = entry.newest and ends(entry.newest, entry.period, entry.precision)
-  keep(entry.key, ends(now, entry.period, entry.precision), was)
+  entry.expires = ends(now, entry.period, entry.precision)
+  entry.was = entry.newest and ends(entry.newest, entry.period, entry.precision)
+  keep(entry.key, entry.expires, entry.was)
+  entry.kept = true
 end
 
-local function commit(entry)
-  local after = int((entry.total + entry.cost) % WRAP)
-  if not entry.newest then
-    redis.call('RPUSH', entry.key, '0', int(now), after)
-  elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
-    redis.call('RPUSH', entry.key, int(now), after)
-  else
-    if entry.cut then repair(entry) end
-    redis.call('LSET', entry.key, -1, after)
-  end
-  if entry.newest and entry.live > 0 then
-    redis.call('LTRIM', entry.key, int(2 * entry.live), -1)
-  end
+-- Makes one entry, stamped now, of all that are not in an earlier sub-window.
+local function repair(entry, total)
+  local index = 2 * entry.cut + 1
+  local tail = redis.call('LRANGE', entry.key, int(index), -1)
   expire_after(entry)
+  replace(entry.key, index, {int(now), int(total)})
+  entry.tail = tail
+end
+
+local function drop_ended(entry)
+  redis.call('LTRIM', entry.key, int(2 * entry.live), -1)
+end
+
+-- Notes what has been done, for `restore`.
+local function commit(entry)
+  local after = (entry.total + entry.cost) % WRAP
+  if entry.cut then
+    repair(entry, after)
+  else
+    if not entry.newest then
+      redis.call('RPUSH', entry.key, '0', int(now), int(after))
+      entry.pushed = true
+    elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
+      redis.call('RPUSH', entry.key, int(now), int(after))
+      entry.pushed = true
+    else
+      redis.call('LSET', entry.key, -1, int(after))
+      entry.raised = true
+    end
+    expire_after(entry)
+  end
+  if entry.newest and entry.live > 0 then entry.tidy = drop_ended end
 end
 
 local function undo(entry)
-  if entry.cut then
-    repair(entry)
-    expire_after(entry)
-  end
+  if entry.cut then repair(entry, entry.total) end
 end
 
--- Takes a cost from all totals from `i` on.
-local function lower(key, i, cost)
-  local tail = redis.call('LRANGE', key, int(2 * i), -1)
-  for j = 1, #tail, 2 do
-    tail[j] = int((tail[j] - cost) % WRAP)
+-- Takes away what was pushed. Where elements cannot be cut off the others are written anew, if that will have an expiry.
+local function pop(entry)
+  local key, last = entry.key, int(2 * entry.n)
+  if not redis.pcall('LTRIM', key, 0, last).err then return end
+  local elements = redis.call('LRANGE', key, 0, last)
+  keep(key, entry.was)
+  redis.call('DEL', key)
+  push(key, elements)
+  keep(key, entry.was)
+end
+
+local function restore(entry)
+  local key = entry.key
+  if entry.tail then
+    replace(key, 2 * entry.cut + 1, entry.tail)
+  elseif entry.raised then
+    redis.call('LSET', key, -1, int(entry.total))
+  elseif entry.pushed and not entry.newest then
+    return remove(key)
+  elseif entry.pushed then
+    pop(entry)
   end
-  redis.call('LTRIM', key, 0, int(2 * i - 1))
-  for j = 1, #tail, CHUNK do
-    redis.call('RPUSH', key, unpack(tail, j, math.min(j + CHUNK - 1, #tail)))
-  end
+  if entry.kept then keep(key, entry.was, entry.expires) end
 end
 
 -- Without a receipt the newest charges are given back first.
@@ -138,24 +179,35 @@ local function refund(key, at)
   if n < 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)
   local live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
-  local kept = n
+  -- All totals from `lowered` on are lower by the cost, and entries after `kept` charge nothing any more.
+  local kept, lowered, tail = n, n, {}
+  local function left(i)
+    return i < lowered and total(key, i) or (total(key, i) - cost) % WRAP
+  end
   if from then
     local charged = first(live, n, function(i) return stamp(key, i) >= from end)
     if charged == n or stamp(key, charged) ~= from then return end
     cost = math.min(cost, (total(key, charged + 1) - total(key, charged)) % WRAP)
     if cost == 0 then return end
-    lower(key, charged + 1, cost)
-    while kept > live and total(key, kept) == total(key, kept - 1) do kept = kept - 1 end
+    lowered = charged + 1
+    while kept > live and left(kept) == left(kept - 1) do kept = kept - 1 end
+    if kept >= lowered then tail = redis.call('LRANGE', key, int(2 * lowered), int(2 * kept)) end
+    for i = 1, #tail, 2 do
+      tail[i] = int((exactly(tail[i]) - cost) % WRAP)
+    end
   else
     cost = math.min(cost, (sum - total(key, live)) % WRAP)
     if cost == 0 then return end
     kept = first(live, n, function(i) return (sum - total(key, i)) % WRAP <= cost end)
-    redis.call('LSET', key, int(2 * kept), int((sum - cost) % WRAP))
+    lowered, tail = kept, {int((sum - cost) % WRAP)}
   end
-  if kept == live then
-    redis.call('DEL', key)
-  else
-    redis.call('LTRIM', key, 0, int(2 * kept))
-    keep(key, ends(stamp(key, kept - 1), period, precision), ends(newest, period, precision))
+  if kept == live then return remove(key) end
+
+  local was, expires = ends(newest, period, precision), ends(stamp(key, kept - 1), period, precision)
+  keep(key, expires, was)
+  local fine, problem = pcall(replace, key, #tail > 0 and 2 * lowered or 2 * kept + 1, tail)
+  if not fine then
+    keep(key, was, expires)
+    error(problem)
   end
 end

@@ -67,9 +67,8 @@ end
 
 local function store(key, curve, next_at, stored, written, was)
   local ends = cold_at(curve, next_at, stored)
-  if ends <= now then return redis.call('DEL', key) end
-  set(key, int(next_at) .. ' ' .. exact(stored) .. ' ' .. int(written), was)
-  keep(key, ends, was)
+  if ends <= now then return remove(key) end
+  set(key, int(next_at) .. ' ' .. exact(stored) .. ' ' .. int(written), ends, was)
 end
 
 -- When the next call may go, not before now, and what is stored then.
@@ -85,7 +84,7 @@ local function check(key, at)
   local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
   local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
   local value = redis.call('GET', key)
-  local entry = {now, curve.most, key = key, cost = cost, curve = curve}
+  local entry = {now, curve.most, key = key, cost = cost, curve = curve, value = value}
   if value then
     local next_at, stored, written = load(value, curve)
     entry.was = cold_at(curve, next_at, stored)
@@ -107,6 +106,8 @@ end
 local function undo(entry)
   if entry.future then store(entry.key, entry.curve, entry[1], entry.stored, now, entry.was) end
 end
+
+local restore = put_back
 
 -- The last charge is taken back as if it had never been, of those before nothing is. Without a mark the debt is lowered.
 local function refund(key, at)

@@ -13,6 +13,7 @@ mod process;
 mod property;
 mod redis;
 mod registry;
+mod scripts;
 mod shares;
 mod sources;
 mod storm;

@@ -140,8 +140,7 @@ async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
 async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
     let server = Server::start();
     let mut connection = server.connect().await;
-    let registry =
-        Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy(&server.url()).unwrap();
+    let registry = on(&server);
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("taken {i}"), policy).unwrap();
         let other = registry.limiter("other", FixedWindow::new(5, MINUTE)).unwrap();

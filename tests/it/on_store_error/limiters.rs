@@ -172,7 +172,6 @@ async fn in_this_process_it_says_nothing() {
 }
 
 #[tokio::test]
-#[ignore = "the store tells what a script meets under a key as trouble, and not yet as what does not mend"]
 async fn another_programs_value_is_never_excused() {
     let server = Server::start();
     let registry = on(&server);

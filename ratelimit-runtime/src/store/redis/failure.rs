@@ -2,6 +2,7 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
+use super::scripts::is_defect;
 use crate::error::StoreError;
 
 /// Why there is no reply to use.
@@ -90,5 +91,10 @@ pub(super) fn sign(reply: &Value) -> Sign {
 }
 
 fn replied(error: RedisError) -> StoreError {
-    StoreError::new("Redis failed").caused_by(error)
+    let Some(code) = error.code() else { return StoreError::new("Redis failed").caused_by(error) };
+    // What an unknown command was called with has keys in it.
+    let detail = error.detail().unwrap_or_default().split(", with args").next().unwrap_or_default();
+    let problem = format!("{code} {detail}");
+    let told = format!("Redis failed: {problem}");
+    if is_defect(&problem) { StoreError::defect(told) } else { StoreError::new(told) }
 }

@@ -1,17 +1,20 @@
 //! The scripts, and the arguments and replies they agree on with their Lua.
 
+mod reply;
+
 use std::borrow::Cow;
 use std::{fmt, iter};
 
-use redis::{Cmd, Value};
+use redis::Cmd;
 
+pub(super) use self::reply::outcomes;
 use crate::algorithm::gcra::Kind;
 use crate::algorithm::warming_up::COSTLIEST;
-use crate::algorithm::{Mark, Reading, Rule, Verdict};
+use crate::algorithm::{Mark, Rule};
 use crate::error::StoreError;
 use crate::key::{Key, Repr};
 use crate::policy::MOST;
-use crate::store::{Charge, Outcome, judge};
+use crate::store::Charge;
 
 /// The scripts of a store.
 #[derive(Debug)]
@@ -156,65 +159,13 @@ impl Invocation<'_> {
     }
 }
 
-/// What the reply says of each list.
-pub(super) fn outcomes(
-    decisions: &[&[Charge]],
-    reply: Value,
-) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-    let odd = || StoreError::new("Redis replied something that none of our scripts replies");
-    let Value::Array(values) = reply else { return Err(odd()) };
-    let mut values = values.into_iter();
-    let number = |value: Option<Value>| match value {
-        Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
-        // A double, whose bits make the reading.
-        Some(Value::BulkString(text)) => {
-            let text = std::str::from_utf8(&text).ok();
-            text.and_then(|text| text.parse::<f64>().ok()).map(f64::to_bits).ok_or_else(odd)
-        }
-        _ => Err(odd()),
-    };
-    let told = |problem: &[u8]| format!("Redis failed: {}", String::from_utf8_lossy(problem));
-    let now = number(values.next())?;
-    let mut outcomes = Vec::with_capacity(decisions.len());
-    for charges in decisions {
-        let decided = match values.next() {
-            Some(Value::BulkString(problem)) => {
-                outcomes.push(Err(StoreError::new(told(&problem))));
-                continue;
-            }
-            flag => number(flag)? == 1,
-        };
-        let mut readings = Vec::with_capacity(charges.len());
-        let (mut shadows, mut failed) = (Vec::new(), Vec::new());
-        for (at, charge) in charges.iter().enumerate() {
-            let mut reading = Reading::default();
-            if let (true, Some(Value::BulkString(problem))) = (charge.shadow, values.as_slice().first()) {
-                failed.push((at, told(problem)));
-                values.next();
-                // Stands in until the verdict is replaced.
-                reading = charge.rule.check(None, now, charge.cost);
-            } else {
-                for place in &mut reading[..width(&charge.rule)] {
-                    *place = number(values.next())?;
-                }
-            }
-            readings.push(reading);
-            if charge.shadow {
-                shadows.push(number(values.next())? == 1);
-            }
-        }
-        let (admitted, mut verdicts) = judge(charges, &readings, now);
-        failed.iter().for_each(|(at, _)| verdicts[*at] = Verdict::default());
-        // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
-        let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
-        let same = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
-        outcomes.push(if same {
-            Ok(Outcome { now, admitted, verdicts, failed })
-        } else {
-            Err(StoreError::defect("the script and this version of the library differ about a decision"))
-        });
-    }
-    Ok(outcomes)
+/// Whether an error of Redis, given by its code or its text, says that something is wrong for good: a key that holds what no
+/// limiter wrote, or a script that stumbles over it. All others pass, or are the server's operator's to mend.
+pub(super) fn is_defect(code_or_text: &str) -> bool {
+    // Redis before 7 puts the place in the script in front of the code.
+    let mut words = code_or_text.split([' ', ':']).filter(|word| !word.is_empty()).take(10);
+    let coded = words.any(|word| matches!(word.trim_start_matches('-'), "WRONGTYPE" | "CORRUPT"));
+    coded || [": attempt to ", ": bad argument "].iter().any(|lua| code_or_text.contains(lua))
 }
 
 /// How many charges a list has, or which of them are shadows.
@@ -275,14 +226,6 @@ fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> Vec<Argument> {
         Rule::SlidingWindow(rule) => {
             vec![cost.min(MOST).into(), at, rule.period.into(), rule.precision.into()]
         }
-    }
-}
-
-/// How many numbers a check replies.
-fn width(rule: &Rule) -> usize {
-    match rule {
-        Rule::Gcra(_) | Rule::WarmingUp(_) | Rule::FixedWindow(_) => 2,
-        Rule::IntervalBucket(_) | Rule::SlidingWindow(_) => 3,
     }
 }
 

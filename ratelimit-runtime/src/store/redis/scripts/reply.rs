@@ -1,0 +1,123 @@
+//! What the scripts reply.
+
+use redis::Value;
+
+use super::is_defect;
+use crate::algorithm::{Reading, Rule, Verdict};
+use crate::error::StoreError;
+use crate::store::{Charge, Outcome, judge};
+
+/// What the reply says of each list.
+pub(in crate::store::redis) fn outcomes(
+    decisions: &[&[Charge]],
+    reply: Value,
+) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+    let odd = || StoreError::new("Redis replied something that none of our scripts replies");
+    let Value::Array(values) = reply else { return Err(odd()) };
+    let mut values = values.into_iter();
+    let number = |value: Option<Value>| match value {
+        Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
+        // A double, whose bits make the reading.
+        Some(Value::BulkString(text)) => {
+            let text = std::str::from_utf8(&text).ok();
+            text.and_then(|text| text.parse::<f64>().ok()).map(f64::to_bits).ok_or_else(odd)
+        }
+        _ => Err(odd()),
+    };
+    let now = number(values.next())?;
+    let mut outcomes = Vec::with_capacity(decisions.len());
+    for charges in decisions {
+        let decided = match values.next() {
+            Some(Value::BulkString(problem)) => {
+                outcomes.push(Err(failure(&problem)));
+                continue;
+            }
+            flag => number(flag)? == 1,
+        };
+        let mut readings = Vec::with_capacity(charges.len());
+        let (mut shadows, mut failed) = (Vec::new(), Vec::new());
+        for (at, charge) in charges.iter().enumerate() {
+            let mut reading = Reading::default();
+            if let (true, Some(Value::BulkString(problem))) = (charge.shadow, values.as_slice().first()) {
+                failed.push((at, failure(problem).to_string()));
+                values.next();
+                // Stands in until the verdict is replaced.
+                reading = charge.rule.check(None, now, charge.cost);
+            } else {
+                for place in &mut reading[..width(&charge.rule)] {
+                    *place = number(values.next())?;
+                }
+            }
+            readings.push(reading);
+            if charge.shadow {
+                shadows.push(number(values.next())? == 1);
+            }
+        }
+        let (admitted, mut verdicts) = judge(charges, &readings, now);
+        failed.iter().for_each(|(at, _)| verdicts[*at] = Verdict::default());
+        // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
+        let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
+        let same = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
+        outcomes.push(if same {
+            Ok(Outcome { now, admitted, verdicts, failed })
+        } else {
+            Err(StoreError::defect("the script and this version of the library differ about a decision"))
+        });
+    }
+    Ok(outcomes)
+}
+
+/// What a script told of an error that it met.
+fn failure(told: &[u8]) -> StoreError {
+    let told = String::from_utf8_lossy(told);
+    let problem = format!("Redis failed: {told}");
+    if is_defect(&told) { StoreError::defect(problem) } else { StoreError::new(problem) }
+}
+
+/// How many numbers a check replies.
+fn width(rule: &Rule) -> usize {
+    match rule {
+        Rule::Gcra(_) | Rule::WarmingUp(_) | Rule::FixedWindow(_) => 2,
+        Rule::IntervalBucket(_) | Rule::SlidingWindow(_) => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::is_defect;
+
+    #[test]
+    fn a_value_of_another_program_is_a_defect() {
+        for told in [
+            "WRONGTYPE",
+            "CORRUPT",
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "CORRUPT the value under this key is not the state of a limiter",
+            "CORRUPT the value under this key is not the state of a limiter script: 6e2b, on @user_script:1.",
+            "WRONGTYPE: Operation against a key holding the wrong kind of value",
+            "ERR Error running script (call to f_6e2b): @user_script:12: WRONGTYPE Operation against a key",
+            "user_script:93: attempt to perform arithmetic on a nil value",
+            "ERR user_script:93: attempt to compare number with nil script: 6e2b, on @user_script:93.",
+        ] {
+            assert!(is_defect(told), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_server_in_trouble_is_no_defect() {
+        for told in [
+            "ERR",
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.",
+            "READONLY You can't write against a read only replica.",
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+            "NOREPLICAS Not enough good replicas to write.",
+            "NOPERM the user of this connection may not run EXPIREAT",
+            "ERR The user executing the script can't run this command or subcommand",
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+            "LOADING Redis is loading the dataset in memory",
+        ] {
+            assert!(!is_defect(told), "{told}");
+        }
+    }
+}
