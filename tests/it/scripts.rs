@@ -9,6 +9,7 @@ mod values;
 use ratelimits::store::{Charge, Outcome, RedisStore, StoreError};
 use redis::aio::MultiplexedConnection;
 
+use crate::support::registries::PATIENT;
 use crate::support::server::Server;
 use cases::{CASES, Case};
 
@@ -22,7 +23,7 @@ const COMMANDS: [&str; 14] = [
 struct Bench {
     store: RedisStore,
     admin: MultiplexedConnection,
-    _server: Server,
+    server: Server,
 }
 
 /// What Redis holds under a key, and the millisecond at which it goes, -1 for never.
@@ -32,9 +33,7 @@ impl Bench {
     async fn start() -> Self {
         let server = Server::start();
         let admin = server.connect().await;
-        let url = server.url().replace("redis://", "redis://least:secret@");
-        let store = RedisStore::lazy(&url).expect("the URL is right");
-        let mut bench = Bench { store, admin, _server: server };
+        let mut bench = Bench { store: store(&server), admin, server };
         bench.send("ACL SETUSER least on >secret ~rl:* -@all +ping").await;
         for command in COMMANDS {
             bench.send(&format!("ACL SETUSER least +{command}")).await;
@@ -57,6 +56,7 @@ impl Bench {
 
     /// Nothing under any key, then what `state` says: see [`Case::prepare`].
     async fn prepare(&mut self, state: &str) {
+        self.forget_trouble();
         self.send("FLUSHALL").await;
         for case in CASES {
             case.prepare(self, state).await;
@@ -78,9 +78,18 @@ impl Bench {
         call.query_async(&mut self.admin).await.expect("the server answers")
     }
 
+    /// Goes on with a store that knows of no trouble: one that does asks less often.
+    fn forget_trouble(&mut self) {
+        self.store = store(&self.server);
+    }
+
     async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
         self.store.decide(&[charges]).await.remove(0)
     }
+}
+
+fn store(server: &Server) -> RedisStore {
+    RedisStore::lazy(&server.url_as("least", "secret")).expect("the URL is right").with_deadline(PATIENT)
 }
 
 /// Lists that take every place in turn: of all, of all with every second in shadow, of all in shadow, of one, and of all before

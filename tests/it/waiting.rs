@@ -41,6 +41,13 @@ impl Counted {
         Registry::builder().deadline(PATIENT).connect_lazy(&self.server.url()).unwrap()
     }
 
+    /// The microseconds of Redis.
+    async fn time(&self) -> u128 {
+        let mut connection = self.connection.clone();
+        let (seconds, micros): (u128, u128) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
+        seconds * 1_000_000 + micros
+    }
+
     /// How many scripts were called.
     async fn calls(&self) -> u64 {
         let mut connection = self.connection.clone();

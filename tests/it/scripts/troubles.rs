@@ -43,6 +43,7 @@ async fn charges_nothing(bench: &mut Bench, code: &str, begin: &[&str], end: &[&
             if state != "future" && refunds.iter().all(Result::is_err) {
                 assert_eq!(before, after, "{code}, {state}: {list:?}");
             }
+            bench.forget_trouble();
             let outcome = bench.decide(&list).await.unwrap();
             assert!(outcome.failed.is_empty(), "{outcome:?}");
         }
@@ -98,7 +99,7 @@ async fn a_server_that_is_busy_with_another_script() {
     for list in lists().into_iter().step_by(7) {
         bench.prepare("charged").await;
         let before = bench.held().await;
-        let mut other = bench._server.connect().await;
+        let mut other = bench.server.connect().await;
         let endless = tokio::spawn(async move {
             let _: Result<(), _> =
                 redis::cmd("EVAL").arg("while true do end").arg(0).query_async(&mut other).await;
@@ -112,6 +113,7 @@ async fn a_server_that_is_busy_with_another_script() {
         bench.send("SCRIPT KILL").await;
         endless.await.unwrap();
         assert_eq!(before, bench.held().await);
+        bench.forget_trouble();
         bench.decide(&list).await.unwrap();
     }
 }
@@ -125,7 +127,7 @@ async fn a_server_that_is_loading() {
         bench.send("CONFIG SET key-load-delay 1000").await;
         bench.send("CONFIG SET loading-process-events-interval-bytes 1024").await;
         let before = bench.held().await;
-        let mut other = bench._server.connect().await;
+        let mut other = bench.server.connect().await;
         let reloads = tokio::spawn(async move {
             redis::cmd("DEBUG").arg("RELOAD").query_async::<()>(&mut other).await.unwrap();
         });
@@ -137,6 +139,7 @@ async fn a_server_that_is_loading() {
         assert!(told.to_lowercase().contains("loading") && !is_defect(&error), "{told}");
         reloads.await.unwrap();
         assert_eq!(before, bench.held().await);
+        bench.forget_trouble();
         bench.decide(&list).await.unwrap();
     }
 }
