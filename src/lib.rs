@@ -1,5 +1,6 @@
 // Of two definitions the first one counts: the README's own is for those who read the file.
 //! [Refusing or pacing]: guide
+//! [Operating with Redis]: guide::operating_redis
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits come back at a rate, and up to `burst` of them are kept for later; with `borrow` or `warmup` as
@@ -332,7 +333,10 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 #[doc = include_str!("../guide/refusing-or-pacing.md")]
-pub mod guide {}
+pub mod guide {
+    #[doc = include_str!("../guide/operating-redis.md")]
+    pub mod operating_redis {}
+}
 
 #[doc(hidden)]
 pub mod __private {

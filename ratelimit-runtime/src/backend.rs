@@ -1,7 +1,11 @@
 //! Where limiters keep their state, and how a list of charges is decided there.
 
+#[cfg(feature = "redis")]
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
+#[cfg(feature = "redis")]
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::algorithm::Rule;
@@ -34,7 +38,14 @@ pub(crate) struct Backend {
     /// What stands in for a store that may be in trouble.
     #[cfg(feature = "redis")]
     pub(crate) local: Option<Local>,
+    /// The policies of which is told that a Cluster does not spread them.
+    #[cfg(feature = "redis")]
+    pub(crate) one_slot: Mutex<HashSet<Box<str>>>,
 }
+
+/// Where names are made at run time, there may be any number.
+#[cfg(feature = "redis")]
+const MOST_TOLD: usize = 1000;
 
 /// A store in this process that stands in for one that does not answer. What it counts outlives a recovery, so that a store
 /// that comes and goes gives nobody a fresh capacity.
@@ -82,6 +93,8 @@ impl Backend {
             trouble: Trouble::default(),
             #[cfg(feature = "redis")]
             local: None,
+            #[cfg(feature = "redis")]
+            one_slot: Mutex::default(),
         }
     }
 
@@ -116,7 +129,28 @@ impl Backend {
         rule: &Rule,
     ) -> Result<Key, MissingKey> {
         let function = function.as_ref().map(|function| function as &dyn Display);
-        key.finish(&Head { namespace: &self.namespace, prefix, name, shape: rule, function })
+        let head = Head { namespace: &self.namespace, prefix, name, shape: rule, function };
+        #[cfg(feature = "redis")]
+        if self.store.as_ref().is_some_and(Store::is_cluster) && key.is_tied(&head) {
+            self.tell_of_one_slot(name.as_str());
+        }
+        key.finish(&head)
+    }
+
+    /// A Cluster does not spread such a policy, which is told once.
+    #[cfg(feature = "redis")]
+    fn tell_of_one_slot(&self, policy: &str) {
+        let is_new = {
+            let mut told = self.one_slot.lock().unwrap_or_else(PoisonError::into_inner);
+            told.len() < MOST_TOLD && !told.contains(policy) && told.insert(policy.into())
+        };
+        if is_new {
+            tracing::info!(
+                policy,
+                "all keys of this policy lie in one slot of the Redis Cluster, as its decisions have keys of different \
+                 parts, or of none"
+            );
+        }
     }
 
     /// Decides the charges, all or nothing, as soon as it can be done in their time. A list that costs nothing passes without

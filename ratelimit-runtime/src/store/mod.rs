@@ -136,6 +136,11 @@ impl Store {
         }
     }
 
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self, Store::Redis(store) if store.is_cluster())
+    }
+
     pub(crate) fn source(&self) -> Source {
         match self {
             Store::Memory(_) => Source::Memory,

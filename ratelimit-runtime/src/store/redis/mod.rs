@@ -112,6 +112,10 @@ impl RedisStore {
         RedisStore { scripts, ..self }
     }
 
+    pub(crate) fn is_cluster(&self) -> bool {
+        matches!(self.deployment, Deployment::Cluster(_))
+    }
+
     /// Connects and waits for a sign of life, longer than a call may take.
     ///
     /// # Errors
