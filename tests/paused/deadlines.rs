@@ -1,138 +1,15 @@
 //! Decisions in a Redis that does not answer, on paused time: each ends at its deadline, to the millisecond, or at once.
 
-use std::future::{Future, pending};
-use std::io;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Dial, Key, RedisStore, Stream};
-use ratelimits::{FixedWindow, Policy};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use ratelimits::store::{Charge, Key, RedisStore};
+use ratelimits::{Error, FixedWindow, OnStoreError, Policy, Registry, Source, TokenBucket};
 use tokio::time::{Instant, advance, sleep};
 
+use crate::faulty::{Fault, Faulty};
+
 const DEADLINE: Duration = RedisStore::DEADLINE;
-const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    None,
-    /// The network takes the attempt to connect, and never says anything.
-    NoConnection,
-    /// Nobody listens.
-    Refused,
-    /// Connections are taken, and nothing is ever read: buffers run full.
-    NothingRead,
-    /// The first words of a connection are not answered.
-    NoHello,
-    NoPing,
-    /// No command is answered.
-    NoReply,
-    /// A reply begins, and does not end.
-    HalfReply,
-    /// Replies come after so long.
-    Slow(Duration),
-    /// The connection is closed in place of a reply.
-    Closed,
-    /// The script is unknown, and when it is sent as well nothing comes any more.
-    NoReplyToEval,
-    /// An error in place of a reply.
-    Error(&'static str),
-}
-
-/// A server as a fault makes it.
-#[derive(Clone)]
-struct Faulty {
-    fault: Arc<Mutex<Fault>>,
-    dialled: Arc<AtomicUsize>,
-}
-
-impl Faulty {
-    fn new(fault: Fault) -> Self {
-        Faulty { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default() }
-    }
-
-    fn fault(&self) -> Fault {
-        *self.fault.lock().unwrap()
-    }
-
-    fn set(&self, fault: Fault) {
-        *self.fault.lock().unwrap() = fault;
-    }
-
-    fn dialled(&self) -> usize {
-        self.dialled.load(Ordering::SeqCst)
-    }
-
-    async fn serve(self, stream: DuplexStream) -> io::Result<()> {
-        let (read, mut write) = tokio::io::split(stream);
-        let mut read = BufReader::new(read);
-        loop {
-            if self.fault() == Fault::NothingRead {
-                pending::<()>().await;
-            }
-            let Some(name) = command(&mut read).await? else { return Ok(()) };
-            match (&*name, self.fault()) {
-                ("HELLO", Fault::NoHello) | ("PING", Fault::NoPing) => {}
-                ("HELLO", _) => write.write_all(HELLO.as_bytes()).await?,
-                ("PING", _) => write.write_all(b"+PONG\r\n").await?,
-                ("INFO", _) => write.write_all(b"-NOPERM no\r\n").await?,
-                (_, Fault::NothingRead | Fault::NoReply) | ("EVAL", Fault::NoReplyToEval) => {}
-                (_, Fault::HalfReply) => write.write_all(b"*4\r\n:1\r\n:1").await?,
-                (_, Fault::Closed) => return Ok(()),
-                (_, Fault::NoReplyToEval) => write.write_all(b"-NOSCRIPT none\r\n").await?,
-                (_, Fault::Error(error)) => write.write_all(format!("-{error}\r\n").as_bytes()).await?,
-                (_, fault) => {
-                    if let Fault::Slow(time) = fault {
-                        sleep(time).await;
-                    }
-                    // A window that nobody has used, at second 1.
-                    write.write_all(b"*4\r\n:1000000\r\n:1\r\n:1000000\r\n:0\r\n").await?;
-                }
-            }
-        }
-    }
-}
-
-impl Dial for Faulty {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + '_>> {
-        self.dialled.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async {
-            match self.fault() {
-                Fault::NoConnection => pending().await,
-                Fault::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
-                _ => {
-                    let (ours, theirs) = duplex(64);
-                    tokio::spawn(self.clone().serve(theirs));
-                    Ok(Box::new(ours) as Box<dyn Stream>)
-                }
-            }
-        })
-    }
-}
-
-/// The name of the next command, once all of it is here.
-async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<String>> {
-    let mut line = String::new();
-    if read.read_line(&mut line).await? == 0 {
-        return Ok(None);
-    }
-    let parts: usize = line.trim_start_matches('*').trim().parse().expect("an array of bulk strings");
-    let mut name = String::new();
-    for part in 0..parts {
-        line.clear();
-        read.read_line(&mut line).await?;
-        let size: usize = line.trim_start_matches('$').trim().parse().expect("the size of a bulk string");
-        let mut bytes = vec![0; size + 2];
-        read.read_exact(&mut bytes).await?;
-        if part == 0 {
-            name = String::from_utf8_lossy(&bytes[..size]).to_uppercase();
-        }
-    }
-    Ok(Some(name))
-}
 
 /// How a decision ended, and when.
 async fn decide(store: &RedisStore) -> (Result<(), String>, Duration) {
@@ -243,6 +120,56 @@ async fn a_server_that_is_silent_costs_some_calls_their_deadline_and_the_others_
         sleep(Duration::from_millis(500)).await;
         assert_eq!(decide(&store).await, (Ok(()), Duration::ZERO), "{fault:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_decided_otherwise_is_decided_at_the_deadline() {
+    for fault in [Fault::NoConnection, Fault::NoHello, Fault::NoReply, Fault::HalfReply] {
+        for deadline in [Duration::from_millis(1), DEADLINE, Duration::from_secs(3)] {
+            let registry = || Registry::builder().deadline(deadline).over(Faulty::new(fault));
+            let limiter = |mode| {
+                let limiter = registry().limiter("a", TokenBucket::per_second(1).burst(2)).unwrap();
+                limiter.on_store_error(mode)
+            };
+            // An attempt to connect has its own end, at which nobody waits for it any more.
+            let end = if matches!(fault, Fault::NoConnection | Fault::NoHello) {
+                deadline.min(Duration::from_secs(1))
+            } else {
+                deadline
+            };
+            let begun = Instant::now();
+            let decision = limiter(OnStoreError::Local).try_acquire("k", 1).await.unwrap();
+            assert_eq!((decision.source, decision.remaining, begun.elapsed()), (Source::Local, 1, end));
+
+            let begun = Instant::now();
+            let decision = limiter(OnStoreError::Allow).try_acquire("k", 1).await.unwrap();
+            assert_eq!((decision.source, begun.elapsed()), (Source::Allowed, end));
+
+            let begun = Instant::now();
+            let error = limiter(OnStoreError::Deny).try_acquire("k", 1).await.unwrap_err();
+            assert!(matches!(error, Error::Store(_)) && begun.elapsed() == end, "{error}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deadline_is_a_part_of_what_a_call_waits_and_does_not_bound_it() {
+    let registry = Registry::builder().over(Faulty::new(Fault::NoReply));
+    let limiter = registry.limiter("a", TokenBucket::per_second(1).burst(1)).unwrap();
+    let wait = |time| limiter.acquire_timeout("k", 1, time);
+    let begun = Instant::now();
+    // The first takes the permit at the deadline. The second waits for the next one from there on.
+    let seconds = Duration::from_secs;
+    let (first, second) = tokio::join!(wait(seconds(5)), wait(seconds(5)));
+    assert!(first.unwrap().waited.is_zero());
+    assert_eq!(second.unwrap().waited, seconds(1));
+    assert_eq!(begun.elapsed(), DEADLINE + seconds(1));
+    // Of what it would wait a call spends 100 ms on Redis, and the rest is just not enough.
+    let begun = Instant::now();
+    assert!(wait(Duration::from_millis(999)).await.unwrap_err().is_limited());
+    assert_eq!(begun.elapsed(), DEADLINE);
+    // Redis has not answered for a second: nobody asks it now.
+    assert_eq!(wait(seconds(1)).await.unwrap().waited, seconds(1) - DEADLINE);
 }
 
 #[tokio::test(start_paused = true)]

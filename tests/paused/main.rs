@@ -8,6 +8,7 @@ mod disturbed;
 mod drops;
 mod edges;
 mod events;
+mod faulty;
 #[path = "../it/support/random.rs"]
 mod random;
 mod stacks;

@@ -143,6 +143,15 @@ impl RegistryBuilder {
         Ok(Registry::new(self, Some(store)))
     }
 
+    /// A registry on a Redis behind streams of a test's own.
+    #[cfg(all(feature = "redis", feature = "test-util"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn over(self, dial: impl crate::store::Dial) -> Registry {
+        let store = RedisStore::over(dial).with_deadline(self.deadline);
+        Registry::new(self, Some(Store::Redis(Arc::new(store))))
+    }
+
     #[cfg(not(feature = "redis"))]
     fn connect_lazy_to_redis(self, _: &str) -> Result<Registry, Error> {
         let problem =

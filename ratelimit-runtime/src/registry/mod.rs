@@ -73,7 +73,8 @@ impl Registry {
         match std::env::var("RATELIMITS_URL") {
             Ok(url) => Registry::connect(&url).await,
             Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
-            Err(error) => Err(StoreError::defect(format!("RATELIMITS_URL: {error}")).into()),
+            // Whose own words hold the URL, and with it perhaps a password.
+            Err(_) => Err(StoreError::defect("RATELIMITS_URL is not UTF-8").into()),
         }
     }
 

@@ -191,12 +191,11 @@ impl Cluster {
     /// Whom to ask: the masters in any order, which mostly are connected already, then all others.
     fn candidates(&self) -> Vec<(String, Arc<Node>)> {
         let known = self.known();
-        let is_master = |address: &Address| {
-            let mut masters = known.masters.iter().flatten();
-            masters.any(|member| member.address == *address)
-        };
-        let (masters, others): (Vec<_>, Vec<_>) =
-            known.nodes.values().partition(|member| is_master(&member.address));
+        // One for each stretch of slots.
+        let mut masters: Vec<_> = known.masters.iter().flatten().collect();
+        masters.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        let is_master = |member: &&Arc<Member>| masters.iter().any(|master| Arc::ptr_eq(master, member));
+        let (masters, others): (Vec<_>, Vec<_>) = known.nodes.values().partition(is_master);
         let seeds = self.seeds.iter().filter_map(|seed| {
             let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) =
                 seed.info.addr()

@@ -1,0 +1,133 @@
+//! A Redis behind streams in memory, and what goes wrong with it.
+
+use std::future::{Future, pending};
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ratelimits::store::{Dial, Stream};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::time::sleep;
+
+const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Fault {
+    None,
+    /// The network takes the attempt to connect, and never says anything.
+    NoConnection,
+    /// Nobody listens.
+    Refused,
+    /// Connections are taken, and nothing is ever read: buffers run full.
+    NothingRead,
+    /// The first words of a connection are not answered.
+    NoHello,
+    NoPing,
+    /// No command is answered.
+    NoReply,
+    /// A reply begins, and does not end.
+    HalfReply,
+    /// Replies come after so long.
+    Slow(Duration),
+    /// The connection is closed in place of a reply.
+    Closed,
+    /// The script is unknown, and when it is sent as well nothing comes any more.
+    NoReplyToEval,
+    /// An error in place of a reply.
+    Error(&'static str),
+}
+
+/// A server as a fault makes it.
+#[derive(Clone)]
+pub(crate) struct Faulty {
+    fault: Arc<Mutex<Fault>>,
+    dialled: Arc<AtomicUsize>,
+}
+
+impl Faulty {
+    pub(crate) fn new(fault: Fault) -> Self {
+        Faulty { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default() }
+    }
+
+    fn fault(&self) -> Fault {
+        *self.fault.lock().unwrap()
+    }
+
+    pub(crate) fn set(&self, fault: Fault) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
+    pub(crate) fn dialled(&self) -> usize {
+        self.dialled.load(Ordering::SeqCst)
+    }
+
+    async fn serve(self, stream: DuplexStream) -> io::Result<()> {
+        let (read, mut write) = tokio::io::split(stream);
+        let mut read = BufReader::new(read);
+        loop {
+            if self.fault() == Fault::NothingRead {
+                pending::<()>().await;
+            }
+            let Some(name) = command(&mut read).await? else { return Ok(()) };
+            match (&*name, self.fault()) {
+                ("HELLO", Fault::NoHello) | ("PING", Fault::NoPing) => {}
+                ("HELLO", _) => write.write_all(HELLO.as_bytes()).await?,
+                ("PING", _) => write.write_all(b"+PONG\r\n").await?,
+                ("INFO", _) => write.write_all(b"-NOPERM no\r\n").await?,
+                (_, Fault::NothingRead | Fault::NoReply) | ("EVAL", Fault::NoReplyToEval) => {}
+                (_, Fault::HalfReply) => write.write_all(b"*4\r\n:1\r\n:1").await?,
+                (_, Fault::Closed) => return Ok(()),
+                (_, Fault::NoReplyToEval) => write.write_all(b"-NOSCRIPT none\r\n").await?,
+                (_, Fault::Error(error)) => write.write_all(format!("-{error}\r\n").as_bytes()).await?,
+                (_, fault) => {
+                    if let Fault::Slow(time) = fault {
+                        sleep(time).await;
+                    }
+                    // A window that nobody has used, at second 1.
+                    write.write_all(b"*4\r\n:1000000\r\n:1\r\n:1000000\r\n:0\r\n").await?;
+                }
+            }
+        }
+    }
+}
+
+impl Dial for Faulty {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + '_>> {
+        self.dialled.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            match self.fault() {
+                Fault::NoConnection => pending().await,
+                Fault::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
+                _ => {
+                    let (ours, theirs) = duplex(64);
+                    tokio::spawn(self.clone().serve(theirs));
+                    Ok(Box::new(ours) as Box<dyn Stream>)
+                }
+            }
+        })
+    }
+}
+
+/// The name of the next command, once all of it is here.
+async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    if read.read_line(&mut line).await? == 0 {
+        return Ok(None);
+    }
+    let parts: usize = line.trim_start_matches('*').trim().parse().expect("an array of bulk strings");
+    let mut name = String::new();
+    for part in 0..parts {
+        line.clear();
+        read.read_line(&mut line).await?;
+        let size: usize = line.trim_start_matches('$').trim().parse().expect("the size of a bulk string");
+        let mut bytes = vec![0; size + 2];
+        read.read_exact(&mut bytes).await?;
+        if part == 0 {
+            name = String::from_utf8_lossy(&bytes[..size]).to_uppercase();
+        }
+    }
+    Ok(Some(name))
+}
