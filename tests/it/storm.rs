@@ -98,7 +98,7 @@ async fn decide(store: &Store, name: &str, pair: Pair) -> (u64, u64, HashMap<u64
                 while made.fetch_add(1, Ordering::Relaxed) < calls {
                     let (key, cost) = (random.below(KEYS), random.between(1, 5));
                     let wait = random.pick(&[0, 0, 0, 20_000]);
-                    let text = Key::raw(&format!("{name}:{{{key}}}"));
+                    let text = Key::raw(format!("{name}:{{{key}}}"));
                     let charge = Charge { key: text, rule: pair.rule, cost, wait, shadow: false };
                     match store.decide(&[&[charge]]).await.remove(0) {
                         Ok(outcome) if outcome.admitted => {
