@@ -119,13 +119,14 @@ impl RedisStore {
     /// If no server answers, or it does not let us in.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let end = Instant::now() + self.deadline.max(Duration::from_secs(2));
-        match &self.deployment {
-            Deployment::Node(node) => {
-                node.send(Request::Plain(&redis::cmd("PING")), end).await?;
-            }
-            Deployment::Cluster(cluster) => cluster.ping(end).await?,
+        let pong = match &self.deployment {
+            Deployment::Node(node) => node.send(Request::Plain(&redis::cmd("PING")), end).await.map(drop),
+            Deployment::Cluster(cluster) => cluster.ping(end).await,
+        };
+        match pong {
+            Err(failure) if !failure.is_no_permission() => Err(failure.into()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Decides every list of charges, all or nothing but for shadows, in order and at one time.
