@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
@@ -15,9 +14,6 @@ use super::failure::{Failure, Sign, sign};
 use super::link::{Link, Links};
 use crate::error::StoreError;
 use crate::timer::until;
-
-/// So long a connection may take to be opened, whoever waits for it.
-const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, and what is known of its health.
 #[derive(Debug)]
@@ -122,7 +118,7 @@ impl Node {
             let examine = !self.examined.swap(true, Ordering::Relaxed);
             let node = Arc::downgrade(self);
             async move {
-                let why = match timeout(OPENED_WITHIN, target.open(on_lost)).await {
+                let why = match timeout(target.opened_within(), target.open(on_lost)).await {
                     Ok(Ok(connection)) => {
                         if examine {
                             tokio::spawn(warn_of_eviction(connection.clone()));
