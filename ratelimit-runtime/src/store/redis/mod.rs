@@ -8,6 +8,7 @@ mod failure;
 mod jitter;
 mod link;
 mod node;
+mod redirect;
 mod scripts;
 mod slots;
 #[cfg(feature = "test-util")]
