@@ -2,6 +2,7 @@
 
 mod axum;
 mod conformance;
+mod deployments;
 mod examples;
 mod faults;
 mod guava;
