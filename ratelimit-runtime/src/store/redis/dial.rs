@@ -137,7 +137,9 @@ impl Sentinels {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(connection);
                 }
-                Err(error) => problem = error,
+                // What one has told says more than that another one is gone.
+                Err(error) if at == first % count || !error.is_io_error() => problem = error,
+                Err(_) => {}
             }
         }
         Err(problem)
