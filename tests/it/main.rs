@@ -11,6 +11,7 @@ mod macros;
 mod model;
 mod process;
 mod property;
+mod recovery;
 mod redis;
 mod registry;
 mod sources;
