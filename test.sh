@@ -40,9 +40,9 @@ run() {
 }
 
 # The examples are built first: a test runs each of them.
-run cargo build --locked --examples
-run cargo test --locked --workspace
-# With tokio's clock, which tests can pause.
+run cargo build --locked --examples --features tls
+run cargo test --locked --workspace --features ratelimits/tls
+# With tokio's clock, which tests can pause, and without TLS.
 run cargo test --locked --features test-util --test paused
 # Without Redis, for those who count in process only.
 run cargo check --locked --no-default-features

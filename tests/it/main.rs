@@ -2,6 +2,7 @@
 
 mod axum;
 mod conformance;
+mod deployments;
 mod examples;
 mod faults;
 mod guava;
@@ -11,6 +12,7 @@ mod model;
 mod on_store_error;
 mod process;
 mod property;
+mod recovery;
 mod redis;
 mod registry;
 mod scripts;

@@ -16,6 +16,8 @@ mod stacks;
 #[path = "../it/support/told.rs"]
 mod told;
 mod windows;
+#[cfg(not(feature = "tls"))]
+mod without_tls;
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ fn in_namespace(server: &Server, namespace: &str) -> Registry {
     builder.connect_lazy(&server.url()).expect("the URL is right")
 }
 
-fn namespace() -> String {
+pub(crate) fn namespace() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("r{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

@@ -83,24 +83,33 @@ impl Breaker {
         }
     }
 
-    /// The server has not answered, or only that it cannot.
-    pub(super) fn failed(&self, now: Instant, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
+    /// The server has not answered, or only that it cannot. Tells whether that opens it after a long time without an answer.
+    pub(super) fn failed(
+        &self,
+        now: Instant,
+        failed: Failed,
+        probe: Option<Probe<'_>>,
+        why: &StoreError,
+    ) -> bool {
         let mut state = self.lock();
         self.stirred.store(true, Ordering::Relaxed);
         state.failures += if failed == Failed::Badly { FAILURES.div_ceil(2) } else { 1 };
         let since = *state.since.get_or_insert(now);
-        let many = state.failures >= FAILURES || state.failures > 1 && now >= since + LONG_AGO;
+        let long = now >= since + LONG_AGO;
+        let many = state.failures >= FAILURES || state.failures > 1 && long;
         match &mut state.open {
             Some(open) if probe.is_some() => {
                 open.tries += 1;
                 (open.until, open.why) = (now + pause(open.tries), why.again());
+                false
             }
             None if many || failed == Failed::ForNow => {
                 let why = why.again();
                 state.open = Some(Open { until: now + pause(0), tries: 0, trying: false, why });
+                long
             }
             // Others had been let through before it opened.
-            _ => {}
+            _ => false,
         }
     }
 
@@ -150,8 +159,8 @@ mod tests {
     #[test]
     fn where_calls_are_rare_two_failures_open_it() {
         let (breaker, now) = (Breaker::default(), Instant::now());
-        breaker.failed(now, Failed::Once, None, &why());
-        breaker.failed(now + LONG_AGO, Failed::Once, None, &why());
+        assert!(!breaker.failed(now, Failed::Once, None, &why()));
+        assert!(breaker.failed(now + LONG_AGO, Failed::Once, None, &why()));
         assert!(breaker.admit(now + LONG_AGO).is_err());
     }
 

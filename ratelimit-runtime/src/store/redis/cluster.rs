@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::{Cmd, ConnectionAddr, ServerErrorKind, Value, cmd};
+use redis::{Cmd, ConnectionAddr, Value, cmd};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,19 +17,21 @@ use super::dial::{Server, Target};
 use super::failure::Failure;
 use super::jitter::{jittered, shuffled};
 use super::node::{Node, Request};
-use super::slots::{Address, Range, SLOTS, ranges, slot};
+use super::redirect::Redirect;
+use super::slots::{Address, Range, SLOTS, one_slot, ranges};
 use crate::error::StoreError;
 use crate::timer::until;
 
 /// So often a command follows its keys.
-const REDIRECTS: usize = 5;
+const REDIRECTS: u32 = 5;
 
 /// So long a node may take to tell who has which slots, and so long nobody asks again.
 const TOLD_WITHIN: Duration = Duration::from_millis(250);
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// So long until a command is sent again whose keys are just being moved.
+/// So long until a command is sent again whose keys are just being moved, doubled with each time up to the longest.
 const TRY_AGAIN: Duration = Duration::from_millis(5);
+const TRY_AGAIN_LONGEST: Duration = Duration::from_millis(20);
 
 /// The masters of a Cluster, and the slots of each.
 pub(super) struct Cluster {
@@ -54,13 +56,6 @@ struct Known {
 struct Member {
     address: Address,
     node: Arc<Node>,
-}
-
-/// Where a command has to go instead.
-enum Redirect {
-    Moved(Address),
-    Ask(Address),
-    TryAgain,
 }
 
 impl Cluster {
@@ -93,26 +88,29 @@ impl Cluster {
         let slot = one_slot(keys).map_err(Failure::Unsent)?;
         let mut member = self.find(slot, end).await?;
         let mut request = Request::Plain(command);
-        let mut redirects = 0;
+        let (mut redirects, mut again) = (0, TRY_AGAIN);
         loop {
             let failure = match member.node.send(request, end).await {
                 Ok(reply) => return Ok(reply),
                 Err(failure) => failure,
             };
-            redirects += 1;
-            match Redirect::of(&failure, &member.address) {
-                Some(redirect) if redirects <= REDIRECTS => match redirect {
-                    Redirect::Moved(address) => {
-                        member = self.moved(slot, address);
-                        request = Request::Plain(command);
-                        self.refresh();
-                    }
-                    Redirect::Ask(address) => {
-                        member = self.known().member(&self.seeds[0], address);
-                        request = Request::Asking(command);
-                    }
-                    Redirect::TryAgain => pause(TRY_AGAIN, end).await?,
-                },
+            let redirect = Redirect::of(&failure, &member.address);
+            redirects += u32::from(!matches!(redirect, Some(Redirect::TryAgain)));
+            match redirect {
+                Some(Redirect::Moved(address)) if redirects <= REDIRECTS => {
+                    member = self.moved(slot, address);
+                    request = Request::Plain(command);
+                    self.refresh();
+                }
+                Some(Redirect::Ask(address)) if redirects <= REDIRECTS => {
+                    member = self.known().member(&self.seeds[0], address);
+                    request = Request::Asking(command);
+                }
+                // For as long as there is time: how long a slot moves depends on what lies in it.
+                Some(Redirect::TryAgain) if Instant::now() + again < end => {
+                    pause(again).await?;
+                    again = (again * 2).min(TRY_AGAIN_LONGEST);
+                }
                 _ => {
                     if failure.is_of_server() {
                         self.refresh();
@@ -123,22 +121,28 @@ impl Cluster {
         }
     }
 
-    /// The master of a slot, which is asked for if nobody knows.
+    /// The master of a slot, which is asked for if nobody knows, unless somebody just has in vain.
     async fn find(self: &Arc<Self>, slot: u16, end: Instant) -> Result<Arc<Member>, Failure> {
+        let slot = usize::from(slot);
         loop {
             let mut asked = std::pin::pin!(self.asked.notified());
             asked.as_mut().enable();
-            if let Some(master) = &self.known().masters[usize::from(slot)] {
+            if let Some(master) = &self.known().masters[slot] {
                 return Ok(Arc::clone(master));
             }
-            self.refresh();
-            let runtime = runtime().map_err(Failure::Unsent)?;
-            let told = until(&runtime, end, asked).await.map_err(Failure::Unsent)?;
-            let problem = self.known().problem.as_ref().map(StoreError::again);
-            if problem.is_some() || told.is_none() {
-                let nobody = || StoreError::new("no node of the Redis Cluster tells who has the key");
-                return Err(Failure::Unsent(problem.unwrap_or_else(nobody)));
+            let asking = self.refresh();
+            if asking {
+                let runtime = runtime().map_err(Failure::Unsent)?;
+                let told = until(&runtime, end, asked).await.map_err(Failure::Unsent)?;
+                if told.is_some() && self.known().problem.is_none() {
+                    continue;
+                }
             }
+            let known = self.known();
+            let nobody = || StoreError::new("no node of the Redis Cluster tells who has the key");
+            let problem = || known.problem.as_ref().map_or_else(nobody, StoreError::again);
+            // Somebody may have told since.
+            return known.masters[slot].clone().ok_or_else(|| Failure::Unsent(problem()));
         }
     }
 
@@ -150,13 +154,14 @@ impl Cluster {
         member
     }
 
-    /// Asks who has which slots, unless somebody does or just has. It outlives the call that needs it.
-    fn refresh(self: &Arc<Self>) {
-        let Ok(runtime) = runtime() else { return };
+    /// Asks who has which slots, unless somebody does or just has, and tells whether somebody does now. It outlives the call
+    /// that needs it.
+    fn refresh(self: &Arc<Self>) -> bool {
+        let Ok(runtime) = runtime() else { return false };
         {
             let mut known = self.known();
             if known.asking || known.fresh_until.is_some_and(|until| Instant::now() < until) {
-                return;
+                return known.asking;
             }
             known.asking = true;
         }
@@ -168,7 +173,9 @@ impl Cluster {
                 Ok(ranges) => known.learn(&asking.0.seeds[0], &ranges),
                 Err(problem) => known.problem = Some(problem),
             }
+            known.fresh_until = Some(Instant::now() + jittered(PAUSE));
         });
+        true
     }
 
     /// Who has which slots, by the first that tells.
@@ -247,23 +254,6 @@ impl Known {
     }
 }
 
-impl Redirect {
-    /// Where the command has to go, if the node at this address has said so.
-    fn of(failure: &Failure, asked: &Address) -> Option<Self> {
-        let Failure::Replied(error) = failure else { return None };
-        let redis::ErrorKind::Server(kind) = error.kind() else { return None };
-        if kind == ServerErrorKind::TryAgain {
-            return Some(Redirect::TryAgain);
-        }
-        let (address, _) = error.redirect_node()?;
-        let (host, port) = address.rsplit_once(':')?;
-        // A node that does not know its own name leaves it out.
-        let host = if host.is_empty() { &asked.0 } else { host };
-        let address = (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?);
-        Some(if kind == ServerErrorKind::Ask { Redirect::Ask(address) } else { Redirect::Moved(address) })
-    }
-}
-
 /// An attempt to learn who has which slots, which those who wait for it hear of whatever becomes of it.
 struct Asking(Arc<Cluster>);
 
@@ -271,28 +261,14 @@ impl Drop for Asking {
     fn drop(&mut self) {
         let mut known = self.0.known();
         known.asking = false;
-        known.fresh_until = Some(Instant::now() + jittered(PAUSE));
         drop(known);
         self.0.asked.notify_waiters();
     }
 }
 
-/// The slot of all these keys.
-fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
-    let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
-    let first = slots.next().unwrap_or(0);
-    if slots.any(|slot| slot != first) {
-        return Err(StoreError::defect(
-            "the keys of one decision lie in different slots of the Redis Cluster; give its limiters the same \
-             `.function(…)`, or keys of the same parts",
-        ));
-    }
-    Ok(first)
-}
-
-async fn pause(time: Duration, end: Instant) -> Result<(), Failure> {
+async fn pause(time: Duration) -> Result<(), Failure> {
     let runtime = runtime().map_err(Failure::Unsent)?;
-    let over = (Instant::now() + time).min(end);
+    let over = Instant::now() + time;
     until(&runtime, over, std::future::pending::<()>()).await.map_err(Failure::Unsent)?;
     Ok(())
 }

@@ -13,7 +13,10 @@ use redis::{
 
 use super::address::elsewhere;
 
-/// So long one Sentinel may take to tell who the master is.
+/// So long a connection may take to be opened, whoever waits for it.
+const OPENED_WITHIN: Duration = Duration::from_secs(1);
+
+/// So long one Sentinel may take to tell who the master is, and so long that one to let us in.
 const SENTINEL_WITHIN: Duration = Duration::from_millis(300);
 
 /// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
@@ -47,6 +50,16 @@ pub(super) trait OnLost: Fn() + Clone + Send + Sync + 'static {}
 impl<F: Fn() + Clone + Send + Sync + 'static> OnLost for F {}
 
 impl Target {
+    /// Within that it is opened, or never: with Sentinels there is time for the last one after all others were silent.
+    pub(super) fn opened_within(&self) -> Duration {
+        match self {
+            Target::Master(sentinels) => {
+                OPENED_WITHIN.max(SENTINEL_WITHIN.saturating_mul(2 * sentinels.count()))
+            }
+            _ => OPENED_WITHIN,
+        }
+    }
+
     pub(super) async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
         match self {
             Target::Server(server) => server.open(on_lost).await,
@@ -110,6 +123,10 @@ impl Sentinels {
         Sentinels { sentinels, name, login, first: AtomicUsize::new(0) }
     }
 
+    fn count(&self) -> u32 {
+        self.sentinels.len().try_into().unwrap_or(u32::from(u16::MAX))
+    }
+
     async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
         let first = self.first.load(Ordering::Relaxed);
         let count = self.sentinels.len();
@@ -120,7 +137,9 @@ impl Sentinels {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(connection);
                 }
-                Err(error) => problem = error,
+                // What one has told says more than that another one is gone.
+                Err(error) if at == first % count || !error.is_io_error() => problem = error,
+                Err(_) => {}
             }
         }
         Err(problem)
@@ -133,23 +152,29 @@ impl Sentinels {
     ) -> RedisResult<MultiplexedConnection> {
         let (host, port) = in_time(self.ask(sentinel)).await?;
         let info = elsewhere(&self.login.info, &host, port);
-        let mut connection = in_time(Server { info, trust: self.login.trust.clone() }.open(on_lost)).await?;
-        // One that was the master may not know yet that it is not. A server that does not let us ask is believed.
-        let role: RedisResult<Vec<redis::Value>> = cmd("ROLE").query_async(&mut connection).await;
-        match role.as_deref() {
-            Ok([redis::Value::BulkString(role), ..]) if role != b"master" => {
-                let problem = "the server that a Sentinel calls the master is none";
-                Err(RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, problem)))
+        let login = Server { info, trust: self.login.trust.clone() };
+        in_time(async {
+            let mut connection = login.open(on_lost).await?;
+            // One that was the master may not know yet that it is not. A server that does not let us ask is believed.
+            let role: RedisResult<Vec<redis::Value>> = cmd("ROLE").query_async(&mut connection).await;
+            match role.as_deref() {
+                Ok([redis::Value::BulkString(role), ..]) if role != b"master" => {
+                    let problem = "the server that a Sentinel calls the master is none";
+                    Err(RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, problem)))
+                }
+                _ => Ok(connection),
             }
-            _ => Ok(connection),
-        }
+        })
+        .await
     }
 
     async fn ask(&self, sentinel: &Server) -> RedisResult<(String, u16)> {
         let open = |server: Server| async move { server.open(|| {}).await };
         let mut connection = match open(sentinel.clone()).await {
-            // One without a password of its own refuses that of the server.
-            Err(error) if error.kind() == ErrorKind::AuthenticationFailed => {
+            // One without a login of its own refuses that of the server.
+            Err(error)
+                if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("WRONGPASS") =>
+            {
                 let info = sentinel.info.clone().set_redis_settings(redis::RedisConnectionInfo::default());
                 open(Server { info, trust: sentinel.trust.clone() }).await?
             }
@@ -165,8 +190,11 @@ impl Sentinels {
 
 /// A server may take connections long before it takes commands.
 async fn alive(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
-    cmd("PING").exec_async(&mut connection).await?;
-    Ok(connection)
+    match cmd("PING").exec_async(&mut connection).await {
+        // An answer as well: this user has the rights that the scripts need, and no others.
+        Err(error) if error.code() == Some("NOPERM") => Ok(connection),
+        answered => answered.map(|()| connection),
+    }
 }
 
 async fn in_time<T>(opening: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {

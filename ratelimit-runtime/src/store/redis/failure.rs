@@ -41,6 +41,11 @@ impl Failure {
         }
     }
 
+    /// Whether the server knows us, and does not let us do this.
+    pub(super) fn is_no_permission(&self) -> bool {
+        matches!(self, Failure::Replied(error) if error.code() == Some("NOPERM"))
+    }
+
     /// Whether it says that the server has never seen the script, so that nothing ran.
     pub(super) fn is_no_script(&self) -> bool {
         let no_script = ErrorKind::Server(ServerErrorKind::NoScript);

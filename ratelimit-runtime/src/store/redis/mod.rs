@@ -8,8 +8,10 @@ mod failure;
 mod jitter;
 mod link;
 mod node;
+mod redirect;
 mod scripts;
 mod slots;
+mod split;
 #[cfg(feature = "test-util")]
 mod stream;
 
@@ -123,20 +125,22 @@ impl RedisStore {
     /// If no server answers, or it does not let us in.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let end = Instant::now() + self.deadline.max(Duration::from_secs(2));
-        match &self.deployment {
-            Deployment::Node(node) => {
-                node.send(Request::Plain(&redis::cmd("PING")), end).await?;
-            }
-            Deployment::Cluster(cluster) => cluster.ping(end).await?,
+        let pong = match &self.deployment {
+            Deployment::Node(node) => node.send(Request::Plain(&redis::cmd("PING")), end).await.map(drop),
+            Deployment::Cluster(cluster) => cluster.ping(end).await,
+        };
+        match pong {
+            Err(failure) if !failure.is_no_permission() => Err(failure.into()),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Decides every list of charges, all or nothing but for shadows, in order and at one time.
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        match self.try_decide(decisions).await {
-            Ok(outcomes) => outcomes,
-            Err(error) => decisions.iter().map(|_| Err(error.again())).collect(),
+        match (&self.deployment, decisions) {
+            // Each may lie in another slot.
+            (Deployment::Cluster(_), [_, _, ..]) => self.decide_by_slot(decisions).await,
+            _ => self.decide_together(decisions).await,
         }
     }
 
@@ -167,27 +171,16 @@ impl RedisStore {
         Ok(())
     }
 
-    async fn try_decide(
-        &self,
-        decisions: &[&[Charge]],
-    ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-        // Each may lie in another slot.
-        if let (Deployment::Cluster(_), [_, _, ..]) = (&self.deployment, decisions) {
-            let mut outcomes = Vec::with_capacity(decisions.len());
-            for decision in decisions {
-                outcomes.extend(self.decide_together(&[decision]).await?);
-            }
-            return Ok(outcomes);
+    /// In one call, which fails for all of them.
+    async fn decide_together(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+        let decided = match self.scripts.decide(decisions) {
+            Ok(invocation) => self.invoke(&invocation).await,
+            Err(error) => Err(error),
+        };
+        match decided.and_then(|reply| scripts::outcomes(decisions, reply)) {
+            Ok(outcomes) => outcomes,
+            Err(error) => decisions.iter().map(|_| Err(error.again())).collect(),
         }
-        self.decide_together(decisions).await
-    }
-
-    async fn decide_together(
-        &self,
-        decisions: &[&[Charge]],
-    ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-        let reply = self.invoke(&self.scripts.decide(decisions)?).await?;
-        scripts::outcomes(decisions, reply)
     }
 
     /// By hash, and only where the server says that it has not run the script, once more with the text: an error that

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
@@ -15,9 +14,6 @@ use super::failure::{Failure, Sign, sign};
 use super::link::{Link, Links};
 use crate::error::StoreError;
 use crate::timer::until;
-
-/// So long a connection may take to be opened, whoever waits for it.
-const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A server, and what is known of its health.
 #[derive(Debug)]
@@ -74,14 +70,17 @@ impl Node {
         match &failure {
             Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
             // The attempt has told for all who waited for it.
-            Failure::Unsent(why) if probe.is_some() => self.failed(Failed::Once, probe, why),
+            Failure::Unsent(why) if probe.is_some() => {
+                self.failed(Failed::Once, probe, why);
+            }
             Failure::Unsent(_) => {}
             Failure::Late(why) => {
-                // One that is open already, and now does not answer the one call that asks, may be a dead line.
-                if probe.is_some() {
+                // One that is open already, and now does not answer the one call that asks, or anybody for long, may be a
+                // dead line.
+                let alone = probe.is_some();
+                if self.failed(Failed::Once, probe, why) || alone {
                     self.links.forget(&link);
                 }
-                self.failed(Failed::Once, probe, why);
             }
         }
         Err(failure)
@@ -92,7 +91,9 @@ impl Node {
         match sign {
             Sign::Well => self.breaker.answered(),
             Sign::Lost(why) => self.lost(link, probe, &why),
-            Sign::Unable(why) => self.failed(Failed::ForNow, probe, &why),
+            Sign::Unable(why) => {
+                self.failed(Failed::ForNow, probe, &why);
+            }
             Sign::Elsewhere(why) => {
                 self.links.forget(link);
                 self.failed(Failed::ForNow, probe, &why);
@@ -107,8 +108,8 @@ impl Node {
         }
     }
 
-    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
-        self.breaker.failed(Instant::now(), failed, probe, why);
+    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) -> bool {
+        self.breaker.failed(Instant::now(), failed, probe, why)
     }
 
     fn link(self: &Arc<Self>, runtime: &Handle) -> Arc<Link> {
@@ -122,7 +123,7 @@ impl Node {
             let examine = !self.examined.swap(true, Ordering::Relaxed);
             let node = Arc::downgrade(self);
             async move {
-                let why = match timeout(OPENED_WITHIN, target.open(on_lost)).await {
+                let why = match timeout(target.opened_within(), target.open(on_lost)).await {
                     Ok(Ok(connection)) => {
                         if examine {
                             tokio::spawn(warn_of_eviction(connection.clone()));

@@ -20,11 +20,24 @@ pub(super) struct Range {
 }
 
 /// The slot of a key: of the part in its first braces, if there is one.
-pub(super) fn slot(key: &[u8]) -> u16 {
+fn slot(key: &[u8]) -> u16 {
     let position = |bytes: &[u8], brace| bytes.iter().position(|byte| *byte == brace);
     let tag = position(key, b'{').map(|open| &key[open + 1..]);
     let tag = tag.and_then(|rest| Some(&rest[..position(rest, b'}')?])).filter(|tag| !tag.is_empty());
     crc16(tag.unwrap_or(key)) % SLOTS
+}
+
+/// The slot of all these keys.
+pub(super) fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
+    let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
+    let first = slots.next().unwrap_or(0);
+    if slots.any(|slot| slot != first) {
+        return Err(StoreError::defect(
+            "the keys of one decision lie in different slots of the Redis Cluster; give its limiters the same \
+             `.function(…)`, or keys of the same parts",
+        ));
+    }
+    Ok(first)
 }
 
 /// What `CLUSTER SLOTS` replies. A node that does not know its own host is at the one that was asked.
