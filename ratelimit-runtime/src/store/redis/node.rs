@@ -119,13 +119,12 @@ impl Node {
                     node.lost(&link, None, &StoreError::new("Redis closed the connection"));
                 }
             };
-            let examine = !self.examined.swap(true, Ordering::Relaxed);
             let node = Arc::downgrade(self);
             async move {
                 let why = match timeout(OPENED_WITHIN, target.open(on_lost)).await {
                     Ok(Ok(connection)) => {
-                        if examine {
-                            tokio::spawn(warn_of_eviction(connection.clone()));
+                        if node.upgrade().is_some_and(|node| !node.examined.swap(true, Ordering::Relaxed)) {
+                            tokio::spawn(timeout(OPENED_WITHIN, warn_of_eviction(connection.clone())));
                         }
                         return Ok(connection);
                     }
