@@ -18,5 +18,6 @@ mod shares;
 mod sources;
 mod storm;
 mod support;
+mod trouble;
 mod ui;
 mod waiting;

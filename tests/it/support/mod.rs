@@ -11,5 +11,6 @@ pub(crate) mod registries;
 pub(crate) mod schedule;
 pub(crate) mod scheduled;
 pub(crate) mod server;
+pub(crate) mod stalls;
 pub(crate) mod told;
 pub(crate) mod until;
