@@ -2,6 +2,7 @@
 //! once, and tells nobody a secret; and when it is over decisions are right again, and soon.
 
 mod access;
+mod delay;
 mod errors;
 mod loss;
 mod network;
