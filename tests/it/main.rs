@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod chaos;
 mod conformance;
 mod examples;
 mod faults;
