@@ -1,11 +1,12 @@
 //! Nothing answers. Some decisions wait for their deadline, and then the breaker is open: the others are errors at once, and of
 //! what was sent before, nothing is sent again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratelimits::store::RedisStore;
 
-use super::scene::{Caller, LONGEST, Scene};
+use super::scene::{Caller, LONGEST, PATIENT, Scene};
 use crate::support::proxy::Fault;
 use crate::support::server::Server;
 use crate::support::until::until;
@@ -64,6 +65,33 @@ async fn a_server_that_is_stopped_before_anybody_has_connected() {
     assert!(waited <= 8 && refused >= 12, "{waited} waited, and {refused} did not");
     server.resume();
     until("it answers", Duration::from_secs(5), async || caller.call().await.left).await;
+}
+
+/// So many are under way on a connection at the most, and some more lie before it.
+const IN_FLIGHT: usize = 4096 + 1024;
+
+#[tokio::test]
+async fn of_many_that_come_at_once_a_server_that_is_stopped_has_a_bounded_number_to_do_when_it_goes_on() {
+    let scene = Scene::set_within(PATIENT).await;
+    let [before, _] = scene.executed().await;
+    scene.server.pause();
+    let calls: Vec<_> = (0..2 * IN_FLIGHT)
+        .map(|_| {
+            let caller = Arc::clone(&scene.caller);
+            tokio::spawn(async move { caller.call().await })
+        })
+        .collect();
+    for call in calls {
+        assert!(call.await.expect("no decision panics").left.is_err());
+    }
+    scene.server.resume();
+    scene.recovers().await;
+    scene.has_one_connection().await;
+    let [answered, ..] = scene.caller.counts();
+    let [after, _] = scene.executed().await;
+    let executed = after - before;
+    println!("{executed} executed of {}", 2 * IN_FLIGHT);
+    assert!(executed <= IN_FLIGHT as u64 + answered, "{executed} executed");
 }
 
 #[tokio::test]
