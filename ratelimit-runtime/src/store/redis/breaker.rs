@@ -74,6 +74,14 @@ impl Breaker {
         }
     }
 
+    /// Whether a call that was let through may still ask.
+    pub(super) fn admits_still(&self, probe: Option<&Probe<'_>>) -> Result<(), StoreError> {
+        if probe.is_some() || !self.stirred.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.lock().open.as_ref().map_or(Ok(()), |open| Err(open.why.again()))
+    }
+
     /// The server has answered.
     pub(super) fn answered(&self) {
         if self.stirred.load(Ordering::Relaxed) {
@@ -143,8 +151,10 @@ mod tests {
         }
         breaker.failed(now, Failed::Once, None, &why());
         assert_eq!(breaker.admit(now).unwrap_err().to_string(), "because");
+        assert!(breaker.admits_still(None).is_err());
         breaker.answered();
         assert!(breaker.admit(now).is_ok_and(|probe| probe.is_none()));
+        assert!(breaker.admits_still(None).is_ok());
     }
 
     #[test]
@@ -181,6 +191,7 @@ mod tests {
         breaker.failed(now, Failed::ForNow, None, &why());
         let later = now + LONGEST * 2;
         drop(breaker.admit(later).unwrap().expect("it is open"));
-        assert!(breaker.admit(later).unwrap().is_some());
+        let probe = breaker.admit(later).unwrap();
+        assert!(probe.is_some() && breaker.admits_still(probe.as_ref()).is_ok());
     }
 }

@@ -16,10 +16,6 @@ use super::address::elsewhere;
 /// So long one Sentinel may take to tell who the master is.
 const SENTINEL_WITHIN: Duration = Duration::from_millis(300);
 
-/// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
-/// Redis nothing.
-const IN_FLIGHT: usize = 4096;
-
 /// Whom to connect to.
 pub(super) enum Target {
     /// The server at an address.
@@ -189,7 +185,6 @@ fn config_without_push() -> AsyncConnectionConfig {
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(1024)
-        .set_concurrency_limit(IN_FLIGHT)
 }
 
 impl fmt::Debug for Target {

@@ -7,9 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Handle, Id};
-use tokio::sync::{SetOnce, oneshot};
+use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 
 use crate::error::StoreError;
+
+/// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
+/// Redis nothing.
+const IN_FLIGHT: usize = 4096;
 
 /// A connection is driven by a task of the runtime that opened it, and dies with it. So each runtime has its own.
 #[derive(Default)]
@@ -18,6 +22,7 @@ pub(super) struct Links(Mutex<HashMap<Id, Arc<Link>>>);
 /// A connection, or the attempt to open it, which all who wait for it share.
 pub(super) struct Link {
     connection: SetOnce<Result<MultiplexedConnection, StoreError>>,
+    places: Semaphore,
     /// Ends the task that waits for the end of the runtime.
     _watched: oneshot::Sender<()>,
 }
@@ -34,7 +39,8 @@ impl Links {
                 return Arc::clone(link);
             }
             let (watched, dropped) = oneshot::channel();
-            let link = Arc::new(Link { connection: SetOnce::new(), _watched: watched });
+            let places = Semaphore::new(IN_FLIGHT);
+            let link = Arc::new(Link { connection: SetOnce::new(), places, _watched: watched });
             links.insert(runtime.id(), Arc::clone(&link));
             (link, dropped)
         };
@@ -70,6 +76,16 @@ impl Link {
             Ok(connection) => Ok(connection.clone()),
             Err(error) => Err(error.again()),
         }
+    }
+
+    /// A place on the connection, if one is free.
+    pub(super) fn free_place(&self) -> Option<SemaphorePermit<'_>> {
+        self.places.try_acquire().ok()
+    }
+
+    /// A place on the connection, in turn. None is ever closed.
+    pub(super) async fn place(&self) -> Option<SemaphorePermit<'_>> {
+        self.places.acquire().await.ok()
     }
 
     pub(super) fn is_open(&self) -> bool {

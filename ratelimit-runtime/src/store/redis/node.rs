@@ -56,6 +56,13 @@ impl Node {
         let link = self.link(&runtime);
         let asking = async {
             let mut connection = link.connection().await.map_err(Failure::Unsent)?;
+            let mut place = link.free_place();
+            if place.is_none() {
+                place = link.place().await;
+                // The places of those who were not answered go to those who came after them, who need not be sent any more.
+                self.breaker.admits_still(probe.as_ref()).map_err(Failure::Unsent)?;
+            }
+            let _place = place;
             request.over(&mut connection).await.map_err(Failure::Replied)
         };
         let failure = match until(&runtime, end, asking).await.map_err(Failure::Unsent)? {
