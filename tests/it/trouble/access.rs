@@ -38,19 +38,19 @@ async fn noauth_where_a_password_is_asked_for_of_late() {
 async fn noperm_where_scripts_are_forbidden() {
     let scene = Scene::set().await;
     let begin = async || set_user(&scene, &["-evalsha", "-eval"]).await;
-    refused(&scene, "NoPerm", begin, async || set_user(&scene, &["+@all"]).await).await;
+    refused(&scene, "NOPERM", begin, async || set_user(&scene, &["+@all"]).await).await;
 }
 
 #[tokio::test]
-async fn an_error_of_the_script_where_it_may_not_write() {
+async fn noperm_where_a_script_may_not_write() {
     let scene = Scene::set().await;
     let begin = async || set_user(&scene, &["-@write", "+evalsha", "+eval"]).await;
-    refused(&scene, "can't run this command", begin, async || set_user(&scene, &["+@all"]).await).await;
+    refused(&scene, "MAY NOT RUN", begin, async || set_user(&scene, &["+@all"]).await).await;
 }
 
 #[tokio::test]
 async fn noperm_where_the_keys_are_somebody_elses() {
     let scene = Scene::set().await;
     let begin = async || set_user(&scene, &["resetkeys", "~other:*"]).await;
-    refused(&scene, "NoPerm", begin, async || set_user(&scene, &["~*"]).await).await;
+    refused(&scene, "NOPERM", begin, async || set_user(&scene, &["~*"]).await).await;
 }
