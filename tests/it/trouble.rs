@@ -4,6 +4,7 @@
 mod access;
 mod delay;
 mod errors;
+mod failover;
 mod loss;
 mod network;
 mod scene;

@@ -23,7 +23,7 @@ const KILLS: usize = 5;
 const CAPACITY: u64 = 20;
 
 /// By the clock of the machine, which is that of the server too.
-fn now() -> u64 {
+pub(super) fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     since.as_micros() as u64
 }
