@@ -1,5 +1,7 @@
 //! Lines that are slow, break, or are refused.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ratelimits::store::RedisStore;
@@ -112,6 +114,33 @@ async fn a_decision_whose_reply_is_lost_has_charged_once_and_is_an_error() {
         assert_eq!(left - next, 2, "{fault:?}: one for the reply that was lost, and one for this");
         scene.recovers().await;
     }
+}
+
+/// The server is well, as the other runtime sees all the time.
+#[tokio::test]
+async fn a_dead_line_of_one_runtime_beside_a_good_one_of_another() {
+    let scene = Scene::set().await;
+    scene.proxy.set(Fault::BlackHole);
+    scene.proxy.set(Fault::Pass);
+    let over = Arc::new(AtomicBool::new(false));
+    let other = {
+        let (caller, over) = (Arc::clone(&scene.caller), Arc::clone(&over));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let mut answered = 0;
+                while !over.load(Ordering::Relaxed) {
+                    answered += u64::from(caller.call().await.left.is_ok());
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                answered
+            })
+        })
+    };
+    let found = until("a new line", Duration::from_secs(5), async || scene.call().await.left).await;
+    over.store(true, Ordering::Relaxed);
+    let answered = other.join().expect("no decision panics");
+    assert!(found > 0 && answered > 10, "{answered} answers to the other one");
 }
 
 #[tokio::test]

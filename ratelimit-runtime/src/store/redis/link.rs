@@ -3,17 +3,23 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
+use tokio::time::Instant;
 
 use crate::error::StoreError;
 
 /// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
 /// Redis nothing.
 const IN_FLIGHT: usize = 4096;
+
+/// A connection on which nobody was answered for so long is given up.
+const DEAD_AFTER: Duration = Duration::from_secs(1);
 
 /// A connection is driven by a task of the runtime that opened it, and dies with it. So each runtime has its own.
 #[derive(Default)]
@@ -23,6 +29,9 @@ pub(super) struct Links(Mutex<HashMap<Id, Arc<Link>>>);
 pub(super) struct Link {
     connection: SetOnce<Result<MultiplexedConnection, StoreError>>,
     places: Semaphore,
+    born: Instant,
+    /// Since when no call has been answered on it, in microseconds after it was born; 0 if the last one was.
+    silent: AtomicU64,
     /// Ends the task that waits for the end of the runtime.
     _watched: oneshot::Sender<()>,
 }
@@ -40,7 +49,9 @@ impl Links {
             }
             let (watched, dropped) = oneshot::channel();
             let places = Semaphore::new(IN_FLIGHT);
-            let link = Arc::new(Link { connection: SetOnce::new(), places, _watched: watched });
+            let (born, silent) = (Instant::now(), AtomicU64::new(0));
+            let connection = SetOnce::new();
+            let link = Arc::new(Link { connection, places, born, silent, _watched: watched });
             links.insert(runtime.id(), Arc::clone(&link));
             (link, dropped)
         };
@@ -86,6 +97,22 @@ impl Link {
     /// A place on the connection, in turn. None is ever closed.
     pub(super) async fn place(&self) -> Option<SemaphorePermit<'_>> {
         self.places.acquire().await.ok()
+    }
+
+    /// A call was answered.
+    pub(super) fn answered(&self) {
+        if self.silent.load(Ordering::Relaxed) > 0 {
+            self.silent.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// A call was not answered in time. Tells whether that has been so for long.
+    pub(super) fn is_silent(&self) -> bool {
+        let now = self.born.elapsed().as_micros() as u64 + 1;
+        match self.silent.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => false,
+            Err(since) => now >= since + DEAD_AFTER.as_micros() as u64,
+        }
     }
 
     pub(super) fn is_open(&self) -> bool {

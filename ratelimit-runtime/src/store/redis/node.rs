@@ -84,8 +84,9 @@ impl Node {
             Failure::Unsent(why) if probe.is_some() => self.failed(Failed::Once, probe, why),
             Failure::Unsent(_) => {}
             Failure::Late(why) => {
-                // One that is open already, and now does not answer the one call that asks, may be a dead line.
-                if probe.is_some() {
+                // One that is open already, and now does not answer the one call that asks, may be a dead line. Or the server
+                // answers on those of other runtimes, and on this one nobody.
+                if link.is_silent() || probe.is_some() {
                     self.links.forget(&link);
                 }
                 self.failed(Failed::Once, probe, why);
@@ -96,6 +97,9 @@ impl Node {
 
     /// Does what an answer calls for.
     fn heed(&self, sign: Sign, link: &Link, probe: Option<Probe<'_>>) {
+        if let Sign::Well | Sign::Unable(_) = sign {
+            link.answered();
+        }
         match sign {
             Sign::Well => self.breaker.answered(),
             Sign::Lost(why) => self.lost(link, probe, &why),
