@@ -27,6 +27,8 @@ const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 /// Of 64 in all.
 const TASKS: [u64; 10] = [7, 7, 7, 7, 6, 6, 6, 6, 6, 6];
 const KEYS: u64 = 20;
+/// Longer than a loss takes, which would not show otherwise.
+const FULL_AFTER: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_admitted_beyond_a_policy_and_nobody_waits_long_whatever_happens_to_redis() {
@@ -43,7 +45,7 @@ async fn nobody_is_admitted_beyond_a_policy_and_nobody_waits_long_whatever_happe
 }
 
 async fn round(stage: &mut Stage, store: &Store, random: &mut Random, time: Duration) {
-    let policies = policies::each_for(20, Duration::from_millis(600));
+    let policies = policies::each_for(20, FULL_AFTER);
     let over = Arc::new(AtomicBool::new(false));
     let crowds: Vec<_> = policies
         .into_iter()
@@ -82,7 +84,7 @@ async fn round(stage: &mut Stage, store: &Store, random: &mut Random, time: Dura
         );
         let (longest, stalled) = (decided.longest, stalls.longest());
         assert!(longest < LONGEST + stalled, "{name}: {longest:?}, of which the machine stalled {stalled:?}");
-        assert!(admitted > 100, "{name}: {admitted} of {count} were admitted");
+        assert!(failures < count && admitted > 0, "{name}: {admitted} of {count} were admitted");
         decided.keeps(pair.model, &stage.losses).unwrap_or_else(|broken| panic!("{name}, {broken}"));
     }
     few_connections(stage).await;
@@ -108,7 +110,10 @@ async fn every_key_expires(stage: &Stage) {
     assert!(!keys.is_empty(), "all decided on something");
     for key in keys {
         let ttl: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.expect("an answer");
-        assert!((1..=2_000).contains(&ttl) || ttl == -2 || ttl == 0, "{key} expires in {ttl} ms");
+        assert!(
+            (1..=2 * FULL_AFTER.as_millis() as i64).contains(&ttl) || ttl == -2 || ttl == 0,
+            "{key} expires in {ttl} ms"
+        );
     }
 }
 
