@@ -178,13 +178,13 @@ impl KeyWriter {
         self.parts += 1;
     }
 
-    /// The key, unless a part of it could not be written.
     /// Whether it is tied to others of its decision by more than its own parts, and so to one slot of a Cluster.
     #[cfg(feature = "redis")]
     pub(crate) fn is_tied(&self, head: &Head<'_>) -> bool {
         head.tag(self.parts).is_some()
     }
 
+    /// The key, unless a part of it could not be written.
     pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
         let repr = match self.form {
             Sink::Hash(hasher) => hash(hasher, self.parts, head).map(Repr::Hash),

@@ -66,8 +66,8 @@ impl Limiter {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
-    /// The limiter whose calls this becomes of if Redis does not decide them, instead of what its registry says. It has no
-    /// effect in process.
+    /// The limiter with another answer to trouble than its registry's: what becomes of its calls if Redis does not decide them. It
+    /// has no effect in process.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, OnStoreError, Registry};

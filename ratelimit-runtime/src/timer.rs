@@ -26,12 +26,18 @@ pub(crate) async fn until<F: Future>(
     };
     let no_time = |_| StoreError::defect("a call has to wait, and its tokio runtime has no time enabled");
     let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
-    let come = poll_fn(|context| match future.as_mut().poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
+    let mut is_set = false;
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Ok(Some(output))),
         Poll::Pending => match catch_unwind(AssertUnwindSafe(|| timer.as_mut().poll(context))) {
-            Ok(over) => over.map(|()| None),
-            Err(_) => Poll::Ready(None),
+            Ok(over) => {
+                is_set = true;
+                over.map(|()| Ok(None))
+            }
+            Err(_) if is_set => Poll::Ready(Ok(None)),
+            // One that cannot even be set would not be the next time.
+            Err(panic) => Poll::Ready(Err(no_time(panic))),
         },
-    });
-    Ok(come.await)
+    })
+    .await
 }

@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod chaos;
 mod conformance;
 mod deployments;
 mod examples;
@@ -20,5 +21,6 @@ mod shares;
 mod sources;
 mod storm;
 mod support;
+mod trouble;
 mod ui;
 mod waiting;

@@ -1,4 +1,5 @@
-//! When the limit holds and what is charged, what holds where the store fails, and where the generated code finds the registry and the crate.
+//! When the limit holds and what is charged, what holds where the store fails, and where the generated code finds the
+//! registry and the crate.
 
 use syn::{Expr, PathArguments, Type};
 

@@ -61,7 +61,8 @@ impl Call {
         Call { registry: registry.clone(), open: None, asked: Asked::default(), refusal: None }
     }
 
-    /// Begins the charge of a policy, for which the call waits for `timeout` at the most. A charge of nothing is none: nobody is asked, and nobody looks at its key.
+    /// Begins the charge of a policy, for which the call waits for `timeout` at the most. A charge of nothing is none: nobody is
+    /// asked, and nobody looks at its key.
     pub fn charge(
         &mut self,
         named: &'static Named,

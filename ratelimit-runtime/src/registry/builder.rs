@@ -82,7 +82,7 @@ impl RegistryBuilder {
 
     /// How long a call to Redis may take at the most, 100 ms by default, whatever Redis and the network do: connecting counts.
     /// A call that is not answered by then is decided as `on_store_error` says; Redis may have charged it all the same. It
-    /// does not bound how long a call waits for its permits.
+    /// does not bound how long a call waits for its permits. More than an hour counts as an hour.
     #[cfg(feature = "redis")]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

@@ -1,6 +1,7 @@
 //! What the tests of the stores stand on: Redis servers of their own, what happens to these and to the network before
 //! them, and stores under a time they set.
 
+pub(crate) mod admitted;
 pub(crate) mod gate;
 pub(crate) mod given;
 pub(crate) mod policies;
@@ -10,5 +11,6 @@ pub(crate) mod registries;
 pub(crate) mod schedule;
 pub(crate) mod scheduled;
 pub(crate) mod server;
+pub(crate) mod stalls;
 pub(crate) mod told;
 pub(crate) mod until;

@@ -29,6 +29,23 @@ pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
 
+/// One policy of every kind, each for so many permits, all of them back after this time, which is whole tenths.
+pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 10] {
+    [
+        ("token-bucket", token_bucket(permits, time, permits)),
+        ("leaky-bucket", draining_bucket(permits, time)),
+        ("borrowing", borrowing(permits, time, Some(permits))),
+        ("queue", queue(permits, permits, time)),
+        ("warming-up", warming_up(permits, time, time)),
+        ("interval-refill", interval_refill(permits, time, permits)),
+        ("fixed-window", fixed_window(permits, time, false)),
+        ("aligned-window", fixed_window(permits, time, true)),
+        ("log", sliding_window(permits, time, None)),
+        ("counter", sliding_window(permits, time, Some(time / 10))),
+    ]
+    .map(|(name, pair)| (name, pair.expect("the policy is valid")))
+}
+
 /// `None` where the policy is one that the library refuses.
 pub(crate) fn pair(policy: impl Into<Policy>, model: model::Rule) -> Option<Pair> {
     Some(Pair { rule: policy.into().rule().ok()?, model })

@@ -12,6 +12,7 @@ use tracing::{Dispatch, Event, Metadata, Subscriber};
 pub(crate) struct Told {
     events: Arc<Mutex<Vec<(String, String)>>>,
     times: Arc<Mutex<Vec<(String, String)>>>,
+    text: Arc<Mutex<String>>,
     then: Option<fn()>,
 }
 
@@ -27,7 +28,7 @@ impl Default for Told {
 
 impl Told {
     fn alone() -> Self {
-        Told { events: Arc::default(), times: Arc::default(), then: None }
+        Told { events: Arc::default(), times: Arc::default(), text: Arc::default(), then: None }
     }
 
     /// Runs this whenever something is told, as whoever hears it may be limited too.
@@ -37,6 +38,11 @@ impl Told {
 
     pub(crate) fn events(&self) -> Vec<(String, String)> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Every field of every event.
+    pub(crate) fn text(&self) -> String {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How long a call waits or has waited, by the name of the field.
@@ -53,6 +59,7 @@ impl Subscriber for Told {
     fn event(&self, event: &Event<'_>) {
         let mut told = Fields::default();
         event.record(&mut told);
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&told.text);
         self.times.lock().unwrap_or_else(PoisonError::into_inner).append(&mut told.times);
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push((told.policy, told.message));
         if let Some(then) = self.then {
@@ -78,6 +85,7 @@ struct Fields {
     policy: String,
     message: String,
     times: Vec<(String, String)>,
+    text: String,
 }
 
 impl Visit for Fields {
@@ -85,9 +93,11 @@ impl Visit for Fields {
         if field.name() == "policy" {
             self.policy = value.to_owned();
         }
+        self.text += &format!("{field}={value}\n");
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.text += &format!("{field}={value:?}\n");
         match field.name() {
             "message" => self.message = format!("{value:?}"),
             "wait" | "waited" => self.times.push((field.name().to_owned(), format!("{value:?}"))),

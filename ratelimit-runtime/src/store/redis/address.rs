@@ -113,10 +113,15 @@ impl Around<'_> {
 
 /// What redis-rs reads in the URL of one server, and what holds for each of them.
 fn info(url: &str) -> Result<ConnectionInfo, StoreError> {
+    let (_, tail) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
+    if tail.contains('#') {
+        return Err(wrong("the Redis URL has a fragment, which means nothing: servers are always verified"));
+    }
     let info =
         url.into_connection_info().map_err(|error| wrong("the Redis URL is wrong").caused_by(error))?;
     // RESP3 tells of a connection that is closed while nobody waits for anything.
-    let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
+    let redis = info.redis_settings().clone().set_skip_set_lib_name();
+    let redis = if tail.contains("protocol=") { redis } else { redis.set_protocol(ProtocolVersion::RESP3) };
     let (quiet, interval) = (Duration::from_secs(10), Duration::from_secs(3));
     let keepalive = TcpKeepalive::new().with_time(quiet).with_interval(interval);
     let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
@@ -169,6 +174,7 @@ mod tests {
             "redis+cluster://:secret@one/1",
             "redis+cluster://",
             "redis+cluster://one:port",
+            "rediss://:secret@one#insecure",
             "redis+nonsense://one",
             "unix+cluster://one",
         ] {

@@ -35,10 +35,16 @@ const TRY_AGAIN_LONGEST: Duration = Duration::from_millis(20);
 
 /// The masters of a Cluster, and the slots of each.
 pub(super) struct Cluster {
-    seeds: Vec<Server>,
+    seeds: Vec<Seed>,
     known: Mutex<Known>,
     /// Told when somebody has asked who has which slots.
     asked: Notify,
+}
+
+/// A node that the URL names, by an address that need not be the one by which the Cluster knows it.
+struct Seed {
+    server: Server,
+    node: Arc<Node>,
 }
 
 struct Known {
@@ -68,6 +74,8 @@ impl Cluster {
             fresh_until: None,
             problem: None,
         };
+        let seed = |server: Server| Seed { node: Node::new(Target::Server(server.clone())), server };
+        let seeds = seeds.into_iter().map(seed).collect();
         Arc::new(Cluster { seeds, known: Mutex::new(known), asked: Notify::new() })
     }
 
@@ -103,7 +111,7 @@ impl Cluster {
                     self.refresh();
                 }
                 Some(Redirect::Ask(address)) if redirects <= REDIRECTS => {
-                    member = self.known().member(&self.seeds[0], address);
+                    member = self.known().member(&self.seeds[0].server, address);
                     request = Request::Asking(command);
                 }
                 // For as long as there is time: how long a slot moves depends on what lies in it.
@@ -149,7 +157,7 @@ impl Cluster {
     /// Takes the word of a node for who has a slot now.
     fn moved(&self, slot: u16, address: Address) -> Arc<Member> {
         let mut known = self.known();
-        let member = known.member(&self.seeds[0], address);
+        let member = known.member(&self.seeds[0].server, address);
         known.masters[usize::from(slot)] = Some(Arc::clone(&member));
         member
     }
@@ -168,12 +176,16 @@ impl Cluster {
         let asking = Asking(Arc::clone(self));
         runtime.spawn(async move {
             let told = asking.0.ask().await;
-            let mut known = asking.0.known();
-            match told {
-                Ok(ranges) => known.learn(&asking.0.seeds[0], &ranges),
-                Err(problem) => known.problem = Some(problem),
+            // What is left of the attempt locks again.
+            {
+                let mut known = asking.0.known();
+                match told {
+                    Ok(ranges) => known.learn(&asking.0.seeds[0].server, &ranges),
+                    Err(problem) => known.problem = Some(problem),
+                }
+                known.fresh_until = Some(Instant::now() + jittered(PAUSE));
             }
-            known.fresh_until = Some(Instant::now() + jittered(PAUSE));
+            asking.0.seeds.iter().for_each(|seed| seed.node.rest());
         });
         true
     }
@@ -205,12 +217,12 @@ impl Cluster {
         let (masters, others): (Vec<_>, Vec<_>) = known.nodes.values().partition(is_master);
         let seeds = self.seeds.iter().filter_map(|seed| {
             let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) =
-                seed.info.addr()
+                seed.server.info.addr()
             else {
                 return None;
             };
             let is_known = known.nodes.contains_key(&(host.clone(), *port));
-            (!is_known).then(|| (host.clone(), Node::new(Target::Server(seed.clone()))))
+            (!is_known).then(|| (host.clone(), Arc::clone(&seed.node)))
         });
         let named = |member: &Arc<Member>| (member.address.0.clone(), Arc::clone(&member.node));
         let mut candidates: Vec<_> = shuffled(masters).into_iter().map(named).collect();

@@ -19,10 +19,6 @@ const OPENED_WITHIN: Duration = Duration::from_secs(1);
 /// So long one Sentinel may take to tell who the master is, and so long that one to let us in.
 const SENTINEL_WITHIN: Duration = Duration::from_millis(300);
 
-/// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
-/// Redis nothing.
-const IN_FLIGHT: usize = 4096;
-
 /// Whom to connect to.
 pub(super) enum Target {
     /// The server at an address.
@@ -73,7 +69,7 @@ impl Target {
 impl Server {
     async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
         let mut opened = self.try_open(&self.info, on_lost.clone()).await;
-        if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::RESP3NotSupported) {
+        if opened.as_ref().is_err_and(knows_no_resp3) {
             let redis = self.info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
             opened = self.try_open(&self.info.clone().set_redis_settings(redis), on_lost).await;
         }
@@ -188,6 +184,14 @@ impl Sentinels {
     }
 }
 
+/// Whether the server does not know the first command of a connection that speaks RESP3, or does not speak it.
+fn knows_no_resp3(error: &RedisError) -> bool {
+    let unknown = |detail: &str| detail.starts_with("unknown command");
+    error.kind() == ErrorKind::RESP3NotSupported
+        || error.code() == Some("NOPROTO")
+        || error.code() == Some("ERR") && error.detail().is_some_and(unknown)
+}
+
 /// A server may take connections long before it takes commands.
 async fn alive(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
     match cmd("PING").exec_async(&mut connection).await {
@@ -217,7 +221,6 @@ fn config_without_push() -> AsyncConnectionConfig {
         .set_connection_timeout(None)
         .set_response_timeout(None)
         .set_pipeline_buffer_size(1024)
-        .set_concurrency_limit(IN_FLIGHT)
 }
 
 impl fmt::Debug for Target {

@@ -66,18 +66,19 @@ impl Sign {
     pub(super) fn of(error: &RedisError) -> Self {
         let told = || replied(error.clone());
         match error.code() {
-            Some(code) => Sign::by_code(code, told),
+            Some(code) => Sign::by_text(&text(code, error), told),
             None if error.is_unrecoverable_error() || error.is_io_error() => Sign::Lost(told()),
             None => Sign::Well,
         }
     }
 
-    fn by_code(code: &str, told: impl Fn() -> StoreError) -> Self {
-        match code {
-            "LOADING" | "BUSY" | "CLUSTERDOWN" => Sign::Unable(told()),
-            "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Sign::Elsewhere(told()),
-            _ => Sign::Well,
-        }
+    fn by_text(text: &str, told: impl Fn() -> StoreError) -> Self {
+        let sign = words(text).find_map(|word| match word {
+            "LOADING" | "BUSY" | "CLUSTERDOWN" => Some(Sign::Unable(told())),
+            "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Some(Sign::Elsewhere(told())),
+            _ => None,
+        });
+        sign.unwrap_or(Sign::Well)
     }
 }
 
@@ -85,21 +86,73 @@ impl Sign {
 pub(super) fn sign(reply: &Value) -> Sign {
     let Value::Array(values) = reply else { return Sign::Well };
     let text = |value: &Value| match value {
-        Value::BulkString(text) if text.first().is_some_and(u8::is_ascii_uppercase) => {
+        Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
             Some(String::from_utf8_lossy(text).into_owned())
         }
         _ => None,
     };
     let Some(text) = values.iter().find_map(text) else { return Sign::Well };
-    let code = text.split(' ').next().unwrap_or_default();
-    Sign::by_code(code, || StoreError::new(format!("Redis failed: {text}")))
+    Sign::by_text(&text, || StoreError::new(format!("Redis failed: {text}")))
+}
+
+/// Why a connection could not be opened.
+pub(super) fn unreachable(error: RedisError) -> StoreError {
+    match error.code() {
+        Some(code) => StoreError::new(format!("Redis cannot be reached: {}", text(code, &error))),
+        None => StoreError::new("Redis cannot be reached").caused_by(error),
+    }
 }
 
 fn replied(error: RedisError) -> StoreError {
     let Some(code) = error.code() else { return StoreError::new("Redis failed").caused_by(error) };
-    // What an unknown command was called with has keys in it.
+    let text = text(code, &error);
+    match code {
+        _ if is_defect(&text) => StoreError::defect(format!("Redis failed: {text}")),
+        "MOVED" | "ASK" => {
+            StoreError::new("this Redis is a node of a Cluster, whose URL begins with redis+cluster://")
+        }
+        _ => StoreError::new(format!("Redis failed: {text}")),
+    }
+}
+
+/// What the server has said, but for what an unknown command was called with: keys, or a password.
+fn text(code: &str, error: &RedisError) -> String {
     let detail = error.detail().unwrap_or_default().split(", with args").next().unwrap_or_default();
-    let problem = format!("{code} {detail}");
-    let told = format!("Redis failed: {problem}");
-    if is_defect(&problem) { StoreError::defect(told) } else { StoreError::new(told) }
+    format!("{code} {detail}")
+}
+
+/// The words at the beginning of an error, among which the code is. Redis before 7 puts the place in the script in front of it.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split([' ', ':']).filter(|word| !word.is_empty());
+    words.take(12).map(|word| word.trim_start_matches('-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_found_wherever_redis_puts_it() {
+        let sign = |text: &str| Sign::by_text(text, || StoreError::new(text));
+        for text in [
+            "READONLY You can't write against a read only replica.",
+            "READONLY You can't write against a read only replica. script: 7a3, on @user_script:12.",
+            "@user_script: 12: -READONLY You can't write against a read only replica.",
+            "ERR Error running script (call to f_7a3): @user_script:12: @user_script: 12: -READONLY You can't write",
+        ] {
+            assert!(matches!(sign(text), Sign::Elsewhere(_)), "{text}");
+        }
+        assert!(matches!(sign("LOADING Redis is loading the dataset in memory"), Sign::Unable(_)));
+        assert!(matches!(sign("OOM command not allowed when used memory > 'maxmemory'."), Sign::Well));
+    }
+
+    #[test]
+    fn what_a_command_was_called_with_is_not_told() {
+        let reply = b"-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'ann' 'secret' \r\n";
+        let error = redis::parse_redis_value(reply).unwrap().extract_error().unwrap_err();
+        for told in [unreachable(error.clone()), replied(error)] {
+            let told = format!("{told} {told:?}");
+            assert!(told.contains("unknown command 'HELLO'") && !told.contains("secret"), "{told}");
+        }
+    }
 }

@@ -44,6 +44,9 @@ pub struct RedisStore {
     scripts: Scripts,
 }
 
+/// What each certificate begins with.
+const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
+
 /// How Redis is run.
 enum Deployment {
     /// As one server, be it one after another.
@@ -75,6 +78,11 @@ impl RedisStore {
             // rustls panics where it would have to choose between several, and chooses none by itself.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
+        if certificates.is_some_and(|pem| !pem.windows(PEM.len()).any(|window| window == PEM)) {
+            return Err(StoreError::defect(
+                "the CA certificates hold none in PEM, which is the form of `-----BEGIN CERTIFICATE`",
+            ));
+        }
         let trust: Trust = certificates.map(Into::into);
         let server = |info| Server { info, trust: trust.clone() };
         let deployment = match Address::parse(url)? {
@@ -101,10 +109,10 @@ impl RedisStore {
         RedisStore { deployment, deadline: Self::DEADLINE, scripts: Scripts::new(|script| script) }
     }
 
-    /// The store with another deadline for each of its calls.
+    /// The store with another deadline for each of its calls, an hour at the most.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
-        RedisStore { deadline, ..self }
+        RedisStore { deadline: deadline.min(Duration::from_secs(3600)), ..self }
     }
 
     /// The store under a time of the caller's, for tests: both as [`ratelimit_lua::with_time`] takes them.

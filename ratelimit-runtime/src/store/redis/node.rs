@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use super::breaker::{Breaker, Failed, Probe};
 use super::dial::Target;
-use super::failure::{Failure, Sign, sign};
+use super::failure::{Failure, Sign, sign, unreachable};
 use super::link::{Link, Links};
 use crate::error::StoreError;
 use crate::timer::until;
@@ -49,9 +49,20 @@ impl Node {
             Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
         })?;
         let probe = self.breaker.admit(Instant::now()).map_err(Failure::Unsent)?;
-        let link = self.link(&runtime);
+        let link = self.link(&runtime).ok_or_else(|| {
+            Failure::Unsent(StoreError::new(
+                "Redis closes each connection, and is not connected to for a while",
+            ))
+        })?;
         let asking = async {
             let mut connection = link.connection().await.map_err(Failure::Unsent)?;
+            let mut place = link.free_place();
+            if place.is_none() {
+                place = link.place().await;
+                // The places of those who were not answered go to those who came after them, who need not be sent any more.
+                self.breaker.admits_still(probe.as_ref()).map_err(Failure::Unsent)?;
+            }
+            let _place = place;
             request.over(&mut connection).await.map_err(Failure::Replied)
         };
         let failure = match until(&runtime, end, asking).await.map_err(Failure::Unsent)? {
@@ -69,18 +80,18 @@ impl Node {
         };
         match &failure {
             Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
-            // The attempt has told for all who waited for it.
-            Failure::Unsent(why) if probe.is_some() => {
+            // The attempt has told for all who waited for it. A defect is of this call or runtime, and not of the server.
+            Failure::Unsent(why) if probe.is_some() && !why.is_defect() => {
                 self.failed(Failed::Once, probe, why);
             }
             Failure::Unsent(_) => {}
             Failure::Late(why) => {
-                // One that is open already, and now does not answer the one call that asks, or anybody for long, may be a
-                // dead line.
-                let alone = probe.is_some();
-                if self.failed(Failed::Once, probe, why) || alone {
+                // One that is open already, and now does not answer the one call that asks, may be a dead line. Or the server
+                // answers on those of other runtimes, and on this one nobody.
+                if link.is_silent() || probe.is_some() {
                     self.links.forget(&link);
                 }
+                self.failed(Failed::Once, probe, why);
             }
         }
         Err(failure)
@@ -88,12 +99,13 @@ impl Node {
 
     /// Does what an answer calls for.
     fn heed(&self, sign: Sign, link: &Link, probe: Option<Probe<'_>>) {
+        if let Sign::Well | Sign::Unable(_) = sign {
+            link.answered();
+        }
         match sign {
             Sign::Well => self.breaker.answered(),
             Sign::Lost(why) => self.lost(link, probe, &why),
-            Sign::Unable(why) => {
-                self.failed(Failed::ForNow, probe, &why);
-            }
+            Sign::Unable(why) => self.failed(Failed::ForNow, probe, &why),
             Sign::Elsewhere(why) => {
                 self.links.forget(link);
                 self.failed(Failed::ForNow, probe, &why);
@@ -101,36 +113,45 @@ impl Node {
         }
     }
 
-    /// A connection is gone. That is told by each who waited for it, and counts once.
+    /// A connection is gone. That is told by each call that waited for it, and counts once.
     fn lost(&self, link: &Link, probe: Option<Probe<'_>>, why: &StoreError) {
-        if self.links.forget(link) || probe.is_some() {
+        self.links.forget(link);
+        if link.is_lost_first() || probe.is_some() {
             self.failed(Failed::Once, probe, why);
         }
     }
 
-    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) -> bool {
-        self.breaker.failed(Instant::now(), failed, probe, why)
+    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
+        self.breaker.failed(Instant::now(), failed, probe, why);
     }
 
-    fn link(self: &Arc<Self>, runtime: &Handle) -> Arc<Link> {
+    /// Closes its connections, when nobody needs them any more.
+    pub(super) fn rest(&self) {
+        self.links.forget_all();
+    }
+
+    fn link(self: &Arc<Self>, runtime: &Handle) -> Option<Arc<Link>> {
         self.links.get(runtime, |link| {
             let (node, target) = (Arc::downgrade(self), Arc::clone(&self.target));
+            // A server may close a connection that nobody uses: no failure, if no call hears of it.
             let on_lost = move || {
                 if let (Some(node), Some(link)) = (node.upgrade(), link.upgrade()) {
-                    node.lost(&link, None, &StoreError::new("Redis closed the connection"));
+                    node.links.forget(&link);
                 }
             };
-            let examine = !self.examined.swap(true, Ordering::Relaxed);
             let node = Arc::downgrade(self);
             async move {
                 let why = match timeout(target.opened_within(), target.open(on_lost)).await {
                     Ok(Ok(connection)) => {
-                        if examine {
-                            tokio::spawn(warn_of_eviction(connection.clone()));
+                        if node.upgrade().is_some_and(|node| !node.examined.swap(true, Ordering::Relaxed)) {
+                            tokio::spawn(timeout(
+                                target.opened_within(),
+                                warn_of_eviction(connection.clone()),
+                            ));
                         }
                         return Ok(connection);
                     }
-                    Ok(Err(error)) => StoreError::new("Redis cannot be reached").caused_by(error),
+                    Ok(Err(error)) => unreachable(error),
                     Err(_) => StoreError::new("Redis cannot be reached: it takes no connection"),
                 };
                 if let Some(node) = node.upgrade() {

@@ -23,7 +23,7 @@ impl Redirect {
         let (address, _) = error.redirect_node()?;
         let (host, port) = address.rsplit_once(':')?;
         // A node that does not know its own name leaves it out.
-        let host = if host.is_empty() { &asked.0 } else { host };
+        let host = if matches!(host, "" | "?") { &asked.0 } else { host };
         let address = (host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?);
         Some(if kind == ServerErrorKind::Ask { Redirect::Ask(address) } else { Redirect::Moved(address) })
     }
