@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow, TokenBucket,
-    count_limit,
+    Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow, Source,
+    TokenBucket, count_limit,
 };
 
 use crate::support::registries::on;
@@ -86,6 +86,43 @@ async fn credentials_that_are_wrong_fail_connect_and_stay_secret() {
     }
     let url = server.url().replace("redis://", "redis://:right@");
     Registry::connect(&url).await.unwrap();
+}
+
+/// Redis repeats the arguments of a command that it does not know, and `HELLO` may hold the password.
+#[tokio::test]
+async fn a_server_without_hello_is_spoken_to_as_it_can_and_tells_no_password() {
+    let server = Server::start_with(&["--rename-command", "HELLO", "", "--requirepass", "right"]);
+    let registry = |password: &str| {
+        let builder = Registry::builder().on_store_error(OnStoreError::Deny);
+        builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@")))
+    };
+    let limiter = registry("right").await.unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
+    assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Redis);
+
+    let error = registry("wrong-secret").await.unwrap_err();
+    let mut texts = vec![format!("{error} {error:?}")];
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        texts.push(format!("{cause} {cause:?}"));
+        source = cause.source();
+    }
+    assert!(!texts.iter().any(|text| text.contains("secret")), "{texts:?}");
+}
+
+#[test]
+fn a_runtime_that_cannot_reach_redis_is_no_trouble_of_the_others() {
+    let server = Server::start();
+    server.kill();
+    let registry = on(&server);
+    let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
+    let able = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let unable = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    for _ in 0..30 {
+        let _ = unable.block_on(limiter.try_acquire("a", 1));
+        let decision = able.block_on(limiter.try_acquire("a", 1)).unwrap();
+        assert_eq!(decision.source, Source::Local);
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Decisions in a Redis that does not answer, on paused time: each ends at its deadline, to the millisecond, or at once.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use ratelimits::store::{Charge, Key, RedisStore};
@@ -207,13 +208,52 @@ async fn a_server_that_refuses_is_asked_less_than_ten_times_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_closes_each_connection_is_not_stormed() {
-    let server = Faulty::new(Fault::Closed);
-    let store = RedisStore::over(server.clone());
-    let end = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < end {
-        assert!(decide(&store).await.0.is_err());
-        advance(Duration::from_millis(1)).await;
+    for fault in [Fault::Closed, Fault::ClosedAfterReply] {
+        let server = Faulty::new(fault);
+        let store = RedisStore::over(server.clone());
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end {
+            let (outcome, took) = decide(&store).await;
+            assert!(took.is_zero() && (fault == Fault::ClosedAfterReply || outcome.is_err()));
+            advance(Duration::from_millis(1)).await;
+        }
+        let dialled = server.dialled();
+        assert!((10..=100).contains(&dialled), "{fault:?}: {dialled} attempts in 10 s");
     }
-    let dialled = server.dialled();
-    assert!((10..=100).contains(&dialled), "{dialled} attempts in 10 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_closes_idle_connections_is_well() {
+    let (server, store) = connected().await;
+    for _ in 0..20 {
+        server.hang_up();
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(decide(&store).await, (Ok(()), Duration::ZERO));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_deadline_is_an_hour() {
+    let server = Faulty::new(Fault::NoReply);
+    let registry = Registry::builder().deadline(Duration::MAX).over(server);
+    let limiter = registry.limiter("a", FixedWindow::new(1, Duration::from_secs(60))).unwrap();
+    let begun = Instant::now();
+    assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Local);
+    assert_eq!(begun.elapsed(), Duration::from_secs(3600));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_polls_does_not_keep_others_from_finding_out() {
+    let server = Faulty::new(Fault::Refused);
+    let store = RedisStore::over(server.clone());
+    while decide(&store).await.0.is_ok() || server.dialled() < 2 {}
+    sleep(Duration::from_secs(1)).await;
+    // The one that would find out.
+    server.set(Fault::NoReply);
+    let mut stuck = Box::pin(decide(&store));
+    assert!(std::future::poll_fn(|context| Poll::Ready(stuck.as_mut().poll(context).is_pending())).await);
+    server.set(Fault::None);
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(decide(&store).await, (Ok(()), Duration::ZERO));
+    drop(stuck);
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ratelimits::store::{Dial, Stream};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
@@ -34,6 +35,8 @@ pub(crate) enum Fault {
     Slow(Duration),
     /// The connection is closed in place of a reply.
     Closed,
+    /// The connection is closed after each reply.
+    ClosedAfterReply,
     /// The script is unknown, and when it is sent as well nothing comes any more.
     NoReplyToEval,
     /// An error in place of a reply.
@@ -45,11 +48,12 @@ pub(crate) enum Fault {
 pub(crate) struct Faulty {
     fault: Arc<Mutex<Fault>>,
     dialled: Arc<AtomicUsize>,
+    served: Arc<Mutex<JoinSet<io::Result<()>>>>,
 }
 
 impl Faulty {
     pub(crate) fn new(fault: Fault) -> Self {
-        Faulty { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default() }
+        Faulty { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default(), served: Arc::default() }
     }
 
     fn fault(&self) -> Fault {
@@ -58,6 +62,11 @@ impl Faulty {
 
     pub(crate) fn set(&self, fault: Fault) {
         *self.fault.lock().unwrap() = fault;
+    }
+
+    /// Closes the connections that there are.
+    pub(crate) fn hang_up(&self) {
+        self.served.lock().unwrap().abort_all();
     }
 
     pub(crate) fn dialled(&self) -> usize {
@@ -88,6 +97,9 @@ impl Faulty {
                     }
                     // A window that nobody has used, at second 1.
                     write.write_all(b"*4\r\n:1000000\r\n:1\r\n:1000000\r\n:0\r\n").await?;
+                    if fault == Fault::ClosedAfterReply {
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -103,7 +115,7 @@ impl Dial for Faulty {
                 Fault::Refused => Err(io::ErrorKind::ConnectionRefused.into()),
                 _ => {
                     let (ours, theirs) = duplex(64);
-                    tokio::spawn(self.clone().serve(theirs));
+                    self.served.lock().unwrap().spawn(self.clone().serve(theirs));
                     Ok(Box::new(ours) as Box<dyn Stream>)
                 }
             }

@@ -106,6 +106,13 @@ impl Links {
     }
 }
 
+impl Slot {
+    /// Whether there is nothing to remember.
+    fn is_idle(&self, now: Instant) -> bool {
+        self.link.is_none() && self.opened.back().is_none_or(|opened| now >= *opened + OPENINGS_WITHIN)
+    }
+}
+
 impl Link {
     fn new(born: Instant, watched: oneshot::Sender<()>) -> Self {
         Link {
@@ -198,7 +205,7 @@ impl EndOfRuntime {
     fn was_not_it(&mut self) {
         if let Some(links) = mem::take(&mut self.links).upgrade()
             && let Entry::Occupied(slot) = links.lock().entry(self.id)
-            && slot.get().link.is_none()
+            && slot.get().is_idle(Instant::now())
         {
             slot.remove();
         }
