@@ -12,6 +12,8 @@ mod scripts;
 mod slots;
 #[cfg(feature = "test-util")]
 mod stream;
+#[cfg(test)]
+mod values;
 
 use std::fmt;
 use std::sync::Arc;
