@@ -4,6 +4,7 @@ mod axum;
 mod conformance;
 mod examples;
 mod faults;
+mod flood;
 mod guava;
 mod hammer;
 mod macros;
