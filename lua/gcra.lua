@@ -65,7 +65,7 @@ local function check(key, at)
   local charge, capacity, lead, wait =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead}
-  local sum = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, ARGV[at])
+  local sum, refused = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, ARGV[at])
   if type(sum) == 'number' then
     entry.added, entry.plain = sum - charge, true
     if entry.added < 0 or sum > 2 ^ 53 then
@@ -76,9 +76,8 @@ local function check(key, at)
     entry[1] = math.min(math.max(entry.added, now), now + capacity)
   elseif sum and string.find(sum.err, 'overflow', 1, true) then
     corrupt()
-  elseif sum and not string.find(sum.err, 'not an integer', 1, true) then
-    error(sum)
   else
+    if sum and not string.find(sum.err, 'not an integer', 1, true) then refused = sum end
     entry.value = redis.call('GET', key)
     local stored = load(entry.value)
     local bucket = current(stored, capacity)
@@ -86,6 +85,8 @@ local function check(key, at)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
   entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait
+  -- Who is limited is told so, even where nothing can be charged.
+  if entry.admits and refused then error(refused) end
   return entry
 end
 

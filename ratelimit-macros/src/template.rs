@@ -196,11 +196,21 @@ fn unknown_name(name: &str) -> String {
     format!("unknown `<@{name}>` in this template; {meant}the request context has {}", listed(&known))
 }
 
+/// So long a placeholder is, and so deep are its brackets, that the compiler's stack holds its parser.
+const LONGEST: usize = 500;
+const DEEPEST: usize = 50;
+
 /// Whether brackets and quotes close. The compiler's lexer reports what does not by itself, so it must not see it.
 fn is_balanced(text: &str) -> bool {
+    if text.len() > LONGEST {
+        return false;
+    }
     let mut open = Vec::new();
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
+        if open.len() > DEEPEST {
+            return false;
+        }
         match char {
             '(' => open.push(')'),
             '[' => open.push(']'),

@@ -5,6 +5,7 @@ mod conditions;
 mod fallbacks;
 mod foreign;
 mod functions;
+mod properties;
 mod stacks;
 mod tokens;
 mod waiting;

@@ -158,6 +158,9 @@ const fn simplest_ratio(number: f64) -> (u64, u64) {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -123,6 +123,9 @@ const fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

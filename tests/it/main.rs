@@ -6,6 +6,7 @@ mod conformance;
 mod deployments;
 mod examples;
 mod faults;
+mod flood;
 mod guava;
 mod hammer;
 mod macros;

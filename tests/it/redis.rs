@@ -7,7 +7,7 @@ use ratelimits::{
     TokenBucket, count_limit,
 };
 
-use crate::support::registries::on;
+use crate::support::registries::{PATIENT, on};
 use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -92,9 +92,9 @@ async fn credentials_that_are_wrong_fail_connect_and_stay_secret() {
 #[tokio::test]
 async fn a_server_without_hello_is_spoken_to_as_it_can_and_tells_no_password() {
     let server = Server::start_with(&["--rename-command", "HELLO", "", "--requirepass", "right"]);
-    let registry = |password: &str| {
-        let builder = Registry::builder().on_store_error(OnStoreError::Deny);
-        builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@")))
+    let registry = async |password: &str| {
+        let builder = Registry::builder().on_store_error(OnStoreError::Deny).deadline(PATIENT);
+        builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@"))).await
     };
     let limiter = registry("right").await.unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
     assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Redis);

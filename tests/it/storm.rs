@@ -1,6 +1,8 @@
 //! A storm over Redis: its scripts are flushed every 50 ms and all clients are killed every 200 ms, while many decide on many
 //! keys. What was admitted keeps every promise. `RATELIMITS_STORM_CALLS` makes it longer: so many decisions an algorithm.
 
+mod otherwise;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

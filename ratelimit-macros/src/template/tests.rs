@@ -108,3 +108,18 @@ fn a_template_without_a_placeholder_is_none() {
         fails(text, &message);
     }
 }
+
+#[test]
+fn no_template_is_too_deep_for_the_stack() {
+    for depth in [1_000, 100_000] {
+        for [open, close] in [["(", ")"], ["-", ""], ["f(", ")"], ["{", "}"], ["|a|", ""], ["[", "]"]] {
+            let text = format!("<{}a{}>", open.repeat(depth), close.repeat(depth));
+            assert!(parts(&text).unwrap_err().contains("is no expression"), "{open}");
+        }
+    }
+    is(
+        &format!("<{}a{}>", "(".repeat(40), ")".repeat(40)),
+        &[&format!("{}a{}", "(".repeat(40), ")".repeat(40))],
+    );
+    assert_eq!(parts(&format!("<{}a>", "-".repeat(499))).unwrap().len(), 1);
+}

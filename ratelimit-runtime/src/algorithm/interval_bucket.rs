@@ -45,7 +45,7 @@ impl IntervalBucket {
     }
 
     fn full(&self, anchor: u64, missing: u64) -> u64 {
-        anchor + missing.div_ceil(self.refill) * self.period
+        anchor.saturating_add(missing.div_ceil(self.refill).saturating_mul(self.period))
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
@@ -55,7 +55,8 @@ impl IntervalBucket {
 
     pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
         let [anchor, missing, credited] = reading;
-        let until_slot = (cost <= self.burst).then(|| self.slot(anchor, missing + cost).saturating_sub(now));
+        let until_slot =
+            (cost <= self.burst).then(|| self.slot(anchor, missing.saturating_add(cost)).saturating_sub(now));
         let until_slot = if cost == 0 { Some(0) } else { until_slot };
         let countable = cost == 0 || missing.saturating_add(cost) <= MOST_MISSING;
         let admitted = countable && until_slot.is_some_and(|until_slot| until_slot <= wait);
@@ -66,7 +67,7 @@ impl IntervalBucket {
             limit: self.burst,
             remaining: self.burst.saturating_sub(after),
             retry_after: until_slot.filter(|_| !admitted),
-            reset_after: self.full(anchor, after) - now,
+            reset_after: self.full(anchor, after).saturating_sub(now),
             mark: Mark { at: anchor, level: after, credited },
         }
     }

@@ -45,7 +45,8 @@ impl Registry {
     }
 
     /// A registry on the store of the URL: `redis://host:6379/0`, `redis+unix:///path`, `memory://`. Redis is talked to on the
-    /// tokio runtime of each call, which must have time and IO enabled.
+    /// tokio runtime of each call, which must have time and IO enabled. In a user's name and password what is neither a letter
+    /// nor a digit is escaped, as in any URL: `%40` for `@`, `%2F` for `/`.
     ///
     /// # Errors
     ///

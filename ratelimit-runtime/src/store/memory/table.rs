@@ -174,23 +174,27 @@ impl Table {
         {
             self.sweeps += 1;
         }
-        self.entries.retain(|_, entry| entry.ends > now);
         let room = self.max_keys.div_ceil(PART_FORGOTTEN);
-        let forget = (self.entries.len() + room).saturating_sub(self.max_keys);
-        if forget > 0 {
-            let mut ends: Vec<u64> = self.entries.values().map(|entry| entry.ends).collect();
-            let (_, last, _) = ends.select_nth_unstable(forget - 1);
-            let last = *last;
-            // Of those that end together some may stay.
-            let mut ties = forget - ends.iter().filter(|ends| **ends < last).count();
-            self.entries.retain(|_, entry| {
-                let forgotten = entry.ends < last || (entry.ends == last && ties > 0);
-                ties -= usize::from(forgotten && entry.ends == last);
-                !forgotten
-            });
-            self.first_loss |= self.forgotten == 0;
-            self.forgotten += forget as u64;
+        // All that ends before goes, and of what ends then so many.
+        let (mut first_to_stay, mut ties) = (now + 1, 0);
+        // Each look at a great table takes long, so they are few.
+        if self.entries.len() + room > self.max_keys {
+            let live = self.entries.values().map(|entry| entry.ends).filter(|ends| *ends > now);
+            let mut ends: Vec<u64> = live.collect();
+            let forget = (ends.len() + room).saturating_sub(self.max_keys);
+            if forget > 0 {
+                let (before, last, _) = ends.select_nth_unstable(forget - 1);
+                ties = forget - before.iter().filter(|ends| **ends < *last).count();
+                first_to_stay = *last;
+                self.first_loss |= self.forgotten == 0;
+                self.forgotten += forget as u64;
+            }
         }
+        self.entries.retain(|_, entry| {
+            let is_tie = entry.ends == first_to_stay && ties > 0;
+            ties -= usize::from(is_tie);
+            entry.ends >= first_to_stay && !is_tie
+        });
         let entries = &self.entries;
         self.lines.retain(|index, _| entries.contains_key(index));
         self.sweep_at = (2 * self.entries.len()).max(FEWEST_SWEPT).min(self.max_keys);

@@ -30,6 +30,13 @@ impl Address {
                 "TLS to Redis, rediss://, needs the feature `tls` of `ratelimits`",
             ));
         }
+        let behind_hosts = rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]);
+        // The rest of such a password would pass for a host or a name, which errors tell.
+        if behind_hosts.contains('@') && base != "unix" && kind != "unix" {
+            return Err(wrong(
+                "the URL has an `@` behind its hosts: in a user's name and password, `/`, `?` and `#` are written %2F, %3F and %23",
+            ));
+        }
         match (base, kind) {
             ("redis" | "rediss" | "unix", "") | ("redis", "unix") => Ok(Address::Server(info(url)?)),
             ("redis" | "rediss", "sentinel") => {
@@ -135,6 +142,9 @@ fn wrong(problem: &str) -> StoreError {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -175,6 +185,9 @@ mod tests {
             "redis+cluster://",
             "redis+cluster://one:port",
             "rediss://:secret@one#insecure",
+            "redis://ann:12/secret@localhost",
+            "redis+sentinel://ann:12/secret@one,two/mymaster",
+            "redis+cluster://ann:12,secret#@one,two",
             "redis+nonsense://one",
             "unix+cluster://one",
         ] {

@@ -14,6 +14,8 @@ mod slots;
 mod split;
 #[cfg(feature = "test-util")]
 mod stream;
+#[cfg(test)]
+mod values;
 
 use std::fmt;
 use std::sync::Arc;

@@ -89,6 +89,9 @@ fn crc16(bytes: &[u8]) -> u16 {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

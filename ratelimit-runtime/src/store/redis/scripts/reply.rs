@@ -7,6 +7,9 @@ use crate::algorithm::{Reading, Rule, Verdict};
 use crate::error::StoreError;
 use crate::store::{Charge, Outcome, judge};
 
+/// No number of a script is beyond those that Lua counts exactly.
+const MOST: u64 = 1 << 53;
+
 /// What the reply says of each list.
 pub(in crate::store::redis) fn outcomes(
     decisions: &[&[Charge]],
@@ -16,11 +19,21 @@ pub(in crate::store::redis) fn outcomes(
     let Value::Array(values) = reply else { return Err(odd()) };
     let mut values = values.into_iter();
     let number = |value: Option<Value>| match value {
-        Some(Value::Int(number)) => u64::try_from(number).map_err(|_| odd()),
-        // A double, whose bits make the reading.
+        Some(Value::Int(number)) => {
+            u64::try_from(number).ok().filter(|number| *number <= MOST).ok_or_else(odd)
+        }
+        _ => Err(odd()),
+    };
+    let flag = |value: Option<Value>| match number(value)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(odd()),
+    };
+    // A double, whose bits make the reading.
+    let text = |value: Option<Value>| match value {
         Some(Value::BulkString(text)) => {
-            let text = std::str::from_utf8(&text).ok();
-            text.and_then(|text| text.parse::<f64>().ok()).map(f64::to_bits).ok_or_else(odd)
+            let double = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<f64>().ok());
+            double.filter(|double| (0.0..=MOST as f64).contains(double)).map(f64::to_bits).ok_or_else(odd)
         }
         _ => Err(odd()),
     };
@@ -32,7 +45,7 @@ pub(in crate::store::redis) fn outcomes(
                 outcomes.push(Err(failure(&problem)));
                 continue;
             }
-            flag => number(flag)? == 1,
+            decided => flag(decided)?,
         };
         let mut readings = Vec::with_capacity(charges.len());
         let (mut shadows, mut failed) = (Vec::new(), Vec::new());
@@ -44,13 +57,14 @@ pub(in crate::store::redis) fn outcomes(
                 // Stands in until the verdict is replaced.
                 reading = charge.rule.check(None, now, charge.cost);
             } else {
-                for place in &mut reading[..width(&charge.rule)] {
-                    *place = number(values.next())?;
+                for (at, place) in reading[..width(&charge.rule)].iter_mut().enumerate() {
+                    let is_text = at == 1 && matches!(charge.rule, Rule::WarmingUp(_));
+                    *place = if is_text { text(values.next())? } else { number(values.next())? };
                 }
             }
             readings.push(reading);
             if charge.shadow {
-                shadows.push(number(values.next())? == 1);
+                shadows.push(flag(values.next())?);
             }
         }
         let (admitted, mut verdicts) = judge(charges, &readings, now);
@@ -64,7 +78,7 @@ pub(in crate::store::redis) fn outcomes(
             Err(StoreError::defect("the script and this version of the library differ about a decision"))
         });
     }
-    Ok(outcomes)
+    if values.next().is_some() { Err(odd()) } else { Ok(outcomes) }
 }
 
 /// What a script told of an error that it met.
@@ -81,6 +95,9 @@ fn width(rule: &Rule) -> usize {
         Rule::IntervalBucket(_) | Rule::SlidingWindow(_) => 3,
     }
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {

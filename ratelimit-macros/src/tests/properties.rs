@@ -1,0 +1,187 @@
+//! Whatever is written between the parentheses and in a template: never a panic, every message has its place, and what is
+//! generated is code.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use quote::quote;
+
+use super::*;
+
+/// Words of the attributes, of others and of Rust, and values, each of them whole.
+const PIECES: [&str; 96] = [
+    "rate",
+    "burst",
+    "refill",
+    "warmup",
+    "limit",
+    "period",
+    "capacity",
+    "leak_rate",
+    "drain",
+    "precision",
+    "key",
+    "key_type",
+    "prefix",
+    "name",
+    "cost",
+    "timeout",
+    "fallback",
+    "on_store_error",
+    "skip_when",
+    "charge_when",
+    "registry",
+    "crate",
+    "borrow",
+    "pass_args",
+    "shadow",
+    "aligned",
+    "queue",
+    "IP",
+    "USER",
+    "METHOD",
+    "CUSTOM",
+    "local",
+    "allow",
+    "deny",
+    "interval",
+    "user",
+    "permits",
+    "tokens",
+    "r#rate",
+    "r#type",
+    "self",
+    "Self",
+    "super",
+    "true",
+    "false",
+    "None",
+    "forever",
+    "async",
+    "fn",
+    "as",
+    "=",
+    "=",
+    "=",
+    "=",
+    ",",
+    ",",
+    ",",
+    ",",
+    ";",
+    ":",
+    "::",
+    "==",
+    "=>",
+    "->",
+    "<",
+    ">",
+    "<<",
+    ">>",
+    "@",
+    "#",
+    "$",
+    "?",
+    "!",
+    "&",
+    "|",
+    "..",
+    ".",
+    "-",
+    "/",
+    "5",
+    "0",
+    "2.5",
+    "1e400",
+    "18446744073709551616",
+    "5u8",
+    "15m",
+    "'a",
+    "'x'",
+    "\"5/s\"",
+    "\"1d\"",
+    "\"<user.id>\"",
+    "\"\"",
+    "()",
+    "(user)",
+    "[1]",
+    "{ 5 }",
+];
+
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        30 => select(PIECES.to_vec()).prop_map(str::to_owned),
+        2 => Just(String::from("|error| error")),
+        1 => texts().prop_map(|text| format!("{text:?}")),
+        1 => r"[\PC]{0,6}",
+    ];
+    vec(piece, 0..12).prop_map(|pieces| pieces.join(" "))
+}
+
+/// Nearly templates.
+fn texts() -> impl Strategy<Value = String> {
+    let odd = [
+        "<", ">", "<<", ">>", ":", "::", "@", "@ip", "@user", "@method", "@usr", "user.id", "user", "<user>",
+        "a", "é", "５", "\0", "\n", "\\", "\"", "'", "'a", "'\\", "b'", "r#\"", "//", "/*", "*/", "(", ")",
+        "[", "]", "{", "}", "${", "#{", "::<", " ", "+", "|", "=>", "0x", "1e", "1_", "\u{feff}", "\u{202e}",
+        "#!", "\\u{", "if", "match", "move", "async {",
+    ];
+    prop_oneof![
+        6 => vec(select(odd.to_vec()), 0..9).prop_map(|pieces| pieces.concat()),
+        1 => any::<String>(),
+    ]
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    select(vec![Rate, Count, Funnel, Window])
+}
+
+/// Checks that an attribute either is understood, or each of its errors has a place and comes with the function as it was.
+fn is_code_or_errors(kind: Kind, written: &str, item: &str) {
+    let Ok(args) = TokenStream::from_str(written) else { return };
+    let errors = read(kind, args.clone(), item).err();
+    let expanded = expand::attribute(kind, args.clone(), tokens(item));
+    let parsed = syn::parse2::<syn::File>(expanded.clone());
+    assert!(parsed.is_ok(), "`{args}` becomes {expanded}");
+    if let Some(errors) = errors {
+        let text = expanded.to_string();
+        assert!(text.contains("compile_error") && text.ends_with(&tokens(item).to_string()), "{text}");
+        for error in errors {
+            // One that is of no token here is of the attribute itself.
+            let place = error.span().source_text().unwrap_or_default();
+            let within = written.contains(&place) || item.contains(&place);
+            assert!(within && !error.to_string().is_empty(), "`{args}`: {error} at {place}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn any_arguments_are_understood_or_told(kind in kinds(), args in pieces()) {
+        is_code_or_errors(kind, &args, SEND);
+    }
+
+    #[test]
+    fn any_text_as_a_template_is_a_key_or_told(kind in kinds(), text in texts()) {
+        let text = proc_macro2::Literal::string(&text);
+        let own = match kind {
+            Rate => quote!(5.0),
+            Funnel => quote!(5, drain = "1m"),
+            Count | Window => quote!(5, "1m"),
+        };
+        let args = quote!(#own, key = #text).to_string();
+        is_code_or_errors(kind, &args, SEND);
+    }
+
+    #[test]
+    fn any_text_as_a_value_is_understood_or_told(
+        kind in kinds(),
+        name in select(PIECES[..27].to_vec()),
+        text in prop_oneof![texts(), "[0-9]{0,24}(us|ms|s|m|h|d|/s|/min|/5s)?", "[a-z_:]{0,9}"],
+    ) {
+        let text = proc_macro2::Literal::string(&text);
+        is_code_or_errors(kind, &format!("{name} = {text}"), SEND);
+    }
+}

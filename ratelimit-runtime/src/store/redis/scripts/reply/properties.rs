@@ -1,0 +1,164 @@
+//! Whatever comes in place of a script's reply.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use redis::Value;
+
+use super::super::super::values::{numbers, texts, values};
+use super::*;
+use crate::key::Key;
+use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::rate::Rate;
+
+const NOW: i64 = 1_700_000_000_000_000;
+
+fn rules() -> Vec<Rule> {
+    let (rate, second) = (Rate::new(3, Duration::from_secs(1)), Duration::from_secs(1));
+    let bucket = TokenBucket::new(rate).burst(3);
+    let policies: [Policy; 9] = [
+        bucket.into(),
+        bucket.borrow().into(),
+        bucket.interval_refill().into(),
+        TokenBucket::new(rate).warmup(second).into(),
+        LeakyBucket::new(3, rate).queue().into(),
+        FixedWindow::new(3, second).into(),
+        FixedWindow::new(3, second).aligned().into(),
+        SlidingWindow::new(3, second).into(),
+        SlidingWindow::new(3, second).precision(second / 4).into(),
+    ];
+    policies.map(|policy| policy.rule().unwrap()).to_vec()
+}
+
+fn charges() -> impl Strategy<Value = Charge> {
+    let cost = select(vec![0, 1, 1, 1, 2, 4, u64::MAX]);
+    let wait = select(vec![0, 0, 400_000, 1 << 53]);
+    (select(rules()), cost, wait, proptest::bool::weighted(0.2))
+        .prop_map(|(rule, cost, wait, shadow)| Charge { key: Key::raw("a"), rule, cost, wait, shadow })
+}
+
+/// Lists of charges, and what is often a reply to them.
+fn asked_and_replied() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
+    vec(vec(charges(), 1..4), 1..3).prop_flat_map(|decisions| {
+        let time = || prop_oneof![8 => NOW - 2_000_000..NOW + 2_000_000, 1 => numbers()];
+        let int = |number: BoxedStrategy<i64>| {
+            prop_oneof![
+                60 => number.prop_map(Value::Int),
+                1 => texts().prop_map(Value::BulkString),
+                1 => values(),
+            ]
+            .boxed()
+        };
+        let flag = || int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed());
+        let mut parts = vec![int(prop_oneof![30 => Just(NOW), 1 => numbers()].boxed())];
+        for charge in decisions.iter() {
+            parts.push(flag());
+            for Charge { rule, shadow, .. } in charge {
+                let reading = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
+                match rule {
+                    Rule::WarmingUp(_) => {
+                        let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
+                        parts.extend([reading(), text.prop_map(Value::BulkString).boxed()]);
+                    }
+                    _ => parts.extend((0..width(rule)).map(|_| reading())),
+                }
+                parts.extend(shadow.then(flag));
+            }
+        }
+        let cut = prop_oneof![10 => Just(0_usize), 1 => 1..4_usize];
+        let more = prop_oneof![10 => Just(Vec::new()), 1 => vec(values(), 1..3)];
+        (Just(decisions), parts, cut, more).prop_map(|(decisions, mut reply, cut, more)| {
+            reply.truncate(reply.len().saturating_sub(cut));
+            reply.extend(more);
+            (decisions, Value::Array(reply))
+        })
+    })
+}
+
+/// What the script has decided about each list, if it is a reply of the script to the last value.
+fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>> {
+    let Value::Array(values) = reply else { return None };
+    let mut values = values.iter().peekable();
+    let is_number = |value: &Value| matches!(value, Value::Int(0..=9_007_199_254_740_992));
+    let is_stored = |value: &Value| match value {
+        Value::BulkString(text) => String::from_utf8(text.clone())
+            .is_ok_and(|text| text.parse::<f64>().is_ok_and(|number| (0.0..=1e16).contains(&number))),
+        _ => false,
+    };
+    let flag = |value: &Value| match value {
+        Value::Int(0) => Some(false),
+        Value::Int(1) => Some(true),
+        _ => None,
+    };
+    values.next().filter(|now| is_number(now))?;
+    let mut decided = Vec::new();
+    for charges in decisions {
+        let value = values.next()?;
+        if let Value::BulkString(_) = value {
+            decided.push(None);
+            continue;
+        }
+        decided.push(Some(flag(value)?));
+        for Charge { rule, shadow, .. } in charges {
+            if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
+                values.next();
+            } else {
+                for at in 0..width(rule) {
+                    let is_text = at == 1 && matches!(rule, Rule::WarmingUp(_));
+                    values
+                        .next()
+                        .filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
+                }
+            }
+            if *shadow {
+                values.next().and_then(flag)?;
+            }
+        }
+    }
+    values.next().is_none().then_some(decided)
+}
+
+fn read(decisions: &[Vec<Charge>], reply: &Value) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+    let lists: Vec<&[Charge]> = decisions.iter().map(Vec::as_slice).collect();
+    outcomes(&lists, reply.clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    #[test]
+    fn nothing_else_is_a_reply(decisions in vec(vec(charges(), 1..4), 1..3), reply in values()) {
+        prop_assert_eq!(read(&decisions, &reply).is_ok(), decided(&decisions, &reply).is_some());
+    }
+
+    #[test]
+    fn nobody_is_admitted_but_by_the_script((decisions, reply) in asked_and_replied()) {
+        let decided = decided(&decisions, &reply);
+        let read = read(&decisions, &reply);
+        prop_assert_eq!(read.is_ok(), decided.is_some(), "{:?}", read);
+        for (outcome, decided) in read.into_iter().flatten().zip(decided.into_iter().flatten()) {
+            match outcome {
+                Ok(outcome) => prop_assert_eq!(Some(outcome.admitted), decided),
+                // It has failed, or tells of a decision that is not made on what it tells.
+                Err(error) => prop_assert!(decided.is_none() || error.is_defect(), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reply_of_its_own_is_mostly_read() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    let (mut admitted, mut refused) = (0, 0);
+    for _ in 0..2_000 {
+        let (decisions, reply) = asked_and_replied().new_tree(&mut runner).unwrap().current();
+        for outcome in read(&decisions, &reply).into_iter().flatten().flatten() {
+            if outcome.admitted { admitted += 1 } else { refused += 1 }
+        }
+    }
+    assert!(admitted > 100 && refused > 100, "{admitted} admitted, {refused} refused");
+}
