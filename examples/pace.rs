@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use ratelimits::{Registry, funnel_limit, install};
+use ratelimits::{OnStoreError, Registry, funnel_limit, install};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -39,7 +39,9 @@ async fn main() -> Outcome {
 /// Makes all its calls at once. There is no loop that tries again, and nothing to wait for in the code.
 async fn be_a_client(server: String, client: String) -> Outcome {
     let url = std::env::var("RATELIMITS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
-    install(Registry::connect(&url).await?)?;
+    // A job that paces would rather wait for Redis than pace by itself.
+    let registry = Registry::builder().deadline(Duration::from_secs(5)).on_store_error(OnStoreError::Deny);
+    install(registry.connect(&url).await?)?;
 
     let mut calls = JoinSet::new();
     for _ in 0..CALLS {

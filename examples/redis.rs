@@ -2,6 +2,7 @@
 //! cargo run --example redis
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use ratelimits::{Error, Registry, count_limit, install};
 
@@ -22,10 +23,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// What every process does: this one line in `main`, and the attribute above counts for the whole fleet.
+/// What every process does: a registry in `main`, and the attribute above counts for the whole fleet. A report may wait for
+/// Redis for a while.
 async fn work(run: &str) -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("RATELIMITS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
-    install(Registry::connect(&url).await?)?;
+    install(Registry::builder().deadline(Duration::from_secs(5)).connect(&url).await?)?;
 
     for _ in 0..CALLS {
         match report(run).await {

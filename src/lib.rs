@@ -152,8 +152,8 @@
 /// ```
 ///
 /// * Of several policies that refuse, the one with the longest `retry_after` is reported, and its fallback answers, or if
-///   it has none the return type. What no policy is to blame for, a store that does not decide, goes to the first fallback
-///   there is.
+///   it has none the return type. If no policy refused but the store failed, and `on_store_error` is `deny`, the first
+///   fallback there is is called: ask `error.is_limited()` before you speak of a limit.
 /// * Policies are named as the function, a second one of the same attribute `send#2`, those in shadow after the others. To
 ///   take `shadow` off may rename: give those a `name` that are to keep what they have counted. Each has its own key, evaluated
 ///   once.
@@ -171,11 +171,11 @@
 /// ([`RegistryBuilder::on_store_error`]):
 ///
 /// * `local`, the default: it is decided in this process by its share of the policy, the rate and the capacity divided by
-///   [`RegistryBuilder::instances`]. An outage costs at most one capacity a key, and where the capacity is less than there are
-///   instances, one call an instance.
+///   [`RegistryBuilder::instances`]. An outage costs at most one extra capacity per key, or one call per instance if there are
+///   more instances than permits; with more processes than `instances`, which is 1 by default, as many shares more.
 /// * `allow`: it goes ahead, and nothing is charged. As long as the outage takes there is no limit.
 /// * `deny`: it is refused with [`Error::Store`], as if the body could not be reached. For logins, payments and one-time
-///   codes: an outage may be somebody's work.
+///   codes: an attacker may have caused the outage.
 ///
 /// Of several attributes the strictest holds: `deny`, then `local`, then `allow`; one in shadow only where all are. A call that
 /// costs more than its share ever holds is refused with [`Error::Store`]. A call that waits goes on waiting in this process

@@ -7,9 +7,9 @@
 /// Of several policies that are decided together the strictest holds, of those that can refuse: deny before local before
 /// allow.
 ///
-/// It is about trouble, which passes. What a store in the best of health would not mend is [`Error::Store`](crate::Error)
-/// whatever stands here: another program's value under a key, a URL that makes no sense, no tokio runtime. In a registry
-/// in this process there is no trouble, and this says nothing.
+/// It is about trouble, which passes. Errors that a healthy store would not fix are always [`Error::Store`](crate::Error):
+/// another program's value under a key, a URL that makes no sense, no tokio runtime. In a registry in this process there is
+/// no trouble, and this says nothing.
 ///
 /// Whoever can bring the store down chooses what happens then: behind a login, a payment or a one-time code, which somebody
 /// gains from guessing at, write `deny`.
@@ -21,7 +21,8 @@ pub enum OnStoreError {
     ///
     /// The shares of all instances come to no more than the policy, with two exceptions: where the capacity is less than there
     /// are instances, each of them lets one call pass that the policy may not have had room for; and where a call may
-    /// borrow, each lends one call's cost. What Redis has counted before and what is counted here do not know of each other, so an
+    /// borrow, each lends one call's cost. More processes than `instances`, which is 1 by default, give as many shares more, rate
+    /// and capacity. What Redis has counted before and what is counted here do not know of each other, so an
     /// outage costs at most one capacity a key, and its end none: what was counted here is kept as long as the registry lives, and
     /// the next outage goes on with it. A share of less than a permit in 3650 days counts as that.
     ///

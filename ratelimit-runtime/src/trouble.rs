@@ -2,8 +2,8 @@
 
 /// How the store of a registry is, as far as the decisions tell that it was asked for here.
 ///
-/// Trouble begins with the first decision that the store did not make, and ends with the first one it made that comes at least
-/// a second after the last it did not. One line in the log tells of each. A registry in this process is always well.
+/// Trouble begins with the first decision that the store did not make, and ends with the first one it makes at least a second
+/// after the last one it did not. A warning by `tracing` tells of each. A registry in this process is always well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreHealth {

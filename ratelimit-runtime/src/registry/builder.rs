@@ -51,8 +51,7 @@ impl RegistryBuilder {
     }
 
     /// How many keys are held in this process at the most, 1,000,000 by default; of a registry on Redis those that it decides by
-    /// itself while Redis does not answer. A full store forgets first what says
-    /// nothing more, and then what is nearest to it.
+    /// itself while Redis does not answer. A full store forgets first what says nothing more, and then what is nearest to it.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
         self
@@ -73,8 +72,8 @@ impl RegistryBuilder {
     }
 
     /// How many processes share the Redis at the most, 1 by default, and at least 1: what each of them decides by itself while
-    /// Redis does not answer ([`OnStoreError::Local`]) is this part of every policy. Each that is not counted here gives
-    /// its share more than the policy. It has no effect in process, nor while Redis answers.
+    /// Redis does not answer ([`OnStoreError::Local`]) is this part of every policy. Every process
+    /// beyond this number adds one more share on top of the policy. It has no effect in process, nor while Redis answers.
     pub fn instances(mut self, instances: u32) -> Self {
         self.instances = instances.max(1);
         self

@@ -44,9 +44,21 @@ impl Registry {
         Registry::builder().in_memory()
     }
 
-    /// A registry on the store of the URL: `redis://host:6379/0`, `redis+unix:///path`, `memory://`. Redis is talked to on the
-    /// tokio runtime of each call, which must have time and IO enabled. In a user's name and password what is neither a letter
-    /// nor a digit is escaped, as in any URL: `%40` for `@`, `%2F` for `/`.
+    /// A registry on the store of the URL:
+    ///
+    /// | URL | store |
+    /// | --- | --- |
+    /// | `redis://user:password@host:6379/0` | one Redis |
+    /// | `rediss://…` | the same over TLS, with the feature `tls` |
+    /// | `redis+unix:///path?db=0` | over a socket |
+    /// | `redis+sentinel://host1,host2/name/0` | the master of that name; `rediss+sentinel://…` over TLS |
+    /// | `redis+cluster://host1,host2` | a Redis Cluster; `rediss+cluster://…` over TLS |
+    /// | `memory://` | in this process |
+    ///
+    /// In a user's name and password what is neither a letter nor a digit is escaped, as in any URL: `%40` for `@`, `%2F` for
+    /// `/`. Redis is talked to on the tokio runtime of each call, which must have time and IO enabled.
+    ///
+    /// It takes as long as the connection does, two seconds or the deadline at the most, whichever is longer.
     ///
     /// # Errors
     ///
@@ -142,7 +154,8 @@ impl Registry {
         self.0.backend.decide(pending).await
     }
 
-    /// How its store is, as far as the calls of this process tell: for a health check, or a gauge.
+    /// How its store is, as far as the calls of this process tell: for dashboards and alerts. Not for a readiness check: only
+    /// a call that the store decides ends a trouble, and who is not ready gets no calls.
     ///
     /// ```
     /// let health = ratelimits::Registry::in_memory().store_health();

@@ -122,7 +122,9 @@ impl Around<'_> {
 fn info(url: &str) -> Result<ConnectionInfo, StoreError> {
     let (_, tail) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
     if tail.contains('#') {
-        return Err(wrong("the Redis URL has a fragment, which means nothing: servers are always verified"));
+        return Err(wrong(
+            "the Redis URL has a fragment, which nothing reads: with `#insecure` too servers are verified; leave it out",
+        ));
     }
     let info =
         url.into_connection_info().map_err(|error| wrong("the Redis URL is wrong").caused_by(error))?;

@@ -108,9 +108,10 @@ fn replied(error: RedisError) -> StoreError {
     let text = text(code, &error);
     match code {
         _ if is_defect(&text) => StoreError::defect(format!("Redis failed: {text}")),
-        "MOVED" | "ASK" => {
-            StoreError::new("this Redis is a node of a Cluster, whose URL begins with redis+cluster://")
-        }
+        "MOVED" | "ASK" => StoreError::new(format!(
+            "Redis failed: {text}: this node of a Redis Cluster does not have the key; the URL of a Cluster begins with \
+             redis+cluster://"
+        )),
         _ => StoreError::new(format!("Redis failed: {text}")),
     }
 }

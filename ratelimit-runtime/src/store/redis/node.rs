@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{Cmd, Pipeline, RedisError, RedisResult, Value, cmd};
+use redis::{Cmd, Pipeline, RedisResult, Value, cmd};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
@@ -172,9 +172,15 @@ impl Request<'_> {
                 // Both in one, as the server forgets that it was asked with the next command of the connection.
                 let mut pipeline = Pipeline::new();
                 pipeline.cmd("ASKING").add_command(command.clone());
-                let replies = connection.req_packed_commands(&pipeline, 1, 1).await?;
-                let none = || RedisError::from((redis::ErrorKind::UnexpectedReturnType, "no reply"));
-                replies.into_iter().next_back().ok_or_else(none)?.extract_error()
+                let mut reply = Err((redis::ErrorKind::UnexpectedReturnType, "no reply").into());
+                for each in connection.req_packed_commands(&pipeline, 0, 2).await? {
+                    reply = each.extract_error();
+                    // Who may not ask is sent back and forth else.
+                    if reply.is_err() {
+                        break;
+                    }
+                }
+                reply
             }
         }
     }
