@@ -13,6 +13,7 @@ use redis::AsyncTypedCommands;
 use tokio::task::JoinHandle;
 
 use crate::support::admitted::{Crowd, Decided};
+use crate::support::numbers::number;
 use crate::support::policies::{self, Pair};
 use crate::support::random::Random;
 use crate::support::stalls::Stalls;
@@ -32,8 +33,7 @@ const FULL_AFTER: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_is_admitted_beyond_a_policy_and_nobody_waits_long_whatever_happens_to_redis() {
-    let seconds = std::env::var("RATELIMITS_CHAOS_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    let mut left = Duration::from_secs(seconds.unwrap_or(SECONDS));
+    let mut left = Duration::from_secs(number("RATELIMITS_CHAOS_SECONDS").unwrap_or(SECONDS));
     let mut random = Random::seeded();
     let mut stage = Stage::set().await;
     let store = Store::Redis(Arc::new(RedisStore::lazy(&stage.proxy.url()).expect("the URL is right")));
@@ -51,7 +51,14 @@ async fn round(stage: &mut Stage, store: &Store, random: &mut Random, time: Dura
         .into_iter()
         .zip(TASKS)
         .map(|((name, pair), tasks)| {
-            let crowd = Crowd { store: store.clone(), name: name.to_owned(), pair, tasks, keys: KEYS };
+            let crowd = Crowd {
+                store: store.clone(),
+                name: name.to_owned(),
+                pair,
+                tasks,
+                keys: KEYS,
+                answered: Arc::default(),
+            };
             (name, pair, begin(crowd, random.run(random.clone().next()), &over))
         })
         .collect();

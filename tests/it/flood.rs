@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use ratelimits::store::{Charge, Clock, Key, MemoryStore, Rule};
 use ratelimits::{FixedWindow, Policy, SlidingWindow, TokenBucket};
 
+use crate::support::numbers::number;
 use crate::support::scheduled::START;
 
 const KEYS: u64 = 300_000;
@@ -20,10 +21,6 @@ const CHILD: &str = "RATELIMITS_FLOOD_OF";
 
 /// The bytes that a key takes in the store: a hash, its end and its state.
 const SLOT: u64 = 80;
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
 
 /// Each for one permit in its time.
 fn policies(time: Duration) -> [(&'static str, Policy); 3] {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ratelimits::store::{Charge, Clock, Key, MemoryStore, RedisStore, Store};
 
+use crate::support::numbers::number;
 use crate::support::policies::{self, Pair};
 use crate::support::random::Random;
 use crate::support::registries::PATIENT;
@@ -136,8 +137,7 @@ fn the_threads_of_a_process_are_limited_as_one() {
 
 /// What the tasks of one process or thread were told.
 async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec<Record> {
-    let calls =
-        std::env::var("RATELIMITS_HAMMER_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(CALLS);
+    let calls = number("RATELIMITS_HAMMER_CALLS").unwrap_or(CALLS);
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let store = store.clone();

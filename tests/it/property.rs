@@ -8,6 +8,7 @@ use ratelimits::store::{Charge, Mark, Outcome};
 
 use crate::model::{self, Model, Receipt};
 use crate::support::given::Given;
+use crate::support::numbers::number;
 use crate::support::random::Random;
 use crate::support::schedule::{self, Action, Ask, Slot};
 use crate::support::scheduled::{Held, START, Scheduled};
@@ -53,10 +54,6 @@ async fn every_decision_equals_the_models() {
         panic!("{}", failure.told);
     }
     println!("{schedules} schedules, {decisions} decisions on each store");
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// A schedule on which something was not as it should be.

@@ -1,17 +1,18 @@
 //! A storm over Redis: its scripts are flushed every 50 ms and all clients are killed every 200 ms, while many decide on many
-//! keys. What was admitted keeps every promise. `RATELIMITS_STORM_CALLS` makes it longer: so many decisions an algorithm.
+//! keys. What was admitted keeps every promise. `RATELIMITS_STORM_CALLS` makes it longer: so many answers an algorithm.
 
 mod otherwise;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use ratelimits::store::{RedisStore, Store};
 use redis::aio::MultiplexedConnection;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::support::admitted::Crowd;
+use crate::support::numbers::number;
 use crate::support::policies;
 use crate::support::random::Random;
 use crate::support::server::Server;
@@ -27,20 +28,33 @@ async fn nobody_is_admitted_beyond_a_policy_while_scripts_are_flushed_and_client
     let storm = tokio::spawn(storm(server.connect().await));
     let store = Store::Redis(Arc::new(RedisStore::lazy(&server.url()).expect("the URL is right")));
     let random = Random::seeded();
-    let calls =
-        std::env::var("RATELIMITS_STORM_CALLS").ok().and_then(|calls| calls.parse().ok()).unwrap_or(CALLS);
+    let calls = number("RATELIMITS_STORM_CALLS").unwrap_or(CALLS);
     // Some 300 permits a second and key.
     for (name, pair) in policies::each_for(20, Duration::from_millis(60)) {
-        let crowd = Crowd { store: store.clone(), name: name.to_owned(), pair, tasks: TASKS, keys: KEYS };
-        let made = Arc::new(AtomicU64::new(0));
-        let decided = crowd.decide(&random, move || made.fetch_add(1, Ordering::Relaxed) < calls).await;
+        let crowd = Crowd {
+            store: store.clone(),
+            name: name.to_owned(),
+            pair,
+            tasks: TASKS,
+            keys: KEYS,
+            answered: Arc::default(),
+        };
+        let (answered, end) = (Arc::clone(&crowd.answered), Instant::now() + longest(calls));
+        let go_on = move || answered.load(Ordering::Relaxed) < calls && Instant::now() < end;
+        let decided = crowd.decide(&random, go_on).await;
+        let answered = decided.decisions - decided.failures;
         let (count, failures) = (decided.admitted(), decided.failures);
-        println!("{name}: {calls} decisions, {count} admitted, {failures} not answered");
-        assert!(count as u64 * 10 >= calls, "{name}: only {count} of {calls} were admitted");
-        assert!(failures * 2 < calls, "{name}: {failures} of {calls} were not answered");
+        println!("{name}: {answered} decisions, {count} admitted, and {failures} not answered");
+        assert!(answered * 10 >= calls, "{name}: only {answered} were answered in {:?}", longest(calls));
+        assert!(count as u64 * 10 >= answered, "{name}: only {count} of {answered} were admitted");
         decided.keeps(pair.model, &[]).unwrap_or_else(|broken| panic!("{name}, {broken}"));
     }
     assert!(!storm.is_finished(), "the storm lasted");
+}
+
+/// So long they may take on a machine that is slow: who is not answered for a while asks again and again.
+fn longest(calls: u64) -> Duration {
+    Duration::from_secs(30).max(Duration::from_millis(5 * calls))
 }
 
 /// Never ends.

@@ -9,6 +9,8 @@ mod drops;
 mod edges;
 mod events;
 mod faulty;
+#[path = "../it/support/numbers.rs"]
+mod numbers;
 #[path = "../it/support/random.rs"]
 mod random;
 mod stacks;

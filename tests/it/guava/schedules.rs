@@ -19,6 +19,7 @@ use ratelimits::{Rate, TokenBucket};
 
 use super::reference::Reference;
 use super::{FOREVER, rule};
+use crate::support::numbers::number;
 use crate::support::random::Random;
 use crate::support::scheduled::{START, Scheduled};
 use crate::support::server::Server;
@@ -140,8 +141,4 @@ fn gap(random: &mut Random, period: u64) -> u64 {
         80..95 => random.below(period + 1),
         _ => random.below(4 * period + 1),
     }
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
 }

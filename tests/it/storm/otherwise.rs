@@ -1,6 +1,6 @@
 //! What users see of the storm: a part of their calls is not answered, now and then because a pause outlasts the deadline,
 //! and `on_store_error` decides on exactly these. What Redis admits and what this process admits each keeps to its bound.
-//! `RATELIMITS_STORM_CALLS` makes it longer: so many calls.
+//! `RATELIMITS_STORM_CALLS` makes it longer: so many calls that Redis decides.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use ratelimits::{
     TokenBucket,
 };
 
+use crate::support::numbers::number;
 use crate::support::random::Random;
 use crate::support::server::Server;
 
@@ -80,10 +81,12 @@ struct Sum {
 struct Seen {
     sums: HashMap<(usize, u64, Source), Sum>,
     refused: Vec<(usize, u64)>,
+    calls: u64,
 }
 
 impl Seen {
     fn add(&mut self, (limiter, key, cost): (usize, u64, u64), result: Result<Source, Error>) {
+        self.calls += 1;
         let (source, sum) = match result {
             Ok(source) => (source, Sum { admitted: 1, permits: cost, ..Sum::default() }),
             Err(Error::Limited(limited)) => (limited.decision().source, Sum { limited: 1, ..Sum::default() }),
@@ -97,6 +100,7 @@ impl Seen {
     }
 
     fn merge(&mut self, other: Seen) {
+        self.calls += other.calls;
         self.refused.extend(other.refused);
         for (place, Sum { admitted, limited, permits }) in other.sums {
             let entry = self.sums.entry(place).or_default();
@@ -116,16 +120,16 @@ impl Seen {
     }
 }
 
-/// So many calls on random keys of all limiters, and how long they took.
+/// Calls on random keys of all limiters, until Redis has decided so many or it takes too long, and how long they took.
 async fn call(limiters: &[Limiter], calls: u64) -> (Seen, Duration) {
-    let (made, random) = (Arc::new(AtomicU64::new(0)), Random::seeded());
-    let begin = Instant::now();
+    let (decided, random) = (Arc::new(AtomicU64::new(0)), Random::seeded());
+    let (begin, longest) = (Instant::now(), super::longest(calls));
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
-            let (limiters, made, mut random) = (limiters.to_vec(), Arc::clone(&made), random.run(task));
+            let (limiters, decided, mut random) = (limiters.to_vec(), Arc::clone(&decided), random.run(task));
             tokio::spawn(async move {
                 let mut seen = Seen::default();
-                while made.fetch_add(1, Ordering::Relaxed) < calls {
+                while decided.load(Ordering::Relaxed) < calls && begin.elapsed() < longest {
                     let limiter = random.below(limiters.len() as u64) as usize;
                     let (key, cost) = (random.below(KEYS), random.between(1, COSTLIEST));
                     let result = limiters[limiter].try_acquire(key, cost).await;
@@ -136,8 +140,10 @@ async fn call(limiters: &[Limiter], calls: u64) -> (Seen, Duration) {
                         Err(_) => false,
                     };
                     seen.add((limiter, key, cost), result);
-                    if !is_of_redis {
-                        // While Redis is not asked a decision takes no time, and the storm would be over at once.
+                    if is_of_redis {
+                        decided.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        // While Redis is not asked a decision takes no time.
                         tokio::time::sleep(Duration::from_millis(2)).await;
                     }
                 }
@@ -161,9 +167,9 @@ async fn weather(mode: OnStoreError, instances: u64) {
     let policies = policies();
     let limiter = |(name, policy, _): (&str, Policy, _)| registry.limiter(name, policy).expect("it is valid");
     let limiters = policies.map(limiter);
-    let calls = std::env::var("RATELIMITS_STORM_CALLS").ok().and_then(|calls| calls.parse().ok());
-    let calls = calls.unwrap_or(CALLS);
+    let calls = number("RATELIMITS_STORM_CALLS").unwrap_or(CALLS);
     let (seen, took) = call(&limiters, calls).await;
+    let made = seen.calls;
     assert!(!storm.is_finished() && !pauses.is_finished(), "the storm lasted");
     storm.abort();
     pauses.abort();
@@ -171,11 +177,11 @@ async fn weather(mode: OnStoreError, instances: u64) {
     let [redis, local, allowed] = [Source::Redis, Source::Local, Source::Allowed].map(|of| seen.of(of));
     let (unanswered, refused) = (registry.store_health().unanswered, seen.refused.len() as u64);
     println!(
-        "{mode:?} by {instances}: {calls} calls within {took:.1?}, {unanswered} not answered, {refused} refused"
+        "{mode:?} by {instances}: {made} calls within {took:.1?}, {unanswered} not answered, {refused} refused"
     );
     println!("redis {redis:?}\nlocal {local:?}\nallowed {allowed:?}");
     let all = |sum: Sum| sum.admitted + sum.limited;
-    assert_eq!(all(redis) + all(local) + all(allowed) + refused, calls, "every call was decided once");
+    assert_eq!(all(redis) + all(local) + all(allowed) + refused, made, "every call was decided once");
     assert!(all(redis) * 10 > calls && redis.limited > 0 && unanswered > 0, "both had something to decide");
     if mode == OnStoreError::Allow {
         assert_eq!((allowed.admitted, allowed.limited, all(local), refused), (unanswered, 0, 0, 0));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ratelimits::store::{Charge, Key, Store};
@@ -30,6 +31,8 @@ pub(crate) struct Crowd {
     pub(crate) pair: Pair,
     pub(crate) tasks: u64,
     pub(crate) keys: u64,
+    /// How many decisions the store has answered so far.
+    pub(crate) answered: Arc<AtomicU64>,
 }
 
 /// What came of it.
@@ -81,6 +84,7 @@ impl Crowd {
             let outcome = self.store.decide(&[&[charge]]).await.remove(0);
             decided.decisions += 1;
             decided.longest = decided.longest.max(begun.elapsed());
+            self.answered.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
             match outcome {
                 Ok(outcome) if outcome.admitted => {
                     let verdict = &outcome.verdicts[0];

@@ -4,6 +4,7 @@
 pub(crate) mod admitted;
 pub(crate) mod gate;
 pub(crate) mod given;
+pub(crate) mod numbers;
 pub(crate) mod policies;
 pub(crate) mod proxy;
 pub(crate) mod random;

@@ -13,8 +13,8 @@ impl Random {
 
     /// Of the seed in `RATELIMITS_SEED`, or else of a new one. The test that fails names it.
     pub(crate) fn seeded() -> Self {
-        let seed = std::env::var("RATELIMITS_SEED").ok().and_then(|seed| seed.parse().ok());
-        let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(0));
+        let seed =
+            super::numbers::number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
         println!("RATELIMITS_SEED={seed}");
         Random::new(seed)
     }

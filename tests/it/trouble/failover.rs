@@ -34,7 +34,14 @@ impl Deciding {
         let store = Store::Redis(Arc::new(RedisStore::lazy(url).expect("the URL is right")));
         let (random, over) = (Random::seeded(), Arc::new(AtomicBool::new(false)));
         let crowd = |(name, pair): (&'static str, Pair)| {
-            let crowd = Crowd { store: store.clone(), name: name.to_owned(), pair, tasks: 3, keys: KEYS };
+            let crowd = Crowd {
+                store: store.clone(),
+                name: name.to_owned(),
+                pair,
+                tasks: 3,
+                keys: KEYS,
+                answered: Arc::default(),
+            };
             let (random, over) = (random.clone(), Arc::clone(&over));
             let decided = async move { crowd.decide(&random, move || !over.load(Ordering::Relaxed)).await };
             (name, pair, tokio::spawn(decided))
