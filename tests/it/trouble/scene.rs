@@ -132,8 +132,9 @@ impl Scene {
         calls
     }
 
-    /// Until decisions are right again, one after another. They, and what was told meanwhile, hold no secret.
-    pub(super) async fn recovers(&self) {
+    /// Until decisions are right again, one after another, and what the last of them left. They, and what was told meanwhile,
+    /// hold no secret.
+    pub(super) async fn recovers(&self) -> u64 {
         let begun = Instant::now();
         let left = until("decisions are right again", RECOVERS_WITHIN, async || {
             let mut left = self.call().await.left?;
@@ -152,6 +153,7 @@ impl Scene {
         let [least, most] = self.caller.charged();
         assert!((least..=most).contains(&(LIMIT - left)), "{} of {least} to {most}", LIMIT - left);
         keeps_secrets(&format!("{} {:?}", self.told.text(), self.caller.store));
+        left
     }
 
     /// Until no connection is left but the one in use.

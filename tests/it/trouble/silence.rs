@@ -97,8 +97,10 @@ async fn of_many_that_come_at_once_a_server_that_is_stopped_has_a_bounded_number
 #[tokio::test]
 async fn clients_that_are_paused() {
     let scene = Scene::set().await;
-    let pause = async || scene.operate::<()>(&["CLIENT", "PAUSE", "1800", "ALL"]).await;
-    silent(&scene, pause, async || {}).await;
+    let pause = async || scene.operate::<()>(&["CLIENT", "PAUSE", "4000", "ALL"]).await;
+    // Nobody is heard meanwhile, not even who would end it.
+    let rest = Duration::from_millis(4000) - SILENCE;
+    silent(&scene, pause, async || tokio::time::sleep(rest).await).await;
 }
 
 #[tokio::test]
@@ -108,7 +110,7 @@ async fn a_server_that_sleeps() {
     let asleep = tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let slept: Result<(), _> =
-            redis::cmd("DEBUG").arg(&["SLEEP", "2"]).query_async(&mut connection).await;
+            redis::cmd("DEBUG").arg(&["SLEEP", "4"]).query_async(&mut connection).await;
         slept.expect("it wakes up");
     });
     let begin = async || tokio::time::sleep(Duration::from_millis(200)).await;
@@ -133,7 +135,7 @@ async fn a_line_that_stalls() {
 async fn a_line_with_a_latency_above_the_deadline() {
     let scene = Scene::set().await;
     let set = async |fault| scene.proxy.set(fault);
-    let latency = Fault::Latency(Duration::from_millis(80));
+    let latency = Fault::Latency(Duration::from_millis(500));
     silent(&scene, async || set(latency).await, async || set(Fault::Pass).await).await;
 }
 
