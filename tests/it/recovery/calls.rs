@@ -7,6 +7,7 @@ use ratelimits::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{FixedWindow, Policy};
 use tokio::runtime::Handle;
 
+use crate::support::stalls::Stalls;
 use crate::support::until::until;
 
 const WITHIN: Duration = Duration::from_secs(30);
@@ -16,6 +17,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 pub(super) struct Calls {
     log: Arc<Mutex<Vec<Call>>>,
     task: tokio::task::AbortHandle,
+    stalls: Stalls,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,7 @@ impl Calls {
     pub(super) fn begin_unanswered(runtime: &Handle, store: &Store, key: &str, pace: Duration) -> Calls {
         let log = Arc::<Mutex<Vec<Call>>>::default();
         let task = runtime.spawn(make(store.clone(), charge(key), pace, Arc::clone(&log))).abort_handle();
-        Calls { log, task }
+        Calls { log, task, stalls: Stalls::watch() }
     }
 
     /// Waits for a call that begins after this moment and fails.
@@ -60,6 +62,16 @@ impl Calls {
     pub(super) fn late_after(&self, since: Instant) -> u64 {
         let is_late = |call: &&Call| !call.answered && call.ended >= call.began + RedisStore::DEADLINE;
         self.log().iter().filter(|call| call.ended >= since).filter(is_late).count() as u64
+    }
+
+    /// How many calls were not answered after this moment.
+    pub(super) fn failed_after(&self, since: Instant) -> u64 {
+        self.log().iter().filter(|call| call.ended >= since && !call.answered).count() as u64
+    }
+
+    /// How long the machine stood still at the most.
+    pub(super) fn stalled(&self) -> Duration {
+        self.stalls.longest()
     }
 
     /// How long a call took at the most.

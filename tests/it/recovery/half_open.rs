@@ -7,6 +7,13 @@ use crate::support::proxy::{Fault, Proxy};
 use crate::support::server::Server;
 
 const TARGET: Duration = Duration::from_secs(5);
+/// Where calls come often.
+const BUSY: Duration = Duration::from_secs(1);
+
+fn assert_soon(took: Duration, calls: &Calls) {
+    let stalled = calls.stalled();
+    assert!(took < 2 * BUSY + stalled, "{took:?}, of which the machine stalled {stalled:?}");
+}
 
 #[tokio::test]
 async fn a_connection_that_is_dead_is_left_once_the_way_is_open_again() {
@@ -21,7 +28,8 @@ async fn a_connection_that_is_dead_is_left_once_the_way_is_open_again() {
         let attempts = proxy.accepted() - before;
         assert!(attempts <= 10 * (began.elapsed().as_secs() + 1), "{attempts} attempts in {down:?}");
         proxy.set(Fault::Pass);
-        recovers("a half-open connection", TARGET, Instant::now(), &calls).await;
+        let took = recovers("a half-open connection", TARGET, Instant::now(), &calls).await;
+        assert_soon(took, &calls);
     }
 }
 
@@ -50,5 +58,6 @@ async fn replies_that_are_lost_for_a_while_are_no_lasting_harm() {
     calls.fail_after(began).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     proxy.set(Fault::Pass);
-    recovers("lost replies", TARGET, Instant::now(), &calls).await;
+    let took = recovers("lost replies", TARGET, Instant::now(), &calls).await;
+    assert_soon(took, &calls);
 }

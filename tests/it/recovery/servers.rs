@@ -108,8 +108,9 @@ fn two_runtimes_at_once_come_back() {
         let proxy = Proxy::to(server.address()).await;
         let store = store(&proxy.url());
         let here = Calls::begin(&store, "a", OFTEN).await;
+        let ours = proxy.accepted();
         let there = Calls::begin_on(other.handle(), &store, "a", OFTEN).await;
-        assert_eq!(proxy.accepted(), 2);
+        assert!(proxy.accepted() > ours, "the other one has none of its own");
         let (down, before) = (Instant::now(), proxy.accepted());
         server.kill();
         here.fail_after(down).await;
