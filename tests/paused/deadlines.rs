@@ -257,3 +257,16 @@ async fn a_call_that_nobody_polls_does_not_keep_others_from_finding_out() {
     assert_eq!(decide(&store).await, (Ok(()), Duration::ZERO));
     drop(stuck);
 }
+
+/// A process that stands still, or is busy, may look at its calls when their time is over.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_there_when_a_call_is_looked_at_late_is_taken() {
+    let (server, store) = connected().await;
+    let in_time = DEADLINE - Duration::from_millis(1);
+    server.set(Fault::Slow(in_time));
+    let begun = Instant::now();
+    let mut call = Box::pin(decide(&store));
+    assert!(std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context).is_pending())).await);
+    sleep(2 * DEADLINE).await;
+    assert!(matches!(call.await, (Ok(()), took) if took == 2 * DEADLINE), "{:?}", begun.elapsed());
+}

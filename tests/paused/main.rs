@@ -1,5 +1,6 @@
 //! With the feature `test-util`: limits on tokio's clock, paused, exact to the microsecond and apart for each test.
 
+mod absent;
 mod attributes;
 mod bound;
 mod calls;

@@ -154,21 +154,3 @@ async fn charges_go_back_to_where_they_were_made() {
     };
     absent_and(OnStoreError::Allow).scope(allowed).await;
 }
-
-#[funnel_limit(2, "20/s", queue, name = "paced")]
-async fn paced() -> Result<(), Error> {
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_queue_paces_here() {
-    let registry = absent(Registry::builder());
-    let begin = std::time::Instant::now();
-    let (one, two, three, four) =
-        registry.scope(async { tokio::join!(paced(), paced(), paced(), paced()) }).await;
-    let results = [one, two, three, four];
-    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3, "{results:?}");
-    assert!(begin.elapsed() >= std::time::Duration::from_millis(100));
-    let queue = ratelimits::LeakyBucket::new(2, "20/s".parse().unwrap()).queue();
-    assert_eq!(registry.limiter("paced", queue).unwrap().peek(()).await.unwrap().source, Source::Local);
-}

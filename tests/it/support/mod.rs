@@ -2,7 +2,6 @@
 //! them, and stores under a time they set.
 
 pub(crate) mod admitted;
-pub(crate) mod gate;
 pub(crate) mod given;
 pub(crate) mod numbers;
 pub(crate) mod policies;

@@ -1,0 +1,105 @@
+//! What is decided here because nobody listens where Redis should be, on paused time.
+
+use std::time::Duration;
+
+use ratelimits::{
+    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket, funnel_limit,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::faulty::{Fault, Faulty};
+use crate::told::Told;
+
+const TICK: Duration = Duration::from_millis(100);
+
+fn policies() -> [Policy; 7] {
+    let rate = Rate::new(1, TICK);
+    [
+        TokenBucket::new(rate).burst(1).into(),
+        TokenBucket::new(rate).interval_refill().burst(1).into(),
+        LeakyBucket::new(1, rate).into(),
+        LeakyBucket::new(5, rate).queue().into(),
+        FixedWindow::new(1, TICK).into(),
+        SlidingWindow::new(1, TICK).into(),
+        SlidingWindow::new(1, TICK).precision(TICK / 4).into(),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_wait_for_their_share() {
+    for policy in policies() {
+        let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+        let limiter = registry.limiter("a", policy).unwrap();
+        let begin = Instant::now();
+        let mut waited = Duration::ZERO;
+        for _ in 0..4 {
+            let decision = limiter.acquire("a", 1).await.unwrap();
+            assert_eq!(decision.source, Source::Local);
+            waited += decision.waited;
+        }
+        assert!(begin.elapsed() >= 3 * TICK, "{policy:?}: {:?}", begin.elapsed());
+        assert_eq!(waited, begin.elapsed(), "{policy:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_limited_at_once_where_their_share_takes_too_long() {
+    for policy in policies() {
+        let registry = Registry::builder().instances(100).over(Faulty::new(Fault::Refused));
+        let limiter = registry.limiter("a", policy).unwrap();
+        limiter.acquire_timeout("a", 1, TICK).await.unwrap();
+        let begin = Instant::now();
+        let error = limiter.acquire_timeout("a", 1, TICK).await.unwrap_err();
+        assert!(error.is_limited() && error.retry_after().is_some(), "{policy:?}: {error}");
+        assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
+    }
+}
+
+#[funnel_limit(2, "20/s", queue, name = "paced")]
+async fn paced() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_paces_its_calls() {
+    let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+    let begin = Instant::now();
+    let (one, two, three, four) =
+        registry.scope(async { tokio::join!(paced(), paced(), paced(), paced()) }).await;
+    let results = [one, two, three, four];
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3, "{results:?}");
+    assert_eq!(begin.elapsed(), TICK);
+    let queue = LeakyBucket::new(2, "20/s".parse().unwrap()).queue();
+    assert_eq!(registry.limiter("paced", queue).unwrap().peek(()).await.unwrap().source, Source::Local);
+}
+
+/// Well is a store that has answered for a second.
+#[tokio::test(start_paused = true)]
+async fn trouble_that_comes_again_within_a_second_is_told_as_one() {
+    let told = Told::default();
+    let _guard = tracing::subscriber::set_default(told.clone());
+    let server = Faulty::new(Fault::Refused);
+    let registry = Registry::builder().over(server.clone());
+    let limiter = registry.limiter("a", FixedWindow::new(1000, Duration::from_secs(60))).unwrap();
+    for _ in 0..8 {
+        server.set(Fault::Refused);
+        server.hang_up();
+        while limiter.try_acquire("a", 1).await.unwrap().source == Source::Redis {
+            sleep(Duration::from_millis(1)).await;
+        }
+        server.set(Fault::None);
+        while limiter.try_acquire("a", 1).await.unwrap().source == Source::Local {
+            sleep(Duration::from_millis(1)).await;
+        }
+        sleep(Duration::from_millis(900)).await;
+        let health = registry.store_health();
+        assert_eq!((health.is_well, health.troubles), (false, 1));
+    }
+    let messages = || told.events().into_iter().map(|(_, message)| message).collect::<Vec<_>>();
+    assert_eq!(messages().len(), 1, "{:?}", messages());
+    sleep(Duration::from_secs(1)).await;
+    limiter.try_acquire("a", 1).await.unwrap();
+    let health = registry.store_health();
+    assert_eq!((health.is_well, health.troubles), (true, 1));
+    assert_eq!(messages().last().map(String::as_str), Some("the store decides again"));
+}
