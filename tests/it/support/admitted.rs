@@ -108,7 +108,18 @@ impl Decided {
     /// Holds every key to the promise of its policy, but for one capacity at each of these times, at which all that the store
     /// had was lost: what was admitted between two of them keeps the promise by itself.
     pub(crate) fn keeps(&self, rule: model::Rule, losses: &[u64]) -> Result<(), String> {
+        self.keeps_but_for(rule, losses, |_| true)
+    }
+
+    /// The same, where only some keys have lost anything.
+    pub(crate) fn keeps_but_for(
+        &self,
+        rule: model::Rule,
+        losses: &[u64],
+        has_lost: impl Fn(u64) -> bool,
+    ) -> Result<(), String> {
         for (key, admitted) in &self.admitted {
+            let losses = if has_lost(*key) { losses } else { &[] };
             let mut between = BTreeMap::<usize, Vec<Admitted>>::new();
             for charge in admitted {
                 let before = losses.iter().filter(|loss| **loss < charge.now).count();

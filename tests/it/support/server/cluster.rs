@@ -50,6 +50,12 @@ impl Cluster {
         self.nodes.iter().map(Server::address).collect()
     }
 
+    /// The node that was made the replica of this one at the beginning.
+    pub(crate) fn replica_of(&self, master: &Server) -> &Server {
+        let at = self.nodes.iter().position(|node| node.port() == master.port()).expect("it is a node");
+        &self.nodes[MASTERS + at]
+    }
+
     pub(crate) fn nodes(&self) -> &[Server] {
         &self.nodes
     }
