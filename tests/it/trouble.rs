@@ -9,3 +9,4 @@ mod loss;
 mod network;
 mod scene;
 mod silence;
+mod starved;
