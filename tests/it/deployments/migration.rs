@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::MINUTE;
 use super::cluster::url;
+use super::servers::set_user_of_the_guide;
 use crate::support::registries::PATIENT;
 use crate::support::server::cluster::Cluster;
 
@@ -97,6 +98,28 @@ async fn a_slot_that_is_half_moved_is_decided_on_both_sides() {
     migration.finish().await;
     assert_eq!(remaining(&store, &old).await, [LIMIT - 4]);
     assert_eq!(remaining(&store, &new).await, [LIMIT - 3]);
+}
+
+/// Of the rights that the guide names for a Cluster, the one is to learn of slots that have moved, the other to follow them
+/// while they move.
+#[tokio::test]
+async fn a_user_that_may_what_the_guide_says_follows_a_slot_that_moves() {
+    let cluster = Cluster::start().await;
+    for node in cluster.nodes() {
+        set_user_of_the_guide(node, &["+cluster|slots", "+asking"]).await;
+    }
+    let user = "redis+cluster://ratelimits:a-long-password@";
+    let lazy = RedisStore::lazy(&url(&cluster.addresses()).replace("redis+cluster://", user)).unwrap();
+    let store = Store::Redis(Arc::new(lazy.with_deadline(PATIENT)));
+    let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{moves}}:{name}")]);
+    assert!(store.decide(&[&charges(&old, 1)]).await.remove(0).unwrap().admitted);
+    let migration = cluster.migrate(&old[0]).await;
+    for keys in [&old, &new] {
+        assert!(store.decide(&[&charges(keys, 1)]).await.remove(0).unwrap().admitted);
+    }
+    migration.finish().await;
+    assert_eq!(remaining(&store, &old).await, [LIMIT - 2]);
+    assert_eq!(remaining(&store, &new).await, [LIMIT - 1]);
 }
 
 /// A node that has not heard of the move yet is asked first.
