@@ -2,14 +2,39 @@
 
 use std::time::Duration;
 
-use ratelimits::store::Outcome;
+use ratelimits::store::{Charge, Outcome};
 
 use super::acl::is_whole;
 use super::cases::CASES;
 use super::{Bench, is_defect, lists, text};
 
+/// Of every algorithm one that nobody waits for is told to be limited once all is taken, whether the server can write or not.
+async fn is_limited(bench: &mut Bench, code: &str, begin: &[&str], end: &[&str]) {
+    for case in CASES {
+        bench.prepare("nothing").await;
+        let charge = [Charge { wait: 0, ..case.charge() }];
+        let mut admitted = 0;
+        while bench.decide(&charge).await.unwrap().admitted {
+            admitted += 1;
+            assert!(admitted < 100, "{} is never empty", case.name);
+        }
+        let before = bench.held().await;
+        for command in begin {
+            bench.send(command).await;
+        }
+        let outcome = bench.decide(&charge).await;
+        for command in end {
+            bench.send(command).await;
+        }
+        let told = outcome.as_ref().map_err(text);
+        assert!(told.as_ref().is_ok_and(|told| !told.admitted), "{code}, {}: {told:?}", case.name);
+        assert_eq!(before, bench.held().await, "{code}, {}", case.name);
+    }
+}
+
 /// While the server is in this trouble nothing is charged and nothing is given back, and afterwards all goes on.
 async fn charges_nothing(bench: &mut Bench, code: &str, begin: &[&str], end: &[&str]) {
+    is_limited(bench, code, begin, end).await;
     for state in ["nothing", "charged", "ended", "future"] {
         for list in lists() {
             bench.prepare(state).await;
