@@ -126,39 +126,6 @@ fn a_runtime_that_cannot_reach_redis_is_no_trouble_of_the_others() {
 }
 
 #[tokio::test]
-async fn a_flushed_script_is_sent_again_and_charges_once() {
-    let server = Server::start();
-    let mut connection = server.connect().await;
-    let registry = on(&server);
-    for (i, policy) in policies().into_iter().enumerate() {
-        let limiter = registry.limiter(&format!("flushed {i}"), policy).unwrap();
-        for remaining in [2, 1, 0] {
-            let flushed: Result<(), _> = redis::cmd("SCRIPT").arg("FLUSH").query_async(&mut connection).await;
-            flushed.unwrap();
-            assert_eq!(limiter.try_acquire("a", 1).await.unwrap().remaining, remaining);
-        }
-        assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_comes_back_is_found_again() {
-    let server = Server::start();
-    let mut connection = server.connect().await;
-    let registry = on(&server);
-    let limiter = registry.limiter("killed", FixedWindow::new(100, MINUTE)).unwrap();
-    limiter.try_acquire("a", 1).await.unwrap();
-    let killed: Result<(), _> = redis::cmd("CLIENT")
-        .arg(&["KILL", "TYPE", "normal", "SKIPME", "yes"])
-        .query_async(&mut connection)
-        .await;
-    killed.unwrap();
-    // The first call may still find the connection that is gone.
-    let _ = limiter.try_acquire("a", 1).await;
-    limiter.try_acquire("a", 1).await.unwrap();
-}
-
-#[tokio::test]
 async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
     let server = Server::start();
     let registry = on(&server);

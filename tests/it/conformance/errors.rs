@@ -1,7 +1,5 @@
 //! An error on any key leaves every key as it was, and is never taken for a limit.
 
-use std::sync::Arc;
-
 use ratelimits::store::Charge;
 
 use crate::support::policies::{Pair, one_of_each};
@@ -138,57 +136,5 @@ async fn a_look_at_a_key_that_is_no_state_is_an_error() {
             let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0, wait: 0, shadow: false };
             assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
         }
-    }
-}
-
-#[tokio::test]
-async fn a_server_without_memory_changes_nothing() {
-    let store = Scheduled::redis(Arc::new(Server::start())).await;
-    store.set(0).await;
-    for charged in 0..=7 {
-        let mut policies = one_of_each();
-        for i in 0..charged {
-            assert!(store.decide(&charges(&store, &policies[i..=i])).await.admitted);
-        }
-        policies.rotate_left(charged / 2);
-        let before = held(&store, &policies).await;
-        send(&store, &["CONFIG", "SET", "maxmemory", "1"]).await;
-        let all = charges(&store, &policies);
-        let mut shadowed = all.clone();
-        shadowed.iter_mut().step_by(2).for_each(|charge| charge.shadow = true);
-        let mut outcomes = store.store.decide(&[&all]).await;
-        outcomes.extend(store.store.decide(&[&shadowed]).await);
-        for i in 0..policies.len() {
-            outcomes.extend(store.store.decide(&[&all[i..=i]]).await);
-        }
-        let looks: Vec<Charge> = all.into_iter().map(|charge| Charge { cost: 0, ..charge }).collect();
-        let looked = store.store.decide(&[&looks]).await;
-        send(&store, &["CONFIG", "SET", "maxmemory", "0"]).await;
-        assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
-        assert!(looked[0].is_ok(), "{looked:?}");
-        assert_eq!(held(&store, &policies).await, before);
-        send(&store, &["FLUSHALL"]).await;
-        store.set(0).await;
-    }
-}
-
-/// Redis forgets scripts when it restarts, and when it is told to.
-#[tokio::test]
-async fn a_forgotten_script_is_sent_again() {
-    let store = Scheduled::redis(Arc::new(Server::start())).await;
-    store.set(0).await;
-    for (name, pair) in one_of_each() {
-        let charge = Charge { key: store.key(name), rule: pair.rule, cost: 1, wait: 0, shadow: false };
-        let mut left = Vec::new();
-        for _ in 0..3 {
-            send(&store, &["SCRIPT", "FLUSH"]).await;
-            let outcome = store.decide(std::slice::from_ref(&charge)).await;
-            left.push(outcome.verdicts[0].remaining);
-            send(&store, &["SCRIPT", "FLUSH"]).await;
-            let mark = Some(outcome.verdicts[0].mark);
-            store.store.refund(&store.key(name), &pair.rule, 1, mark).await.expect("the store answers");
-            store.decide(std::slice::from_ref(&charge)).await;
-        }
-        assert_eq!(left, [2, 1, 0], "{name}");
     }
 }

@@ -1,7 +1,7 @@
 //! What the attributes say.
 
 use ratelimits::{
-    Error, FixedWindow, OnStoreError, Registry, Source, count_limit, funnel_limit, rate_limit, window_limit,
+    Error, FixedWindow, OnStoreError, Registry, count_limit, funnel_limit, rate_limit, window_limit,
 };
 
 use super::{DAY, absent, absent_and, assert_store, local};
