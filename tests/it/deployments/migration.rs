@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::MINUTE;
 use super::cluster::url;
-use super::servers::set_user_of_the_guide;
+use super::servers::{rights_in_a_cluster, set_user_of_the_guide};
 use crate::support::registries::PATIENT;
 use crate::support::server::cluster::Cluster;
 
@@ -106,7 +106,7 @@ async fn a_slot_that_is_half_moved_is_decided_on_both_sides() {
 async fn a_user_that_may_what_the_guide_says_follows_a_slot_that_moves() {
     let cluster = Cluster::start().await;
     for node in cluster.nodes() {
-        set_user_of_the_guide(node, &["+cluster|slots", "+asking"]).await;
+        set_user_of_the_guide(node, &rights_in_a_cluster()).await;
     }
     let user = "redis+cluster://ratelimits:a-long-password@";
     let lazy = RedisStore::lazy(&url(&cluster.addresses()).replace("redis+cluster://", user)).unwrap();
@@ -114,6 +114,11 @@ async fn a_user_that_may_what_the_guide_says_follows_a_slot_that_moves() {
     let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{moves}}:{name}")]);
     assert!(store.decide(&[&charges(&old, 1)]).await.remove(0).unwrap().admitted);
     let migration = cluster.migrate(&old[0]).await;
+    set_user_of_the_guide(migration.to(), &["-asking"]).await;
+    let error = store.decide(&[&charges(&new, 1)]).await.remove(0).unwrap_err();
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(format!("{error}: {cause}").contains("'asking'"), "it names the right: {error}: {cause}");
+    set_user_of_the_guide(migration.to(), &["+asking"]).await;
     for keys in [&old, &new] {
         assert!(store.decide(&[&charges(keys, 1)]).await.remove(0).unwrap().admitted);
     }

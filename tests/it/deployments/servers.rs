@@ -51,10 +51,17 @@ async fn a_user_with_a_password_works() {
     }
 }
 
+const GUIDE: &str = include_str!("../../../guide/operating-redis.md");
+
+/// What the guide says that a user needs in a Cluster beside the others.
+pub(super) fn rights_in_a_cluster() -> Vec<&'static str> {
+    let (_, rest) = GUIDE.split_once("A Cluster needs `").expect("the guide says it");
+    rest.split('`').next().unwrap_or_default().split_whitespace().collect()
+}
+
 /// The user that the guide makes, with its very line, and what it says to add.
 pub(super) async fn set_user_of_the_guide(server: &Server, more: &[&str]) {
-    let guide = include_str!("../../../guide/operating-redis.md");
-    let line = guide.lines().find(|line| line.starts_with("ACL SETUSER ")).expect("the guide has one");
+    let line = GUIDE.lines().find(|line| line.starts_with("ACL SETUSER ")).expect("the guide has one");
     let words: Vec<&str> = line.split(' ').chain(more.iter().copied()).collect();
     let set = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut server.connect().await).await;
     set.unwrap_or_else(|error| panic!("{line}: {error}"));
