@@ -50,6 +50,8 @@ async fn nobody_is_admitted_beyond_a_policy_while_scripts_are_flushed_and_client
         decided.keeps(pair.model, &[]).unwrap_or_else(|broken| panic!("{name}, {broken}"));
     }
     assert!(!storm.is_finished(), "the storm lasted");
+    // Before the server goes.
+    storm.abort();
 }
 
 /// So long they may take on a machine that is slow: who is not answered for a while asks again and again.
