@@ -43,9 +43,7 @@ async fn the_replica_of_a_master_that_was_paused_decides() {
     former.follows().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     recovers("a Cluster, the former master back", TARGET, Instant::now(), &calls).await;
-    // On a busy machine some are late, whoever is there.
-    let (failed, late) = (calls.failed_after(back), calls.late_after(back));
-    assert_eq!(failed, late, "calls failed when the former master came back");
+    calls.hold_after(back);
 }
 
 /// Whoever knew one node alone knows the others by now.

@@ -48,7 +48,5 @@ async fn the_master_after_one_that_was_paused_decides() {
     former.follows().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     recovers("Sentinels, the former master back", TARGET, Instant::now(), &calls).await;
-    // On a busy machine some are late, whoever is there.
-    let (failed, late) = (calls.failed_after(back), calls.late_after(back));
-    assert_eq!(failed, late, "calls failed when the former master came back");
+    calls.hold_after(back);
 }
