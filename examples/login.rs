@@ -5,7 +5,13 @@ use ratelimits::{Error, RequestContext, count_limit, window_limit};
 /// Three wrong passwords an hour for an account, and ten tries a minute for an address. Whoever knows the password pays
 /// nothing for the account, and a try that the address may not make costs the account nothing either. On a Redis, an outage
 /// would be the time to guess: nobody gets in then, which is not the account's fault.
-#[count_limit(limit = 3, period = "1h", key = account, charge_when = |out| !matches!(out, Ok(true)), fallback = |error| locked(error))]
+#[count_limit(
+    limit = 3,
+    period = "1h",
+    key = account,
+    charge_when = |out| !matches!(out, Ok(true)),
+    fallback = |error| locked(error)
+)]
 #[window_limit(limit = 10, period = "1m", key_type = IP, on_store_error = deny)]
 async fn log_in(account: &str, password: &str) -> Result<bool, Error> {
     Ok(password == format!("{account}'s secret"))
