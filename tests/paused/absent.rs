@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ratelimits::OnStoreError::{Allow, Deny};
 use ratelimits::{
     Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket, funnel_limit,
 };
@@ -23,6 +24,21 @@ fn policies() -> [Policy; 7] {
         SlidingWindow::new(1, TICK).into(),
         SlidingWindow::new(1, TICK).precision(TICK / 4).into(),
     ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_would_wait_are_allowed_or_denied_at_once() {
+    for policy in policies() {
+        let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+        let limiter = registry.limiter("a", policy).unwrap();
+        let [allowing, denying] = [Allow, Deny].map(|mode| limiter.on_store_error(mode));
+        for _ in 0..5 {
+            assert!(allowing.acquire("a", 1).await.unwrap().waited.is_zero());
+            let denied = denying.acquire("a", 1).await;
+            assert!(matches!(denied, Err(Error::Store(_))), "{denied:?}");
+        }
+        assert!(limiter.acquire("a", 1).await.unwrap().waited.is_zero(), "nothing was charged");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use ratelimits::OnStoreError::{Allow, Deny};
-use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket};
+use ratelimits::OnStoreError::Deny;
+use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, Source, TokenBucket};
 
 use super::trouble::cut;
 use super::{DAY, absent, assert_store};
@@ -16,32 +16,6 @@ use crate::support::server::Server;
 
 /// Fast enough to wait for.
 const TICK: Duration = Duration::from_millis(100);
-
-fn policies() -> [Policy; 7] {
-    let rate = Rate::new(1, TICK);
-    [
-        TokenBucket::new(rate).burst(1).into(),
-        TokenBucket::new(rate).interval_refill().burst(1).into(),
-        LeakyBucket::new(1, rate).into(),
-        LeakyBucket::new(5, rate).queue().into(),
-        FixedWindow::new(1, TICK).into(),
-        SlidingWindow::new(1, TICK).into(),
-        SlidingWindow::new(1, TICK).precision(TICK / 4).into(),
-    ]
-}
-
-#[tokio::test]
-async fn are_allowed_or_denied_at_once() {
-    for policy in policies() {
-        let registry = absent(Registry::builder());
-        let limiter = registry.limiter("a", policy).unwrap();
-        for _ in 0..5 {
-            assert!(limiter.on_store_error(Allow).acquire("a", 1).await.unwrap().waited.is_zero());
-            assert_store(limiter.on_store_error(Deny).acquire("a", 1).await);
-        }
-        assert!(limiter.acquire("a", 1).await.unwrap().waited.is_zero(), "nothing was charged");
-    }
-}
 
 #[tokio::test]
 async fn give_back_what_they_took_when_they_are_dropped() {

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::{Cmd, ConnectionAddr, Value, cmd};
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -16,7 +15,7 @@ use super::address::elsewhere;
 use super::dial::{Server, Target};
 use super::failure::Failure;
 use super::jitter::{jittered, shuffled};
-use super::node::{Node, Request};
+use super::node::{Node, Request, runtime};
 use super::redirect::Redirect;
 use super::slots::{Address, Range, SLOTS, one_slot, ranges};
 use crate::error::StoreError;
@@ -140,7 +139,7 @@ impl Cluster {
             }
             let asking = self.refresh();
             if asking {
-                let runtime = runtime().map_err(Failure::Unsent)?;
+                let runtime = runtime()?;
                 let told = until(&runtime, end, asked).await.map_err(Failure::Unsent)?;
                 if told.is_some() && self.known().problem.is_none() {
                     continue;
@@ -279,13 +278,8 @@ impl Drop for Asking {
 }
 
 async fn pause(time: Duration) -> Result<(), Failure> {
-    let runtime = runtime().map_err(Failure::Unsent)?;
+    let runtime = runtime()?;
     let over = Instant::now() + time;
     until(&runtime, over, std::future::pending::<()>()).await.map_err(Failure::Unsent)?;
     Ok(())
-}
-
-fn runtime() -> Result<Handle, StoreError> {
-    Handle::try_current()
-        .map_err(|error| StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
 }

@@ -2,7 +2,7 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use super::scripts::is_defect;
+use super::scripts::{is_defect, words};
 use crate::error::StoreError;
 
 /// Why there is no reply to use.
@@ -73,7 +73,7 @@ impl Sign {
     }
 
     fn by_text(text: &str, told: impl Fn() -> StoreError) -> Self {
-        let sign = words(text).find_map(|word| match word {
+        let sign = words(text).take(12).find_map(|word| match word {
             "LOADING" | "BUSY" | "CLUSTERDOWN" => Some(Sign::Unable(told())),
             "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Some(Sign::Elsewhere(told())),
             _ => None,
@@ -120,12 +120,6 @@ fn replied(error: RedisError) -> StoreError {
 fn text(code: &str, error: &RedisError) -> String {
     let detail = error.detail().unwrap_or_default().split(", with args").next().unwrap_or_default();
     format!("{code} {detail}")
-}
-
-/// The words at the beginning of an error, among which the code is. Redis before 7 puts the place in the script in front of it.
-pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split([' ', ':']).filter(|word| !word.is_empty());
-    words.take(12).map(|word| word.trim_start_matches('-'))
 }
 
 #[cfg(test)]

@@ -91,10 +91,11 @@ impl Links {
         Some(link)
     }
 
-    /// Takes this link away, and tells whether it was still in its place.
-    pub(super) fn forget(&self, link: &Link) -> bool {
-        let is_it = |present: &mut Arc<Link>| std::ptr::eq(&**present, link);
-        self.lock().values_mut().any(|slot| slot.link.take_if(is_it).is_some())
+    /// Takes this link away, unless another has taken its place.
+    pub(super) fn forget(&self, link: &Link) {
+        self.lock().values_mut().for_each(|slot| {
+            slot.link.take_if(|present| std::ptr::eq(&**present, link));
+        });
     }
 
     pub(super) fn forget_all(&self) {

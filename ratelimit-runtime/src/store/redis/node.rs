@@ -45,9 +45,7 @@ impl Node {
 
     /// Sends a command, and waits for its reply until then.
     pub(super) async fn send(self: &Arc<Self>, request: Request<'_>, end: Instant) -> Result<Value, Failure> {
-        let runtime = Handle::try_current().map_err(|error| {
-            Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
-        })?;
+        let runtime = runtime()?;
         let probe = self.breaker.admit(Instant::now()).map_err(Failure::Unsent)?;
         let link = self.link(&runtime).ok_or_else(|| {
             Failure::Unsent(StoreError::new(
@@ -184,6 +182,13 @@ impl Request<'_> {
             }
         }
     }
+}
+
+/// The runtime that a call to Redis is made on.
+pub(super) fn runtime() -> Result<Handle, Failure> {
+    Handle::try_current().map_err(|error| {
+        Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
+    })
 }
 
 /// State that is evicted is capacity given away. A server that does not let us look is as its operator wants it.

@@ -162,10 +162,14 @@ impl Invocation<'_> {
 /// Whether an error of Redis, given by its code or its text, says that something is wrong for good: a key that holds what no
 /// limiter wrote, or a script that stumbles over it. All others pass, or are the server's operator's to mend.
 pub(super) fn is_defect(code_or_text: &str) -> bool {
-    // Redis before 7 puts the place in the script in front of the code.
-    let mut words = code_or_text.split([' ', ':']).filter(|word| !word.is_empty()).take(10);
-    let coded = words.any(|word| matches!(word.trim_start_matches('-'), "WRONGTYPE" | "CORRUPT"));
+    let coded = words(code_or_text).take(10).any(|word| matches!(word, "WRONGTYPE" | "CORRUPT"));
     coded || [": attempt to ", ": bad argument "].iter().any(|lua| code_or_text.contains(lua))
+}
+
+/// The words of an error, of which one of the first is the code: Redis before 7 puts the place in the script in front of it.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split([' ', ':']).filter(|word| !word.is_empty());
+    words.map(|word| word.trim_start_matches('-'))
 }
 
 /// How many charges a list has, or which of them are shadows.
