@@ -16,9 +16,10 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::args::{Args, Kind};
+use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{Argument, Function, Renamed};
+use crate::kind::Kind;
 use crate::model::{Limits, Policy, Tag};
 use crate::stack::{self, Limit};
 

@@ -5,7 +5,9 @@
 mod args;
 mod errors;
 mod expand;
+mod expr;
 mod function;
+mod kind;
 mod model;
 mod number;
 mod stack;
@@ -13,7 +15,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use args::Kind;
+use kind::Kind;
 use proc_macro::TokenStream;
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]

@@ -8,9 +8,11 @@ mod stack;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::{Expr, Ident, LitStr, Path, Type};
 
-use crate::args::{Args, KEY_TYPES, Kind, last_word, literal, peel};
+use crate::args::Args;
 use crate::errors::{Errors, closest};
+use crate::expr::{last_word, literal, peel};
 use crate::function::{AsyncBlock, Function};
+use crate::kind::{KEY_TYPES, Kind};
 use crate::number::{Number, Unit};
 use crate::stack::Limit;
 use crate::template::{self, Part};
@@ -39,7 +41,7 @@ pub(crate) struct Policy {
     pub(crate) timeout: Option<Number>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
-    /// One of [`ON_STORE_ERROR`](crate::args::ON_STORE_ERROR).
+    /// One of [`ON_STORE_ERROR`](crate::kind::ON_STORE_ERROR).
     pub(crate) on_store_error: Option<&'static str>,
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,

@@ -1,9 +1,10 @@
 //! Numbers and times as they are written. Their values are checked by constants in the generated code, not here.
 
-use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit, UnOp};
+use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit};
 
-use crate::args::{Args, literal, peel, shown};
+use crate::args::Args;
 use crate::errors::Errors;
+use crate::expr::{is_number, literal, peel, shown};
 
 /// How a number is written, as far as tokens tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,22 +187,6 @@ fn misspelled_timeout(name: &str, unit: Unit, expr: &Expr, args: &Args) -> Optio
 }
 
 const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];
-
-/// Whether it is a number, or arithmetic on some.
-pub(crate) fn is_number(expr: &Expr) -> bool {
-    match peel(expr) {
-        Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_number(&unary.expr),
-        Expr::Binary(binary) => {
-            let known = matches!(
-                binary.op,
-                BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)
-            );
-            known && is_number(&binary.left) && is_number(&binary.right)
-        }
-        _ => false,
-    }
-}
 
 fn has_division(expr: &Expr) -> bool {
     match peel(expr) {

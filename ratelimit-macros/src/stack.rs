@@ -10,8 +10,8 @@ use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token, parse_quote};
 
-use crate::args::Kind;
 use crate::function::Function;
+use crate::kind::Kind;
 
 /// The attribute that carries another behind its last sibling.
 pub(crate) const CARRIER: &str = "__limit";

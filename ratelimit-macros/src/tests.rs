@@ -14,9 +14,9 @@ use std::str::FromStr;
 
 use proc_macro2::TokenStream;
 
-use crate::args::Kind::{self, Count, Funnel, Rate, Window};
 use crate::expand;
 use crate::function::Function;
+use crate::kind::Kind::{self, Count, Funnel, Rate, Window};
 use crate::model::Limits;
 use crate::stack::Limit;
 

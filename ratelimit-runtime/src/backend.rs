@@ -9,19 +9,21 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::algorithm::Rule;
-use crate::decision::{Decision, Source};
-use crate::error::{Error, MissingKey, StoreError};
+use crate::error::Error;
+use crate::error::missing_key::MissingKey;
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::question::{Question, patience};
+use crate::source::Source;
 use crate::store::{Charge, Store};
 #[cfg(feature = "redis")]
 use crate::store::{Clock, MemoryStore};
 use crate::trouble::StoreHealth;
 #[cfg(feature = "redis")]
 use crate::trouble::Trouble;
-use crate::waiting::{self, Answer, Asked, Turns, Waiters};
+use crate::turns::Turns;
+use crate::waiters::Waiters;
 
 /// A store, and the namespace of its keys.
 #[derive(Debug)]
@@ -153,19 +155,6 @@ impl Backend {
         }
     }
 
-    /// Decides the charges, all or nothing, as soon as it can be done in their time. A list that costs nothing passes without
-    /// asking.
-    pub(crate) async fn decide(
-        self: &Arc<Self>,
-        charges: impl IntoIterator<Item = Pending>,
-    ) -> Result<Decision, Error> {
-        let question = self.question(charges)?;
-        match &self.store {
-            Some(store) if question.costs() => self.ask(question, store).await?.into_result(),
-            _ => Ok(question.unasked()),
-        }
-    }
-
     /// Gives permits back to what the key of the charge holds.
     pub(crate) async fn refund(&self, charge: Pending) -> Result<(), Error> {
         let Pending { key, rule, cost, .. } = charge;
@@ -186,26 +175,7 @@ impl Backend {
         Ok(store.reset(&key).await?)
     }
 
-    /// What a call now would find.
-    pub(crate) async fn peek(self: &Arc<Self>, charge: Pending) -> Result<Decision, Error> {
-        let question = self.question([charge])?;
-        match &self.store {
-            Some(store) => Ok(self.ask(question, store).await?),
-            None => Ok(question.unasked()),
-        }
-    }
-
-    async fn ask(self: &Arc<Self>, mut question: Question, store: &Store) -> Result<Decision, StoreError> {
-        match waiting::ask(&mut question, self, store) {
-            Asked::Here(outcome) => Ok(question.decision(&outcome?, Duration::ZERO, self.decided(By::Store))),
-            Asked::Later(asking) => {
-                let Answer { question, outcome, waited, by } = waiting::answer(asking, self).await?;
-                Ok(question.decision(&outcome, waited, self.decided(by)))
-            }
-        }
-    }
-
-    fn question(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
+    pub(crate) fn question(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
         let mut question = Question::default();
         for Pending { name, key, rule, cost, timeout, on_store_error } in charges {
             let charge = Charge { key: key?, rule, cost, wait: patience(timeout), shadow: false };

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::error::MissingKey;
+use crate::error::missing_key::MissingKey;
 
 tokio::task_local! {
     static CONTEXT: RequestContext;

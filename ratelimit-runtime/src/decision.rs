@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::error::{Error, Limited};
+use crate::error::store::StoreError;
+use crate::source::Source;
 use crate::store::Receipt;
 
 /// What a policy, or a stack of them, decided about a call.
@@ -46,25 +47,6 @@ pub struct Decision {
     receipt: Option<Receipt>,
 }
 
-/// Where a decision was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Source {
-    /// In this process.
-    Memory,
-    /// In Redis, for all processes.
-    Redis,
-    /// In this process, by its share of the policy, as Redis did not decide
-    /// ([`OnStoreError::Local`](crate::OnStoreError::Local)). All numbers of the decision are those of the share.
-    Local,
-    /// Nowhere, as Redis did not decide, and the call goes ahead all the same
-    /// ([`OnStoreError::Allow`](crate::OnStoreError::Allow)). The decision then tells of an unused policy, and there is nothing to
-    /// give back.
-    Allowed,
-    /// Nowhere: the call costs nothing, or limits are turned off. The decision then tells of an unused policy.
-    Unasked,
-}
-
 /// What one policy of a decision said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -99,9 +81,9 @@ impl Decision {
     /// # Errors
     ///
     /// If the store fails; whether it has given the permits back is then unknown, and it is not asked again.
-    pub async fn refund(self) -> Result<(), Error> {
+    pub async fn refund(self) -> Result<(), StoreError> {
         match self.receipt {
-            Some(receipt) => Ok(receipt.refund().await?),
+            Some(receipt) => receipt.refund().await,
             None => Ok(()),
         }
     }
@@ -125,17 +107,6 @@ impl Decision {
     /// The place of the policy that is reported.
     pub(crate) fn reported(&self) -> usize {
         self.reported
-    }
-
-    /// The decision, or if a policy refused the error that says so.
-    pub(crate) fn into_result(self) -> Result<Decision, Error> {
-        let reported = &self.policies[self.reported];
-        if reported.admitted { Ok(self) } else { Err(self.into_error()) }
-    }
-
-    /// The error that says that the reported policy refused.
-    pub(crate) fn into_error(self) -> Error {
-        Error::Limited(Limited::new(Arc::clone(&self.policies[self.reported].policy), self))
     }
 }
 

@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use sha2::{Digest, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::error::MissingKey;
+use crate::error::missing_key::MissingKey;
 use crate::name::Name;
 
 /// The longest encoded parts that stand in a key as they are. Longer ones are replaced by their digest.

@@ -3,6 +3,7 @@
 //! From the bottom up: policies, decisions, errors, keys and clocks; the algorithms, pure steps; the stores; limiters and
 //! the request's context; the registry; and what generated code names.
 
+mod bounds;
 mod clock;
 mod decision;
 mod error;
@@ -12,6 +13,7 @@ mod on_store_error;
 mod place;
 mod policy;
 mod rate;
+mod source;
 mod timer;
 mod units;
 
@@ -21,9 +23,12 @@ pub mod store;
 
 mod backend;
 mod context;
+mod decide;
 mod limiter;
 mod question;
 mod trouble;
+mod turns;
+mod waiters;
 mod waiting;
 
 mod registry;
@@ -32,7 +37,7 @@ mod registry;
 pub mod private;
 
 pub use context::RequestContext;
-pub use decision::{Decision, PolicyDecision, Source};
+pub use decision::{Decision, PolicyDecision};
 pub use error::{Error, InvalidPolicy, Limited, MissingKey, StoreError};
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
@@ -40,4 +45,5 @@ pub use on_store_error::OnStoreError;
 pub use policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};
+pub use source::Source;
 pub use trouble::StoreHealth;

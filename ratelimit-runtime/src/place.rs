@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::name::{FunctionName, path};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;

@@ -5,11 +5,13 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::{Rule, Verdict};
-use crate::decision::{Decision, PolicyDecision, Source};
-use crate::error::{InvalidPolicy, StoreError};
+use crate::bounds::LONGEST;
+use crate::decision::{Decision, PolicyDecision};
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::error::store::StoreError;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
-use crate::policy::LONGEST;
+use crate::source::Source;
 use crate::store::{Charge, INLINE, Outcome, Receipt, Store, Verdicts, Waiter};
 
 /// A list of charges to be decided together.

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::error::InvalidPolicy;
-use crate::policy::LONGEST;
+use crate::bounds::LONGEST;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::units;
 
 /// How fast permits come back: so many per period, kept as the exact ratio.

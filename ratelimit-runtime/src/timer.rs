@@ -8,7 +8,7 @@ use std::task::Poll;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// What comes of the future until then, if anything does: a future that is ready wins over a time that is over. It may be called
 /// off before, and then whoever waits looks again: where the runtime has ended that the timer is of. It is of the one on which

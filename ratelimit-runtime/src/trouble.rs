@@ -33,7 +33,7 @@ mod watched {
     use tokio::time::Instant;
 
     use super::StoreHealth;
-    use crate::error::StoreError;
+    use crate::error::store::StoreError;
 
     /// So long the store must have made all decisions for the trouble to be over.
     const CALM: Duration = Duration::from_secs(1);

@@ -136,7 +136,7 @@ async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
     let keys: Vec<String> = redis::cmd("KEYS").arg("*taken*").query_async(&mut connection).await.unwrap();
     let _: () =
         redis::cmd("SET").arg(&keys[0]).arg("not a state").query_async(&mut connection).await.unwrap();
-    assert!(matches!(decision.refund().await, Err(Error::Store(_))));
+    assert!(decision.refund().await.is_err());
     assert_eq!(other.peek("a").await.unwrap().remaining, 5);
 }
 

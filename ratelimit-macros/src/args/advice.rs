@@ -3,9 +3,11 @@
 
 use syn::{Expr, Lit};
 
+use super::Args;
 use super::foreign::{Answer, LATER, Slot, rows};
-use super::{Args, KEY_TYPES, Kind, last_word, literal, on_store_error, peel, shown};
 use crate::errors::closest;
+use crate::expr::{last_word, literal, peel, shown};
+use crate::kind::{KEY_TYPES, Kind, ON_STORE_ERROR};
 
 /// The problem and what to write, if the word tells what was meant.
 pub(super) fn advice(args: &Args, written: &str, value: Option<&Expr>) -> Option<String> {
@@ -130,7 +132,7 @@ fn filled(args: &Args, template: &str, slot: &Slot, value: Option<&Expr>) -> Str
         Slot::Unit => unit(value),
         Slot::KeyType => closest(&last_word(value)?, &KEY_TYPES).map(str::to_owned),
         Slot::OnStoreError(_, no) => {
-            if is_false(value) { Some(*no) } else { on_store_error(value) }.map(str::to_owned)
+            if is_false(value) { Some(*no) } else { closest_on_store_error(value) }.map(str::to_owned)
         }
         Slot::Apart => apart(value),
     });
@@ -211,4 +213,16 @@ fn apart(value: &Expr) -> Option<String> {
     };
     let one = if period.starts_with(|char: char| char.is_ascii_digit()) { "" } else { "1" };
     Some(format!("{permits}, period = \"{one}{period}\""))
+}
+
+/// What of [`ON_STORE_ERROR`] the value means, be it in other words.
+pub(crate) fn closest_on_store_error(expr: &Expr) -> Option<&'static str> {
+    const OTHERS: [(&str, &[&str]); 3] = [
+        ("local", &["memory", "in_memory", "inmemory", "in_process", "process", "fallback"]),
+        ("allow", &["open", "fail_open", "pass", "permit", "ignore", "skip"]),
+        ("deny", &["closed", "close", "fail_closed", "refuse", "reject", "block", "fail", "error", "throw"]),
+    ];
+    let written = last_word(expr)?.to_lowercase();
+    let other = || OTHERS.into_iter().find(|(_, words)| words.contains(&&*written)).map(|(meant, _)| meant);
+    closest(&written, &ON_STORE_ERROR).or_else(other)
 }

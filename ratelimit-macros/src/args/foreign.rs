@@ -1,7 +1,7 @@
 //! Words of other limiters, above all of the annotation libraries of Java, and what stands for them here. Only data:
 //! [`advice`](super::advice) makes sentences of it. `max_burst_seconds` is `maxBurstSeconds` too.
 
-use super::Kind::{self, Count, Funnel, Rate, Window};
+use crate::kind::Kind::{self, Count, Funnel, Rate, Window};
 use Answer::{Flag, Instead, Nothing, Ours, Switch};
 use Slot::{Any, Code, Millis, Time, Whole};
 

@@ -3,19 +3,55 @@
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::parse::ParseStream;
+use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Expr, Token};
 
 use super::advice::{advice, is_false};
-use super::{Args, Given, literal, shown};
+use super::{Args, Given};
 use crate::errors::{Errors, closest, listed};
-use crate::number::is_number;
+use crate::expr::{is_number, literal, shown};
+use crate::stack::Limit;
 
-pub(super) struct Parsing {
+struct Parsing {
     pub(super) args: Args,
     pub(super) positional: usize,
     pub(super) named: bool,
+}
+
+impl Args {
+    /// Reads the tokens between the attribute's parentheses. A word that the function's arguments bind is a value.
+    pub(crate) fn parse(limit: &Limit, bindings: &[Ident], errors: &mut Errors) -> Args {
+        let mut parsing = Parsing {
+            args: Args {
+                kind: limit.kind,
+                place: limit.place,
+                given: Vec::new(),
+                suggested: Vec::new(),
+                foreign: Vec::new(),
+                bindings: bindings.to_vec(),
+            },
+            positional: 0,
+            named: false,
+        };
+        let parsed = Parser::parse2(
+            |input: ParseStream<'_>| {
+                while !input.is_empty() {
+                    if let Err(error) = parsing.argument(input, errors) {
+                        errors.push(error);
+                        skip_to_comma(input)?;
+                    }
+                    separator(input, errors)?;
+                }
+                Ok(())
+            },
+            limit.args.clone(),
+        );
+        if let Err(error) = parsed {
+            errors.push(error);
+        }
+        parsing.args
+    }
 }
 
 impl Parsing {

@@ -4,10 +4,11 @@
 use syn::{Expr, PathArguments, Type};
 
 use super::word;
-use crate::args::{self, Args, ON_STORE_ERROR, literal, peel};
+use crate::args::{self, Args};
 use crate::errors::Errors;
+use crate::expr::{is_number, literal, peel};
 use crate::function::Function;
-use crate::number::is_number;
+use crate::kind::ON_STORE_ERROR;
 
 /// The condition under which a call has no limit.
 pub(super) fn skip_when(args: &Args, errors: &mut Errors) -> Option<Expr> {
@@ -48,7 +49,7 @@ pub(super) fn on_store_error(args: &Args, errors: &mut Errors) -> Option<&'stati
     let value = args.value("on_store_error")?;
     let known = word(value).and_then(|word| ON_STORE_ERROR.into_iter().find(|known| word == known));
     if known.is_none() {
-        let meant = match args::on_store_error(value) {
+        let meant = match args::closest_on_store_error(value) {
             Some(meant) => format!("`on_store_error = {meant}`"),
             None => "`local`, `allow` or `deny`".to_owned(),
         };

@@ -4,8 +4,9 @@ use proc_macro2::Span;
 use quote::{ToTokens, quote};
 use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member};
 
-use crate::args::{Args, literal, peel, shown};
+use crate::args::Args;
 use crate::errors::Errors;
+use crate::expr::{literal, peel, shown};
 use crate::function::{Function, cfgs, plain};
 
 /// With each of them the calls in the generated code double.

@@ -1,7 +1,8 @@
 //! The algorithm of an attribute and its numbers.
 
-use crate::args::{Args, Kind};
+use crate::args::Args;
 use crate::errors::Errors;
+use crate::kind::Kind;
 use crate::number::{Form, Number, Unit};
 
 /// An algorithm and its numbers.

@@ -4,8 +4,9 @@ use quote::ToTokens;
 use syn::LitStr;
 
 use super::{Policy, Tag};
-use crate::args::{Kind, shown};
 use crate::errors::Errors;
+use crate::expr::shown;
+use crate::kind::Kind;
 use crate::template::Part;
 
 /// Checks that the policies can be decided together.

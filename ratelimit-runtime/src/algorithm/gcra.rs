@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
-use crate::policy::LONGEST_MICROS;
+use crate::bounds::LONGEST_MICROS;
 use crate::rate::Rate;
 
 /// A bucket in microseconds of its refill.

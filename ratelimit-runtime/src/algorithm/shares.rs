@@ -10,7 +10,7 @@ use super::gcra::{Gcra, Kind};
 use super::interval_bucket::IntervalBucket;
 use super::sliding_window::SlidingWindowRule;
 use super::warming_up::WarmingUp;
-use crate::policy::LONGEST_MICROS;
+use crate::bounds::LONGEST_MICROS;
 
 impl Rule {
     /// The share of one of so many instances; of one it is the rule itself, and 0 counts as 1.

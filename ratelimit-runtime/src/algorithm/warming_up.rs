@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::{Mark, Reading, State, Verdict};
-use crate::policy::LONGEST_MICROS;
+use crate::bounds::LONGEST_MICROS;
 use crate::rate::Rate;
 
 const COLD_FACTOR: f64 = 3.0;

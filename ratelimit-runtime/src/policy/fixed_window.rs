@@ -6,7 +6,7 @@ use super::Policy;
 use super::numbers::{checked_count, checked_period};
 use crate::algorithm::Rule;
 use crate::algorithm::fixed_window::FixedWindowRule;
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 
 /// Fixed window: at most `limit` permits from a window's start to its end.
 ///

@@ -6,7 +6,7 @@ use super::Policy;
 use super::numbers::{checked_count, fits, interval};
 use crate::algorithm::Rule;
 use crate::algorithm::gcra::{Gcra, Kind};
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
 
 /// Leaky bucket: calls fill a bucket of a capacity that leaks at a rate, and what does not fit is refused.

@@ -8,14 +8,11 @@ mod token_bucket;
 
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
-#[cfg(feature = "redis")]
-pub(crate) use numbers::MOST;
-pub(crate) use numbers::{LONGEST, LONGEST_MICROS, TOO_MANY};
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 
 use crate::algorithm::Rule;
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 
 /// A rule: one of the four algorithms with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,21 +2,15 @@
 
 use std::time::Duration;
 
-use crate::error::InvalidPolicy;
+use crate::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
-
-/// No policy remembers for longer, and no count is higher: with these, every sum stays below 2^53, up to which a Redis
-/// script is exact.
-pub(crate) const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
-pub(crate) const LONGEST_MICROS: u64 = LONGEST.as_micros() as u64;
-pub(crate) const MOST: u64 = 1_000_000_000_000;
 
 /// The longest period of a rate in nanoseconds: with it, every product here stays below 2^128.
 const LONGEST_RATIO: u128 = 10_000_000_000_000 * 1_000_000_000;
 
 pub(super) const ZERO_RATE: &str =
     "is 0, which admits nothing; write permits per second above zero (5.0) or \"1/min\"";
-pub(crate) const TOO_MANY: &str = "is too large; the most is 1000000000000 (10^12)";
 
 pub(super) const fn checked_count(count: u64, argument: &'static str) -> Result<u64, InvalidPolicy> {
     if count == 0 {

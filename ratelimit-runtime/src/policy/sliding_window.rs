@@ -6,7 +6,7 @@ use super::Policy;
 use super::numbers::{checked_count, checked_period};
 use crate::algorithm::Rule;
 use crate::algorithm::sliding_window::SlidingWindowRule;
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 
 /// An exact log keeps an entry a charge.
 const LONGEST_LOG: u64 = 10_000;

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use super::Policy;
-use super::numbers::{
-    LONGEST, MOST, TOO_MANY, ZERO_RATE, checked_count, checked_period, fits, interval, worth,
-};
+use super::numbers::{ZERO_RATE, checked_count, checked_period, fits, interval, worth};
 use crate::algorithm::Rule;
 use crate::algorithm::gcra::{Gcra, Kind};
 use crate::algorithm::interval_bucket::IntervalBucket;
 use crate::algorithm::warming_up::WarmingUp;
-use crate::error::InvalidPolicy;
+use crate::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
 
 /// Token bucket: permits come back at a rate, and up to `burst` of them wait for their use.

@@ -10,14 +10,16 @@ use super::{Charged, Checked, Deciding, KeyPart, Refusal};
 use crate::algorithm::Rule;
 use crate::backend::By;
 use crate::context;
-use crate::decision::Source;
-use crate::error::{Error, MissingKey, StoreError};
+use crate::error::Error;
+use crate::error::missing_key::MissingKey;
+use crate::error::store::StoreError;
 use crate::key::KeyWriter;
 use crate::name::Name;
 use crate::place::Named;
 use crate::policy::Policy;
 use crate::question::{Question, patience};
 use crate::registry::{self, Registry};
+use crate::source::Source;
 use crate::store::{Charge, INLINE, Outcome, Store};
 use crate::waiting::{self, Answer};
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::Checked;
-use crate::error::InvalidPolicy;
-use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TOO_MANY, TokenBucket};
+use crate::bounds::TOO_MANY;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::rate::Rate;
 use crate::units;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::dynamic::{checked_count, checked_rate};
-use crate::policy::{LONGEST, Policy};
+use crate::bounds::LONGEST;
+use crate::policy::Policy;
 use crate::rate::Rate;
 use crate::units;
 

@@ -11,7 +11,7 @@ pub use deciding::{Charged, Deciding, Refunding, Refusal};
 pub use refusal::*;
 
 pub use crate::error::Error;
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;
 pub use crate::on_store_error::OnStoreError;
 pub use crate::place::{Constant, Constants, Declared, Named, Place, Tag};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::InvalidPolicy;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::limiter::Definition;
 use crate::policy::Policy;
 

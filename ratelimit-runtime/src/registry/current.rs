@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use super::Registry;
-use crate::error::{Error, StoreError};
+use crate::error::Error;
+use crate::error::store::StoreError;
 
 tokio::task_local! {
     static SCOPE: Registry;

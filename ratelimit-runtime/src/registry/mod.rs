@@ -17,12 +17,14 @@ use crate::backend::Backend;
 #[cfg(feature = "redis")]
 use crate::backend::Local;
 use crate::decision::Decision;
-use crate::error::{Error, InvalidPolicy, StoreError};
+use crate::error::Error;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::error::store::StoreError;
 use crate::limiter::{Limiter, NamedCharge};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::trouble::StoreHealth;
-use crate::waiting::Waiters;
+use crate::waiters::Waiters;
 use cache::Cache;
 
 /// Where limits are decided, and the limiters that are decided there.

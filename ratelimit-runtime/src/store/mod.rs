@@ -19,10 +19,10 @@ use smallvec::SmallVec;
 use crate::algorithm::Reading;
 pub use crate::algorithm::{Mark, Rule, Verdict};
 pub use crate::clock::Clock;
-use crate::decision::Source;
-pub use crate::error::StoreError;
+pub use crate::error::store::StoreError;
 pub use crate::key::Key;
 use crate::key::KeyForm;
+use crate::source::Source;
 
 /// What one policy is asked to give to one key.
 #[derive(Clone, Debug)]

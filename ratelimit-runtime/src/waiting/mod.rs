@@ -16,7 +16,6 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -26,11 +25,10 @@ use tokio::time::Instant;
 #[cfg(feature = "redis")]
 use self::kept::Kept;
 use self::reserved::Reserved;
-pub(crate) use self::turns::Turns;
 #[cfg(feature = "redis")]
 use self::unanswered::Unanswered;
 use crate::backend::{Backend, By};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::question::Question;
 use crate::store::{Outcome, Receipt, Store};
 
@@ -171,34 +169,4 @@ fn tell_waiting(policy: &str, wait: Option<Duration>) {
 
 fn tell_waited(policy: &str, waited: Duration) {
     tracing::debug!(policy, ?waited, "a call has waited for its turn");
-}
-
-/// Bounds how many wait at one time.
-#[derive(Debug)]
-pub(crate) struct Waiters {
-    most: usize,
-    waiting: AtomicUsize,
-}
-
-/// One that waits, or asks whether it has to.
-#[derive(Debug)]
-pub(crate) struct Waiting(Arc<Waiters>);
-
-impl Waiters {
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Waiters { most, waiting: AtomicUsize::new(0) })
-    }
-
-    /// None if there are too many.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Waiting> {
-        let one_more = |waiting| (waiting < self.most).then_some(waiting + 1);
-        self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(Waiting(Arc::clone(self)))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -1,10 +1,10 @@
 //! Calls that wait where nothing can be reserved. Nobody knows their times, so they come in turn: of all that wait for one
 //! key in this process only the first asks, and not before there may be room.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -13,41 +13,12 @@ use tokio::time::Instant;
 
 use super::{Answer, Answered, Asked, Unanswered, ask_once, tell_waited, tell_waiting};
 use crate::backend::Backend;
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::question::Question;
 use crate::store::{Charge, Outcome, Store};
 use crate::timer::until;
-
-/// So long after its time a turn goes to the next in line: whoever has it may be a future that nobody polls.
-const GRACE: Duration = Duration::from_millis(100);
-
-/// The keys that somebody waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Turns {
-    lines: Mutex<HashMap<Key, Line>>,
-    tickets: AtomicU64,
-}
-
-/// Those who wait for one key.
-#[derive(Debug)]
-struct Line {
-    /// By the order in which they came, which need not be that in which they were refused.
-    waiting: BTreeMap<u64, Place>,
-    /// When there may be room, as far as is known.
-    room_at: Instant,
-    /// Whether all ask at once, as the store does not answer.
-    all: bool,
-}
-
-#[derive(Debug, Default)]
-struct Place {
-    /// Told when its turn may have come.
-    told: Arc<Notify>,
-    cost: u64,
-    /// Whether it has let its turn pass.
-    passed: bool,
-}
+use crate::turns::{Line, Place};
 
 /// A call that was made with patience.
 struct Patient {
@@ -230,51 +201,6 @@ impl Drop for InLine<'_> {
         }
         drop(lines);
         next.iter().for_each(|next| next.notify_one());
-    }
-}
-
-impl Line {
-    /// When it is this one's turn; none if that is now.
-    fn turn(&mut self, ticket: u64, now: Instant) -> Option<Instant> {
-        if let Some(place) = self.waiting.get_mut(&ticket) {
-            place.passed = false;
-        }
-        let before = self.before(ticket);
-        let at = self.room_at + GRACE * before;
-        if self.all || at <= now {
-            self.waiting.range_mut(..ticket).for_each(|(_, place)| place.passed = true);
-            return None;
-        }
-        Some(at)
-    }
-
-    /// How many have their turn before this one.
-    fn before(&self, ticket: u64) -> u32 {
-        self.waiting.range(..ticket).filter(|(_, place)| !place.passed).count() as u32
-    }
-
-    fn first(&self) -> Option<Arc<Notify>> {
-        let mut places = self.waiting.values();
-        let first = places.find(|place| !place.passed).or_else(|| self.waiting.values().next());
-        first.map(|place| Arc::clone(&place.told))
-    }
-}
-
-impl Turns {
-    /// A charge for whose key somebody waits, by its place, and when there may be room for that.
-    fn waited_for(&self, question: &Question) -> Option<(usize, Instant)> {
-        let lines = self.lines();
-        let charges = question.charges().iter().enumerate().filter(|(_, charge)| !charge.shadow);
-        charges.filter_map(|(place, charge)| Some((place, lines.get(&charge.key)?.room_at))).next()
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines().is_empty()
-    }
-
-    fn lines(&self) -> MutexGuard<'_, HashMap<Key, Line>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Answer, ask};
 use crate::backend::{Backend, By};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::on_store_error::OnStoreError;
 use crate::question::Question;
 use crate::store::Outcome;

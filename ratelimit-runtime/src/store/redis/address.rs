@@ -6,7 +6,7 @@ use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// Where Redis is, and how it lets us in.
 pub(super) enum Address {

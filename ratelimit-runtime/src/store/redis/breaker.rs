@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::jitter::jittered;
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// So many failures in a row open it, or two of which the first is long ago. One that is bad counts as half of them.
 const FAILURES: u32 = 5;

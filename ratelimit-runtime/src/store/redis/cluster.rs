@@ -18,7 +18,7 @@ use super::jitter::{jittered, shuffled};
 use super::node::{Node, Request, runtime};
 use super::redirect::Redirect;
 use super::slots::{Address, Range, SLOTS, one_slot, ranges};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::timer::until;
 
 /// So often a command follows its keys.

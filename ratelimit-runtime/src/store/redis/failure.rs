@@ -3,7 +3,7 @@
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::scripts::{is_defect, words};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// Why there is no reply to use.
 pub(super) enum Failure {

@@ -14,7 +14,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 use tokio::time::{Instant, sleep};
 
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// So many commands are under way on a connection at the most. Further ones wait for their deadline here, where they cost
 /// Redis nothing.

@@ -34,7 +34,7 @@ use self::scripts::{Invocation, Scripts};
 pub use self::stream::{Dial, Stream};
 use super::{Charge, Outcome};
 use crate::algorithm::{Mark, Rule};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::key::Key;
 
 /// State in Redis: one multiplexed connection a runtime and server, one script call for any number of decisions, each call

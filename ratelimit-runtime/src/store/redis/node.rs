@@ -12,7 +12,7 @@ use super::breaker::{Breaker, Failed, Probe};
 use super::dial::Target;
 use super::failure::{Failure, Sign, sign, unreachable};
 use super::link::{Link, Links};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::timer::until;
 
 /// A server, and what is known of its health.

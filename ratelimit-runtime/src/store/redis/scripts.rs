@@ -11,9 +11,9 @@ pub(super) use self::reply::outcomes;
 use crate::algorithm::gcra::Kind;
 use crate::algorithm::warming_up::COSTLIEST;
 use crate::algorithm::{Mark, Rule};
-use crate::error::StoreError;
+use crate::bounds::MOST;
+use crate::error::store::StoreError;
 use crate::key::{Key, Repr};
-use crate::policy::MOST;
 use crate::store::Charge;
 
 /// The scripts of a store.

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 
 /// So many there are.
 pub(super) const SLOTS: u16 = 16384;

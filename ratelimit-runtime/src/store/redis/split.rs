@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use super::slots::one_slot;
 use super::{RedisStore, scripts};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::store::{Charge, Outcome};
 
 type Decided = Vec<Result<Outcome, StoreError>>;

@@ -13,7 +13,8 @@ use crate::backend::Backend;
 use crate::on_store_error::OnStoreError;
 use crate::question::{Question, patience};
 use crate::store::{Charge, Clock, Key, MemoryStore, Store};
-use crate::waiting::{Answered, Asked, Waiters, ask};
+use crate::waiters::Waiters;
+use crate::waiting::{Answered, Asked, ask};
 use crate::{LeakyBucket, Policy, Rate, TokenBucket};
 
 const RUNS: u64 = 200;

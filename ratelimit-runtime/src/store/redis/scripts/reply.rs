@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::is_defect;
 use crate::algorithm::{Reading, Rule, Verdict};
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::store::{Charge, Outcome, judge};
 
 /// No number of a script is beyond those that Lua counts exactly.
