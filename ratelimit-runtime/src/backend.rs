@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::algorithm::Rule;
+use crate::algorithm::AlgorithmSpec;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
+use crate::health::{HealthMonitor, StoreHealth};
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
@@ -19,9 +20,6 @@ use crate::source::Source;
 use crate::store::{Charge, Store};
 #[cfg(feature = "redis")]
 use crate::store::{Clock, MemoryStore};
-use crate::trouble::StoreHealth;
-#[cfg(feature = "redis")]
-use crate::trouble::Trouble;
 use crate::turns::Turns;
 use crate::waiters::Waiters;
 
@@ -35,9 +33,8 @@ pub(crate) struct Backend {
     pub(crate) turns: Turns,
     /// What becomes of a call that the store does not decide, where its policy does not say.
     pub(crate) on_store_error: OnStoreError,
-    #[cfg(feature = "redis")]
-    pub(crate) trouble: Trouble,
-    /// What stands in for a store that may be in trouble.
+    pub(crate) health_monitor: HealthMonitor,
+    /// What stands in for a store that may be in health_monitor.
     #[cfg(feature = "redis")]
     pub(crate) local: Option<Local>,
     /// The policies of which is told that a Cluster does not spread them.
@@ -76,7 +73,7 @@ pub(crate) enum By {
 pub(crate) struct Pending {
     pub(crate) name: Name,
     pub(crate) key: Result<Key, MissingKey>,
-    pub(crate) rule: Rule,
+    pub(crate) spec: AlgorithmSpec,
     pub(crate) cost: u64,
     /// How long it waits for its permits.
     pub(crate) timeout: Duration,
@@ -91,8 +88,7 @@ impl Backend {
             waiters,
             turns: Turns::default(),
             on_store_error: OnStoreError::default(),
-            #[cfg(feature = "redis")]
-            trouble: Trouble::default(),
+            health_monitor: HealthMonitor::default(),
             #[cfg(feature = "redis")]
             local: None,
             #[cfg(feature = "redis")]
@@ -103,7 +99,7 @@ impl Backend {
     /// Who that is, and where what was charged can be given back.
     pub(crate) fn decided(&self, by: By) -> (Source, Option<&Store>) {
         match by {
-            By::Store => (self.store.as_ref().map_or(Source::Unasked, Store::source), self.store.as_ref()),
+            By::Store => (self.store.as_ref().map_or(Source::Skipped, Store::source), self.store.as_ref()),
             #[cfg(feature = "redis")]
             By::Local => (Source::Local, self.local.as_ref().and_then(|local| local.backend.store.as_ref())),
             #[cfg(feature = "redis")]
@@ -112,10 +108,7 @@ impl Backend {
     }
 
     pub(crate) fn health(&self) -> StoreHealth {
-        #[cfg(feature = "redis")]
-        return self.trouble.health();
-        #[cfg(not(feature = "redis"))]
-        return StoreHealth::WELL;
+        self.health_monitor.health()
     }
 
     /// A key to be written in the form of this store.
@@ -128,10 +121,10 @@ impl Backend {
         &self,
         key: KeyWriter,
         (prefix, name, function): (&str, &Name, Option<&str>),
-        rule: &Rule,
+        spec: &AlgorithmSpec,
     ) -> Result<Key, MissingKey> {
         let function = function.as_ref().map(|function| function as &dyn Display);
-        let head = Head { namespace: &self.namespace, prefix, name, shape: rule, function };
+        let head = Head { namespace: &self.namespace, prefix, name, shape: spec, function };
         #[cfg(feature = "redis")]
         if self.store.as_ref().is_some_and(Store::is_cluster) && key.is_tied(&head) {
             self.tell_of_one_slot(name.as_str());
@@ -157,9 +150,9 @@ impl Backend {
 
     /// Gives permits back to what the key of the charge holds.
     pub(crate) async fn refund(&self, charge: Pending) -> Result<(), Error> {
-        let Pending { key, rule, cost, .. } = charge;
+        let Pending { key, spec, cost, .. } = charge;
         match &self.store {
-            Some(store) => Ok(store.refund(&key?, &rule, cost, None).await?),
+            Some(store) => Ok(store.refund(&key?, &spec, cost, None).await?),
             None => Ok(()),
         }
     }
@@ -177,8 +170,8 @@ impl Backend {
 
     pub(crate) fn question(&self, charges: impl IntoIterator<Item = Pending>) -> Result<Question, Error> {
         let mut question = Question::default();
-        for Pending { name, key, rule, cost, timeout, on_store_error } in charges {
-            let charge = Charge { key: key?, rule, cost, wait: patience(timeout), shadow: false };
+        for Pending { name, key, spec, cost, timeout, on_store_error } in charges {
+            let charge = Charge { key: key?, spec, cost, wait: patience(timeout), shadow: false };
             question.push(name, charge, on_store_error.unwrap_or(self.on_store_error))?;
         }
         Ok(question)

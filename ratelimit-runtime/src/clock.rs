@@ -18,7 +18,7 @@ enum Kind {
     /// Since the Unix epoch as the process found it, and monotonic from then on.
     #[cfg(not(feature = "test-util"))]
     Monotonic,
-    /// Of tokio, which a test can pause. The first reading is 0.
+    /// Of tokio, which a test can pause. The first snapshot is 0.
     #[cfg(feature = "test-util")]
     Tokio(OnceLock<tokio::time::Instant>),
     /// Set by hand.
@@ -26,7 +26,7 @@ enum Kind {
 }
 
 impl Clock {
-    /// The clock of this process. With the feature `test-util` it follows tokio's, and its first reading is 0.
+    /// The clock of this process. With the feature `test-util` it follows tokio's, and its first snapshot is 0.
     #[must_use]
     pub fn process() -> Self {
         #[cfg(not(feature = "test-util"))]

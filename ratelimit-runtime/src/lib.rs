@@ -4,13 +4,13 @@
 //! the request's context; the registry; and what generated code names.
 
 mod bounds;
+mod call_site;
 mod clock;
 mod decision;
 mod error;
 mod key;
 mod name;
 mod on_store_error;
-mod place;
 mod policy;
 mod rate;
 mod source;
@@ -24,9 +24,10 @@ pub mod store;
 mod backend;
 mod context;
 mod decide;
+#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+mod health;
 mod limiter;
 mod question;
-mod trouble;
 mod turns;
 mod waiters;
 mod waiting;
@@ -39,6 +40,7 @@ pub mod private;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
 pub use error::{Error, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
 pub use on_store_error::OnStoreError;
@@ -46,4 +48,3 @@ pub use policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};
 pub use source::Source;
-pub use trouble::StoreHealth;

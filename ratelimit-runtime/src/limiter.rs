@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::Rule;
+use crate::algorithm::AlgorithmSpec;
 use crate::backend::{Backend, Pending};
 use crate::decision::Decision;
 use crate::error::Error;
@@ -42,7 +42,7 @@ pub(crate) struct Definition {
     pub(crate) function: Option<Box<str>>,
     pub(crate) on_store_error: Option<OnStoreError>,
     pub(crate) policy: Policy,
-    pub(crate) rule: Rule,
+    pub(crate) spec: AlgorithmSpec,
 }
 
 impl Limiter {
@@ -174,7 +174,7 @@ impl Limiter {
 
     /// Forgets what the key holds: the next call finds a full bucket or an empty window. Those who wait for a bucket in this
     /// process are charged anew first; in Redis they keep their slots, beside which new calls go at once. What this process has
-    /// counted while Redis did not answer is forgotten too, here and not in other processes.
+    /// counted while Redis did not answer is evicted too, here and not in other processes.
     ///
     /// # Errors
     ///
@@ -184,13 +184,13 @@ impl Limiter {
     }
 
     fn pending<M>(&self, key: impl IntoKey<M>, cost: u64) -> Pending {
-        let Definition { name, prefix, function, rule, on_store_error, .. } = &*self.definition;
+        let Definition { name, prefix, function, spec, on_store_error, .. } = &*self.definition;
         let mut parts = self.backend.key();
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
-        let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), rule);
+        let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), spec);
         let on_store_error = *on_store_error;
-        Pending { name, key, rule: *rule, cost, timeout: Duration::ZERO, on_store_error }
+        Pending { name, key, spec: *spec, cost, timeout: Duration::ZERO, on_store_error }
     }
 }
 

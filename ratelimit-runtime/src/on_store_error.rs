@@ -16,7 +16,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnStoreError {
-    /// Decide in this process, by its share of the policy: the rate divided by
+    /// Decide in this process, by its share of the policy: the rate per_instance by
     /// [`instances`](crate::RegistryBuilder::instances), and the capacity too, down to one permit. The default.
     ///
     /// The shares of all instances come to no more than the policy, with two exceptions: where the capacity is less than there

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{Rule, Verdict};
+use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::bounds::LONGEST;
 use crate::decision::{Decision, PolicyDecision};
 use crate::error::invalid_policy::InvalidPolicy;
@@ -47,7 +47,7 @@ impl Question {
                 self.charges.push(charge);
                 self.charges.len() - 1
             }
-            Some(place) if self.charges[place].rule == charge.rule => {
+            Some(place) if self.charges[place].spec == charge.spec => {
                 let twin = &mut self.charges[place];
                 twin.cost = twin.cost.saturating_add(charge.cost);
                 twin.wait = twin.wait.min(charge.wait);
@@ -111,21 +111,21 @@ impl Question {
     pub(crate) fn divide(&mut self, instances: u32) -> Option<Vec<usize>> {
         let mut unshared = Vec::new();
         for (place, charge) in self.charges.iter_mut().enumerate() {
-            let share = charge.rule.divided(instances);
-            if charge.rule.fits(charge.cost) && !share.fits(charge.cost) {
+            let share = charge.spec.per_instance(instances);
+            if charge.spec.fits(charge.cost) && !share.fits(charge.cost) {
                 if !charge.shadow {
                     return None;
                 }
                 unshared.push(place);
             }
-            charge.rule = share;
+            charge.spec = share;
         }
         Some(unshared)
     }
 
     /// Whether all that can refuse can take permits that are yet to come.
     pub(crate) fn reserves(&self) -> bool {
-        self.required().all(|place| self.charges[place].rule.reserves())
+        self.required().all(|place| self.charges[place].spec.reserves())
     }
 
     /// Takes nothing that is yet to come, but for shadows, for which nobody waits.
@@ -153,7 +153,7 @@ impl Question {
 
     /// Whether it asks for more than a policy ever admits.
     pub(crate) fn is_vain(&self) -> bool {
-        let vain = |charge: &Charge| charge.rule.most().is_some_and(|most| charge.cost > most);
+        let vain = |charge: &Charge| charge.spec.max_cost().is_some_and(|most| charge.cost > most);
         self.required().any(|place| vain(&self.charges[place]))
     }
 
@@ -177,7 +177,9 @@ impl Question {
     pub(crate) fn moved(&self, outcome: &mut Outcome, waiter: &Waiter) {
         let charged = self.charges.iter().zip(&mut outcome.verdicts);
         let charged = charged.filter(|(charge, verdict)| charge.is_made(verdict));
-        charged.enumerate().for_each(|(place, (_, verdict))| verdict.mark = waiter.slot(place).mark);
+        charged
+            .enumerate()
+            .for_each(|(place, (_, verdict))| verdict.charge_id = waiter.slot(place).charge_id);
     }
 
     pub(crate) fn charges(&self) -> &[Charge] {
@@ -188,7 +190,7 @@ impl Question {
     #[cfg(feature = "redis")]
     pub(crate) async fn ask(&self, store: &Store) -> Result<Outcome, StoreError> {
         let outcome = store.decide(&[&self.charges]).await.pop();
-        outcome.unwrap_or_else(|| Err(StoreError::new("the store gave no answer")))
+        outcome.unwrap_or_else(|| Err(StoreError::transient("the store gave no answer")))
     }
 
     /// What was said of the policy at this place.
@@ -201,7 +203,7 @@ impl Question {
     pub(crate) fn failure(&self, outcome: &Outcome, place: usize) -> Option<StoreError> {
         let (_, charge) = self.policies[place];
         let (_, problem) = outcome.failed.iter().find(|(failed, _)| *failed == charge)?;
-        Some(StoreError::new(problem))
+        Some(StoreError::transient(problem))
     }
 
     /// What gives back the charge of the policy at this place, if it was charged.
@@ -229,12 +231,12 @@ impl Question {
 
     /// What policies that nobody has used would say.
     pub(crate) fn unasked(&self) -> Decision {
-        Decision::new(self.told(&self.unused()), Source::Unasked, Duration::ZERO, None)
+        Decision::new(self.told(&self.unused()), Source::Skipped, Duration::ZERO, None)
     }
 
     pub(crate) fn unused(&self) -> Verdicts {
-        let unused = |rule: &Rule| rule.verdict(rule.check(None, 0, 0), 0, 0, 0);
-        self.charges.iter().map(|charge| unused(&charge.rule)).collect()
+        let unused = |spec: &AlgorithmSpec| spec.verdict(spec.check(None, 0, 0), 0, 0, 0);
+        self.charges.iter().map(|charge| unused(&charge.spec)).collect()
     }
 
     fn told(&self, verdicts: &Verdicts) -> Vec<PolicyDecision> {
@@ -259,11 +261,11 @@ mod tests {
 
     #[test]
     fn of_two_charges_of_one_key_the_shorter_patience_holds() {
-        let rule = Policy::from(TokenBucket::per_second(1)).rule().unwrap();
+        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         for waits in [[5, 9], [9, 5]] {
             let mut question = Question::default();
             for wait in waits {
-                let charge = Charge { key: Key::raw("a"), rule, cost: 1, wait, shadow: false };
+                let charge = Charge { key: Key::raw("a"), spec, cost: 1, wait, shadow: false };
                 question.push(Name::Static("a"), charge, OnStoreError::Local).unwrap();
             }
             assert_eq!((question.charges()[0].cost, question.charges()[0].wait), (2, 5));

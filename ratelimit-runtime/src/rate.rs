@@ -66,7 +66,7 @@ impl Rate {
     }
 
     /// The rate of one of so many, or a little less; at the slowest what a policy can have.
-    pub(crate) fn divided(self, by: u32) -> Self {
+    pub(crate) fn per_instance(self, by: u32) -> Self {
         let Rate { permits, period } = match self.period.checked_mul(by) {
             Some(period) => Rate { period, ..self },
             None => Rate { permits: self.permits / u64::from(by), ..self },

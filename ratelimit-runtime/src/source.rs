@@ -16,5 +16,5 @@ pub enum Source {
     /// give back.
     Allowed,
     /// Nowhere: the call costs nothing, or limits are turned off. The decision then tells of an unused policy.
-    Unasked,
+    Skipped,
 }

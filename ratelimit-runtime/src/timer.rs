@@ -24,7 +24,7 @@ pub(crate) async fn until<F: Future>(
         let _entered = runtime.enter();
         catch_unwind(|| sleep_until(end))
     };
-    let no_time = |_| StoreError::defect("a call has to wait, and its tokio runtime has no time enabled");
+    let no_time = |_| StoreError::permanent("a call has to wait, and its tokio runtime has no time enabled");
     let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
     let mut is_set = false;
     poll_fn(|context| match future.as_mut().poll(context) {

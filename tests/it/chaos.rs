@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use redis::AsyncTypedCommands;
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ use crate::support::until::until;
 use events::{Event, Stage};
 
 const SECONDS: u64 = 30;
-/// What was admitted is checked after so long, and then forgotten.
+/// What was admitted is checked after so long, and then evicted.
 const ROUND: Duration = Duration::from_secs(30);
 const LONGEST: Duration = Duration::from_secs(2);
 const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
@@ -105,7 +105,7 @@ fn begin(crowd: Crowd, random: Random, over: &Arc<AtomicBool>) -> JoinHandle<Dec
 async fn answers(store: &Store, name: &str, pair: Pair) {
     until("decisions come from Redis again", RECOVERS_WITHIN, async || {
         let key = Key::raw(format!("{name}:calm"));
-        let charge = Charge { key, rule: pair.rule, cost: 1, wait: 0, shadow: false };
+        let charge = Charge { key, spec: pair.spec, cost: 1, wait: 0, shadow: false };
         store.decide(&[&[charge]]).await.remove(0).map(drop).map_err(|error| format!("{error:?}"))
     })
     .await;

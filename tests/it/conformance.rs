@@ -10,7 +10,7 @@ mod receipts;
 mod shadows;
 mod windows;
 
-use ratelimits::store::{Charge, Mark};
+use ratelimit_runtime::store::{Charge, ChargeId};
 
 use crate::model::{self, Model, Receipt, Verdict};
 use crate::support::policies::Pair;
@@ -138,31 +138,31 @@ fn the_cases_hold_on_the_model() {
     for case in cases() {
         let mut model = Model::default();
         let mut receipts: Vec<(u64, Receipt)> = Vec::new();
-        let mut rule = first(&case).model;
+        let mut spec = first(&case).model;
         for (i, step) in case.steps.iter().enumerate() {
             match *step {
                 Step::Ask { at, cost, wait, told } => {
                     let charge = model::Charge {
                         key: case.name,
-                        rule,
+                        policy: spec,
                         cost: cost.into(),
                         wait: wait.into(),
                         shadow: false,
                     };
                     let outcome = model.decide(absolute(at), &[charge]);
-                    let told = Verdict { limit: rule.limit(), ..told };
+                    let told = Verdict { limit: spec.limit(), ..told };
                     assert_eq!(outcome.verdicts, [told], "{}, step {i} at {at}", case.name);
                     receipts.extend(outcome.receipts[0].map(|receipt| (cost, receipt)));
                 }
                 Step::Refund { at, cost } => {
-                    model.refund(absolute(at), case.name, rule, cost.into(), None);
+                    model.refund(absolute(at), case.name, spec, cost.into(), None);
                 }
                 Step::RefundOf { at, nth } => {
                     let (cost, receipt) = receipts[nth];
-                    model.refund(absolute(at), case.name, rule, cost.into(), Some(receipt));
+                    model.refund(absolute(at), case.name, spec, cost.into(), Some(receipt));
                 }
                 Step::Reset => model.reset(case.name),
-                Step::Under(policy) => rule = pair(&case, policy).model,
+                Step::Under(policy) => spec = pair(&case, policy).model,
             }
         }
     }
@@ -170,14 +170,14 @@ fn the_cases_hold_on_the_model() {
 
 async fn run(case: &Case, store: &Scheduled) {
     let key = store.key(case.name);
-    let mut receipts: Vec<(u64, Mark)> = Vec::new();
+    let mut receipts: Vec<(u64, ChargeId)> = Vec::new();
     let mut pair = first(case);
     for (i, step) in case.steps.iter().enumerate() {
         match *step {
             Step::Ask { at, cost, wait, told } => {
                 store.set(at).await;
                 let outcome = store
-                    .decide(&[Charge { key: key.clone(), rule: pair.rule, cost, wait, shadow: false }])
+                    .decide(&[Charge { key: key.clone(), spec: pair.spec, cost, wait, shadow: false }])
                     .await;
                 let expected = Verdict { limit: pair.model.limit(), ..told };
                 let [verdict] = &outcome.verdicts[..] else { panic!("one charge has one verdict") };
@@ -190,17 +190,17 @@ async fn run(case: &Case, store: &Scheduled) {
                     "{step}"
                 );
                 if cost > 0 && outcome.admitted {
-                    receipts.push((cost, verdict.mark));
+                    receipts.push((cost, verdict.charge_id));
                 }
             }
             Step::Refund { at, cost } => {
                 store.set(at).await;
-                store.store.refund(&key, &pair.rule, cost, None).await.expect("the store answers");
+                store.store.refund(&key, &pair.spec, cost, None).await.expect("the store answers");
             }
             Step::RefundOf { at, nth } => {
                 store.set(at).await;
-                let (cost, mark) = receipts[nth];
-                store.store.refund(&key, &pair.rule, cost, Some(mark)).await.expect("the store answers");
+                let (cost, charge_id) = receipts[nth];
+                store.store.refund(&key, &pair.spec, cost, Some(charge_id)).await.expect("the store answers");
             }
             Step::Reset => store.store.reset(&key).await.expect("the store answers"),
             Step::Under(policy) => pair = self::pair(case, policy),

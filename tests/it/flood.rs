@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Clock, Key, MemoryStore, Rule};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Clock, Key, MemoryStore};
 use ratelimits::{FixedWindow, Policy, SlidingWindow, TokenBucket};
 
 use crate::support::numbers::number;
@@ -31,8 +31,8 @@ fn policies(time: Duration) -> [(&'static str, Policy); 3] {
     ]
 }
 
-fn rules(time: Duration) -> [(&'static str, Rule); 3] {
-    policies(time).map(|(name, policy)| (name, policy.rule().expect("it is valid")))
+fn specs(time: Duration) -> [(&'static str, AlgorithmSpec); 3] {
+    policies(time).map(|(name, policy)| (name, policy.spec().expect("it is valid")))
 }
 
 /// A store under a time of the test's.
@@ -49,8 +49,8 @@ impl Flooded {
     }
 
     /// Whether the call is admitted, and the store still within its cap.
-    fn admits(&self, key: &str, rule: Rule) -> bool {
-        let charge = Charge { key: Key::raw(key.to_owned()), rule, cost: 1, wait: 0, shadow: false };
+    fn admits(&self, key: &str, spec: AlgorithmSpec) -> bool {
+        let charge = Charge { key: Key::raw(key.to_owned()), spec, cost: 1, wait: 0, shadow: false };
         let admitted = self.store.decide(&[charge]).admitted;
         assert!(self.store.len() as u64 <= self.cap, "{} keys", self.store.len());
         admitted
@@ -63,56 +63,56 @@ impl Flooded {
 
 #[test]
 fn a_flood_up_to_the_cap_frees_nobody() {
-    for (name, rule) in rules(HOUR) {
+    for (name, spec) in specs(HOUR) {
         let flooded = Flooded::new(CAP);
         let limited: Vec<String> = (0..1000).map(|key| format!("limited {key}")).collect();
-        assert!(limited.iter().all(|key| flooded.admits(key, rule)), "{name}");
+        assert!(limited.iter().all(|key| flooded.admits(key, spec)), "{name}");
         for key in 0..CAP - 1000 {
-            assert!(flooded.admits(&format!("{key}"), rule));
+            assert!(flooded.admits(&format!("{key}"), spec));
             // What has come later ends later.
             flooded.pass(Duration::from_micros(1));
         }
-        assert_eq!((flooded.store.len() as u64, flooded.store.forgotten()), (CAP, 0), "{name}");
-        assert!(!limited.iter().any(|key| flooded.admits(key, rule)), "{name}: one was freed");
+        assert_eq!((flooded.store.len() as u64, flooded.store.evicted()), (CAP, 0), "{name}");
+        assert!(!limited.iter().any(|key| flooded.admits(key, spec)), "{name}: one was freed");
     }
 }
 
-/// Those that last longer than a key of the flood are not forgotten for it, however many come.
+/// Those that last longer than a key of the flood are not evicted for it, however many come.
 #[test]
 fn who_outlasts_a_flood_beyond_the_cap_stays_limited() {
-    for ((name, lasting), (_, rule)) in rules(2 * HOUR).into_iter().zip(rules(HOUR)) {
+    for ((name, lasting), (_, spec)) in specs(2 * HOUR).into_iter().zip(specs(HOUR)) {
         let flooded = Flooded::new(CAP);
         let limited: Vec<String> = (0..1000).map(|key| format!("limited {key}")).collect();
         assert!(limited.iter().all(|key| flooded.admits(key, lasting)), "{name}");
         for key in 0..KEYS {
-            assert!(flooded.admits(&format!("{key}"), rule));
+            assert!(flooded.admits(&format!("{key}"), spec));
             flooded.pass(Duration::from_micros(1));
             if key % 10_000 == 0 {
                 assert!(!limited.iter().any(|key| flooded.admits(key, lasting)), "{name}: one was freed");
             }
         }
         assert!(!limited.iter().any(|key| flooded.admits(key, lasting)), "{name}: one was freed");
-        // All that is forgotten are keys of the flood, and of these the first.
-        let forgotten = flooded.store.forgotten();
-        assert_eq!(forgotten + flooded.store.len() as u64, KEYS + 1000, "{name}");
-        assert!(!flooded.admits(&format!("{forgotten}"), rule), "{name}: one was forgotten out of its turn");
-        assert!(flooded.admits(&format!("{}", forgotten - 1), rule), "{name}");
+        // All that is evicted are keys of the flood, and of these the first.
+        let evicted = flooded.store.evicted();
+        assert_eq!(evicted + flooded.store.len() as u64, KEYS + 1000, "{name}");
+        assert!(!flooded.admits(&format!("{evicted}"), spec), "{name}: one was evicted out of its turn");
+        assert!(flooded.admits(&format!("{}", evicted - 1), spec), "{name}");
     }
 }
 
 /// Those that end before the keys of the flood make room for these.
 #[test]
 fn who_ends_first_goes_first() {
-    for ((name, ending), (_, rule)) in rules(HOUR / 2).into_iter().zip(rules(HOUR)) {
+    for ((name, ending), (_, spec)) in specs(HOUR / 2).into_iter().zip(specs(HOUR)) {
         let flooded = Flooded::new(CAP);
         for key in 0..CAP {
-            let rule = if key % 10 == 0 { ending } else { rule };
-            assert!(flooded.admits(&format!("{key}"), rule));
+            let spec = if key % 10 == 0 { ending } else { spec };
+            assert!(flooded.admits(&format!("{key}"), spec));
         }
-        assert!(flooded.admits("one more", rule));
-        let forgotten = flooded.store.forgotten();
-        assert!((1..=CAP / 10).contains(&forgotten), "{name}: {forgotten}");
-        assert!((0..CAP).filter(|key| key % 10 != 0).all(|key| !flooded.admits(&format!("{key}"), rule)));
+        assert!(flooded.admits("one more", spec));
+        let evicted = flooded.store.evicted();
+        assert!((1..=CAP / 10).contains(&evicted), "{name}: {evicted}");
+        assert!((0..CAP).filter(|key| key % 10 != 0).all(|key| !flooded.admits(&format!("{key}"), spec)));
     }
 }
 
@@ -137,14 +137,14 @@ fn memory_is_bounded_by_the_cap() {
 
 /// So many keys through a store of this cap, and what that takes.
 fn flood(name: &str, policy: Policy, keys: u64, cap: u64) {
-    let rule = policy.rule().expect("it is valid");
+    let spec = policy.spec().expect("it is valid");
     let store = MemoryStore::new(cap as usize, Clock::process());
     // Touched, so that it is resident before.
     let mut nanos = vec![1_u32; keys as usize];
     let before = resident("VmRSS:");
     let begin = Instant::now();
     for key in 0..keys {
-        let charge = Charge { key: Key::raw(format!("user-{key}")), rule, cost: 1, wait: 0, shadow: false };
+        let charge = Charge { key: Key::raw(format!("user-{key}")), spec, cost: 1, wait: 0, shadow: false };
         let start = Instant::now();
         let admitted = store.decide(&[charge]).admitted;
         nanos[key as usize] = start.elapsed().as_nanos().try_into().unwrap_or(u32::MAX);
@@ -152,12 +152,12 @@ fn flood(name: &str, policy: Policy, keys: u64, cap: u64) {
     }
     let took = begin.elapsed();
     let (after, most) = (resident("VmRSS:"), resident("VmHWM:"));
-    assert!(store.len() as u64 <= cap && store.forgotten() + store.len() as u64 == keys);
+    assert!(store.len() as u64 <= cap && store.evicted() + store.len() as u64 == keys);
     nanos.sort_unstable();
     let [p50, p99, p999] = [500, 990, 999].map(|part| nanos[(keys * part / 1000) as usize]);
     let max = nanos[keys as usize - 1];
     // Each sweep of a full store makes room for a sixteenth of the cap, and they are what takes longest.
-    let sweeps = store.forgotten().div_ceil(cap.div_ceil(16)).max(1);
+    let sweeps = store.evicted().div_ceil(cap.div_ceil(16)).max(1);
     let swept: u64 = nanos.iter().rev().take(sweeps as usize).map(|nanos| u64::from(*nanos)).sum();
     let per_key = took.as_nanos() / u128::from(keys);
     println!(

@@ -11,7 +11,7 @@ mod schedules;
 
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Key, Rule};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key};
 use ratelimits::{Policy, TokenBucket};
 
 use crate::support::random::Random;
@@ -21,17 +21,17 @@ use crate::support::scheduled::{Scheduled, on_each_store};
 const FOREVER: u64 = 3650 * 86_400 * 1_000_000;
 
 /// `RateLimiter.create(permitsPerSecond)`. Guava's begins empty and ours full, so the cases first [`drain`] it.
-fn bursty(per_second: u64) -> Rule {
-    rule(TokenBucket::per_second(per_second).borrow())
+fn bursty(per_second: u64) -> AlgorithmSpec {
+    spec(TokenBucket::per_second(per_second).borrow())
 }
 
 /// `RateLimiter.create(permitsPerSecond, warmup)`. Both begin cold.
-fn warming_up(per_second: u64, warmup: Duration) -> Rule {
-    rule(TokenBucket::per_second(per_second).warmup(warmup))
+fn warming_up(per_second: u64, warmup: Duration) -> AlgorithmSpec {
+    spec(TokenBucket::per_second(per_second).warmup(warmup))
 }
 
-fn rule(policy: TokenBucket) -> Rule {
-    Policy::from(policy).rule().expect("the policy is valid")
+fn spec(policy: TokenBucket) -> AlgorithmSpec {
+    Policy::from(policy).spec().expect("the policy is valid")
 }
 
 /// A limiter under the test's clock, which every wait moves, as in Guava's tests; and what happened, in their notation: `R0.20`
@@ -39,14 +39,14 @@ fn rule(policy: TokenBucket) -> Rule {
 struct Limiter<'a> {
     store: &'a Scheduled,
     key: Key,
-    rule: Rule,
+    spec: AlgorithmSpec,
     now: i64,
     events: Vec<String>,
 }
 
 impl<'a> Limiter<'a> {
-    fn new(store: &'a Scheduled, name: &str, rule: Rule) -> Self {
-        Limiter { store, key: store.key(name), rule, now: 0, events: Vec::new() }
+    fn new(store: &'a Scheduled, name: &str, spec: AlgorithmSpec) -> Self {
+        Limiter { store, key: store.key(name), spec, now: 0, events: Vec::new() }
     }
 
     /// Takes at once what a new bucket holds.
@@ -82,7 +82,7 @@ impl<'a> Limiter<'a> {
     /// The microseconds until the call's slot, if it gets one within `wait`.
     async fn ask(&self, cost: u64, wait: u64) -> Option<u64> {
         self.store.set(self.now).await;
-        let charge = Charge { key: self.key.clone(), rule: self.rule, cost, wait, shadow: false };
+        let charge = Charge { key: self.key.clone(), spec: self.spec, cost, wait, shadow: false };
         let outcome = self.store.decide(&[charge]).await;
         outcome.admitted.then(|| outcome.verdicts[0].wait)
     }
@@ -245,10 +245,10 @@ async fn test_time_to_warm_up_is_honoured_even_with_weights() {
             [(40, 5_000), (20, 10_000), (10, 20_000), (5, 40_000), (1, 200_000)]
         {
             let rate = ratelimits::Rate::new(tenths_per_second, Duration::from_secs(10));
-            let rule = rule(TokenBucket::new(rate).warmup(Duration::from_millis(warmup_millis)));
+            let spec = spec(TokenBucket::new(rate).warmup(Duration::from_millis(warmup_millis)));
             for trial in 0..20 {
                 let name = format!("weights {tenths_per_second} {trial}");
-                let (mut limiter, mut left, mut calls) = (Limiter::new(&store, &name, rule), 10, 0);
+                let (mut limiter, mut left, mut calls) = (Limiter::new(&store, &name, spec), 10, 0);
                 while left > 0 {
                     let permits = random.below(left).max(1);
                     left -= permits;

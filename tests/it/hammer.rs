@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Clock, Key, MemoryStore, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Clock, Key, MemoryStore, RedisStore, Store};
 
 use crate::support::numbers::number;
 use crate::support::policies::{self, Pair};
@@ -179,7 +179,7 @@ async fn hammer(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec
 async fn ask(store: &Store, name: &str, pair: Pair, asked: &[(u64, u64)]) -> Vec<(Record, Option<u64>)> {
     let charge = |&(cost, wait): &(u64, u64)| Charge {
         key: Key::raw(name),
-        rule: pair.rule,
+        spec: pair.spec,
         cost,
         wait,
         shadow: false,

@@ -4,7 +4,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use ratelimits::store::{Charge, Mark, Outcome};
+use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
 
 use crate::model::{self, Model, Receipt};
 use crate::support::given::Given;
@@ -107,7 +107,7 @@ struct Charged {
     /// By what the model finds it again.
     receipt: Receipt,
     /// By what each store does.
-    marks: [Mark; 2],
+    charge_ids: [ChargeId; 2],
 }
 
 struct World<'a> {
@@ -174,7 +174,7 @@ impl World<'_> {
                 .iter()
                 .map(|ask| model::Charge {
                     key: &told[ask.slot].name,
-                    rule: told[ask.slot].pairs[ask.pair].model,
+                    policy: told[ask.slot].pairs[ask.pair].model,
                     cost: ask.cost.into(),
                     wait: ask.wait.into(),
                     shadow: ask.shadow,
@@ -196,10 +196,10 @@ impl World<'_> {
                 .collect();
             for (j, ask) in asks.iter().enumerate() {
                 if let Some(receipt) = expected.receipts[j] {
-                    let marks = [0, 1].map(|store: usize| mark(&outcomes[store][i], j));
-                    self.receipts.push(Charged { id: self.charges, ask: *ask, receipt, marks });
+                    let charge_ids = [0, 1].map(|store: usize| charge_id(&outcomes[store][i], j));
+                    self.receipts.push(Charged { id: self.charges, ask: *ask, receipt, charge_ids });
                     let wait = expected.verdicts[j].wait;
-                    self.given[ask.slot].refilled(marks[0].at.into());
+                    self.given[ask.slot].refilled(charge_ids[0].at.into());
                     self.given[ask.slot].charged(self.charges, ask.cost.into(), absolute(at), wait)?;
                     self.charges += 1;
                 }
@@ -219,8 +219,8 @@ impl World<'_> {
         let Slot { name, pairs, .. } = &self.slots[ask.slot];
         let pair = pairs[ask.pair];
         for (i, store) in self.stores.iter().enumerate() {
-            let mark = charged.as_ref().map(|charged| charged.marks[i]);
-            let refunded = store.store.refund(&store.key(name), &pair.rule, ask.cost, mark).await;
+            let charge_id = charged.as_ref().map(|charged| charged.charge_ids[i]);
+            let refunded = store.store.refund(&store.key(name), &pair.spec, ask.cost, charge_id).await;
             refunded.expect("the store answers");
         }
         let receipt = charged.as_ref().map(|charged| charged.receipt);
@@ -276,7 +276,7 @@ impl World<'_> {
         let slot = &self.slots[ask.slot];
         Charge {
             key: store.key(&slot.name),
-            rule: slot.pairs[ask.pair].rule,
+            spec: slot.pairs[ask.pair].spec,
             cost: ask.cost,
             wait: ask.wait,
             shadow: ask.shadow,
@@ -288,9 +288,9 @@ fn absolute(at: i64) -> i128 {
     i128::from(START) + i128::from(at)
 }
 
-fn mark<E>(outcome: &Result<Outcome, E>, charge: usize) -> Mark {
+fn charge_id<E>(outcome: &Result<Outcome, E>, charge: usize) -> ChargeId {
     match outcome {
-        Ok(outcome) => outcome.verdicts[charge].mark,
+        Ok(outcome) => outcome.verdicts[charge].charge_id,
         Err(_) => unreachable!("an error was told before"),
     }
 }

@@ -12,7 +12,7 @@ mod servers;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{RedisStore, Store};
+use ratelimit_runtime::store::{RedisStore, Store};
 
 use self::calls::Calls;
 

@@ -41,7 +41,7 @@ async fn a_call_that_costs_nothing_is_not_asked() {
         let limiter = limiter(&registry, "free", 1);
         limiter.try_acquire("a", 1).await.unwrap();
         let decision = limiter.try_acquire("a", 0).await.unwrap();
-        assert_eq!((decision.source, decision.remaining), (Source::Unasked, 1));
+        assert_eq!((decision.source, decision.remaining), (Source::Skipped, 1));
     })
     .await;
 }
@@ -93,10 +93,10 @@ async fn a_receipt_of_what_was_reset_gives_nothing_back() {
     on_each_registry(async |registry, _| {
         for (i, policy) in policies.into_iter().enumerate() {
             let limiter = registry.limiter(&format!("reset {i}"), policy).unwrap();
-            let forgotten = limiter.try_acquire("a", 3).await.unwrap();
+            let evicted = limiter.try_acquire("a", 3).await.unwrap();
             limiter.reset("a").await.unwrap();
             limiter.try_acquire("a", 3).await.unwrap();
-            forgotten.refund().await.unwrap();
+            evicted.refund().await.unwrap();
             assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
         }
     })
@@ -317,7 +317,7 @@ async fn an_unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
     let limiter = limiter(&registry, "off", 1);
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Unasked);
+        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Skipped);
         registry.scope(rebuild()).await.unwrap();
     }
     limiter.refund("a", 1).await.unwrap();

@@ -6,7 +6,7 @@ mod cases;
 mod troubles;
 mod values;
 
-use ratelimits::store::{Charge, Outcome, RedisStore, StoreError};
+use ratelimit_runtime::store::{Charge, Outcome, RedisStore, StoreError};
 use redis::aio::MultiplexedConnection;
 
 use crate::support::registries::PATIENT;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Key, Outcome, RedisStore, Rule, Store};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key, Outcome, RedisStore, Store};
 
 use crate::support::policies::{self, Pair, one_of_each};
 use crate::support::registries::PATIENT;
@@ -18,7 +18,7 @@ const TEN: Duration = Duration::from_secs(10);
 
 async fn ask(store: &Scheduled, at: i64, name: &str, pair: &Pair, cost: u64) -> Outcome {
     store.set(at).await;
-    store.decide(&[Charge { key: store.key(name), rule: pair.rule, cost, wait: 0, shadow: false }]).await
+    store.decide(&[Charge { key: store.key(name), spec: pair.spec, cost, wait: 0, shadow: false }]).await
 }
 
 /// `EXPIRE` on every call: a window that somebody is always knocking at never ends.
@@ -132,7 +132,7 @@ async fn numbers_are_those_of_the_call() {
 #[test]
 fn a_key_tells_the_numbers_that_shape_its_state() {
     let seconds = Duration::from_secs;
-    let shape = |pair: Option<Pair>| pair.unwrap().rule.to_string();
+    let shape = |pair: Option<Pair>| pair.unwrap().spec.to_string();
     let shapes = [
         policies::token_bucket(1, seconds(1), 3),
         policies::token_bucket(2, seconds(1), 3),
@@ -176,11 +176,11 @@ async fn every_key_has_an_expiry() {
         for (i, pair) in policies.iter().enumerate().filter_map(|(i, pair)| Some((i, (*pair)?))) {
             let key = format!("expiry:{i}:{period:?}");
             for cost in [2, 1, 1, 3, 0, 4] {
-                let charge = Charge { key: Key::raw(&key), rule: pair.rule, cost, wait: 0, shadow: false };
+                let charge = Charge { key: Key::raw(&key), spec: pair.spec, cost, wait: 0, shadow: false };
                 let outcome = store.decide(&[&[charge]]).await.remove(0).unwrap();
                 let verdict = outcome.verdicts[0];
                 if cost == 1 {
-                    store.refund(&Key::raw(&key), &pair.rule, 1, Some(verdict.mark)).await.unwrap();
+                    store.refund(&Key::raw(&key), &pair.spec, 1, Some(verdict.charge_id)).await.unwrap();
                 }
                 let ttl: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
                 // A key that is gone has none; -1 is one that stays.
@@ -223,7 +223,7 @@ async fn no_clients_clock_is_sent() {
         call.arg(command).query_async(&mut connection).await.unwrap()
     };
     for (name, pair) in one_of_each() {
-        let charge = Charge { key: Key::raw(name), rule: pair.rule, cost: 1, wait: 0, shadow: false };
+        let charge = Charge { key: Key::raw(name), spec: pair.spec, cost: 1, wait: 0, shadow: false };
         store.decide(&[std::slice::from_ref(&charge)]).await.remove(0).unwrap();
         send(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).await;
         let mut sent = Vec::new();
@@ -258,7 +258,7 @@ async fn keys_know_nothing_of_each_other() {
             let mut tasks = Vec::new();
             for call in 0..KEYS * 10 {
                 let (store, key) = (store.store.clone(), store.key(&format!("{name} {}", call % KEYS)));
-                tasks.push(tokio::spawn(async move { (call % KEYS, take(&store, key, pair.rule).await) }));
+                tasks.push(tokio::spawn(async move { (call % KEYS, take(&store, key, pair.spec).await) }));
             }
             let mut admitted = [0; KEYS];
             for task in tasks {
@@ -268,7 +268,7 @@ async fn keys_know_nothing_of_each_other() {
             assert_eq!(admitted, [3; KEYS], "{name}");
             // What is done to one of them is not done to another.
             store.store.reset(&store.key(&format!("{name} 0"))).await.unwrap();
-            store.store.refund(&store.key(&format!("{name} 1")), &pair.rule, 1, None).await.unwrap();
+            store.store.refund(&store.key(&format!("{name} 1")), &pair.spec, 1, None).await.unwrap();
             let mut left = Vec::new();
             for key in 0..4 {
                 left.push(ask(&store, 0, &format!("{name} {key}"), &pair, 0).await.verdicts[0].remaining);
@@ -288,14 +288,14 @@ async fn a_caller_that_goes_away_holds_nobody_up() {
             let key = store.key(name);
             for _ in 0..20 {
                 let (store, key) = (store.store.clone(), key.clone());
-                let task = tokio::spawn(async move { take(&store, key, pair.rule).await });
+                let task = tokio::spawn(async move { take(&store, key, pair.spec).await });
                 tokio::task::yield_now().await;
                 task.abort();
             }
             let look = ask(&store, 0, name, &pair, 0).await;
             let left = look.verdicts[0].remaining;
             let mut admitted = 0;
-            while take(&store.store, key.clone(), pair.rule).await {
+            while take(&store.store, key.clone(), pair.spec).await {
                 admitted += 1;
             }
             // Calls that were on their way may have come after the look.
@@ -305,9 +305,9 @@ async fn a_caller_that_goes_away_holds_nobody_up() {
     .await;
 }
 
-async fn take(store: &Store, key: Key, rule: Rule) -> bool {
+async fn take(store: &Store, key: Key, spec: AlgorithmSpec) -> bool {
     store
-        .decide(&[&[Charge { key, rule, cost: 1, wait: 0, shadow: false }]])
+        .decide(&[&[Charge { key, spec, cost: 1, wait: 0, shadow: false }]])
         .await
         .remove(0)
         .expect("the store answers")
@@ -357,8 +357,8 @@ async fn a_refused_call_has_paid_nowhere() {
                 assert!(ask(&store, 0, &name, other, 1).await.admitted);
                 let before = store.held(&[&name, &full]).await;
                 let mut list = [
-                    Charge { key: store.key(&name), rule: other.rule, cost: 2, wait: 0, shadow: false },
-                    Charge { key: store.key(&full), rule: pair.rule, cost: 1, wait: 0, shadow: false },
+                    Charge { key: store.key(&name), spec: other.spec, cost: 2, wait: 0, shadow: false },
+                    Charge { key: store.key(&full), spec: pair.spec, cost: 1, wait: 0, shadow: false },
                 ];
                 for _ in 0..2 {
                     assert!(!store.decide(&list).await.admitted, "{name}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{RedisStore, Store};
+use ratelimit_runtime::store::{RedisStore, Store};
 use redis::aio::MultiplexedConnection;
 use tokio::time::{MissedTickBehavior, interval};
 

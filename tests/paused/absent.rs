@@ -109,13 +109,13 @@ async fn trouble_that_comes_again_within_a_second_is_told_as_one() {
         }
         sleep(Duration::from_millis(900)).await;
         let health = registry.store_health();
-        assert_eq!((health.is_well, health.troubles), (false, 1));
+        assert_eq!((health.healthy, health.outages), (false, 1));
     }
     let messages = || told.events().into_iter().map(|(_, message)| message).collect::<Vec<_>>();
     assert_eq!(messages().len(), 1, "{:?}", messages());
     sleep(Duration::from_secs(1)).await;
     limiter.try_acquire("a", 1).await.unwrap();
     let health = registry.store_health();
-    assert_eq!((health.is_well, health.troubles), (true, 1));
+    assert_eq!((health.healthy, health.outages), (true, 1));
     assert_eq!(messages().last().map(String::as_str), Some("the store decides again"));
 }

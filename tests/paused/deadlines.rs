@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Key, RedisStore};
+use ratelimit_runtime::store::{Charge, Key, RedisStore};
 use ratelimits::{Error, FixedWindow, OnStoreError, Policy, Registry, Source, TokenBucket};
 use tokio::time::{Instant, advance, sleep};
 
@@ -14,8 +14,8 @@ const DEADLINE: Duration = RedisStore::DEADLINE;
 
 /// How a decision ended, and when.
 async fn decide(store: &RedisStore) -> (Result<(), String>, Duration) {
-    let rule = Policy::from(FixedWindow::new(5, Duration::from_secs(60))).rule().unwrap();
-    let charge = Charge { key: Key::raw("{k}"), rule, cost: 1, wait: 0, shadow: false };
+    let spec = Policy::from(FixedWindow::new(5, Duration::from_secs(60))).spec().unwrap();
+    let charge = Charge { key: Key::raw("{k}"), spec, cost: 1, wait: 0, shadow: false };
     let begun = Instant::now();
     let outcome = store.decide(&[&[charge]]).await.remove(0);
     (outcome.map(drop).map_err(|error| error.to_string()), begun.elapsed())

@@ -35,7 +35,7 @@ async fn refunds_and_resets_give_no_slot_twice() {
         let now = || begin.elapsed().as_micros() as u64;
         let mut waiting: Vec<(u64, u64, Acquiring)> = Vec::new();
         let mut served: Vec<Served> = Vec::new();
-        // When last more was given back than somebody had taken. Receipts from before may give back what was forgotten.
+        // When last more was given back than somebody had taken. Receipts from before may give back what was evicted.
         let (mut made, mut since) = (0, 0);
         let mut steps = 0;
         while made < CALLS || !waiting.is_empty() {
@@ -66,7 +66,7 @@ async fn refunds_and_resets_give_no_slot_twice() {
                         0 => limiter.reset(()).await.unwrap(),
                         _ => limiter.refund((), random.between(1, 5)).await.unwrap(),
                     }
-                    check(&mut served, &policy.rule().unwrap(), permit, since);
+                    check(&mut served, &policy.spec().unwrap(), permit, since);
                     since = now();
                 }
                 _ => {
@@ -88,7 +88,7 @@ async fn refunds_and_resets_give_no_slot_twice() {
                 }
             });
         }
-        check(&mut served, &policy.rule().unwrap(), permit, since);
+        check(&mut served, &policy.spec().unwrap(), permit, since);
         // Nobody is left, and it ends. A bucket that warms up is told so but for the rounding of doubles.
         let full = limiter.peek(()).await.unwrap().reset_after + Duration::from_micros(1);
         advance(full).await;
@@ -97,9 +97,9 @@ async fn refunds_and_resets_give_no_slot_twice() {
 }
 
 /// Checks what was served since the last time that anything was given away. What was given back does not count.
-fn check(served: &mut [Served], rule: &ratelimits::store::Rule, permit: u64, since: u64) {
+fn check(served: &mut [Served], spec: &ratelimit_runtime::store::AlgorithmSpec, permit: u64, since: u64) {
     let counts = served.iter().filter(|call| call.slot > since && call.decision.is_some());
-    bound::holds(rule, permit, counts.map(|call| (call.slot, call.cost)).collect());
+    bound::holds(spec, permit, counts.map(|call| (call.slot, call.cost)).collect());
 }
 
 /// As above, where the receipt says of more than the key then holds: it was not of this that it took.

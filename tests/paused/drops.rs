@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ratelimits::algorithm::State;
-use ratelimits::store::{Rule, Verdict};
+use ratelimit_runtime::algorithm::State;
+use ratelimit_runtime::store::{AlgorithmSpec, Verdict};
 use ratelimits::{Decision, Error, LeakyBucket, Limiter, Policy, Rate, Registry, TokenBucket};
 use tokio::time::{Instant, advance};
 
@@ -34,7 +34,7 @@ struct Call {
 
 struct World {
     limiter: Limiter,
-    rule: Rule,
+    spec: AlgorithmSpec,
     /// The nanoseconds of one permit, rounded down.
     permit: u64,
     begin: Instant,
@@ -57,13 +57,13 @@ pub(super) fn policy(random: &mut Random) -> (Policy, u64, u64) {
 }
 
 /// The state after these calls, had there been no others, and what it says at this time of a call of this cost.
-fn told(rule: &Rule, calls: &[Call], now: u64, cost: u64) -> Verdict {
+fn told(spec: &AlgorithmSpec, calls: &[Call], now: u64, cost: u64) -> Verdict {
     let mut state: Option<State> = None;
     for Call { made, cost, .. } in calls.iter().filter(|call| !call.dropped) {
-        let reading = rule.check(state.as_ref(), *made, *cost);
-        rule.commit(&mut state, reading, *made, *cost);
+        let snapshot = spec.check(state.as_ref(), *made, *cost);
+        spec.commit(&mut state, snapshot, *made, *cost);
     }
-    rule.verdict(rule.check(state.as_ref(), now, cost), now, cost, u64::MAX)
+    spec.verdict(spec.check(state.as_ref(), now, cost), now, cost, u64::MAX)
 }
 
 impl World {
@@ -73,7 +73,7 @@ impl World {
 
     fn call(&mut self, cost: u64) {
         let (now, limiter) = (self.now(), self.limiter.clone());
-        let expected = told(&self.rule, &self.calls, now, cost);
+        let expected = told(&self.spec, &self.calls, now, cost);
         let mut waits: Acquiring = Box::pin(async move { limiter.acquire((), cost).await });
         match poll(&mut waits) {
             Poll::Ready(Err(error)) => {
@@ -117,7 +117,7 @@ impl World {
         for i in gone + 1..self.calls.len() {
             if self.calls[i].waits.is_some() && !self.calls[i].dropped {
                 let Call { made, cost, .. } = self.calls[i];
-                let slot = made + told(&self.rule, &self.calls[..i], made, cost).wait;
+                let slot = made + told(&self.spec, &self.calls[..i], made, cost).wait;
                 assert!(slot <= self.calls[i].slot, "nobody moves back");
                 self.calls[i].slot = slot.max(now);
             }
@@ -128,7 +128,7 @@ impl World {
     }
 
     async fn check(&self) {
-        let (now, told) = (self.now(), told(&self.rule, &self.calls, self.now(), 0));
+        let (now, told) = (self.now(), told(&self.spec, &self.calls, self.now(), 0));
         let peeked = self.limiter.peek(()).await.unwrap();
         let expected = (told.remaining, Duration::from_micros(told.reset_after));
         assert_eq!((peeked.remaining, peeked.reset_after), expected, "at {now}");
@@ -137,7 +137,7 @@ impl World {
     /// What started stays within the bound of the policy, by the slots.
     fn bound(&self) {
         let started = self.calls.iter().filter(|call| !call.dropped);
-        bound::holds(&self.rule, self.permit, started.map(|call| (call.slot, call.cost)).collect());
+        bound::holds(&self.spec, self.permit, started.map(|call| (call.slot, call.cost)).collect());
     }
 }
 
@@ -158,8 +158,8 @@ async fn what_is_left_is_as_if_the_dropped_had_never_called() {
         let limiter = registry.limiter("a", policy).unwrap();
         limiter.peek(()).await.unwrap();
         println!("run {run}: {policy:?}");
-        let rule = policy.rule().unwrap();
-        let mut world = World { limiter, rule, permit, begin: Instant::now(), calls: Vec::new() };
+        let spec = policy.spec().unwrap();
+        let mut world = World { limiter, spec, permit, begin: Instant::now(), calls: Vec::new() };
         // Keys of one registry know nothing of each other.
         let other = registry.limiter("b", policy).unwrap();
         other.acquire((), 1).await.unwrap();
@@ -178,7 +178,7 @@ async fn what_is_left_is_as_if_the_dropped_had_never_called() {
             world.serve();
         }
         world.check().await;
-        let expected = told(&rule, &alone, world.now(), 0).reset_after;
+        let expected = told(&spec, &alone, world.now(), 0).reset_after;
         assert_eq!(other.peek(()).await.unwrap().reset_after, Duration::from_micros(expected));
         let last = world.calls.iter().map(|call| call.slot).max().unwrap();
         while world.calls.iter().any(|call| call.waits.is_some()) {

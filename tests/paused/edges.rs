@@ -140,8 +140,8 @@ async fn a_cost_of_nothing_waits_for_nobody_and_one_too_high_is_refused_at_once(
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         take_all(&limiter).await;
         let begin = Instant::now();
-        assert_eq!(limiter.acquire((), 0).await.unwrap().source, Source::Unasked);
-        let Some(most) = policy.rule().unwrap().most() else { continue };
+        assert_eq!(limiter.acquire((), 0).await.unwrap().source, Source::Skipped);
+        let Some(most) = policy.spec().unwrap().max_cost() else { continue };
         let before = limiter.peek(()).await.unwrap();
         let error = limiter.acquire((), most + 1).await.unwrap_err();
         assert!(matches!(error, Error::Limited(_)) && error.retry_after().is_none(), "{policy:?}: {error}");

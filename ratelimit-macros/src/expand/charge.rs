@@ -31,13 +31,13 @@ pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure
         let ((#checked, #constants), #cost) = #numbers;
         let #timeout = #most;
         let #named = {
-            static PLACE: __ratelimits::Place = __ratelimits::Place::new(
+            static SITE: __ratelimits::CallSite = __ratelimits::CallSite::new(
                 ::core::module_path!(),
                 ::core::file!(),
                 #line,
                 #declared,
             );
-            __ratelimits::Place::named(&PLACE, #closure, #constants)
+            __ratelimits::CallSite::named(&SITE, #closure, #constants)
         };
         __ratelimits::Call::charge(
             &mut #call,
@@ -78,7 +78,7 @@ fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
         Tag::Function => quote!(Function),
     };
     quote! {
-        __ratelimits::Declared {
+        __ratelimits::SiteOptions {
             policy: #at,
             name: #name,
             number: #number,

@@ -89,7 +89,7 @@ fn call_fallback(
             Target::Method(base, method) => quote_spanned!(place=> #base.#method(#(#names),*)),
             Target::Closure(closure) => {
                 let closure = typed(closure, function);
-                quote_spanned!(place=> __ratelimits::answer(#error_name, #closure))
+                quote_spanned!(place=> __ratelimits::call_fallback(#error_name, #closure))
             }
         };
         let returned = quote_spanned!(place=> return #answer.await);

@@ -25,7 +25,7 @@ pub(super) fn policy_and_cost(rule: &Rule, cost: Option<&Number>) -> TokenStream
             let (name, ty, value) = (constant_name(literal), constant_type(literal), constant_value(literal));
             let place = hygienic(literal.expr.span());
             let cost = local("cost");
-            let payable = quote_spanned!(place=> __ratelimits::literal::payable(&POLICY, #cost));
+            let payable = quote_spanned!(place=> __ratelimits::const_args::payable(&POLICY, #cost));
             quote!({
                 #constants
                 const #name: #ty = {
@@ -100,7 +100,7 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     };
     let stand_in = |name: &str| {
         let name = Ident::new(name, Span::call_site());
-        quote!(__ratelimits::literal::#name)
+        quote!(__ratelimits::const_args::#name)
     };
     let policy = match rule {
         Rule::TokenBucket { rate, burst, refill } => {
@@ -138,7 +138,7 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
         Rule::SlidingWindow { limit, period, precision } => {
             let precision = precision.as_ref().map(|precision| value(precision, stand_in("SECOND")));
             let divided = match &precision {
-                Some(precision) => quote!(__ratelimits::literal::divided_by(#precision)),
+                Some(precision) => quote!(__ratelimits::const_args::divided_by(#precision)),
                 None => stand_in("SECOND"),
             };
             let (limit, period) = (value(limit, quote!(1)), value(period, divided));
@@ -149,7 +149,7 @@ fn checked_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
     // One check an argument, so that what is wrong is told where it is written.
     let checks = numbers.iter().filter(|number| number.is_literal()).map(|number| {
         let name = number.name;
-        quote_spanned!(hygienic(number.expr.span())=> __ratelimits::literal::admissible(&#checked, #name);)
+        quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::admissible(&#checked, #name);)
     });
     quote!({
         let #checked = __ratelimits::Policy::#policy;
@@ -200,7 +200,7 @@ fn constant_value(number: &Number) -> TokenStream {
         Some(operand) => quote_spanned!(place=> (#expr) as ::core::primitive::#operand),
         None => quote!(#expr),
     };
-    quote_spanned!(place=> __ratelimits::literal::#function(#value))
+    quote_spanned!(place=> __ratelimits::const_args::#function(#value))
 }
 
 /// The policy of a call, and its constants. The literals are taken out first, where no name of the user's can meet them.
@@ -236,7 +236,7 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
                     quote!(Warmup(#period))
                 }
             };
-            quote!(token_bucket(#rate, #burst, __ratelimits::dynamic::Refill::#refill))
+            quote!(token_bucket(#rate, #burst, __ratelimits::runtime_args::Refill::#refill))
         }
         Rule::FixedWindow { limit, period, aligned } => {
             let [limit, period] = [limit, period].map(checked);
@@ -254,7 +254,7 @@ fn computed_policy(rule: &Rule, numbers: &[&Number]) -> TokenStream {
             quote!(sliding_window(#limit, #period, #precision))
         }
     };
-    quote!({ #taken_out (__ratelimits::dynamic::#policy, #told_name) })
+    quote!({ #taken_out (__ratelimits::runtime_args::#policy, #told_name) })
 }
 
 fn checked_option(number: Option<&Number>) -> TokenStream {
@@ -270,19 +270,19 @@ fn checked(number: &Number) -> TokenStream {
     if number.is_literal() {
         let value = local(name);
         let value = match (number.unit, number.form) {
-            (Unit::Burst, Form::Text) => quote!(__ratelimits::dynamic::Burst::For(#value)),
-            (Unit::Burst, _) => quote!(__ratelimits::dynamic::Burst::Permits(#value)),
+            (Unit::Burst, Form::Text) => quote!(__ratelimits::runtime_args::Burst::For(#value)),
+            (Unit::Burst, _) => quote!(__ratelimits::runtime_args::Burst::Permits(#value)),
             _ => quote!(#value),
         };
         return quote!(::core::result::Result::Ok(#value));
     }
     let place = hygienic(expr.span());
     match number.unit {
-        Unit::Count => quote_spanned!(place=> __ratelimits::dynamic::count(#name, #expr)),
-        Unit::Rate => quote_spanned!(place=> __ratelimits::dynamic::rate(#name, #expr)),
-        Unit::Period => quote_spanned!(place=> __ratelimits::dynamic::period(#name, #expr)),
-        Unit::Precision => quote_spanned!(place=> __ratelimits::dynamic::precision(#name, #expr)),
-        Unit::Timeout => quote_spanned!(place=> __ratelimits::dynamic::timeout(#expr)),
-        Unit::Burst => quote_spanned!(place=> __ratelimits::dynamic::burst(#expr)),
+        Unit::Count => quote_spanned!(place=> __ratelimits::runtime_args::count(#name, #expr)),
+        Unit::Rate => quote_spanned!(place=> __ratelimits::runtime_args::rate(#name, #expr)),
+        Unit::Period => quote_spanned!(place=> __ratelimits::runtime_args::period(#name, #expr)),
+        Unit::Precision => quote_spanned!(place=> __ratelimits::runtime_args::precision(#name, #expr)),
+        Unit::Timeout => quote_spanned!(place=> __ratelimits::runtime_args::timeout(#expr)),
+        Unit::Burst => quote_spanned!(place=> __ratelimits::runtime_args::burst(#expr)),
     }
 }

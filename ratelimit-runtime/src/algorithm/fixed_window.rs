@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use super::{Mark, Reading, State, Verdict};
+use super::{ChargeId, Snapshot, State, Verdict};
 
 /// The state is the time of the window's first charge, which tells it from others that began as it did, and what was
 /// charged to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FixedWindowRule {
+pub struct FixedWindowSpec {
     /// The permits of a window.
     pub limit: u64,
     /// Its microseconds.
@@ -17,12 +17,12 @@ pub struct FixedWindowRule {
     pub aligned: bool,
 }
 
-impl FixedWindowRule {
+impl FixedWindowSpec {
     fn start(&self, opened: u64) -> u64 {
         if self.aligned { opened - opened % self.period } else { opened }
     }
 
-    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         match stored(state) {
             Some((opened, count)) if self.start(opened) > now => [now, count, 0],
             Some((opened, count)) if now < self.start(opened) + self.period => [opened, count, 0],
@@ -30,8 +30,8 @@ impl FixedWindowRule {
         }
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        let [opened, count, _] = reading;
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
+        let [opened, count, _] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(count);
         let after = if admitted { count + cost } else { count };
         let left = (self.start(opened) + self.period).saturating_sub(now);
@@ -42,12 +42,12 @@ impl FixedWindowRule {
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then_some(left),
             reset_after: if after == 0 { 0 } else { left },
-            mark: Mark { at: opened, level: 0, credited: 0 },
+            charge_id: ChargeId { at: opened, level: 0, credited: 0 },
         }
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, _now: u64, cost: u64) {
-        let [opened, count, _] = reading;
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, _now: u64, cost: u64) {
+        let [opened, count, _] = snapshot;
         *state = Some(State::FixedWindow { opened, count: count + cost });
     }
 
@@ -59,9 +59,11 @@ impl FixedWindowRule {
         }
     }
 
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let Some((opened, count)) = stored(state.as_ref()) else { return };
-        if now >= self.start(opened) + self.period || mark.is_some_and(|mark| mark.at != opened) {
+        if now >= self.start(opened) + self.period
+            || charge_id.is_some_and(|charge_id| charge_id.at != opened)
+        {
             return;
         }
         *state = (count > cost).then(|| State::FixedWindow { opened, count: count - cost });

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
+use super::{CREDITS_WRAP, ChargeId, Snapshot, State, Verdict, since};
 use crate::bounds::LONGEST_MICROS;
 use crate::rate::Rate;
 
@@ -89,20 +89,20 @@ impl Gcra {
     }
 
     /// The permits that one call may ask for, if there is a bound.
-    pub(super) const fn most(&self) -> Option<u64> {
+    pub(super) const fn max_cost(&self) -> Option<u64> {
         match self.kind {
             Kind::Borrowing(_) => None,
             _ => Some(self.capacity / self.interval),
         }
     }
 
-    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         let bucket = self.current(stored(state), now);
         [bucket.tat.max(now), bucket.credited, 0]
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
-        let (charge, level) = (self.charge(cost), reading[0].saturating_sub(now));
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
+        let (charge, level) = (self.charge(cost), snapshot[0].saturating_sub(now));
         let until_slot = match cost {
             0 => Some(0),
             _ => self.lead(charge).map(|lead| level.saturating_sub(lead)),
@@ -119,15 +119,15 @@ impl Gcra {
             remaining: self.permits(self.capacity.saturating_sub(after)),
             retry_after: until_slot.filter(|_| !admitted).map(|until_slot| until_slot - waited),
             reset_after: after,
-            mark: Mark { at: now + after, level: 0, credited: reading[1] },
+            charge_id: ChargeId { at: now + after, level: 0, credited: snapshot[1] },
         }
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, now: u64, cost: u64) {
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let (bucket, charge) = (self.current(stored(state.as_ref()), now), self.charge(cost));
-        let tat = reading[0] + charge;
+        let tat = snapshot[0] + charge;
         let waits = tat > now + self.capacity;
-        let slot = if waits { reading[0].saturating_sub(self.lead(charge).unwrap_or(0)) } else { 0 };
+        let slot = if waits { snapshot[0].saturating_sub(self.lead(charge).unwrap_or(0)) } else { 0 };
         let (slot, until) = (bucket.slot.max(slot), bucket.until.max(tat));
         *state = self.kept(Bucket { tat, slot, until, ..bucket }, now);
     }
@@ -142,9 +142,9 @@ impl Gcra {
     /// A charge is given back as far as the bucket, had nothing been charged after it, would not be full before now, nor before
     /// the last slot that a call waits for: so far, giving back moves all that comes after by the same. A place in a queue
     /// is given back while it is the last.
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let Bucket { tat, credited, until, slot, .. } = self.current(stored(state.as_ref()), now);
-        let (at, then) = mark.map_or((tat, credited), |mark| (mark.at, mark.credited));
+        let (at, then) = charge_id.map_or((tat, credited), |charge_id| (charge_id.at, charge_id.credited));
         let last = (at, then) == (tat, credited);
         let full = at.saturating_sub(since(then, credited));
         let worth = full.saturating_sub(now.max(slot));
@@ -156,7 +156,7 @@ impl Gcra {
         }
         let left = tat - credit;
         // Of the last charge, given back whole, no trace remains. Else the charges before are worth less from here on.
-        let gone = last && (mark.is_some() && credit == charge || self.kind == Kind::Queue);
+        let gone = last && (charge_id.is_some() && credit == charge || self.kind == Kind::Queue);
         let bound = if gone && credited == 0 { self.capacity } else { self.interval };
         let slot = slot.min(left.saturating_sub(bound));
         let (credited, until) =

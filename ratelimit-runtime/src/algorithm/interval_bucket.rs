@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{CREDITS_WRAP, Mark, Reading, State, Verdict, since};
+use super::{CREDITS_WRAP, ChargeId, Snapshot, State, Verdict, since};
 
 /// No line takes more than this: below it, dividing by a refill is exact in Lua too.
 const MOST_MISSING: u64 = 1 << 52;
@@ -48,13 +48,13 @@ impl IntervalBucket {
         anchor.saturating_add(missing.div_ceil(self.refill).saturating_mul(self.period))
     }
 
-    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         let bucket = self.current(stored(state), now);
         [bucket.anchor, bucket.missing, bucket.credited]
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
-        let [anchor, missing, credited] = reading;
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
+        let [anchor, missing, credited] = snapshot;
         let until_slot =
             (cost <= self.burst).then(|| self.slot(anchor, missing.saturating_add(cost)).saturating_sub(now));
         let until_slot = if cost == 0 { Some(0) } else { until_slot };
@@ -68,13 +68,13 @@ impl IntervalBucket {
             remaining: self.burst.saturating_sub(after),
             retry_after: until_slot.filter(|_| !admitted),
             reset_after: self.full(anchor, after).saturating_sub(now),
-            mark: Mark { at: anchor, level: after, credited },
+            charge_id: ChargeId { at: anchor, level: after, credited },
         }
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, now: u64, cost: u64) {
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let bucket = self.current(stored(state.as_ref()), now);
-        let (anchor, missing) = (reading[0], reading[1] + cost);
+        let (anchor, missing) = (snapshot[0], snapshot[1] + cost);
         let (slot, until) =
             (bucket.slot.max(self.slot(anchor, missing)), bucket.until.max(self.full(anchor, missing)));
         *state = self.kept(Portions { anchor, missing, slot, until, ..bucket }, now);
@@ -89,14 +89,15 @@ impl IntervalBucket {
 
     /// As in [`gcra`](super::gcra): a charge is given back as far as the bucket, had nothing been charged after it, would not be
     /// full before now, nor before the last slot that a call waits for. Of the last charge that is all that is still missing.
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let bucket = self.current(stored(state.as_ref()), now);
         let Portions { anchor, missing, credited, until, slot } = bucket;
-        let (at, level, then) =
-            mark.map_or((anchor, missing, credited), |mark| (mark.at, mark.level, mark.credited));
+        let (at, level, then) = charge_id.map_or((anchor, missing, credited), |charge_id| {
+            (charge_id.at, charge_id.level, charge_id.credited)
+        });
         let (_, left) = self.refilled(at, level, now.max(slot));
         let (anchor_now, left_now) = self.refilled(at, level, now);
-        let last = mark.is_some() && then == credited && (anchor_now, left_now) == (anchor, missing);
+        let last = charge_id.is_some() && then == credited && (anchor_now, left_now) == (anchor, missing);
         let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
         let credit = cost.min(worth).min(missing);
         // Where more would be missing than there is, the charge was to a state that is lost.

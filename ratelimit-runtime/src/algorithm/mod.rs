@@ -1,4 +1,4 @@
-//! The algorithms: pure steps from a state, a rule, a time and a cost to a new state and a verdict. No clock, no lock, no
+//! The algorithms: pure steps from a state, a spec, a time and a cost to a new state and a verdict. No clock, no lock, no
 //! input or output, nothing asynchronous. Outside semver.
 //!
 //! Every algorithm is written twice, here and in the Lua file of the same name, in the same order: `check` reads, and
@@ -8,21 +8,21 @@
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval_bucket;
-mod shares;
+mod per_instance;
 pub mod sliding_window;
 pub mod warming_up;
 
 use std::fmt;
 
-use fixed_window::FixedWindowRule;
+use fixed_window::FixedWindowSpec;
 use gcra::{Bucket, Gcra};
 use interval_bucket::{IntervalBucket, Portions};
-use sliding_window::{Log, SlidingWindowRule};
+use sliding_window::{Log, SlidingWindowSpec};
 use warming_up::{WarmingUp, Warmth};
 
 /// A policy in the numbers that its algorithm counts in: permits, and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum AlgorithmSpec {
     /// A continuous token bucket, or a leaky bucket.
     Gcra(Gcra),
     /// A token bucket that refills at intervals.
@@ -30,9 +30,9 @@ pub enum Rule {
     /// A token bucket that warms up.
     WarmingUp(WarmingUp),
     /// A fixed window.
-    FixedWindow(FixedWindowRule),
+    FixedWindow(FixedWindowSpec),
     /// A sliding window.
-    SlidingWindow(SlidingWindowRule),
+    SlidingWindow(SlidingWindowSpec),
 }
 
 /// What a key holds. A key that is absent says as much as one whose state has ended.
@@ -56,16 +56,16 @@ pub enum State {
 }
 
 /// What a check has read, in the order of the Lua twin's reply; unused places are 0.
-pub type Reading = [u64; 3];
+pub type Snapshot = [u64; 3];
 
-/// What a rule says of a call, given a reading. Times are microseconds.
+/// What a spec says of a call, given a snapshot. Times are microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether this rule admits the call.
+    /// Whether this spec admits the call.
     pub admitted: bool,
     /// How long an admitted call has to wait: its permits are taken already, for the time when it is over.
     pub wait: u64,
-    /// The permits this rule could ever give at once.
+    /// The permits this spec could ever give at once.
     pub limit: u64,
     /// The whole permits a call now would get: after this one if it is charged, else before it.
     pub remaining: u64,
@@ -75,12 +75,12 @@ pub struct Verdict {
     /// How long until the state says nothing more: after this call if it is charged.
     pub reset_after: u64,
     /// What a refund of the charge needs to know.
-    pub mark: Mark,
+    pub charge_id: ChargeId,
 }
 
 /// Names one charge, so that a refund gives back what of it still counts and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct ChargeId {
     /// When the charged bucket would be full, or the first charge of the charged window or sub-window came.
     pub at: u64,
     /// The permits missing right after the charge, or as the bits of a double those stored before it, where `at` does not
@@ -100,74 +100,74 @@ fn since(then: u64, credited: u64) -> u64 {
 }
 
 macro_rules! each {
-    ($rule:expr, $inner:ident => $then:expr) => {
-        match $rule {
-            Rule::Gcra($inner) => $then,
-            Rule::IntervalBucket($inner) => $then,
-            Rule::WarmingUp($inner) => $then,
-            Rule::FixedWindow($inner) => $then,
-            Rule::SlidingWindow($inner) => $then,
+    ($spec:expr, $inner:ident => $then:expr) => {
+        match $spec {
+            AlgorithmSpec::Gcra($inner) => $then,
+            AlgorithmSpec::IntervalBucket($inner) => $then,
+            AlgorithmSpec::WarmingUp($inner) => $then,
+            AlgorithmSpec::FixedWindow($inner) => $then,
+            AlgorithmSpec::SlidingWindow($inner) => $then,
         }
     };
 }
 
-impl Rule {
+impl AlgorithmSpec {
     /// Reads the state for a call of this cost.
     #[must_use]
-    pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Reading {
-        each!(self, rule => rule.check(state, now, cost))
+    pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
+        each!(self, spec => spec.check(state, now, cost))
     }
 
-    /// What the reading means for a call of this cost that waits for `wait` microseconds at the most. A cost of 0 only looks. A
+    /// What the snapshot means for a call of this cost that waits for `wait` microseconds at the most. A cost of 0 only looks. A
     /// window admits a call or does not: nobody waits for what it will have.
     #[must_use]
-    pub fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
+    pub fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         match self {
-            Rule::Gcra(rule) => rule.verdict(reading, now, cost, wait),
-            Rule::IntervalBucket(rule) => rule.verdict(reading, now, cost, wait),
-            Rule::WarmingUp(rule) => rule.verdict(reading, now, cost, wait),
-            Rule::FixedWindow(rule) => rule.verdict(reading, now, cost),
-            Rule::SlidingWindow(rule) => rule.verdict(reading, now, cost),
+            AlgorithmSpec::Gcra(spec) => spec.verdict(snapshot, now, cost, wait),
+            AlgorithmSpec::IntervalBucket(spec) => spec.verdict(snapshot, now, cost, wait),
+            AlgorithmSpec::WarmingUp(spec) => spec.verdict(snapshot, now, cost, wait),
+            AlgorithmSpec::FixedWindow(spec) => spec.verdict(snapshot, now, cost),
+            AlgorithmSpec::SlidingWindow(spec) => spec.verdict(snapshot, now, cost),
         }
     }
 
     /// Whether a call can take permits that are yet to come, and wait for them.
     #[must_use]
     pub fn reserves(&self) -> bool {
-        !matches!(self, Rule::FixedWindow(_) | Rule::SlidingWindow(_))
+        !matches!(self, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_))
     }
 
     /// Charges an admitted call.
-    pub fn commit(&self, state: &mut Option<State>, reading: Reading, now: u64, cost: u64) {
-        each!(self, rule => rule.commit(state, reading, now, cost));
+    pub fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
+        each!(self, spec => spec.commit(state, snapshot, now, cost));
     }
 
     /// Leaves the state of a refused call as it is, unless it lies in the future: that is moved to now, so that a clock
     /// that stepped back locks nobody out for longer than a full period.
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
-        each!(self, rule => rule.undo(state, now));
+        each!(self, spec => spec.undo(state, now));
     }
 
     /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
-    pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
-        each!(self, rule => rule.refund(state, now, cost, mark));
+    pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
+        each!(self, spec => spec.refund(state, now, cost, charge_id));
     }
 
     /// When the state will say nothing more.
     #[must_use]
     pub fn ends(&self, state: &State) -> u64 {
-        each!(self, rule => rule.ends(state))
+        each!(self, spec => spec.ends(state))
     }
 
     /// The permits that one call may ask for, if there is a bound.
     #[must_use]
-    pub const fn most(&self) -> Option<u64> {
+    pub const fn max_cost(&self) -> Option<u64> {
         match self {
-            Rule::Gcra(rule) => rule.most(),
-            Rule::IntervalBucket(rule) => Some(rule.burst),
-            Rule::WarmingUp(_) => None,
-            Rule::FixedWindow(rule) => Some(rule.limit),
-            Rule::SlidingWindow(rule) => Some(rule.limit),
+            AlgorithmSpec::Gcra(spec) => spec.max_cost(),
+            AlgorithmSpec::IntervalBucket(spec) => Some(spec.burst),
+            AlgorithmSpec::WarmingUp(_) => None,
+            AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
+            AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
         }
     }
 
@@ -181,7 +181,9 @@ impl Rule {
     #[must_use]
     pub fn waiting_room(&self) -> Option<u64> {
         match self {
-            Rule::Gcra(Gcra { kind: gcra::Kind::Queue, capacity, interval }) => Some(capacity / interval - 1),
+            AlgorithmSpec::Gcra(Gcra { kind: gcra::Kind::Queue, capacity, interval }) => {
+                Some(capacity / interval - 1)
+            }
             _ => None,
         }
     }
@@ -190,18 +192,18 @@ impl Rule {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Rule::Gcra(_) => "gcra",
-            Rule::IntervalBucket(_) => "interval_bucket",
-            Rule::WarmingUp(_) => "warming_up",
-            Rule::FixedWindow(_) => "fixed_window",
-            Rule::SlidingWindow(_) => "sliding_window",
+            AlgorithmSpec::Gcra(_) => "gcra",
+            AlgorithmSpec::IntervalBucket(_) => "interval_bucket",
+            AlgorithmSpec::WarmingUp(_) => "warming_up",
+            AlgorithmSpec::FixedWindow(_) => "fixed_window",
+            AlgorithmSpec::SlidingWindow(_) => "sliding_window",
         }
     }
 }
 
-/// The algorithm, the version of its layout, and the numbers that shape the state: rules of one such text share one state.
-impl fmt::Display for Rule {
+/// The algorithm, the version of its layout, and the numbers that shape the state: specs of one such text share one state.
+impl fmt::Display for AlgorithmSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        each!(self, rule => rule.shape(f))
+        each!(self, spec => spec.shape(f))
     }
 }

@@ -8,14 +8,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use super::{Mark, Reading, State, Verdict};
+use super::{ChargeId, Snapshot, State, Verdict};
 
 /// Running totals wrap here. A difference of two is exact, as it never exceeds the limit.
 const WRAP: u64 = 1 << 50;
 
 /// The state is the log of charges that still count, and some that no longer do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SlidingWindowRule {
+pub struct SlidingWindowSpec {
     /// The permits of a window.
     pub limit: u64,
     /// Its microseconds.
@@ -69,7 +69,7 @@ impl Log {
     }
 }
 
-impl SlidingWindowRule {
+impl SlidingWindowSpec {
     /// The start of the sub-window.
     fn slot(&self, time: u64) -> u64 {
         if self.precision == 0 { time } else { time - time % self.precision }
@@ -85,7 +85,7 @@ impl SlidingWindowRule {
         first(0, log.len(), |i| self.ends_at(log.stamp(i)) > now)
     }
 
-    pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Reading {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
         let Some(log) = stored(state) else { return [0; 3] };
         let (n, live) = (log.len(), self.live(log, now));
         if live == n {
@@ -100,8 +100,8 @@ impl SlidingWindowRule {
         [counted, self.ends_at(log.stamp(last).min(now)), newest]
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64) -> Verdict {
-        let [counted, room_at, newest] = reading;
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
+        let [counted, room_at, newest] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };
         let last = if admitted && cost > 0 { now } else { newest.min(now) };
@@ -113,7 +113,7 @@ impl SlidingWindowRule {
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then(|| room_at.saturating_sub(now)),
             reset_after: if after == 0 { 0 } else { self.ends_at(last).saturating_sub(now) },
-            mark: Mark { at: if joins { newest } else { now }, level: 0, credited: 0 },
+            charge_id: ChargeId { at: if joins { newest } else { now }, level: 0, credited: 0 },
         }
     }
 
@@ -128,7 +128,7 @@ impl SlidingWindowRule {
         log.entries[cut].stamp = now;
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, _reading: Reading, now: u64, cost: u64) {
+    pub(super) fn commit(&self, state: &mut Option<State>, _reading: Snapshot, now: u64, cost: u64) {
         if !matches!(state, Some(State::SlidingWindow(_))) {
             *state = Some(State::SlidingWindow(Log::default()));
         }
@@ -152,14 +152,20 @@ impl SlidingWindowRule {
         }
     }
 
-    /// Without a mark the newest charges are given back first.
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, mut cost: u64, mark: Option<Mark>) {
+    /// Without a charge_id the newest charges are given back first.
+    pub(super) fn refund(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        mut cost: u64,
+        charge_id: Option<ChargeId>,
+    ) {
         let Some(log) = stored_mut(state) else { return };
         let (n, sum, live) = (log.len(), log.total, self.live(log, now));
         let mut kept = n;
-        if let Some(mark) = mark {
-            let charged = first(live, n, |i| log.stamp(i) >= mark.at);
-            if charged == n || log.stamp(charged) != mark.at {
+        if let Some(charge_id) = charge_id {
+            let charged = first(live, n, |i| log.stamp(i) >= charge_id.at);
+            if charged == n || log.stamp(charged) != charge_id.at {
                 return;
             }
             cost = cost.min(minus(log.total(charged + 1), log.total(charged)));

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{Mark, Reading, State, Verdict};
+use super::{ChargeId, Snapshot, State, Verdict};
 use crate::bounds::LONGEST_MICROS;
 use crate::rate::Rate;
 
@@ -66,14 +66,14 @@ impl WarmingUp {
         (self.curve().most as u64).max(1)
     }
 
-    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Reading {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         let (next, stored) = self.curve().current(stored(state), now);
         [next, stored.to_bits(), 0]
     }
 
-    pub(super) fn verdict(&self, reading: Reading, now: u64, cost: u64, wait: u64) -> Verdict {
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let curve = self.curve();
-        let (next, stored) = (reading[0], f64::from_bits(reading[1]));
+        let (next, stored) = (snapshot[0], f64::from_bits(snapshot[1]));
         let until_slot = if cost == 0 { 0 } else { next.saturating_sub(now) };
         let (takes, left) = curve.taken(stored, cost);
         let never = takes > LONGEST_MICROS;
@@ -86,13 +86,13 @@ impl WarmingUp {
             remaining: if next > now { 0 } else { left as u64 },
             retry_after: (!admitted && !never).then_some(until_slot),
             reset_after: curve.cold_at(next, left).saturating_sub(now),
-            mark: Mark { at: next, level: stored.to_bits(), credited: 0 },
+            charge_id: ChargeId { at: next, level: stored.to_bits(), credited: 0 },
         }
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, reading: Reading, now: u64, cost: u64) {
-        let (takes, stored) = self.curve().taken(f64::from_bits(reading[1]), cost);
-        *state = Some(State::WarmingUp(Warmth { next: reading[0] + takes, stored, written: now }));
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
+        let (takes, stored) = self.curve().taken(f64::from_bits(snapshot[1]), cost);
+        *state = Some(State::WarmingUp(Warmth { next: snapshot[0] + takes, stored, written: now }));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -103,17 +103,17 @@ impl WarmingUp {
         }
     }
 
-    /// The last charge is taken back as if it had never been, of those before it nothing is. Without a mark the debt is lowered.
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, mark: Option<Mark>) {
+    /// The last charge is taken back as if it had never been, of those before it nothing is. Without a charge_id the debt is lowered.
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let (curve, Some(warmth)) = (self.curve(), stored(state.as_ref())) else { return };
-        let left = match mark {
-            Some(mark) => {
-                let before = f64::from_bits(mark.level);
+        let left = match charge_id {
+            Some(charge_id) => {
+                let before = f64::from_bits(charge_id.level);
                 let (takes, left) = curve.taken(before, cost);
-                if (mark.at, left) != (warmth.next, warmth.stored) {
+                if (charge_id.at, left) != (warmth.next, warmth.stored) {
                     return;
                 }
-                Warmth { next: mark.at.saturating_sub(takes), stored: before, written: warmth.written }
+                Warmth { next: charge_id.at.saturating_sub(takes), stored: before, written: warmth.written }
             }
             None => {
                 let (next, stored) = curve.current(Some(warmth), now);

@@ -2,6 +2,7 @@
 
 pub(crate) mod invalid_policy;
 pub(crate) mod missing_key;
+#[cfg_attr(not(feature = "redis"), allow(dead_code))]
 pub(crate) mod store;
 
 use std::error::Error as StdError;

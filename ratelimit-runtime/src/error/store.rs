@@ -1,56 +1,59 @@
-//! A store that failed.
+//! Errors of the store.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
 /// The store failed, refused, or could not be reached.
-#[derive(Debug)]
-pub struct StoreError(Box<Told>);
+///
+/// An error is transient or permanent. A transient error is an outage, to which
+/// [`OnStoreError`](crate::OnStoreError) applies; it reaches the caller only where that is
+/// [`Deny`](crate::OnStoreError::Deny) or cannot be followed. A permanent error, such as another program's value under a
+/// key, always reaches the caller.
+///
+/// ```
+/// let error = ratelimits::Registry::connect_lazy("redis://127.0.0.1:no-port").unwrap_err();
+/// assert!(matches!(error, ratelimits::Error::Store(_)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct StoreError(Arc<Inner>);
 
 #[derive(Clone, Debug)]
-struct Told {
-    problem: String,
+struct Inner {
+    message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
-    is_defect: bool,
+    permanent: bool,
 }
 
 impl StoreError {
-    /// The store is in trouble, which passes: `on_store_error` says what becomes of the call.
-    pub(crate) fn new(problem: impl Into<String>) -> Self {
-        StoreError(Box::new(Told { problem: problem.into(), source: None, is_defect: false }))
+    /// An outage: `on_store_error` applies.
+    pub(crate) fn transient(message: impl Into<String>) -> Self {
+        StoreError::new(message.into(), false)
     }
 
-    /// Something is wrong that a store in the best of health would not mend, such as another program's value under a key:
-    /// the call is refused, whatever `on_store_error` says.
-    pub(crate) fn defect(problem: impl Into<String>) -> Self {
-        StoreError(Box::new(Told { problem: problem.into(), source: None, is_defect: true }))
+    /// An error that a healthy store would return as well: the call fails, whatever `on_store_error` says.
+    pub(crate) fn permanent(message: impl Into<String>) -> Self {
+        StoreError::new(message.into(), true)
     }
 
-    #[cfg(feature = "redis")]
-    pub(crate) fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.0.source = Some(Arc::new(source));
-        self
+    /// Adds the underlying error.
+    pub(crate) fn caused_by(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        let inner = Arc::unwrap_or_clone(self.0);
+        StoreError(Arc::new(Inner { source: Some(Arc::new(source)), ..inner }))
     }
 
-    /// The same error for another decision of the same call.
-    #[cfg(feature = "redis")]
-    pub(crate) fn again(&self) -> Self {
-        StoreError(self.0.clone())
+    pub(crate) fn is_permanent(&self) -> bool {
+        self.0.permanent
     }
 
-    #[cfg_attr(
-        not(feature = "redis"),
-        expect(dead_code, reason = "a store in this process is never in trouble")
-    )]
-    pub(crate) fn is_defect(&self) -> bool {
-        self.0.is_defect
+    fn new(message: String, permanent: bool) -> Self {
+        StoreError(Arc::new(Inner { message, source: None, permanent }))
     }
 }
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.problem)
+        f.write_str(&self.0.message)
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Policy;
 use super::numbers::{checked_count, checked_period};
-use crate::algorithm::Rule;
-use crate::algorithm::fixed_window::FixedWindowRule;
+use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 
 /// Fixed window: at most `limit` permits from a window's start to its end.
@@ -53,13 +53,15 @@ impl FixedWindow {
         Policy::FixedWindow(*self).check()
     }
 
-    pub(super) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         let limit = match checked_count(self.limit, "limit") {
             Ok(limit) => limit,
             Err(invalid) => return Err(invalid),
         };
         match checked_period(self.period, "period") {
-            Ok(period) => Ok(Rule::FixedWindow(FixedWindowRule { limit, period, aligned: self.aligned })),
+            Ok(period) => {
+                Ok(AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: self.aligned }))
+            }
             Err(invalid) => Err(invalid),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Policy;
 use super::numbers::{checked_count, fits, interval};
-use crate::algorithm::Rule;
+use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{Gcra, Kind};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
@@ -86,7 +86,7 @@ impl LeakyBucket {
         Policy::LeakyBucket(*self).check()
     }
 
-    pub(super) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         let capacity = match checked_count(self.capacity, "capacity") {
             Ok(capacity) => capacity,
             Err(invalid) => return Err(invalid),
@@ -105,7 +105,7 @@ impl LeakyBucket {
         // The call that leaves at once has a place of its own.
         let (kind, capacity) = if self.queue { (Kind::Queue, capacity + 1) } else { (Kind::Meter, capacity) };
         match fits(capacity as u128 * interval as u128, "capacity") {
-            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind, interval, capacity })),
+            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity })),
             Err(invalid) => Err(invalid),
         }
     }

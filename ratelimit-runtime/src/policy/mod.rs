@@ -1,4 +1,4 @@
-//! The rules: an algorithm and its numbers.
+//! The specs: an algorithm and its numbers.
 
 mod fixed_window;
 mod leaky_bucket;
@@ -11,10 +11,10 @@ pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 
-use crate::algorithm::Rule;
+use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 
-/// A rule: one of the four algorithms with its numbers.
+/// A spec: one of the four algorithms with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
@@ -35,7 +35,7 @@ impl Policy {
     ///
     /// Names the argument that is zero, too large, too small, or not exact enough, and what to write instead.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
-        match self.rule() {
+        match self.spec() {
             Ok(_) => Ok(()),
             Err(invalid) => Err(invalid),
         }
@@ -43,12 +43,12 @@ impl Policy {
 
     /// The policy in the numbers that the algorithms count in.
     #[doc(hidden)]
-    pub const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    pub const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         match self {
-            Policy::TokenBucket(policy) => policy.rule(),
-            Policy::FixedWindow(policy) => policy.rule(),
-            Policy::LeakyBucket(policy) => policy.rule(),
-            Policy::SlidingWindow(policy) => policy.rule(),
+            Policy::TokenBucket(policy) => policy.spec(),
+            Policy::FixedWindow(policy) => policy.spec(),
+            Policy::LeakyBucket(policy) => policy.spec(),
+            Policy::SlidingWindow(policy) => policy.spec(),
         }
     }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::Policy;
 use super::numbers::{checked_count, checked_period};
-use crate::algorithm::Rule;
-use crate::algorithm::sliding_window::SlidingWindowRule;
+use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 
 /// An exact log keeps an entry a charge.
@@ -58,7 +58,7 @@ impl SlidingWindow {
         Policy::SlidingWindow(*self).check()
     }
 
-    pub(super) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         let limit = match checked_count(self.limit, "limit") {
             Ok(limit) => limit,
             Err(invalid) => return Err(invalid),
@@ -86,6 +86,6 @@ impl SlidingWindow {
                 "does not divide the period into 2 to 1000; a 60th is good: \"1s\" of \"1m\"",
             ));
         }
-        Ok(Rule::SlidingWindow(SlidingWindowRule { limit, period, precision }))
+        Ok(AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit, period, precision }))
     }
 }

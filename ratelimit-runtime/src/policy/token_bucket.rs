@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Policy;
 use super::numbers::{ZERO_RATE, checked_count, checked_period, fits, interval, worth};
-use crate::algorithm::Rule;
+use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{Gcra, Kind};
 use crate::algorithm::interval_bucket::IntervalBucket;
 use crate::algorithm::warming_up::WarmingUp;
@@ -148,7 +148,7 @@ impl TokenBucket {
         Policy::TokenBucket(*self).check()
     }
 
-    pub(super) const fn rule(&self) -> Result<Rule, InvalidPolicy> {
+    pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         match (&self.refill, self.warmup) {
             (Refill::Interval, None) if !self.borrow => return self.interval_rule(),
             (Refill::Interval, None) => return Err(NOT_AT_INTERVALS),
@@ -172,12 +172,12 @@ impl TokenBucket {
             },
         };
         match fits(capacity, "burst") {
-            Ok(capacity) => Ok(Rule::Gcra(Gcra { kind: Kind::TokenBucket, interval, capacity })),
+            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind: Kind::TokenBucket, interval, capacity })),
             Err(invalid) => Err(invalid),
         }
     }
 
-    const fn borrowing_rule(&self, interval: u64) -> Result<Rule, InvalidPolicy> {
+    const fn borrowing_rule(&self, interval: u64) -> Result<AlgorithmSpec, InvalidPolicy> {
         let capacity = match self.burst {
             Burst::Default => 1_000_000,
             Burst::For(time) if time.is_zero() => return Err(NO_BURST),
@@ -193,13 +193,13 @@ impl TokenBucket {
         match fits(capacity, "burst") {
             Ok(capacity) => {
                 let kind = Kind::Borrowing(self.rate.reduced());
-                Ok(Rule::Gcra(Gcra { kind, interval, capacity }))
+                Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity }))
             }
             Err(invalid) => Err(invalid),
         }
     }
 
-    const fn warming_up_rule(&self, warmup: Duration) -> Result<Rule, InvalidPolicy> {
+    const fn warming_up_rule(&self, warmup: Duration) -> Result<AlgorithmSpec, InvalidPolicy> {
         match (&self.burst, &self.refill) {
             (Burst::Default, Refill::Continuous) => {}
             (Burst::Default, Refill::Interval) => return Err(NOT_AT_INTERVALS),
@@ -212,12 +212,12 @@ impl TokenBucket {
             return Err(invalid);
         }
         match checked_period(warmup, "warmup") {
-            Ok(warmup) => Ok(Rule::WarmingUp(WarmingUp { rate: self.rate.reduced(), warmup })),
+            Ok(warmup) => Ok(AlgorithmSpec::WarmingUp(WarmingUp { rate: self.rate.reduced(), warmup })),
             Err(invalid) => Err(invalid),
         }
     }
 
-    const fn interval_rule(&self) -> Result<Rule, InvalidPolicy> {
+    const fn interval_rule(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         if self.rate.permits == 0 {
             return Err(InvalidPolicy::new("rate", ZERO_RATE));
         }
@@ -247,7 +247,7 @@ impl TokenBucket {
             Err(invalid) => return Err(invalid),
         };
         match fits(burst.div_ceil(refill) as u128 * period as u128, "burst") {
-            Ok(_) => Ok(Rule::IntervalBucket(IntervalBucket { burst, refill, period })),
+            Ok(_) => Ok(AlgorithmSpec::IntervalBucket(IntervalBucket { burst, refill, period })),
             Err(invalid) => Err(invalid),
         }
     }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::{Charged, Checked, Deciding, KeyPart, Refusal};
-use crate::algorithm::Rule;
+use super::{Charged, Checked, DecisionFuture, KeyPart, Refusal};
+use crate::algorithm::AlgorithmSpec;
 use crate::backend::By;
+use crate::call_site::SiteName;
 use crate::context;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::key::KeyWriter;
 use crate::name::Name;
-use crate::place::Named;
 use crate::policy::Policy;
 use crate::question::{Question, patience};
 use crate::registry::{self, Registry};
@@ -35,8 +35,8 @@ pub struct Call {
 
 #[derive(Debug)]
 struct Open {
-    named: &'static Named,
-    rule: Rule,
+    named: &'static SiteName,
+    spec: AlgorithmSpec,
     cost: u64,
     wait: u64,
     key: KeyWriter,
@@ -46,7 +46,7 @@ struct Open {
 #[derive(Debug, Default)]
 struct Asked {
     question: Question,
-    named: SmallVec<[&'static Named; INLINE]>,
+    named: SmallVec<[&'static SiteName; INLINE]>,
 }
 
 impl Call {
@@ -67,7 +67,7 @@ impl Call {
     /// asked, and nobody looks at its key.
     pub fn charge(
         &mut self,
-        named: &'static Named,
+        named: &'static SiteName,
         policy: Checked<Policy>,
         cost: Checked<u64>,
         timeout: Checked<Duration>,
@@ -76,11 +76,11 @@ impl Call {
         if cost == Ok(0) {
             return;
         }
-        let checked = named.check().and_then(|()| Ok((policy?.rule()?, cost?, timeout?)));
+        let checked = named.check().and_then(|()| Ok((policy?.spec()?, cost?, timeout?)));
         match checked {
-            Ok((rule, cost, timeout)) => {
+            Ok((spec, cost, timeout)) => {
                 let key = self.registry.backend().key();
-                self.open = Some(Open { named, rule, cost, wait: patience(timeout), key });
+                self.open = Some(Open { named, spec, cost, wait: patience(timeout), key });
             }
             Err(invalid) => self.fail(named, invalid.into()),
         }
@@ -120,26 +120,28 @@ impl Call {
     }
 
     /// Decides, at once where nothing has to be awaited.
-    pub fn decide(mut self) -> Deciding {
+    pub fn decide(mut self) -> DecisionFuture {
         self.close();
         let Call { registry, asked, refusal, .. } = self;
         let backend = registry.backend();
-        let Some(store) = &backend.store else { return Deciding::ready(Ok(Charged::NOTHING)) };
+        let Some(store) = &backend.store else { return DecisionFuture::ready(Ok(Charged::NOTHING)) };
         match refusal {
-            Some(refusal) => Deciding::ready(Err(refusal)),
-            None if asked.question.is_empty() => Deciding::ready(Ok(Charged::NOTHING)),
+            Some(refusal) => DecisionFuture::ready(Err(refusal)),
+            None if asked.question.is_empty() => DecisionFuture::ready(Ok(Charged::NOTHING)),
             None => {
                 let Asked { mut question, named } = asked;
                 let shadow = question.is_shadow();
                 match waiting::ask(&mut question, backend, store) {
                     waiting::Asked::Here(Ok(outcome)) => {
                         let decided = backend.decided(By::Store);
-                        Deciding::ready(settle(&question, &outcome, Duration::ZERO, &named, decided))
+                        DecisionFuture::ready(settle(&question, &outcome, Duration::ZERO, &named, decided))
                     }
-                    waiting::Asked::Here(Err(error)) => Deciding::ready(unanswered(error, &named, shadow)),
+                    waiting::Asked::Here(Err(error)) => {
+                        DecisionFuture::ready(unanswered(error, &named, shadow))
+                    }
                     waiting::Asked::Later(asking) => {
                         let backend = Arc::clone(backend);
-                        Deciding::asked(async move {
+                        DecisionFuture::asked(async move {
                             match waiting::answer(asking, &backend).await {
                                 Ok(Answer { question, outcome, waited, by }) => {
                                     settle(&question, &outcome, waited, &named, backend.decided(by))
@@ -172,13 +174,13 @@ impl Call {
 
     /// Ends the charge that was begun.
     fn close(&mut self) {
-        let Some(Open { named, rule, cost, wait, key }) = self.open.take() else { return };
+        let Some(Open { named, spec, cost, wait, key }) = self.open.take() else { return };
         let name = Name::Static(&named.name);
-        let head = (named.declared.prefix, &name, named.function.as_deref());
-        let pushed = match self.registry.backend().finish(key, head, &rule) {
+        let head = (named.options.prefix, &name, named.function.as_deref());
+        let pushed = match self.registry.backend().finish(key, head, &spec) {
             Ok(key) => {
-                let charge = Charge { key, rule, cost, wait, shadow: named.declared.shadow };
-                let otherwise = named.declared.on_store_error;
+                let charge = Charge { key, spec, cost, wait, shadow: named.options.shadow };
+                let otherwise = named.options.on_store_error;
                 let otherwise = otherwise.unwrap_or(self.registry.backend().on_store_error);
                 self.asked.question.push(name, charge, otherwise).map_err(Error::from)
             }
@@ -191,17 +193,17 @@ impl Call {
     }
 
     /// Refuses the call, unless the policy never does.
-    fn fail(&mut self, named: &Named, error: Error) {
-        if named.declared.shadow {
+    fn fail(&mut self, named: &SiteName, error: Error) {
+        if named.options.shadow {
             report(&named.name, &error);
         } else {
-            self.refusal.get_or_insert(Refusal { policy: Some(named.declared.policy), error });
+            self.refusal.get_or_insert(Refusal { policy: Some(named.options.policy), error });
         }
     }
 }
 
 /// What it means for the call that nobody has decided.
-fn unanswered(error: StoreError, named: &[&'static Named], all_shadows: bool) -> Result<Charged, Refusal> {
+fn unanswered(error: StoreError, named: &[&'static SiteName], all_shadows: bool) -> Result<Charged, Refusal> {
     let error = Error::Store(error);
     if !all_shadows {
         return Err(Refusal { policy: None, error });
@@ -215,11 +217,11 @@ fn settle(
     question: &Question,
     outcome: &Outcome,
     waited: Duration,
-    named: &[&'static Named],
+    named: &[&'static SiteName],
     (source, store): (Source, Option<&Store>),
 ) -> Result<Charged, Refusal> {
     let places = || named.iter().enumerate();
-    for (place, named) in places().filter(|(_, named)| named.declared.shadow) {
+    for (place, named) in places().filter(|(_, named)| named.options.shadow) {
         if let Some(failure) = question.failure(outcome, place) {
             report(&named.name, &failure.into());
         } else if !question.verdict(outcome, place).admitted {
@@ -228,13 +230,13 @@ fn settle(
     }
     if outcome.admitted {
         let Some(store) = store else { return Ok(Charged::NOTHING) };
-        let refundable = places().filter(|(_, named)| named.declared.refundable);
+        let refundable = places().filter(|(_, named)| named.options.refundable);
         return Ok(Charged::new(
             refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
         ));
     }
     let decision = question.decision(outcome, waited, (source, store));
-    let policy = Some(named[decision.reported()].declared.policy);
+    let policy = Some(named[decision.reported()].options.policy);
     Err(Refusal { policy, error: decision.into_error() })
 }
 

@@ -1,20 +1,20 @@
 //! What generated code names. Not for anybody else: it changes with every version.
 
 mod call;
-mod deciding;
-pub mod dynamic;
-pub mod literal;
+pub mod const_args;
+mod future;
 mod refusal;
+pub mod runtime_args;
 
 pub use call::Call;
-pub use deciding::{Charged, Deciding, Refunding, Refusal};
+pub use future::{Charged, DecisionFuture, RefundFuture, Refusal};
 pub use refusal::*;
 
+pub use crate::call_site::{CallSite, Constant, Constants, SiteName, SiteOptions, Tag};
 pub use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;
 pub use crate::on_store_error::OnStoreError;
-pub use crate::place::{Constant, Constants, Declared, Named, Place, Tag};
 pub use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use crate::rate::Rate;
 pub use crate::registry::Registry;

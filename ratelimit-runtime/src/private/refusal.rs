@@ -32,7 +32,7 @@ pub fn refuse<T: FromRefusal>(error: Error) -> T {
 
 /// Asks a closure for its answer. A function, so that the compiler knows the type of the closure's argument.
 #[cold]
-pub fn answer<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
+pub fn call_fallback<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
     fallback(error)
 }
 

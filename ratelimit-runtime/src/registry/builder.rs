@@ -155,6 +155,6 @@ impl RegistryBuilder {
     fn connect_lazy_to_redis(self, _: &str) -> Result<Registry, Error> {
         let problem =
             "the URL of a store begins with memory://; Redis needs the feature `redis` of `ratelimits`";
-        Err(StoreError::defect(problem).into())
+        Err(StoreError::permanent(problem).into())
     }
 }

@@ -29,14 +29,14 @@ impl Cache {
                 ));
             }
         }
-        let rule = policy.rule()?;
+        let spec = policy.spec()?;
         let definition = Arc::new(Definition {
             name: name.into(),
             prefix: "".into(),
             function: None,
             on_store_error: None,
             policy,
-            rule,
+            spec,
         });
         if names.len() >= MOST_NAMES {
             forget_idle(&mut names);

@@ -23,7 +23,7 @@ tokio::task_local! {
 /// # Ok(()) }
 /// ```
 pub fn install(registry: Registry) -> Result<(), Error> {
-    process::install(registry).map_err(|problem| StoreError::defect(problem).into())
+    process::install(registry).map_err(|problem| StoreError::permanent(problem).into())
 }
 
 /// The registry of this call.

@@ -20,10 +20,10 @@ use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::error::store::StoreError;
+use crate::health::StoreHealth;
 use crate::limiter::{Limiter, NamedCharge};
 use crate::policy::Policy;
 use crate::store::Store;
-use crate::trouble::StoreHealth;
 use crate::waiters::Waiters;
 use cache::Cache;
 
@@ -89,7 +89,7 @@ impl Registry {
             Ok(url) => Registry::connect(&url).await,
             Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
             // Whose own words hold the URL, and with it perhaps a password.
-            Err(_) => Err(StoreError::defect("RATELIMITS_URL is not UTF-8").into()),
+            Err(_) => Err(StoreError::permanent("RATELIMITS_URL is not UTF-8").into()),
         }
     }
 
@@ -161,7 +161,7 @@ impl Registry {
     ///
     /// ```
     /// let health = ratelimits::Registry::in_memory().store_health();
-    /// assert!(health.is_well && health.troubles == 0);
+    /// assert!(health.healthy && health.outages == 0);
     /// ```
     #[must_use]
     pub fn store_health(&self) -> StoreHealth {

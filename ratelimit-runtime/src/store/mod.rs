@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::Reading;
-pub use crate::algorithm::{Mark, Rule, Verdict};
+use crate::algorithm::Snapshot;
+pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::clock::Clock;
 pub use crate::error::store::StoreError;
 pub use crate::key::Key;
@@ -30,18 +30,18 @@ pub struct Charge {
     /// The key of the state.
     pub key: Key,
     /// The policy in numbers.
-    pub rule: Rule,
+    pub spec: AlgorithmSpec,
     /// The permits. 0 only looks, and writes nothing.
     pub cost: u64,
     /// The microseconds that the call waits for them at the most. A window has no use for it.
     pub wait: u64,
-    /// Whether it refuses nobody, as one that is not required: it is charged if the decision is admitted and its own rule
+    /// Whether it refuses nobody, as one that is not required: it is charged if the decision is admitted and its own spec
     /// admits it, else left as it is.
     pub shadow: bool,
 }
 
 impl Charge {
-    /// Whether it is made by an admitted decision in which its rule said this.
+    /// Whether it is made by an admitted decision in which its spec said this.
     pub(crate) fn is_made(&self, verdict: &Verdict) -> bool {
         self.cost > 0 && verdict.admitted
     }
@@ -52,10 +52,10 @@ impl Charge {
 pub struct Outcome {
     /// The store's time of the decision, in microseconds.
     pub now: u64,
-    /// Whether the rules of all required charges admit, so that these are charged, and of the shadows those that are
+    /// Whether the specs of all required charges admit, so that these are charged, and of the shadows those that are
     /// admitted too.
     pub admitted: bool,
-    /// What each rule said, in the order of the charges.
+    /// What each spec said, in the order of the charges.
     pub verdicts: Verdicts,
     /// The shadows that could not be decided, by their place, and why. Their verdicts say nothing.
     pub failed: Vec<(usize, String)>,
@@ -72,10 +72,10 @@ impl Outcome {
 /// So many charges are decided in this process without an allocation.
 pub(crate) const INLINE: usize = 3;
 
-/// What each rule said.
+/// What each spec said.
 pub type Verdicts = SmallVec<[Verdict; INLINE]>;
 
-type Readings = SmallVec<[Reading; INLINE]>;
+type Snapshots = SmallVec<[Snapshot; INLINE]>;
 
 /// One of the stores.
 #[derive(Clone, Debug)]
@@ -102,17 +102,17 @@ impl Store {
     pub async fn refund(
         &self,
         key: &Key,
-        rule: &Rule,
+        spec: &AlgorithmSpec,
         cost: u64,
-        mark: Option<Mark>,
+        charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
         match self {
             Store::Memory(store) => {
-                store.refund(key, rule, cost, mark);
+                store.refund(key, spec, cost, charge_id);
                 Ok(())
             }
             #[cfg(feature = "redis")]
-            Store::Redis(store) => store.refund(key, rule, cost, mark).await,
+            Store::Redis(store) => store.refund(key, spec, cost, charge_id).await,
         }
     }
 
@@ -150,21 +150,22 @@ impl Store {
     }
 }
 
-/// What each rule says, given what was read for it, and whether those of all required charges admit. Where one does not,
+/// What each spec says, given what was read for it, and whether those of all required charges admit. Where one does not,
 /// nothing is charged, and the others tell of the state as it is.
-fn judge(charges: &[Charge], readings: &[Reading], now: u64) -> (bool, Verdicts) {
-    let pairs = || charges.iter().zip(readings);
-    let verdict = |(charge, reading): (&Charge, &Reading)| {
-        let verdict = charge.rule.verdict(*reading, now, charge.cost, charge.wait);
+fn judge(charges: &[Charge], snapshots: &[Snapshot], now: u64) -> (bool, Verdicts) {
+    let pairs = || charges.iter().zip(snapshots);
+    let verdict = |(charge, snapshot): (&Charge, &Snapshot)| {
+        let verdict = charge.spec.verdict(*snapshot, now, charge.cost, charge.wait);
         // Nobody waits for a shadow, whatever place it takes.
         Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
     };
     let mut verdicts: Verdicts = pairs().map(verdict).collect();
     let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
     if !admitted {
-        for ((charge, reading), verdict) in pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
+        for ((charge, snapshot), verdict) in
+            pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
         {
-            *verdict = charge.rule.verdict(*reading, now, 0, 0);
+            *verdict = charge.spec.verdict(*snapshot, now, 0, 0);
         }
     }
     (admitted, verdicts)
@@ -174,18 +175,18 @@ fn judge(charges: &[Charge], readings: &[Reading], now: u64) -> (bool, Verdicts)
 #[derive(Debug)]
 pub(crate) struct Receipt {
     store: Store,
-    charges: Vec<(Charge, Mark)>,
+    charges: Vec<(Charge, ChargeId)>,
 }
 
 impl Receipt {
-    /// Of charges that were decided together and admitted, with what their rules said.
+    /// Of charges that were decided together and admitted, with what their specs said.
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
         let charged = charges.into_iter().filter(|(charge, verdict)| charge.is_made(verdict));
-        Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.mark)).collect() }
+        Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.charge_id)).collect() }
     }
 
     /// What was charged, in the order of the list.
-    pub(crate) fn charged(&self) -> &[(Charge, Mark)] {
+    pub(crate) fn charged(&self) -> &[(Charge, ChargeId)] {
         &self.charges
     }
 
@@ -201,8 +202,8 @@ impl Receipt {
     /// Gives all of them back, as far as the store allows. Tells the first error after having tried each.
     pub(crate) async fn refund(self) -> Result<(), StoreError> {
         let mut result = Ok(());
-        for (Charge { key, rule, cost, .. }, mark) in self.charges {
-            result = result.and(self.store.refund(&key, &rule, cost, Some(mark)).await);
+        for (Charge { key, spec, cost, .. }, charge_id) in self.charges {
+            result = result.and(self.store.refund(&key, &spec, cost, Some(charge_id)).await);
         }
         result
     }
@@ -218,8 +219,8 @@ mod tests {
     #[tokio::test]
     async fn a_shadow_that_had_no_room_gets_nothing_back() {
         let store = Arc::new(MemoryStore::new(10, Clock::process()));
-        let rule = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).rule().unwrap();
-        let charge = |key: &str, shadow| Charge { key: Key::raw(key), rule, cost: 1, wait: 0, shadow };
+        let spec = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).spec().unwrap();
+        let charge = |key: &str, shadow| Charge { key: Key::raw(key), spec, cost: 1, wait: 0, shadow };
         assert!(store.decide(&[charge("full", false)]).admitted);
 
         let list = vec![charge("full", true), charge("required", false), charge("with room", true)];

@@ -26,12 +26,12 @@ impl Kept {
         let asking = Box::pin(async move {
             match question.ask(&asked).await {
                 Ok(outcome) => {
-                    watched.trouble.answered();
+                    watched.health_monitor.record_success();
                     Ok(Answer::at_once(question, outcome))
                 }
-                Err(error) if error.is_defect() => Err(error.into()),
+                Err(error) if error.is_permanent() => Err(error.into()),
                 Err(error) => {
-                    watched.trouble.unanswered(&error);
+                    watched.health_monitor.record_failure(&error);
                     Err(Unanswered::new(error, question))
                 }
             }

@@ -145,7 +145,7 @@ fn ask_without_runtime(question: &mut Question, backend: &Arc<Backend>, store: &
     question.reserve_nothing();
     match ask_once(question, backend, store) {
         Asked::Here(Ok(outcome)) if question.next_try(&outcome, 0).is_some() => Asked::Here(Err(
-            StoreError::defect("a call has to wait, and there is no tokio runtime to wait on"),
+            StoreError::permanent("a call has to wait, and there is no tokio runtime to wait on"),
         )),
         asked => asked,
     }

@@ -48,7 +48,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 /// More than any of them admits in a time: one a millisecond, and what a bucket holds, a refill or a window twice.
-fn most(time: Duration) -> u64 {
+fn bound(time: Duration) -> u64 {
     time.as_millis() as u64 + 50
 }
 
@@ -103,7 +103,7 @@ fn whoever_goes_at_any_time_from_any_thread_leaves_nothing() {
             })
             .collect();
         let served: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-        assert!(served > 0 && served <= most(begin.elapsed()), "{served} by {policy:?}");
+        assert!(served > 0 && served <= bound(begin.elapsed()), "{served} by {policy:?}");
         assert_nothing_is_left(&registry);
     }
 }

@@ -135,7 +135,7 @@ impl<'a> InLine<'a> {
         let new = || Line { waiting: BTreeMap::new(), room_at: Instant::now(), all: false };
         let line = lines.entry(charge.key.clone()).or_insert_with(new);
         let waiting: u64 = line.waiting.values().map(|place| place.cost).sum();
-        let is_full = charge.rule.waiting_room().is_some_and(|room| waiting + charge.cost > room);
+        let is_full = charge.spec.waiting_room().is_some_and(|room| waiting + charge.cost > room);
         if is_full && !line.waiting.is_empty() {
             return None;
         }

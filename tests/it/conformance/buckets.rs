@@ -5,7 +5,7 @@ use std::time::Duration;
 use ratelimits::{Rate, TokenBucket};
 
 use super::{Case, S, never, no, peek, refund, refund_of, yes};
-use crate::model::Rule;
+use crate::model::Policy;
 use crate::support::policies::{
     draining_bucket, interval_refill, leaky_bucket, pair, token_bucket, token_bucket_for,
 };
@@ -101,7 +101,7 @@ fn continuous() -> Vec<Case> {
 
 fn sizes() -> Vec<Case> {
     let default = |rate: Rate, permits, period| {
-        pair(TokenBucket::new(rate), Rule::bucket_for(permits, period, 1_000_000_000))
+        pair(TokenBucket::new(rate), Policy::bucket_for(permits, period, 1_000_000_000))
     };
     vec![
         Case {

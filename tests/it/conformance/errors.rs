@@ -1,6 +1,6 @@
 //! An error on any key leaves every key as it was, and is never taken for a limit.
 
-use ratelimits::store::Charge;
+use ratelimit_runtime::store::Charge;
 
 use crate::support::policies::{Pair, one_of_each};
 use crate::support::scheduled::{Held, Scheduled};
@@ -35,7 +35,7 @@ fn corrupt(algorithm: &str) -> Vec<Vec<&'static str>> {
 fn charges(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Charge> {
     policies
         .iter()
-        .map(|(name, pair)| Charge { key: store.key(name), rule: pair.rule, cost: 1, wait: 0, shadow: false })
+        .map(|(name, pair)| Charge { key: store.key(name), spec: pair.spec, cost: 1, wait: 0, shadow: false })
         .collect()
 }
 
@@ -133,7 +133,7 @@ async fn a_look_at_a_key_that_is_no_state_is_an_error() {
             command.extend(&value[1..]);
             send(&store, &["DEL", &key]).await;
             send(&store, &command).await;
-            let charge = Charge { key: store.key(name), rule: pair.rule, cost: 0, wait: 0, shadow: false };
+            let charge = Charge { key: store.key(name), spec: pair.spec, cost: 0, wait: 0, shadow: false };
             assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Outcome};
+use ratelimit_runtime::store::{Charge, Outcome};
 
 use super::S;
 use crate::model::Verdict;
@@ -12,7 +12,7 @@ use crate::support::scheduled::{Scheduled, on_each_store};
 const TEN: Duration = Duration::from_secs(10);
 
 fn charge(store: &Scheduled, name: &str, pair: &Pair, cost: u64) -> Charge {
-    Charge { key: store.key(name), rule: pair.rule, cost, wait: 0, shadow: false }
+    Charge { key: store.key(name), spec: pair.spec, cost, wait: 0, shadow: false }
 }
 
 fn remaining(outcome: &Outcome) -> Vec<i128> {

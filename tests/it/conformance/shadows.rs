@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use ratelimits::store::Charge;
+use ratelimit_runtime::store::Charge;
 
 use super::{S, absolute};
 use crate::model::{self, Model, Verdict};
@@ -33,7 +33,7 @@ impl Ask<'_> {
     fn of(&self, store: &Scheduled) -> Charge {
         Charge {
             key: store.key(self.key),
-            rule: self.pair.rule,
+            spec: self.pair.spec,
             cost: self.cost,
             wait: 0,
             shadow: self.shadow,
@@ -42,12 +42,12 @@ impl Ask<'_> {
 
     fn of_the_model(&self) -> model::Charge<'_> {
         let Ask { key, pair, cost, shadow } = *self;
-        model::Charge { key, rule: pair.model, cost: cost.into(), wait: 0, shadow }
+        model::Charge { key, policy: pair.model, cost: cost.into(), wait: 0, shadow }
     }
 }
 
 impl Place {
-    /// Whether the call goes ahead, and what each rule says.
+    /// Whether the call goes ahead, and what each spec says.
     async fn decide(&self, at: i64, asks: &[Ask<'_>]) -> (bool, Vec<Verdict>) {
         match self {
             Place::Model(model) => {
@@ -64,7 +64,7 @@ impl Place {
         }
     }
 
-    /// The same, in short: what each rule says and how many permits are left.
+    /// The same, in short: what each spec says and how many permits are left.
     async fn told(&self, at: i64, asks: &[Ask<'_>]) -> (bool, Vec<(bool, i128)>) {
         let (admitted, verdicts) = self.decide(at, asks).await;
         (admitted, verdicts.iter().map(|verdict| (verdict.admitted, verdict.remaining)).collect())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{FixedWindow, Policy, Registry};
 
 use super::{MINUTE, asked, builder, chain, refused_at, works_at};
@@ -33,7 +33,7 @@ async fn scripts_run(cluster: &Cluster) -> Vec<u64> {
 
 fn charge(key: &str) -> Charge {
     let policy: Policy = FixedWindow::new(1000, 60 * MINUTE).into();
-    Charge { key: Key::raw(key), rule: policy.rule().unwrap(), cost: 1, wait: 0, shadow: false }
+    Charge { key: Key::raw(key), spec: policy.spec().unwrap(), cost: 1, wait: 0, shadow: false }
 }
 
 fn store(url: &str) -> Store {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{FixedWindow, Policy};
 use tokio::task::JoinHandle;
 
@@ -18,8 +18,8 @@ const LIMIT: u64 = 1_000_000;
 
 fn charges(keys: &[String], cost: u64) -> Vec<Charge> {
     let policy: Policy = FixedWindow::new(LIMIT, 60 * MINUTE).into();
-    let rule = policy.rule().unwrap();
-    let charge = |key: &String| Charge { key: Key::raw(key), rule, cost, wait: 0, shadow: false };
+    let spec = policy.spec().unwrap();
+    let charge = |key: &String| Charge { key: Key::raw(key), spec, cost, wait: 0, shadow: false };
     keys.iter().map(charge).collect()
 }
 

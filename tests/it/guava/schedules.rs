@@ -6,7 +6,7 @@
 //! takes up to a microsecond more a call.
 //!
 //! * **What borrows** never goes before Guava's, and after k calls at most k µs later; a bucket that is full again has
-//!   forgotten it. Of two calls in a row that both pay a debt the second is at most 1 µs further off than the first.
+//!   evicted it. Of two calls in a row that both pay a debt the second is at most 1 µs further off than the first.
 //! * **What warms up** takes the microseconds that Guava's takes in the same state, or one more. That adds up until there is a
 //!   pause, which is shorter to ours by so much and leaves less in store; where the curve climbs, the next call of ours is
 //!   shorter by up to twice of it. So after k calls the waits are within 2 · k µs, earlier or later.
@@ -14,11 +14,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Rule, Verdict};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Verdict};
 use ratelimits::{Rate, TokenBucket};
 
 use super::reference::Reference;
-use super::{FOREVER, rule};
+use super::{FOREVER, spec};
 use crate::support::numbers::number;
 use crate::support::random::Random;
 use crate::support::scheduled::{START, Scheduled};
@@ -31,7 +31,7 @@ const WORKERS: u64 = 4;
 /// One policy, as ours and as Guava's.
 struct Twins {
     told: String,
-    rule: Rule,
+    spec: AlgorithmSpec,
     guava: Reference,
     /// The microseconds that matter to it.
     period: u64,
@@ -60,14 +60,14 @@ async fn calls_wait_as_in_guava() {
 
 async fn run(seeded: &Random, schedule: u64, stores: &[Scheduled; 2]) {
     let mut random = seeded.run(schedule);
-    let Twins { told, rule, guava, period } = twins(&mut random);
+    let Twins { told, spec, guava, period } = twins(&mut random);
     let (mut free, mut beside) = (guava.clone(), guava);
     let (mut now, mut last) = (0, (0, 0));
     let mut steps = vec![format!("schedule {schedule}, {told}")];
     for call in 1..=CALLS {
         let cost = if random.percent(50) { random.between(1, 3) } else { random.between(1, 20) };
         let [ours, in_redis] =
-            [&stores[0], &stores[1]].map(|store| ask(store, format!("guava {schedule}"), rule, now, cost));
+            [&stores[0], &stores[1]].map(|store| ask(store, format!("guava {schedule}"), spec, now, cost));
         let (ours, in_redis) = (ours.await, in_redis.await);
         let guavas = free.acquire(now, cost);
         steps.push(format!("at {now} µs for {cost}: {} µs, in Guava {guavas} µs", ours.wait));
@@ -75,11 +75,11 @@ async fn run(seeded: &Random, schedule: u64, stores: &[Scheduled; 2]) {
         assert_eq!(ours, in_redis, "the stores differ\n{steps}");
 
         let off = ours.wait as i64 - guavas as i64;
-        if let Rule::WarmingUp(_) = rule {
+        if let AlgorithmSpec::WarmingUp(_) = spec {
             assert!(off.abs() <= 2 * call, "{off} µs off after {call} calls\n{steps}");
             // The same call again, by a limiter of Guava's that is in our state: and goes on in ours.
             beside.acquire(now, cost);
-            let next = ours.mark.at - START;
+            let next = ours.charge_id.at - START;
             let alone = next as i64 - beside.next as i64;
             beside.next = next;
             assert!((0..=1).contains(&alone), "the last call takes {alone} µs more\n{steps}");
@@ -96,9 +96,9 @@ async fn run(seeded: &Random, schedule: u64, stores: &[Scheduled; 2]) {
     }
 }
 
-async fn ask(store: &Scheduled, name: String, rule: Rule, now: u64, cost: u64) -> Verdict {
+async fn ask(store: &Scheduled, name: String, spec: AlgorithmSpec, now: u64, cost: u64) -> Verdict {
     store.set(now as i64).await;
-    let charge = Charge { key: store.key(&name), rule, cost, wait: FOREVER, shadow: false };
+    let charge = Charge { key: store.key(&name), spec, cost, wait: FOREVER, shadow: false };
     let outcome = store.decide(&[charge]).await;
     assert!(outcome.admitted, "{name}: whoever waits as long as it takes gets in");
     outcome.verdicts[0]
@@ -125,11 +125,11 @@ fn twins(random: &mut Random) -> Twins {
         let told = format!("{permits} in {seconds} s, bursts of {time} µs");
         // A second's worth is what it holds by default.
         let bucket = if time == 1_000_000 { bucket.borrow() } else { bucket.borrow().burst_for(length) };
-        Twins { told, rule: rule(bucket), guava, period }
+        Twins { told, spec: spec(bucket), guava, period }
     } else {
         let guava = Reference::warming_up(interval, time);
         let told = format!("{permits} in {seconds} s, warms up in {time} µs");
-        Twins { told, rule: rule(bucket.warmup(length)), guava, period }
+        Twins { told, spec: spec(bucket.warmup(length)), guava, period }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::model::{Charge, Model, Rule, Verdict};
+use crate::model::{Charge, Model, Policy, Verdict};
 use crate::support::given::Given;
 
 /// What one decision said, at which time of the store.
@@ -18,7 +18,7 @@ pub(super) struct Record {
 }
 
 /// Checks what a key said to all who asked, in no order.
-pub(super) fn replay(name: &str, rule: Rule, mut records: Vec<Record>) {
+pub(super) fn replay(name: &str, policy: Policy, mut records: Vec<Record>) {
     // Decisions of one time have an order too: each admitted one leaves less than the one before, or a longer line.
     records.sort_by_key(|record| {
         let Verdict { wait, remaining, reset_after, .. } = record.verdict;
@@ -26,7 +26,7 @@ pub(super) fn replay(name: &str, rule: Rule, mut records: Vec<Record>) {
     });
     let mut model = Model::default();
     let would_say =
-        |model: &Model, record: &Record| model.would_say(record.now, name, rule, record.cost, record.wait);
+        |model: &Model, record: &Record| model.would_say(record.now, name, policy, record.cost, record.wait);
     for of_one_time in records.chunk_by(|a, b| a.now == b.now) {
         let (admitted, mut refused): (Vec<Record>, Vec<Record>) =
             of_one_time.iter().partition(|record| record.verdict.admitted);
@@ -35,7 +35,7 @@ pub(super) fn replay(name: &str, rule: Rule, mut records: Vec<Record>) {
         loop {
             refused.retain(|record| would_say(&model, record) != record.verdict);
             let Some(record) = next.next() else { break };
-            let charge = Charge { key: name, rule, cost: record.cost, wait: record.wait, shadow: false };
+            let charge = Charge { key: name, policy, cost: record.cost, wait: record.wait, shadow: false };
             let said = model.decide(record.now, &[charge]).verdicts;
             assert_eq!(said, [record.verdict], "{name} at {} for {}", record.now, record.cost);
         }
@@ -43,16 +43,16 @@ pub(super) fn replay(name: &str, rule: Rule, mut records: Vec<Record>) {
         assert_eq!(said, refused.first().map(|record| record.verdict), "{name}: {refused:?}");
     }
     let admitted: Vec<Record> = records.iter().copied().filter(|record| record.verdict.admitted).collect();
-    stays_within_its_bounds(name, rule, &admitted);
+    stays_within_its_bounds(name, policy, &admitted);
     let waited = admitted.iter().filter(|record| record.verdict.wait > 0).count();
     println!("{name}: {} of {} decisions admitted, {waited} to wait", admitted.len(), records.len());
     assert!(10 * admitted.len() >= records.len(), "{name}: less than a tenth was admitted");
-    assert!(rule.is_a_window() == (waited == 0), "{name}: {waited} waited");
+    assert!(policy.is_a_window() == (waited == 0), "{name}: {waited} waited");
 }
 
 /// What DESIGN promises of every interval, by itself: between any two calls that were admitted, each at its slot.
-fn stays_within_its_bounds(name: &str, rule: Rule, admitted: &[Record]) {
-    let mut given = Given::new(rule);
+fn stays_within_its_bounds(name: &str, policy: Policy, admitted: &[Record]) {
+    let mut given = Given::new(policy);
     for (id, record) in admitted.iter().enumerate() {
         given.add(id, record.cost, record.now, record.verdict.wait);
     }
@@ -62,15 +62,15 @@ fn stays_within_its_bounds(name: &str, rule: Rule, admitted: &[Record]) {
         for last in &admitted[i..] {
             let span = last.now - first.now;
             sum += last.cost;
-            let bound = match rule {
-                Rule::Fixed { limit, period, .. } => limit * (span / period + 2),
-                Rule::Sliding { limit, period, .. } => limit * (span / period + 1),
+            let bound = match policy {
+                Policy::Fixed { limit, period, .. } => limit * (span / period + 2),
+                Policy::Sliding { limit, period, .. } => limit * (span / period + 1),
                 _ => return,
             };
             assert!(sum <= bound, "{name}: {sum} permits within {span} µs from {}", first.now);
         }
     }
-    if let Rule::Fixed { limit, period, aligned: true } = rule {
+    if let Policy::Fixed { limit, period, aligned: true } = policy {
         let mut windows: HashMap<i128, i128> = HashMap::new();
         for record in admitted {
             *windows.entry(record.now / period).or_default() += record.cost;

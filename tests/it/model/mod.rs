@@ -5,14 +5,14 @@
 mod bucket;
 mod fixed;
 mod interval;
+mod policy;
 mod queue;
-mod rule;
 mod sliding;
 mod warming;
 
 use std::collections::HashMap;
 
-pub(crate) use rule::Rule;
+pub(crate) use policy::Policy;
 
 /// The longest that a call may be in debt, in microseconds.
 const LONGEST: i128 = 3650 * 86_400 * 1_000_000;
@@ -59,7 +59,7 @@ impl Event {
     }
 }
 
-/// What one rule says about one charge.
+/// What one policy says about one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) admitted: bool,
@@ -88,11 +88,11 @@ pub(crate) enum Receipt {
 
 pub(crate) struct Charge<'a> {
     pub(crate) key: &'a str,
-    pub(crate) rule: Rule,
+    pub(crate) policy: Policy,
     pub(crate) cost: i128,
     /// How long the call waits at the most.
     pub(crate) wait: i128,
-    /// Refuses nobody. It is charged with the others if its own rule admits.
+    /// Refuses nobody. It is charged with the others if its own policy admits.
     pub(crate) shadow: bool,
 }
 
@@ -122,8 +122,9 @@ pub(crate) struct Model {
 impl Model {
     /// Charges all, but for the shadows that have no room, or none. A charge of nothing only looks.
     pub(crate) fn decide(&mut self, now: i128, charges: &[Charge<'_>]) -> Outcome {
-        let verdict =
-            |charge: &Charge<'_>, cost| charge.rule.verdict(self.history(charge.key), now, cost, charge.wait);
+        let verdict = |charge: &Charge<'_>, cost| {
+            charge.policy.verdict(self.history(charge.key), now, cost, charge.wait)
+        };
         let mut verdicts: Vec<Verdict> = charges.iter().map(|charge| verdict(charge, charge.cost)).collect();
         let fits: Vec<bool> = verdicts.iter().map(|verdict| verdict.admitted).collect();
         let admitted = charges.iter().zip(&fits).all(|(charge, fits)| charge.shadow || *fits);
@@ -135,8 +136,8 @@ impl Model {
         }
         let mut receipts = Vec::new();
         let mut written = Vec::new();
-        for (Charge { key, rule, cost, .. }, fits) in charges.iter().zip(fits) {
-            let repaired = *cost > 0 && rule.is_in_the_future(self.history(key), now);
+        for (Charge { key, policy, cost, .. }, fits) in charges.iter().zip(fits) {
+            let repaired = *cost > 0 && policy.is_in_the_future(self.history(key), now);
             if repaired {
                 self.record(key, Event::Repaired { at: now });
             }
@@ -144,7 +145,7 @@ impl Model {
             if charged {
                 self.record(key, Event::Charged { at: now, cost: *cost });
             }
-            receipts.push(charged.then(|| rule.receipt(self.history(key))));
+            receipts.push(charged.then(|| policy.receipt(self.history(key))));
             written.push(repaired || charged);
         }
         Outcome { admitted, verdicts, receipts, written }
@@ -155,15 +156,15 @@ impl Model {
         &mut self,
         now: i128,
         key: &str,
-        rule: Rule,
+        policy: Policy,
         cost: i128,
         receipt: Option<Receipt>,
     ) -> Option<Refund> {
-        let credits = rule.credits(self.history(key), now, cost, receipt);
+        let credits = policy.credits(self.history(key), now, cost, receipt);
         for event in &credits {
             self.record(key, *event);
         }
-        if !credits.is_empty() && rule.says_nothing(self.history(key), now) {
+        if !credits.is_empty() && policy.says_nothing(self.history(key), now) {
             self.reset(key);
         }
         credits.first().map(|event| match event {
@@ -172,9 +173,9 @@ impl Model {
         })
     }
 
-    /// What the rule would say of a charge, which is not made.
-    pub(crate) fn would_say(&self, now: i128, key: &str, rule: Rule, cost: i128, wait: i128) -> Verdict {
-        rule.verdict(self.history(key), now, cost, wait)
+    /// What the policy would say of a charge, which is not made.
+    pub(crate) fn would_say(&self, now: i128, key: &str, policy: Policy, cost: i128, wait: i128) -> Verdict {
+        policy.verdict(self.history(key), now, cost, wait)
     }
 
     pub(crate) fn reset(&mut self, key: &str) {
@@ -182,8 +183,8 @@ impl Model {
     }
 
     /// When the key's state says nothing more, or `None` if it never said anything.
-    pub(crate) fn end(&self, key: &str, rule: Rule) -> Option<i128> {
-        rule.end(self.history(key))
+    pub(crate) fn end(&self, key: &str, policy: Policy) -> Option<i128> {
+        policy.end(self.history(key))
     }
 
     fn history(&self, key: &str) -> &[Event] {

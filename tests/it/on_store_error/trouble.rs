@@ -17,7 +17,7 @@ const BEGINS: &str = "the store does not decide; until it does, `on_store_error`
 const ENDS: &str = "the store decides again";
 
 fn numbers(health: StoreHealth) -> (bool, u64, u64) {
-    (health.is_well, health.troubles, health.unanswered)
+    (health.healthy, health.outages, health.failed_decisions)
 }
 
 fn messages(told: &Told) -> Vec<String> {
@@ -85,11 +85,11 @@ async fn that_flaps_gives_no_fresh_burst() {
     // What is charged by a call whose answer is lost is charged there.
     assert!(here == 5 && (1..=5).contains(&there), "{here} here and {there} there");
     let health = registry.store_health();
-    assert!(health.unanswered >= 8, "{health:?}");
+    assert!(health.failed_decisions >= 8, "{health:?}");
     until("all is well", WITHIN, async || {
         assert!(limiter.peek("a").await.is_ok());
         let health = registry.store_health();
-        if health.is_well { Ok(()) } else { Err(format!("{health:?}")) }
+        if health.healthy { Ok(()) } else { Err(format!("{health:?}")) }
     })
     .await;
     assert_eq!(messages(&told).last().map(String::as_str), Some(ENDS));
@@ -138,5 +138,5 @@ async fn a_charge_made_in_redis_is_not_given_back_here() {
 async fn is_no_reason_not_to_start() {
     assert_store(Registry::connect(NOBODY).await);
     let registry = Registry::connect_lazy(NOBODY).unwrap();
-    assert!(registry.store_health().is_well, "nobody has asked it yet");
+    assert!(registry.store_health().healthy, "nobody has asked it yet");
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{FixedWindow, Policy};
 use tokio::runtime::Handle;
 
@@ -116,6 +116,6 @@ async fn make(store: Store, charge: Charge, pace: Duration, log: Arc<Mutex<Vec<C
 
 fn charge(key: &str) -> Charge {
     let policy: Policy = FixedWindow::new(1_000_000, Duration::from_secs(3600)).into();
-    let rule = policy.rule().expect("the policy is valid");
-    Charge { key: Key::raw(key), rule, cost: 1, wait: 0, shadow: false }
+    let spec = policy.spec().expect("the policy is valid");
+    Charge { key: Key::raw(key), spec, cost: 1, wait: 0, shadow: false }
 }

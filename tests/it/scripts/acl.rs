@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ratelimits::store::{Charge, Outcome};
+use ratelimit_runtime::store::{Charge, Outcome};
 
 use super::cases::CASES;
 use super::{Bench, COMMANDS, Held, is_defect, lists, text};
@@ -17,10 +17,10 @@ async fn the_least_user_may_do_everything() {
             let outcome = bench.decide(&list).await.unwrap();
             assert!(outcome.failed.is_empty(), "{outcome:?}");
             for case in &CASES {
-                let mark = list.iter().position(|charge| charge.key == case.key());
-                let mark = mark.map(|at| outcome.verdicts[at].mark);
-                bench.store.refund(&case.key(), &case.rule(), 1, mark).await.unwrap();
-                bench.store.refund(&case.key(), &case.rule(), 1, None).await.unwrap();
+                let charge_id = list.iter().position(|charge| charge.key == case.key());
+                let charge_id = charge_id.map(|at| outcome.verdicts[at].charge_id);
+                bench.store.refund(&case.key(), &case.spec(), 1, charge_id).await.unwrap();
+                bench.store.refund(&case.key(), &case.spec(), 1, None).await.unwrap();
             }
             assert!(bench.held().await.iter().all(|(dump, at)| dump.is_empty() || *at > 0));
             let look = Charge { cost: 0, ..list[0].clone() };
@@ -131,10 +131,10 @@ async fn whichever_command_is_denied_a_refund_is_made_or_nothing_is() {
                     let outcome = bench.decide(&[case.charge()]).await.unwrap();
                     // Another charge behind it, so that some of the state has to stay.
                     bench.decide(&[case.charge()]).await.unwrap();
-                    let mark = marked.then(|| outcome.verdicts[0].mark);
+                    let charge_id = marked.then(|| outcome.verdicts[0].charge_id);
                     let before = bench.held().await;
                     bench.send(&format!("ACL SETUSER least -{denied}")).await;
-                    let refunded = bench.store.refund(&case.key(), &case.rule(), 1, mark).await;
+                    let refunded = bench.store.refund(&case.key(), &case.spec(), 1, charge_id).await;
                     bench.send(&format!("ACL SETUSER least +{denied}")).await;
                     let after = bench.held().await;
                     let at = format!("{denied} denied, {state}, {}, marked: {marked}", case.name);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Key, Rule};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key};
 
 use super::Bench;
 use crate::support::policies::{self, Pair};
@@ -40,8 +40,8 @@ pub(super) const CASES: [Case; 10] = [
 ];
 
 impl Case {
-    pub(super) fn rule(&self) -> Rule {
-        (self.policy)().expect("the policy is valid").rule
+    pub(super) fn spec(&self) -> AlgorithmSpec {
+        (self.policy)().expect("the policy is valid").spec
     }
 
     pub(super) fn text(&self) -> String {
@@ -53,7 +53,7 @@ impl Case {
     }
 
     pub(super) fn charge(&self) -> Charge {
-        Charge { key: self.key(), rule: self.rule(), cost: 1, wait: self.wait, shadow: false }
+        Charge { key: self.key(), spec: self.spec(), cost: 1, wait: self.wait, shadow: false }
     }
 
     /// Under the key `nothing`, what two charges leave (`charged`), or what makes a charge do most (`odd`): entries that have

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::store::{Charge, Outcome};
+use ratelimit_runtime::store::{Charge, Outcome};
 
 use super::acl::is_whole;
 use super::cases::CASES;
@@ -46,7 +46,7 @@ async fn charges_nothing(bench: &mut Bench, code: &str, begin: &[&str], end: &[&
             let mut refunds = Vec::new();
             if state == "charged" {
                 let case = CASES.iter().find(|case| case.key() == list[0].key).unwrap();
-                refunds.push(bench.store.refund(&case.key(), &case.rule(), 1, None).await);
+                refunds.push(bench.store.refund(&case.key(), &case.spec(), 1, None).await);
             }
             for command in end {
                 bench.send(command).await;
@@ -182,6 +182,6 @@ async fn a_server_that_forgets_scripts_charges_once() {
         bench.send("SCRIPT FLUSH").await;
         assert_eq!(known, left(&bench.decide(&list).await.unwrap()));
         bench.send("SCRIPT FLUSH").await;
-        bench.store.refund(&list[0].key, &list[0].rule, 1, None).await.unwrap();
+        bench.store.refund(&list[0].key, &list[0].spec, 1, None).await.unwrap();
     }
 }

@@ -49,7 +49,7 @@ async fn a_value_of_another_program_is_a_defect_and_charges_nobody() {
                     }
                 }
                 let before = bench.held().await;
-                bench.store.refund(&case.key(), &case.rule(), 1, None).await.unwrap_err();
+                bench.store.refund(&case.key(), &case.spec(), 1, None).await.unwrap_err();
                 assert_eq!(before, bench.held().await, "{at}");
             }
         }

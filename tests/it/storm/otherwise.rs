@@ -175,7 +175,7 @@ async fn weather(mode: OnStoreError, instances: u64) {
     pauses.abort();
 
     let [redis, local, allowed] = [Source::Redis, Source::Local, Source::Allowed].map(|of| seen.of(of));
-    let (unanswered, refused) = (registry.store_health().unanswered, seen.refused.len() as u64);
+    let (unanswered, refused) = (registry.store_health().failed_decisions, seen.refused.len() as u64);
     println!(
         "{mode:?} by {instances}: {made} calls within {took:.1?}, {unanswered} not answered, {refused} refused"
     );
@@ -189,7 +189,7 @@ async fn weather(mode: OnStoreError, instances: u64) {
         assert_eq!((all(local) + refused, all(allowed)), (unanswered, 0));
     }
     for (limiter, cost) in &seen.refused {
-        let share = policies[*limiter].1.rule().map(|rule| rule.divided(instances as u32));
+        let share = policies[*limiter].1.spec().map(|spec| spec.per_instance(instances as u32));
         assert!(!share.expect("it is valid").fits(*cost), "a share of {} has {cost}", policies[*limiter].0);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, Store};
+use ratelimit_runtime::store::{Charge, Key, Store};
 
 use super::given::Given;
 use super::policies::Pair;
@@ -79,7 +79,7 @@ impl Crowd {
             let (key, cost) = (random.below(self.keys), random.between(1, 5));
             let wait = random.pick(&[0, 0, 0, 20_000]);
             let text = Key::raw(format!("{}:{{{key}}}", self.name));
-            let charge = Charge { key: text, rule: self.pair.rule, cost, wait, shadow: false };
+            let charge = Charge { key: text, spec: self.pair.spec, cost, wait, shadow: false };
             let begun = Instant::now();
             let outcome = self.store.decide(&[&[charge]]).await.remove(0);
             decided.decisions += 1;
@@ -88,7 +88,7 @@ impl Crowd {
             match outcome {
                 Ok(outcome) if outcome.admitted => {
                     let verdict = &outcome.verdicts[0];
-                    let (now, wait, window) = (outcome.now, verdict.wait, verdict.mark.at);
+                    let (now, wait, window) = (outcome.now, verdict.wait, verdict.charge_id.at);
                     let admitted = Admitted { cost, now, wait, window };
                     decided.admitted.entry(key).or_default().push(admitted);
                 }
@@ -107,14 +107,14 @@ impl Crowd {
 impl Decided {
     /// Holds every key to the promise of its policy, but for one capacity at each of these times, at which all that the store
     /// had was lost: what was admitted between two of them keeps the promise by itself.
-    pub(crate) fn keeps(&self, rule: model::Rule, losses: &[u64]) -> Result<(), String> {
-        self.keeps_but_for(rule, losses, |_| true)
+    pub(crate) fn keeps(&self, spec: model::Policy, losses: &[u64]) -> Result<(), String> {
+        self.keeps_but_for(spec, losses, |_| true)
     }
 
     /// The same, where only some keys have lost anything.
     pub(crate) fn keeps_but_for(
         &self,
-        rule: model::Rule,
+        spec: model::Policy,
         losses: &[u64],
         has_lost: impl Fn(u64) -> bool,
     ) -> Result<(), String> {
@@ -126,7 +126,7 @@ impl Decided {
                 between.entry(before).or_default().push(*charge);
             }
             for (before, admitted) in between {
-                keeps(rule, &admitted)
+                keeps(spec, &admitted)
                     .map_err(|broken| format!("key {key}, after {before} losses: {broken}"))?;
             }
         }
@@ -139,15 +139,15 @@ impl Decided {
 }
 
 /// Whether what was admitted of one key keeps the promise of its policy in every interval.
-fn keeps(rule: model::Rule, admitted: &[Admitted]) -> Result<(), String> {
-    match rule {
-        model::Rule::Fixed { limit, period, .. } => {
+fn keeps(spec: model::Policy, admitted: &[Admitted]) -> Result<(), String> {
+    match spec {
+        model::Policy::Fixed { limit, period, .. } => {
             let mut windows = BTreeMap::<i128, (i128, i128)>::new();
             for charge in admitted {
                 let (sum, last) = windows.entry(charge.window.into()).or_default();
                 (*sum, *last) = (*sum + i128::from(charge.cost), (*last).max(charge.now.into()));
             }
-            let aligned = matches!(rule, model::Rule::Fixed { aligned: true, .. });
+            let aligned = matches!(spec, model::Policy::Fixed { aligned: true, .. });
             let start = |opened: i128| if aligned { opened - opened % period } else { opened };
             for (opened, (sum, last)) in &windows {
                 if *sum > limit || *last >= start(*opened) + period {
@@ -160,7 +160,7 @@ fn keeps(rule: model::Rule, admitted: &[Admitted]) -> Result<(), String> {
                 None => Ok(()),
             }
         }
-        model::Rule::Sliding { limit, period, .. } => {
+        model::Policy::Sliding { limit, period, .. } => {
             let mut charges: Vec<(i128, i128)> =
                 admitted.iter().map(|charge| (charge.now.into(), charge.cost.into())).collect();
             charges.sort_unstable();
@@ -178,7 +178,7 @@ fn keeps(rule: model::Rule, admitted: &[Admitted]) -> Result<(), String> {
             Ok(())
         }
         _ => {
-            let mut given = Given::new(rule);
+            let mut given = Given::new(spec);
             for (id, Admitted { cost, now, wait, .. }) in admitted.iter().enumerate() {
                 given.add(id, (*cost).into(), (*now).into(), (*wait).into());
             }

@@ -1,12 +1,12 @@
 //! What a bucket has given, each call at its slot, and what it has promised of every interval: with this the stores are
 //! held to the promise itself, whatever the model says.
 
-use crate::model::{Refund, Rule, Verdict};
+use crate::model::{Policy, Refund, Verdict};
 
 /// The calls that one bucket admitted.
 #[derive(Debug)]
 pub(crate) struct Given {
-    rule: Rule,
+    policy: Policy,
     calls: Vec<Call>,
     /// Of a bucket that refills at intervals: when it was refilled last, or found full, as its charges were told.
     anchors: Vec<i128>,
@@ -27,8 +27,14 @@ struct Call {
 }
 
 impl Given {
-    pub(crate) fn new(rule: Rule) -> Self {
-        Given { rule, calls: Vec::new(), anchors: Vec::new(), refunds: false, trusted: !rule.is_a_window() }
+    pub(crate) fn new(policy: Policy) -> Self {
+        Given {
+            policy,
+            calls: Vec::new(),
+            anchors: Vec::new(),
+            refunds: false,
+            trusted: !policy.is_a_window(),
+        }
     }
 
     pub(crate) fn forget(&mut self) {
@@ -60,7 +66,7 @@ impl Given {
 
     /// The same, where the order is not known.
     pub(crate) fn add(&mut self, id: usize, cost: i128, now: i128, wait: i128) {
-        self.calls.push(Call { id, came: now, slot: now + wait, takes: self.rule.takes(cost) });
+        self.calls.push(Call { id, came: now, slot: now + wait, takes: self.policy.takes(cost) });
     }
 
     /// So much of a call was given back: of the rest the time has passed, or others stand on it.
@@ -92,9 +98,9 @@ impl Given {
                 let before = sum;
                 sum += last.takes;
                 largest = largest.max(last.takes);
-                let within = match self.rule {
-                    Rule::Bucket { full, .. } => sum <= full + span,
-                    Rule::Interval { burst, refill, every } => {
+                let within = match self.policy {
+                    Policy::Bucket { full, .. } => sum <= full + span,
+                    Policy::Interval { burst, refill, every } => {
                         let refills = match self.anchors[..] {
                             [] => span / every + 1,
                             // Those who wait for a refill take of it what the bucket could not hold.
@@ -103,12 +109,12 @@ impl Given {
                         sum <= burst + refill * refills.min(span / every + 1)
                     }
                     // One call's cost more.
-                    Rule::Borrowing { full, .. } => sum - largest <= full + span,
+                    Policy::Borrowing { full, .. } => sum - largest <= full + span,
                     // The places of a call begin when those before it have ended.
-                    Rule::Queue { .. } => before <= span,
+                    Policy::Queue { .. } => before <= span,
                     // The first took a little less if stored permits ran out: of each of its parts a fraction of 1 µs is cut.
-                    Rule::WarmingUp { .. } => before <= span + 2,
-                    Rule::Fixed { .. } | Rule::Sliding { .. } => true,
+                    Policy::WarmingUp { .. } => before <= span + 2,
+                    Policy::Fixed { .. } | Policy::Sliding { .. } => true,
                 };
                 if !within {
                     return Err(format!("{sum} within {span} µs from {}: {:?}", first.slot, self.calls));
@@ -130,13 +136,13 @@ impl Given {
 
     /// Calls the same again, from nothing and without what was given back, and compares what is left.
     pub(crate) fn check_state(&self, now: i128, look: &Verdict) -> Result<(), String> {
-        let (told, expected) = match self.rule {
+        let (told, expected) = match self.policy {
             _ if !self.trusted => return Ok(()),
-            Rule::Bucket { .. } | Rule::Borrowing { .. } => {
+            Policy::Bucket { .. } | Policy::Borrowing { .. } => {
                 let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.takes);
                 (look.reset_after, 0.max(full_at - now))
             }
-            Rule::Interval { burst, refill, every } => {
+            Policy::Interval { burst, refill, every } => {
                 let (mut missing, mut then) = (0, 0);
                 let mut calls = self.calls.clone();
                 calls.sort_by_key(|call| call.id);

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use ratelimits::store::{Rule, Verdict};
+use ratelimit_runtime::store::{AlgorithmSpec, Verdict};
 use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
 use crate::model;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair {
-    pub(crate) rule: Rule,
-    pub(crate) model: model::Rule,
+    pub(crate) spec: AlgorithmSpec,
+    pub(crate) model: model::Policy,
 }
 
 const TEN_SECONDS: Duration = Duration::from_secs(10);
@@ -47,29 +47,29 @@ pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 1
 }
 
 /// `None` where the policy is one that the library refuses.
-pub(crate) fn pair(policy: impl Into<Policy>, model: model::Rule) -> Option<Pair> {
-    Some(Pair { rule: policy.into().rule().ok()?, model })
+pub(crate) fn pair(policy: impl Into<Policy>, model: model::Policy) -> Option<Pair> {
+    Some(Pair { spec: policy.into().spec().ok()?, model })
 }
 
 pub(crate) fn token_bucket(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).burst(burst);
-    pair(policy, model::Rule::bucket(permits.into(), nanos(period), burst.into()))
+    pair(policy, model::Policy::bucket(permits.into(), nanos(period), burst.into()))
 }
 
 pub(crate) fn token_bucket_for(permits: u64, period: Duration, time: Duration) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).burst_for(time);
-    pair(policy, model::Rule::bucket_for(permits.into(), nanos(period), nanos(time)))
+    pair(policy, model::Policy::bucket_for(permits.into(), nanos(period), nanos(time)))
 }
 
 pub(crate) fn leaky_bucket(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
     let policy = LeakyBucket::new(capacity, Rate::new(permits, period));
-    pair(policy, model::Rule::bucket(permits.into(), nanos(period), capacity.into()))
+    pair(policy, model::Policy::bucket(permits.into(), nanos(period), capacity.into()))
 }
 
 pub(crate) fn draining_bucket(capacity: u64, drain: Duration) -> Option<Pair> {
     pair(
         LeakyBucket::draining(capacity, drain),
-        model::Rule::bucket(capacity.into(), nanos(drain), capacity.into()),
+        model::Policy::bucket(capacity.into(), nanos(drain), capacity.into()),
     )
 }
 
@@ -78,44 +78,44 @@ pub(crate) fn borrowing(permits: u64, period: Duration, burst: Option<u64>) -> O
     let policy = TokenBucket::new(Rate::new(permits, period)).borrow();
     let (permits, period_ns) = (permits.into(), nanos(period));
     match burst {
-        Some(burst) => pair(policy.burst(burst), model::Rule::borrowing(permits, period_ns, burst.into())),
-        None => pair(policy, model::Rule::borrowing_for(permits, period_ns, nanos(Duration::from_secs(1)))),
+        Some(burst) => pair(policy.burst(burst), model::Policy::borrowing(permits, period_ns, burst.into())),
+        None => pair(policy, model::Policy::borrowing_for(permits, period_ns, nanos(Duration::from_secs(1)))),
     }
 }
 
 pub(crate) fn borrowing_for(permits: u64, period: Duration, time: Duration) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).borrow().burst_for(time);
-    pair(policy, model::Rule::borrowing_for(permits.into(), nanos(period), nanos(time)))
+    pair(policy, model::Policy::borrowing_for(permits.into(), nanos(period), nanos(time)))
 }
 
 /// A line of one that leaves at once, and `capacity` that wait.
 pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
     let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).queue();
-    pair(policy, model::Rule::queue(permits.into(), nanos(period), capacity.into()))
+    pair(policy, model::Policy::queue(permits.into(), nanos(period), capacity.into()))
 }
 
 pub(crate) fn warming_up(permits: u64, period: Duration, warmup: Duration) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).warmup(warmup);
     let (permits, period_ns, warmup) = (permits.into(), nanos(period), micros(warmup));
-    pair(policy, model::Rule::WarmingUp { permits, period_ns, warmup })
+    pair(policy, model::Policy::WarmingUp { permits, period_ns, warmup })
 }
 
 pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill();
-    let model = model::Rule::Interval { burst: burst.into(), refill: refill.into(), every: micros(every) };
+    let model = model::Policy::Interval { burst: burst.into(), refill: refill.into(), every: micros(every) };
     pair(policy, model)
 }
 
 pub(crate) fn fixed_window(limit: u64, period: Duration, aligned: bool) -> Option<Pair> {
     let policy = FixedWindow::new(limit, period);
     let policy = if aligned { policy.aligned() } else { policy };
-    pair(policy, model::Rule::Fixed { limit: limit.into(), period: micros(period), aligned })
+    pair(policy, model::Policy::Fixed { limit: limit.into(), period: micros(period), aligned })
 }
 
 pub(crate) fn sliding_window(limit: u64, period: Duration, precision: Option<Duration>) -> Option<Pair> {
     let policy = SlidingWindow::new(limit, period);
     let policy = precision.map_or(policy, |precision| policy.precision(precision));
-    let model = model::Rule::Sliding {
+    let model = model::Policy::Sliding {
         limit: limit.into(),
         period: micros(period),
         precision: precision.map(micros),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ratelimits::store::{Charge, Clock, Key, MemoryStore, Outcome, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Clock, Key, MemoryStore, Outcome, RedisStore, Store};
 use redis::aio::MultiplexedConnection;
 
 use super::registries::PATIENT;

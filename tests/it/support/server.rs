@@ -91,12 +91,12 @@ impl Server {
         Client::open(self.url())?.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    /// Makes a user of this password and these rules, or gives it other ones.
-    pub(crate) async fn set_user(&self, user: &str, password: &str, rules: &[&str]) {
+    /// Makes a user of this password and these specs, or gives it other ones.
+    pub(crate) async fn set_user(&self, user: &str, password: &str, specs: &[&str]) {
         let mut command = redis::cmd("ACL");
-        command.arg(&["SETUSER", user, "reset", "on"]).arg(format!(">{password}")).arg(rules);
+        command.arg(&["SETUSER", user, "reset", "on"]).arg(format!(">{password}")).arg(specs);
         let set: Result<(), _> = command.query_async(&mut self.connect().await).await;
-        set.expect("the rules are right");
+        set.expect("the specs are right");
     }
 
     /// As with `kill -9`: what it holds is lost, and its connections are closed by the system.

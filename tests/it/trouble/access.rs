@@ -1,12 +1,12 @@
 //! A server that does not let us in any more, or not do what it takes.
 
-use ratelimits::store::RedisStore;
+use ratelimit_runtime::store::RedisStore;
 
 use super::errors::refused;
 use super::scene::{Caller, PASSWORD, Scene, USER};
 
-async fn set_user(scene: &Scene, rules: &[&str]) {
-    scene.operate::<()>(&[&["ACL", "SETUSER", USER], rules].concat()).await;
+async fn set_user(scene: &Scene, specs: &[&str]) {
+    scene.operate::<()>(&[&["ACL", "SETUSER", USER], specs].concat()).await;
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore};
+use ratelimit_runtime::store::{Charge, Key, RedisStore};
 use ratelimits::{FixedWindow, Policy};
 
 use super::scene::LONGEST;
@@ -36,8 +36,8 @@ struct Overruns {
 }
 
 fn charge() -> Charge {
-    let rule = Policy::from(FixedWindow::new(1_000_000, DEADLINE)).rule().expect("the policy is valid");
-    Charge { key: Key::raw("{delay}"), rule, cost: 1, wait: 0, shadow: false }
+    let spec = Policy::from(FixedWindow::new(1_000_000, DEADLINE)).spec().expect("the policy is valid");
+    Charge { key: Key::raw("{delay}"), spec, cost: 1, wait: 0, shadow: false }
 }
 
 async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{FixedWindow, Policy};
 use tokio::task::JoinHandle;
 
@@ -55,11 +55,11 @@ impl Deciding {
     async fn answers(&self) {
         let begun = Instant::now();
         for key in 0..KEYS {
-            let rule = self.crowds[0].1.rule;
+            let spec = self.crowds[0].1.spec;
             until("decisions come from Redis again", FOUND_WITHIN, async || {
                 let charge = Charge {
                     key: Key::raw(format!("look:{{{key}}}")),
-                    rule,
+                    spec,
                     cost: 0,
                     wait: 0,
                     shadow: false,
@@ -152,9 +152,9 @@ async fn what_the_replica_of_a_master_has_not_got_is_admitted_again() {
     let cluster = Cluster::start().await;
     let store = RedisStore::lazy(&format!("redis+cluster://{}", cluster.addresses().join(",")));
     let store = store.expect("the URL is right").with_deadline(PATIENT);
-    let rule = Policy::from(FixedWindow::new(5, Duration::from_secs(3600))).rule().expect("it is valid");
+    let spec = Policy::from(FixedWindow::new(5, Duration::from_secs(3600))).spec().expect("it is valid");
     let take = async || {
-        let charge = Charge { key: Key::raw("{0}"), rule, cost: 1, wait: 0, shadow: false };
+        let charge = Charge { key: Key::raw("{0}"), spec, cost: 1, wait: 0, shadow: false };
         let outcome = store.decide(&[&[charge]]).await.remove(0);
         outcome.map(|outcome| outcome.admitted).map_err(|error| told(&error))
     };

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::FixedWindow;
 use ratelimits::Policy;
-use ratelimits::store::{Charge, Key, RedisStore, Store};
 use redis::{AsyncConnectionConfig, Client, PushInfo, PushKind};
 
 use super::scene::{Caller, LONGEST, Scene, told};
@@ -63,9 +63,9 @@ async fn a_server_that_is_killed_again_and_again_gives_one_capacity_each_time() 
         losses.push(now());
         tokio::time::sleep(Duration::from_millis(100)).await;
         server.restart().await;
-        let rule = Policy::from(FixedWindow::new(1000, Duration::from_secs(60))).rule().expect("it is valid");
+        let spec = Policy::from(FixedWindow::new(1000, Duration::from_secs(60))).spec().expect("it is valid");
         until("decisions come from Redis again", Duration::from_secs(5), async || {
-            let charge = Charge { key: Key::raw("again"), rule, cost: 1, wait: 0, shadow: false };
+            let charge = Charge { key: Key::raw("again"), spec, cost: 1, wait: 0, shadow: false };
             store.decide(&[&[charge]]).await.remove(0).map(drop).map_err(|error| told(&error))
         })
         .await;
@@ -107,7 +107,7 @@ async fn a_key_that_is_evicted_gives_one_capacity_each_time() {
     listener.subscribe("__keyevent@0__:evicted").await.expect("it tells");
 
     let store = RedisStore::lazy(&server.url()).expect("the URL is right");
-    let rule = Policy::from(FixedWindow::new(5, Duration::from_secs(86_400))).rule().expect("it is valid");
+    let spec = Policy::from(FixedWindow::new(5, Duration::from_secs(86_400))).spec().expect("it is valid");
     let mut admitted = HashMap::<String, u64>::new();
     for round in 0..40 {
         let mut pipe = redis::pipe();
@@ -117,7 +117,7 @@ async fn a_key_that_is_evicted_gives_one_capacity_each_time() {
         let _: () = pipe.query_async(&mut flood).await.expect("something is evicted");
         for key in 0..50 {
             let text = format!("{{{key}}}");
-            let charge = Charge { key: Key::raw(&*text), rule, cost: 1, wait: 0, shadow: false };
+            let charge = Charge { key: Key::raw(&*text), spec, cost: 1, wait: 0, shadow: false };
             if let Ok(outcome) = store.decide(&[&[charge]]).await.remove(0) {
                 *admitted.entry(text).or_default() += u64::from(outcome.admitted);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratelimits::store::RedisStore;
+use ratelimit_runtime::store::RedisStore;
 
 use super::scene::{Caller, LONGEST, PATIENT, Scene};
 use crate::support::proxy::Fault;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ratelimits::store::{Charge, Key, RedisStore, StoreError};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, StoreError};
 use ratelimits::{FixedWindow, Policy, Rate, SlidingWindow, TokenBucket};
 use redis::FromRedisValue;
 use tracing::subscriber::DefaultGuard;
@@ -219,8 +219,8 @@ impl Caller {
             SlidingWindow::new(LIMIT, day).into(),
         ];
         let charges = policies.iter().enumerate().map(|(at, policy)| {
-            let rule = policy.rule().expect("the policy is valid");
-            Charge { key: Key::raw(format!("{{{PERSON}}}:{at}")), rule, cost: 1, wait: 0, shadow: false }
+            let spec = policy.spec().expect("the policy is valid");
+            Charge { key: Key::raw(format!("{{{PERSON}}}:{at}")), spec, cost: 1, wait: 0, shadow: false }
         });
         let charges: Vec<_> = charges.collect();
         let begun = Instant::now();

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use ratelimits::algorithm::State;
-use ratelimits::store::{Mark, Rule};
+use ratelimit_runtime::algorithm::State;
+use ratelimit_runtime::store::{AlgorithmSpec, ChargeId};
 use ratelimits::{LeakyBucket, Policy, Rate, TokenBucket};
 
 use super::{Calling, Counted, acquire, poll, warm};
@@ -24,15 +24,15 @@ fn policy(random: &mut Random) -> (Policy, u64) {
     }
 }
 
-/// What Redis holds, of that which the mark of a charge tells too.
-fn seen(rule: &Rule, held: &str) -> u64 {
+/// What Redis holds, of that which the charge_id of a charge tells too.
+fn seen(spec: &AlgorithmSpec, held: &str) -> u64 {
     let mut numbers = held.split(' ');
-    let place = usize::from(matches!(rule, Rule::IntervalBucket(_)));
+    let place = usize::from(matches!(spec, AlgorithmSpec::IntervalBucket(_)));
     numbers.nth(place).unwrap().parse().unwrap()
 }
 
-fn told(rule: &Rule, mark: Mark) -> u64 {
-    if matches!(rule, Rule::IntervalBucket(_)) { mark.level } else { mark.at }
+fn told(spec: &AlgorithmSpec, charge_id: ChargeId) -> u64 {
+    if matches!(spec, AlgorithmSpec::IntervalBucket(_)) { charge_id.level } else { charge_id.at }
 }
 
 fn now() -> u64 {
@@ -42,7 +42,7 @@ fn now() -> u64 {
 struct Waits {
     call: Calling,
     cost: u64,
-    mark: Mark,
+    charge_id: ChargeId,
 }
 
 #[tokio::test]
@@ -59,42 +59,43 @@ async fn what_is_left_is_what_no_later_slot_stands_on() {
         counted.forget().await;
         let limiter = counted.registry().limiter("a", policy).unwrap();
         warm(&limiter).await;
-        let rule = policy.rule().unwrap();
+        let spec = policy.spec().unwrap();
         limiter.try_acquire((), first).await.unwrap();
         // From here on nobody's slot comes, so that the time of the first call is that of all.
         let held = counted.held().await.unwrap();
         let mut state: Option<State> = None;
-        let charged = rule.verdict(rule.check(None, 0, first), 0, first, 0).mark.at;
+        let charged = spec.verdict(spec.check(None, 0, first), 0, first, 0).charge_id.at;
         let begin = held.split(' ').next().unwrap().parse::<u64>().unwrap() - charged;
-        rule.commit(&mut state, rule.check(None, begin, first), begin, first);
+        spec.commit(&mut state, spec.check(None, begin, first), begin, first);
 
         let mut waiting: Vec<Waits> = Vec::new();
         let mut calls = counted.calls().await;
         for _ in 0..random.between(10, 60) {
             if waiting.is_empty() || (waiting.len() < 12 && random.percent(50)) {
-                let most = if rule.reserves() { rule.most().unwrap_or(4).min(4) } else { 1 };
+                let most = if spec.reserves() { spec.max_cost().unwrap_or(4).min(4) } else { 1 };
                 let cost = random.between(1, most);
                 let mut call = acquire(&limiter, cost);
                 assert!(poll(&mut call).is_pending());
                 calls += 1;
                 counted.reaches(calls).await;
-                let reading = rule.check(state.as_ref(), begin, cost);
-                let verdict = rule.verdict(reading, begin, cost, u64::MAX);
+                let snapshot = spec.check(state.as_ref(), begin, cost);
+                let verdict = spec.verdict(snapshot, begin, cost, u64::MAX);
                 if verdict.admitted {
-                    rule.commit(&mut state, reading, begin, cost);
-                    waiting.push(Waits { call, cost, mark: verdict.mark });
+                    spec.commit(&mut state, snapshot, begin, cost);
+                    waiting.push(Waits { call, cost, charge_id: verdict.charge_id });
                 }
             } else {
-                let Waits { call, cost, mark } = waiting.remove(random.below(waiting.len() as u64) as usize);
+                let Waits { call, cost, charge_id } =
+                    waiting.remove(random.below(waiting.len() as u64) as usize);
                 drop(call);
                 drops += 1;
                 calls += 1;
                 counted.reaches(calls).await;
                 let mut later = state.clone();
-                rule.refund(&mut state, begin, cost, Some(mark));
-                rule.refund(&mut later, now(), cost, Some(mark));
+                spec.refund(&mut state, begin, cost, Some(charge_id));
+                spec.refund(&mut later, now(), cost, Some(charge_id));
                 let of = |state: &Option<State>| {
-                    told(&rule, rule.verdict(rule.check(state.as_ref(), begin, 0), begin, 0, 0).mark)
+                    told(&spec, spec.verdict(spec.check(state.as_ref(), begin, 0), begin, 0, 0).charge_id)
                 };
                 if of(&state) != of(&later) {
                     // It stands on the microsecond of the refund, which nobody knows.
@@ -102,18 +103,18 @@ async fn what_is_left_is_what_no_later_slot_stands_on() {
                     break;
                 }
             }
-            let expected = rule.verdict(rule.check(state.as_ref(), begin, 0), begin, 0, 0).mark;
+            let expected = spec.verdict(spec.check(state.as_ref(), begin, 0), begin, 0, 0).charge_id;
             let held = counted.held().await.unwrap();
-            assert_eq!(seen(&rule, &held), told(&rule, expected), "{held}, {waiting:?}");
+            assert_eq!(seen(&spec, &held), told(&spec, expected), "{held}, {waiting:?}");
         }
         // From the back to the front nothing is lost, whatever was before.
         let expected = waiting.len();
         for _ in 0..expected {
-            let Waits { call, cost, mark } = waiting.pop().unwrap();
+            let Waits { call, cost, charge_id } = waiting.pop().unwrap();
             drop(call);
             calls += 1;
             counted.reaches(calls).await;
-            rule.refund(&mut state, begin, cost, Some(mark));
+            spec.refund(&mut state, begin, cost, Some(charge_id));
         }
     }
     println!("{drops} drops in {run} runs, {open} of them left open");
@@ -122,6 +123,6 @@ async fn what_is_left_is_what_no_later_slot_stands_on() {
 
 impl std::fmt::Debug for Waits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} until {:?}", self.cost, self.mark)
+        write!(f, "{} until {:?}", self.cost, self.charge_id)
     }
 }

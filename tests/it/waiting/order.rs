@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ratelimits::store::{Charge, Key, RedisStore, Store};
+use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{Limiter, Policy, Rate, Registry, TokenBucket};
 
 use tokio::process::Command;
@@ -186,7 +186,7 @@ struct Slot {
 /// Of a bucket that holds one permit and never borrows, so that none has the slot of another.
 fn charge(cost: u64) -> Charge {
     let policy = Policy::from(TokenBucket::new(Rate::new(1, Duration::from_micros(INTERVAL))).burst(1));
-    Charge { key: Key::raw("slots"), rule: policy.rule().unwrap(), cost, wait: 1 << 50, shadow: false }
+    Charge { key: Key::raw("slots"), spec: policy.spec().unwrap(), cost, wait: 1 << 50, shadow: false }
 }
 
 /// Asks the store as calls do that wait, five at a time, in the order in which they are returned.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
-use crate::algorithm::{Mark, Rule, State, Verdict};
+use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
 use crate::store::INLINE;
 
 /// A call that waits.
@@ -22,13 +22,13 @@ pub(crate) struct Waiter {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) at: u64,
-    pub(crate) mark: Mark,
+    pub(crate) charge_id: ChargeId,
 }
 
 /// The places of one key, from the first on. All that was charged to the key before the first place has started.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) rule: Rule,
+    pub(super) spec: AlgorithmSpec,
     places: VecDeque<Place>,
     /// The place from which on they are to be charged anew, and the state before it. Many may leave before somebody looks.
     stale: Option<(usize, Option<State>)>,
@@ -46,7 +46,7 @@ struct Place {
 
 impl Waiter {
     pub(super) fn new<'v>(now: u64, verdicts: impl Iterator<Item = &'v Verdict>) -> Self {
-        let slots = verdicts.map(|verdict| Slot { at: now + verdict.wait, mark: verdict.mark });
+        let slots = verdicts.map(|verdict| Slot { at: now + verdict.wait, charge_id: verdict.charge_id });
         Waiter { slots: Mutex::new(slots.collect()), moved: Notify::new() }
     }
 
@@ -81,8 +81,8 @@ impl Moved {
 }
 
 impl Line {
-    pub(super) fn new(rule: Rule) -> Self {
-        Line { rule, places: VecDeque::new(), stale: None }
+    pub(super) fn new(spec: AlgorithmSpec) -> Self {
+        Line { spec, places: VecDeque::new(), stale: None }
     }
 
     /// Adds a place behind all others.
@@ -141,12 +141,13 @@ impl Line {
     ) -> Option<State> {
         for place in self.places.iter_mut().skip(from) {
             place.before.clone_from(&state);
-            let reading = self.rule.check(state.as_ref(), now, place.cost);
-            let Verdict { admitted, wait, mark, .. } = self.rule.verdict(reading, now, place.cost, u64::MAX);
-            self.rule.commit(&mut state, reading, now, place.cost);
+            let snapshot = self.spec.check(state.as_ref(), now, place.cost);
+            let Verdict { admitted, wait, charge_id, .. } =
+                self.spec.verdict(snapshot, now, place.cost, u64::MAX);
+            self.spec.commit(&mut state, snapshot, now, place.cost);
             // Under a clock that stepped back there may be no room in a queue: whoever was let in stays where it was.
             if admitted {
-                place.waiter.slots()[place.charge] = Slot { at: now + wait, mark };
+                place.waiter.slots()[place.charge] = Slot { at: now + wait, charge_id };
             }
             moved.0.push(Arc::clone(&place.waiter));
         }

@@ -14,8 +14,8 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 
 pub(crate) use self::line::Waiter;
 use self::table::Table;
-use super::{Charge, Outcome, Readings, judge};
-use crate::algorithm::{Mark, Rule, Verdict};
+use super::{Charge, Outcome, Snapshots, judge};
+use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};
 
@@ -58,25 +58,25 @@ impl MemoryStore {
         if !table.lines.is_empty() {
             charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
         }
-        let readings = charges.iter().map(|charge| {
+        let snapshots = charges.iter().map(|charge| {
             let state = table.state(self.index(&charge.key));
-            charge.rule.check(state, now, charge.cost)
+            charge.spec.check(state, now, charge.cost)
         });
-        let readings: Readings = readings.collect();
-        let (admitted, verdicts) = judge(charges, &readings, now);
+        let snapshots: Snapshots = snapshots.collect();
+        let (admitted, verdicts) = judge(charges, &snapshots, now);
         let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
         let is_charged = |(charge, verdict): &(&Charge, &Verdict)| admitted && charge.is_made(verdict);
         let charged = charges.iter().zip(&outcome.verdicts).filter(is_charged).map(|(_, verdict)| verdict);
         let waiter = (in_line && outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
         let mut place = 0;
-        for ((charge, reading), verdict) in charges.iter().zip(readings).zip(&outcome.verdicts) {
-            let (Charge { rule, cost, .. }, index) = (charge, self.index(&charge.key));
+        for ((charge, snapshot), verdict) in charges.iter().zip(snapshots).zip(&outcome.verdicts) {
+            let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
             if is_charged(&(charge, verdict)) {
                 let waits = waiter.as_ref().filter(|_| verdict.wait > 0);
-                table.charge(index, charge, (now, reading), waits.map(|waiter| (waiter, place)));
+                table.charge(index, charge, (now, snapshot), waits.map(|waiter| (waiter, place)));
                 place += 1;
             } else if *cost > 0 {
-                table.change(index, rule, now, |state| rule.undo(state, now));
+                table.change(index, spec, now, |state| spec.undo(state, now));
             }
         }
         self.unlock(table);
@@ -85,15 +85,15 @@ impl MemoryStore {
 
     /// Gives back what a call that waits was charged: all of it to those behind it, if none of them has started, else as
     /// far as it can be given back.
-    pub(crate) fn leave(&self, charged: &[(Charge, Mark)], waiter: &Arc<Waiter>) {
+    pub(crate) fn leave(&self, charged: &[(Charge, ChargeId)], waiter: &Arc<Waiter>) {
         let mut table = self.lock();
         let now = self.clock.now();
-        for (place, (Charge { key, rule, cost, .. }, _)) in charged.iter().enumerate() {
+        for (place, (Charge { key, spec, cost, .. }, _)) in charged.iter().enumerate() {
             let index = self.index(key);
             if !table.leave(index, waiter, place, now) {
-                let mark = waiter.slot(place).mark;
-                let refund = |state: &mut _| rule.refund(state, now, *cost, Some(mark));
-                table.change_before_line(index, rule, now, refund);
+                let charge_id = waiter.slot(place).charge_id;
+                let refund = |state: &mut _| spec.refund(state, now, *cost, Some(charge_id));
+                table.change_before_line(index, spec, now, refund);
             }
         }
         self.unlock(table);
@@ -121,11 +121,11 @@ impl MemoryStore {
     }
 
     /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
-    pub fn refund(&self, key: &Key, rule: &Rule, cost: u64, mark: Option<Mark>) {
+    pub fn refund(&self, key: &Key, spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) {
         let mut table = self.lock();
         let now = self.clock.now();
-        let refund = |state: &mut _| rule.refund(state, now, cost, mark);
-        table.change_before_line(self.index(key), rule, now, refund);
+        let refund = |state: &mut _| spec.refund(state, now, cost, charge_id);
+        table.change_before_line(self.index(key), spec, now, refund);
         self.unlock(table);
     }
 
@@ -155,10 +155,10 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// How many keys were forgotten for want of room while they still counted something.
+    /// How many keys were evicted for want of room while they still counted something.
     #[must_use]
-    pub fn forgotten(&self) -> u64 {
-        self.lock().forgotten
+    pub fn evicted(&self) -> u64 {
+        self.lock().evicted
     }
 
     pub(crate) fn key_form(&self) -> KeyForm {

@@ -5,7 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use super::line::{Line, Moved, Waiter};
-use crate::algorithm::{Reading, Rule, State};
+use crate::algorithm::{AlgorithmSpec, Snapshot, State};
 use crate::store::Charge;
 
 /// Below this many keys nothing is swept.
@@ -26,8 +26,8 @@ pub(super) struct Table {
     max_keys: usize,
     /// The number of keys at which to look for what has ended.
     sweep_at: usize,
-    pub(super) forgotten: u64,
-    /// Whether a key that counts was forgotten for the first time, and nobody has been told.
+    pub(super) evicted: u64,
+    /// Whether a key that counts was evicted for the first time, and nobody has been told.
     pub(super) first_loss: bool,
     #[cfg(test)]
     pub(super) sweeps: u64,
@@ -48,7 +48,7 @@ impl Table {
             moved: Moved::default(),
             max_keys,
             sweep_at: max_keys.min(FEWEST_SWEPT),
-            forgotten: 0,
+            evicted: 0,
             first_loss: false,
             #[cfg(test)]
             sweeps: 0,
@@ -62,14 +62,14 @@ impl Table {
     pub(super) fn change(
         &mut self,
         index: u128,
-        rule: &Rule,
+        spec: &AlgorithmSpec,
         now: u64,
         change: impl FnOnce(&mut Option<State>),
     ) {
         if let Some(entry) = self.entries.get_mut(&index) {
             change(&mut entry.state);
             match &entry.state {
-                Some(state) => entry.ends = rule.ends(state),
+                Some(state) => entry.ends = spec.ends(state),
                 None => drop(self.entries.remove(&index)),
             }
             return;
@@ -77,7 +77,7 @@ impl Table {
         let mut state = None;
         change(&mut state);
         if let Some(present) = &state {
-            let ends = rule.ends(present);
+            let ends = spec.ends(present);
             if self.entries.len() >= self.sweep_at {
                 self.sweep(now);
             }
@@ -86,28 +86,28 @@ impl Table {
     }
 
     /// Makes an admitted charge. It stands in line if its call waits for it, and behind those who wait in any case, so that it
-    /// is not forgotten when one of them leaves.
+    /// is not evicted when one of them leaves.
     pub(super) fn charge(
         &mut self,
         index: u128,
         charge: &Charge,
-        (now, reading): (u64, Reading),
+        (now, snapshot): (u64, Snapshot),
         waits: Option<(&Arc<Waiter>, usize)>,
     ) {
-        let Charge { rule, cost, .. } = charge;
+        let Charge { spec, cost, .. } = charge;
         let before = (waits.is_some() || self.lines.contains_key(&index)).then(|| self.state(index).cloned());
-        self.change(index, rule, now, |state| rule.commit(state, reading, now, *cost));
+        self.change(index, spec, now, |state| spec.commit(state, snapshot, now, *cost));
         if let Some(before) = before {
             let nobody;
             let (waiter, place) = match waits {
                 Some(waits) => waits,
                 None => {
-                    let verdict = rule.verdict(reading, now, *cost, u64::MAX);
+                    let verdict = spec.verdict(snapshot, now, *cost, u64::MAX);
                     nobody = Arc::new(Waiter::new(now, [&verdict].into_iter()));
                     (&nobody, 0)
                 }
             };
-            let line = self.lines.entry(index).or_insert_with(|| Line::new(*rule));
+            let line = self.lines.entry(index).or_insert_with(|| Line::new(*spec));
             line.join(waiter, (place, *cost), before, now);
         }
     }
@@ -125,9 +125,9 @@ impl Table {
     /// Lets those move up who wait for a key that others have left.
     pub(super) fn move_up(&mut self, index: u128, now: u64) {
         let Some(line) = self.lines.get_mut(&index) else { return };
-        let rule = line.rule;
+        let spec = line.spec;
         if let Some(moved) = line.move_up(now, &mut self.moved) {
-            self.change(index, &rule, now, |state| *state = moved);
+            self.change(index, &spec, now, |state| *state = moved);
         }
     }
 
@@ -135,14 +135,14 @@ impl Table {
     pub(super) fn change_before_line(
         &mut self,
         index: u128,
-        rule: &Rule,
+        spec: &AlgorithmSpec,
         now: u64,
         change: impl Fn(&mut Option<State>),
     ) {
         self.move_up(index, now);
         match self.lines.get_mut(&index).and_then(|line| line.change(now, &mut self.moved, &change)) {
-            Some(moved) => self.change(index, rule, now, |state| *state = moved),
-            None => self.change(index, rule, now, change),
+            Some(moved) => self.change(index, spec, now, |state| *state = moved),
+            None => self.change(index, spec, now, change),
         }
         self.tidy(index, now);
     }
@@ -160,9 +160,9 @@ impl Table {
         self.move_up(index, now);
         let line = self.lines.get_mut(&index);
         let moved = line
-            .and_then(|line| Some((line.rule, line.change(now, &mut self.moved, |before| *before = None)?)));
+            .and_then(|line| Some((line.spec, line.change(now, &mut self.moved, |before| *before = None)?)));
         match moved {
-            Some((rule, moved)) => self.change(index, &rule, now, |state| *state = moved),
+            Some((spec, moved)) => self.change(index, &spec, now, |state| *state = moved),
             None => drop(self.entries.remove(&index)),
         }
         self.tidy(index, now);
@@ -186,8 +186,8 @@ impl Table {
                 let (before, last, _) = ends.select_nth_unstable(forget - 1);
                 ties = forget - before.iter().filter(|ends| **ends < *last).count();
                 first_to_stay = *last;
-                self.first_loss |= self.forgotten == 0;
-                self.forgotten += forget as u64;
+                self.first_loss |= self.evicted == 0;
+                self.evicted += forget as u64;
             }
         }
         self.entries.retain(|_, entry| {

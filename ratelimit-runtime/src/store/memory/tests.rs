@@ -10,7 +10,7 @@ use crate::policy::{FixedWindow, Policy};
 
 fn charge(key: impl ToString, seconds: u64) -> Charge {
     let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
-    Charge { key: Key::raw(key.to_string()), rule: policy.rule().unwrap(), cost: 1, wait: 0, shadow: false }
+    Charge { key: Key::raw(key.to_string()), spec: policy.spec().unwrap(), cost: 1, wait: 0, shadow: false }
 }
 
 #[test]
@@ -22,12 +22,12 @@ fn what_has_ended_is_forgotten_first_and_then_what_ends_next() {
         assert!(admits(charge(key, seconds)));
     }
     assert!(admits(charge("e", 50)));
-    assert_eq!((store.len(), store.forgotten()), (4, 1));
+    assert_eq!((store.len(), store.evicted()), (4, 1));
     assert!(!admits(charge("a", 40)) && !admits(charge("c", 30)) && !admits(charge("d", 20)));
 
     time.store(35_000_000, Ordering::SeqCst);
     assert!(admits(charge("f", 50)));
-    assert_eq!((store.len(), store.forgotten()), (3, 1));
+    assert_eq!((store.len(), store.evicted()), (3, 1));
     assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
 }
 
@@ -38,7 +38,7 @@ fn what_ends_next_goes_before_any_of_many_that_end_together() {
         assert!(store.decide(&[charge(key, if key < 1550 { 60 } else { 10 })]).admitted);
     }
     assert!(store.decide(&[charge("one more", 60)]).admitted);
-    assert_eq!(store.forgotten(), 100);
+    assert_eq!(store.evicted(), 100);
     let ends_soon = store.lock().entries.values().filter(|entry| entry.ends < 60_000_000).count();
     assert_eq!(ends_soon, 0);
 }
@@ -51,8 +51,8 @@ fn a_full_store_is_not_swept_for_every_key() {
     for key in 0..10_000u64 {
         time.store(key * 1000, Ordering::SeqCst);
         let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
-        let rule = window.rule().unwrap();
-        assert!(store.decide(&[Charge { rule, ..charge(key, 1) }]).admitted);
+        let spec = window.spec().unwrap();
+        assert!(store.decide(&[Charge { spec, ..charge(key, 1) }]).admitted);
         let table = store.lock();
         assert!(table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100, "{} at {key}", table.sweeps);
     }
@@ -93,5 +93,5 @@ fn keys_that_have_ended_do_not_pile_up() {
         assert!(store.decide(&[charge(key, 1)]).admitted);
     }
     assert!(store.len() <= FEWEST_SWEPT, "{}", store.len());
-    assert_eq!(store.forgotten(), 0);
+    assert_eq!(store.evicted(), 0);
 }

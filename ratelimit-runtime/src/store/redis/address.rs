@@ -26,7 +26,7 @@ impl Address {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let (base, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
         if base == "rediss" && !cfg!(feature = "tls") {
-            return Err(StoreError::defect(
+            return Err(StoreError::permanent(
                 "TLS to Redis, rediss://, needs the feature `tls` of `ratelimits`",
             ));
         }
@@ -140,7 +140,7 @@ fn info(url: &str) -> Result<ConnectionInfo, StoreError> {
 }
 
 fn wrong(problem: &str) -> StoreError {
-    StoreError::defect(problem)
+    StoreError::permanent(problem)
 }
 
 #[cfg(test)]
@@ -195,7 +195,7 @@ mod tests {
         ] {
             let Err(error) = Address::parse(url) else { panic!("{url} is an address") };
             assert!(
-                error.is_defect() && !format!("{error} {error:?}").contains("secret"),
+                error.is_permanent() && !format!("{error} {error:?}").contains("secret"),
                 "{url}: {error:?}"
             );
         }

@@ -73,7 +73,7 @@ impl Breaker {
         let Some(open) = open else { return Ok(None) };
         let is_tried = open.trying.is_some_and(|(_, since)| now < since + LONG_AGO);
         if is_tried || now < open.until {
-            return Err(open.why.again());
+            return Err(open.why.clone());
         }
         *probes += 1;
         open.trying = Some((*probes, now));
@@ -85,7 +85,7 @@ impl Breaker {
         if probe.is_some() || !self.stirred.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.lock().open.as_ref().map_or(Ok(()), |open| Err(open.why.again()))
+        self.lock().open.as_ref().map_or(Ok(()), |open| Err(open.why.clone()))
     }
 
     /// The server has answered.
@@ -115,14 +115,14 @@ impl Breaker {
         match &mut state.open {
             Some(open) if probe.as_ref().is_some_and(|probe| open.is_tried_by(probe.1)) => {
                 open.tries += 1;
-                (open.until, open.why) = (now + pause(open.tries), why.again());
+                (open.until, open.why) = (now + pause(open.tries), why.clone());
             }
             None if many || failed == Failed::ForNow => {
                 // A server that answers some calls, and not others, goes on where it was.
                 let again = closed.filter(|(closed, _)| now < *closed + LONG_AGO);
                 let tries = again.map_or(0, |(_, tries)| tries + 1);
                 let until = now + pause(tries);
-                state.open = Some(Open { until, tries, trying: None, why: why.again() });
+                state.open = Some(Open { until, tries, trying: None, why: why.clone() });
             }
             // Others had been let through before it opened.
             _ => {}
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn why() -> StoreError {
-        StoreError::new("because")
+        StoreError::transient("because")
     }
 
     #[test]

@@ -146,8 +146,8 @@ impl Cluster {
                 }
             }
             let known = self.known();
-            let nobody = || StoreError::new("no node of the Redis Cluster tells who has the key");
-            let problem = || known.problem.as_ref().map_or_else(nobody, StoreError::again);
+            let nobody = || StoreError::transient("no node of the Redis Cluster tells who has the key");
+            let problem = || known.problem.as_ref().map_or_else(nobody, StoreError::clone);
             // Somebody may have told since.
             return known.masters[slot].clone().ok_or_else(|| Failure::Unsent(problem()));
         }
@@ -191,7 +191,7 @@ impl Cluster {
 
     /// Who has which slots, by the first that tells.
     async fn ask(&self) -> Result<Vec<Range>, StoreError> {
-        let mut problem = StoreError::new("no node of the Redis Cluster answers");
+        let mut problem = StoreError::transient("no node of the Redis Cluster answers");
         for (host, node) in self.candidates() {
             let end = Instant::now() + TOLD_WITHIN;
             let told = match node.send(Request::Plain(cmd("CLUSTER").arg("SLOTS")), end).await {

@@ -2,7 +2,7 @@
 
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use super::scripts::{is_defect, words};
+use super::scripts::{is_permanent, words};
 use crate::error::store::StoreError;
 
 /// Why there is no reply to use.
@@ -29,13 +29,13 @@ pub(super) enum Sign {
 
 impl Failure {
     pub(super) fn late() -> Self {
-        Failure::Late(StoreError::new("Redis has not answered in time"))
+        Failure::Late(StoreError::transient("Redis has not answered in time"))
     }
 
     /// Whether it is the server's, which may not be the one to ask, and not the command's.
     pub(super) fn is_of_server(&self) -> bool {
         match self {
-            Failure::Unsent(error) => !error.is_defect(),
+            Failure::Unsent(error) => !error.is_permanent(),
             Failure::Late(_) => true,
             Failure::Replied(error) => !matches!(Sign::of(error), Sign::Well),
         }
@@ -92,27 +92,27 @@ pub(super) fn sign(reply: &Value) -> Sign {
         _ => None,
     };
     let Some(text) = values.iter().find_map(text) else { return Sign::Well };
-    Sign::by_text(&text, || StoreError::new(format!("Redis failed: {text}")))
+    Sign::by_text(&text, || StoreError::transient(format!("Redis failed: {text}")))
 }
 
 /// Why a connection could not be opened.
 pub(super) fn unreachable(error: RedisError) -> StoreError {
     match error.code() {
-        Some(code) => StoreError::new(format!("Redis cannot be reached: {}", text(code, &error))),
-        None => StoreError::new("Redis cannot be reached").caused_by(error),
+        Some(code) => StoreError::transient(format!("Redis cannot be reached: {}", text(code, &error))),
+        None => StoreError::transient("Redis cannot be reached").caused_by(error),
     }
 }
 
 fn replied(error: RedisError) -> StoreError {
-    let Some(code) = error.code() else { return StoreError::new("Redis failed").caused_by(error) };
+    let Some(code) = error.code() else { return StoreError::transient("Redis failed").caused_by(error) };
     let text = text(code, &error);
     match code {
-        _ if is_defect(&text) => StoreError::defect(format!("Redis failed: {text}")),
-        "MOVED" | "ASK" => StoreError::new(format!(
+        _ if is_permanent(&text) => StoreError::permanent(format!("Redis failed: {text}")),
+        "MOVED" | "ASK" => StoreError::transient(format!(
             "Redis failed: {text}: this node of a Redis Cluster does not have the key; the URL of a Cluster begins with \
              redis+cluster://"
         )),
-        _ => StoreError::new(format!("Redis failed: {text}")),
+        _ => StoreError::transient(format!("Redis failed: {text}")),
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_code_is_found_wherever_redis_puts_it() {
-        let sign = |text: &str| Sign::by_text(text, || StoreError::new(text));
+        let sign = |text: &str| Sign::by_text(text, || StoreError::transient(text));
         for text in [
             "READONLY You can't write against a read only replica.",
             "READONLY You can't write against a read only replica. script: 7a3, on @user_script:12.",

@@ -130,7 +130,7 @@ impl Link {
     pub(super) async fn connection(&self) -> Result<MultiplexedConnection, StoreError> {
         match self.connection.wait().await {
             Ok(connection) => Ok(connection.clone()),
-            Err(error) => Err(error.again()),
+            Err(error) => Err(error.clone()),
         }
     }
 
@@ -190,7 +190,7 @@ impl Drop for Opening {
         if self.link.connection.get().is_none() {
             self.links.forget(&self.link);
             let problem = "Redis cannot be reached from this tokio runtime, which has ended or has no IO or time enabled";
-            let _ = self.link.connection.set(Err(StoreError::defect(problem)));
+            let _ = self.link.connection.set(Err(StoreError::permanent(problem)));
         }
     }
 }

@@ -33,7 +33,7 @@ use self::scripts::{Invocation, Scripts};
 #[cfg(feature = "test-util")]
 pub use self::stream::{Dial, Stream};
 use super::{Charge, Outcome};
-use crate::algorithm::{Mark, Rule};
+use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 
@@ -81,7 +81,7 @@ impl RedisStore {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         if certificates.is_some_and(|pem| !pem.windows(PEM.len()).any(|window| window == PEM)) {
-            return Err(StoreError::defect(
+            return Err(StoreError::permanent(
                 "the CA certificates hold none in PEM, which is the form of `-----BEGIN CERTIFICATE`",
             ));
         }
@@ -162,11 +162,11 @@ impl RedisStore {
     pub async fn refund(
         &self,
         key: &Key,
-        rule: &Rule,
+        spec: &AlgorithmSpec,
         cost: u64,
-        mark: Option<Mark>,
+        charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.invoke(&self.scripts.refund(key, rule, cost, mark)?).await?;
+        self.invoke(&self.scripts.refund(key, spec, cost, charge_id)?).await?;
         Ok(())
     }
 
@@ -189,7 +189,7 @@ impl RedisStore {
         };
         match decided.and_then(|reply| scripts::outcomes(decisions, reply)) {
             Ok(outcomes) => outcomes,
-            Err(error) => decisions.iter().map(|_| Err(error.again())).collect(),
+            Err(error) => decisions.iter().map(|_| Err(error.clone())).collect(),
         }
     }
 

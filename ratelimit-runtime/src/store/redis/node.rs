@@ -48,7 +48,7 @@ impl Node {
         let runtime = runtime()?;
         let probe = self.breaker.admit(Instant::now()).map_err(Failure::Unsent)?;
         let link = self.link(&runtime).ok_or_else(|| {
-            Failure::Unsent(StoreError::new(
+            Failure::Unsent(StoreError::transient(
                 "Redis closes each connection, and is not connected to for a while",
             ))
         })?;
@@ -71,7 +71,7 @@ impl Node {
             Some(Err(failure)) => failure,
             None if link.is_open() => Failure::late(),
             None => {
-                let why = StoreError::new("Redis cannot be reached in time");
+                let why = StoreError::transient("Redis cannot be reached in time");
                 self.failed(Failed::Once, probe, &why);
                 return Err(Failure::Unsent(why));
             }
@@ -79,7 +79,7 @@ impl Node {
         match &failure {
             Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
             // The attempt has told for all who waited for it. A defect is of this call or runtime, and not of the server.
-            Failure::Unsent(why) if probe.is_some() && !why.is_defect() => {
+            Failure::Unsent(why) if probe.is_some() && !why.is_permanent() => {
                 self.failed(Failed::Once, probe, why);
             }
             Failure::Unsent(_) => {}
@@ -150,7 +150,7 @@ impl Node {
                         return Ok(connection);
                     }
                     Ok(Err(error)) => unreachable(error),
-                    Err(_) => StoreError::new("Redis cannot be reached: it takes no connection"),
+                    Err(_) => StoreError::transient("Redis cannot be reached: it takes no connection"),
                 };
                 if let Some(node) = node.upgrade() {
                     node.failed(Failed::Badly, None, &why);
@@ -187,7 +187,7 @@ impl Request<'_> {
 /// The runtime that a call to Redis is made on.
 pub(super) fn runtime() -> Result<Handle, Failure> {
     Handle::try_current().map_err(|error| {
-        Failure::Unsent(StoreError::defect("Redis was asked outside a tokio runtime").caused_by(error))
+        Failure::Unsent(StoreError::permanent("Redis was asked outside a tokio runtime").caused_by(error))
     })
 }
 

@@ -10,7 +10,7 @@ use redis::Cmd;
 pub(super) use self::reply::outcomes;
 use crate::algorithm::gcra::Kind;
 use crate::algorithm::warming_up::COSTLIEST;
-use crate::algorithm::{Mark, Rule};
+use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
 use crate::error::store::StoreError;
 use crate::key::{Key, Repr};
@@ -89,7 +89,7 @@ impl Scripts {
 
     /// The call that decides these lists of charges. One algorithm has a script of its own; several share one.
     pub(super) fn decide<'a>(&'a self, decisions: &[&'a [Charge]]) -> Result<Invocation<'a>, StoreError> {
-        let mut names = decisions.iter().copied().flatten().map(|charge| charge.rule.name());
+        let mut names = decisions.iter().copied().flatten().map(|charge| charge.spec.name());
         let first = names.next();
         let mixed = names.any(|name| Some(name) != first);
         let script = match first {
@@ -100,10 +100,10 @@ impl Scripts {
         for charges in decisions {
             args.push(kinds(charges));
             for charge in *charges {
-                let Charge { key, rule, .. } = charge;
+                let Charge { key, spec, .. } = charge;
                 keys.push(text(key)?);
                 if mixed {
-                    args.push(Argument::Word(rule.name().into()));
+                    args.push(Argument::Word(spec.name().into()));
                 }
                 let arguments = decide_args(charge);
                 let missing = if mixed { WIDEST - arguments.len() } else { 0 };
@@ -117,12 +117,12 @@ impl Scripts {
     pub(super) fn refund<'a>(
         &'a self,
         key: &'a Key,
-        rule: &Rule,
+        spec: &AlgorithmSpec,
         cost: u64,
-        mark: Option<Mark>,
+        charge_id: Option<ChargeId>,
     ) -> Result<Invocation<'a>, StoreError> {
-        let script = &self.refund[position(rule.name())?];
-        let mut args = refund_args(rule, cost, mark);
+        let script = &self.refund[position(spec.name())?];
+        let mut args = refund_args(spec, cost, charge_id);
         args.resize(WIDEST_REFUND, Argument::NONE);
         Ok(Invocation { script, keys: vec![text(key)?], args })
     }
@@ -161,7 +161,7 @@ impl Invocation<'_> {
 
 /// Whether an error of Redis, given by its code or its text, says that something is wrong for good: a key that holds what no
 /// limiter wrote, or a script that stumbles over it. All others pass, or are the server's operator's to mend.
-pub(super) fn is_defect(code_or_text: &str) -> bool {
+pub(super) fn is_permanent(code_or_text: &str) -> bool {
     let coded = words(code_or_text).take(10).any(|word| matches!(word, "WRONGTYPE" | "CORRUPT"));
     coded || [": attempt to ", ": bad argument "].iter().any(|lua| code_or_text.contains(lua))
 }
@@ -183,59 +183,64 @@ fn kinds(charges: &[Charge]) -> Argument {
 
 /// The arguments of `check`. A cost that never fits is cut to one that just does not, so that it stays exact in Lua.
 fn decide_args(charge: &Charge) -> Vec<Argument> {
-    let Charge { rule, cost, wait, .. } = *charge;
-    match rule {
-        Rule::Gcra(rule) => {
-            let charge = rule.charge(cost);
-            let lead = rule.lead(charge).map_or(Argument::Word("-1".into()), Argument::Number);
-            vec![charge.into(), rule.capacity.into(), lead, rule.patience(charge, wait).into()]
+    let Charge { spec, cost, wait, .. } = *charge;
+    match spec {
+        AlgorithmSpec::Gcra(spec) => {
+            let charge = spec.charge(cost);
+            let lead = spec.lead(charge).map_or(Argument::Word("-1".into()), Argument::Number);
+            vec![charge.into(), spec.capacity.into(), lead, spec.patience(charge, wait).into()]
         }
-        Rule::IntervalBucket(rule) => [cost.min(rule.burst + 1), rule.burst, rule.refill, rule.period, wait]
-            .map(Argument::from)
-            .to_vec(),
-        Rule::WarmingUp(rule) => {
-            vec![cost.min(COSTLIEST).into(), rule.interval().into(), rule.warmup.into(), wait.into()]
+        AlgorithmSpec::IntervalBucket(spec) => {
+            [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
+                .map(Argument::from)
+                .to_vec()
         }
-        Rule::FixedWindow(rule) => {
-            let aligned = u64::from(rule.aligned);
-            [cost.min(rule.limit + 1), rule.limit, rule.period, aligned].map(Argument::from).to_vec()
+        AlgorithmSpec::WarmingUp(spec) => {
+            vec![cost.min(COSTLIEST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
         }
-        Rule::SlidingWindow(rule) => {
-            [cost.min(rule.limit + 1), rule.limit, rule.period, rule.precision].map(Argument::from).to_vec()
+        AlgorithmSpec::FixedWindow(spec) => {
+            let aligned = u64::from(spec.aligned);
+            [cost.min(spec.limit + 1), spec.limit, spec.period, aligned].map(Argument::from).to_vec()
+        }
+        AlgorithmSpec::SlidingWindow(spec) => {
+            [cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision].map(Argument::from).to_vec()
         }
     }
 }
 
-fn refund_args(rule: &Rule, cost: u64, mark: Option<Mark>) -> Vec<Argument> {
-    let [at, level, credited] =
-        [mark.map(|mark| mark.at), mark.map(|mark| mark.level), mark.map(|mark| mark.credited)]
-            .map(Argument::from);
-    match *rule {
-        Rule::Gcra(rule) => {
-            let last_only = u64::from(rule.kind == Kind::Queue);
-            let numbers = [rule.capacity, rule.interval, last_only].map(Argument::from);
-            [rule.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
+fn refund_args(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Vec<Argument> {
+    let [at, level, credited] = [
+        charge_id.map(|charge_id| charge_id.at),
+        charge_id.map(|charge_id| charge_id.level),
+        charge_id.map(|charge_id| charge_id.credited),
+    ]
+    .map(Argument::from);
+    match *spec {
+        AlgorithmSpec::Gcra(spec) => {
+            let last_only = u64::from(spec.kind == Kind::Queue);
+            let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
+            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
         }
-        Rule::IntervalBucket(rule) => {
-            let numbers = [rule.burst, rule.refill, rule.period].map(Argument::from);
-            [cost.min(rule.burst).into(), at, level, credited].into_iter().chain(numbers).collect()
+        AlgorithmSpec::IntervalBucket(spec) => {
+            let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
+            [cost.min(spec.burst).into(), at, level, credited].into_iter().chain(numbers).collect()
         }
-        Rule::WarmingUp(rule) => {
-            let stored = mark.map_or(Argument::NONE, |mark| f64::from_bits(mark.level).into());
-            vec![cost.min(COSTLIEST).into(), at, stored, rule.interval().into(), rule.warmup.into()]
+        AlgorithmSpec::WarmingUp(spec) => {
+            let stored = charge_id.map_or(Argument::NONE, |charge_id| f64::from_bits(charge_id.level).into());
+            vec![cost.min(COSTLIEST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
         }
-        Rule::FixedWindow(rule) => {
-            vec![cost.min(MOST).into(), at, rule.period.into(), u64::from(rule.aligned).into()]
+        AlgorithmSpec::FixedWindow(spec) => {
+            vec![cost.min(MOST).into(), at, spec.period.into(), u64::from(spec.aligned).into()]
         }
-        Rule::SlidingWindow(rule) => {
-            vec![cost.min(MOST).into(), at, rule.period.into(), rule.precision.into()]
+        AlgorithmSpec::SlidingWindow(spec) => {
+            vec![cost.min(MOST).into(), at, spec.period.into(), spec.precision.into()]
         }
     }
 }
 
 fn position(algorithm: &str) -> Result<usize, StoreError> {
     let position = ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm);
-    position.ok_or_else(|| StoreError::defect(format!("there is no script for {algorithm}")))
+    position.ok_or_else(|| StoreError::permanent(format!("there is no script for {algorithm}")))
 }
 
 impl fmt::Debug for Script {
@@ -249,6 +254,6 @@ impl fmt::Debug for Script {
 pub(super) fn text(key: &Key) -> Result<&str, StoreError> {
     match &key.0 {
         Repr::Text(text) => Ok(text),
-        Repr::Hash(_) => Err(StoreError::defect("a key of the memory store means nothing in Redis")),
+        Repr::Hash(_) => Err(StoreError::permanent("a key of the memory store means nothing in Redis")),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
     let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
     let first = slots.next().unwrap_or(0);
     if slots.any(|slot| slot != first) {
-        return Err(StoreError::defect(
+        return Err(StoreError::permanent(
             "the keys of one decision lie in different slots of the Redis Cluster; give its limiters the same \
              `.function(…)`, or keys of the same parts",
         ));
@@ -42,7 +42,7 @@ pub(super) fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
 
 /// What `CLUSTER SLOTS` replies. A node that does not know its own host is at the one that was asked.
 pub(super) fn ranges(reply: &Value, asked: &str) -> Result<Vec<Range>, StoreError> {
-    let odd = || StoreError::new("Redis tells nothing of a Cluster with slots");
+    let odd = || StoreError::transient("Redis tells nothing of a Cluster with slots");
     let Value::Array(ranges) = reply else { return Err(odd()) };
     let ranges: Option<Vec<Range>> = ranges.iter().map(|range| read(range, asked)).collect();
     ranges.filter(|ranges| !ranges.is_empty()).ok_or_else(odd)

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{random, seed};
-use crate::algorithm::{Rule, State};
+use crate::algorithm::{AlgorithmSpec, State};
 use crate::backend::Backend;
 use crate::on_store_error::OnStoreError;
 use crate::question::{Question, patience};
@@ -29,7 +29,7 @@ struct Call {
     waits: Option<Pin<Box<dyn Future<Output = Answered> + Send>>>,
 }
 
-fn rule(state: &mut u64) -> Rule {
+fn spec(state: &mut u64) -> AlgorithmSpec {
     let bucket = TokenBucket::new(Rate::new(1 + random(state) % 5, Duration::from_secs(60)));
     let burst = 4 + random(state) % 7;
     let policy: Policy = match random(state) % 5 {
@@ -39,25 +39,25 @@ fn rule(state: &mut u64) -> Rule {
         3 => bucket.warmup(Duration::from_secs(1 + random(state) % 100)).into(),
         _ => LeakyBucket::new(10_000, Rate::new(1, Duration::from_secs(7))).queue().into(),
     };
-    policy.rule().unwrap()
+    policy.spec().unwrap()
 }
 
 /// The state of one bucket after these calls, had there been no others.
-fn state(rule: &Rule, calls: &[Call], bucket: usize) -> Option<State> {
+fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
     let mut state = None;
     for call in calls.iter().filter(|call| !call.dropped) {
-        let reading = rule.check(state.as_ref(), call.made, call.costs[bucket]);
-        rule.commit(&mut state, reading, call.made, call.costs[bucket]);
+        let snapshot = spec.check(state.as_ref(), call.made, call.costs[bucket]);
+        spec.commit(&mut state, snapshot, call.made, call.costs[bucket]);
     }
     state
 }
 
-fn question(rules: &[Rule; 2], costs: [u64; 2]) -> Question {
+fn question(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> Question {
     let mut question = Question::default();
     for (place, name) in ["a", "b"].into_iter().enumerate() {
-        let (key, rule) = (Key::raw(name), rules[place]);
+        let (key, spec) = (Key::raw(name), specs[place]);
         let wait = patience(Duration::MAX);
-        let charge = Charge { key, rule, cost: costs[place], wait, shadow: false };
+        let charge = Charge { key, spec, cost: costs[place], wait, shadow: false };
         question.push(crate::name::Name::Shared(name.into()), charge, OnStoreError::Local).unwrap();
     }
     question
@@ -68,8 +68,8 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
     let mut state_of = seed();
     let mut drops = 0;
     for run in 0..RUNS {
-        let rules = [rule(&mut state_of), rule(&mut state_of)];
-        println!("run {run}: {rules:?}");
+        let specs = [spec(&mut state_of), spec(&mut state_of)];
+        println!("run {run}: {specs:?}");
         let time = Arc::new(AtomicU64::new(1_000_000_000));
         let memory = Arc::new(MemoryStore::new(100, Clock::manual(Arc::clone(&time))));
         let store = Store::Memory(Arc::clone(&memory));
@@ -80,14 +80,14 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
             if !random(&mut state_of).is_multiple_of(3) {
                 let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
                 let slots = [0, 1].map(|bucket| {
-                    let reading = rules[bucket].check(
-                        state(&rules[bucket], &calls, bucket).as_ref(),
+                    let snapshot = specs[bucket].check(
+                        state(&specs[bucket], &calls, bucket).as_ref(),
                         now,
                         costs[bucket],
                     );
-                    now + rules[bucket].verdict(reading, now, costs[bucket], u64::MAX).wait
+                    now + specs[bucket].verdict(snapshot, now, costs[bucket], u64::MAX).wait
                 });
-                let mut waits = match ask(&mut question(&rules, costs), &backend, &store) {
+                let mut waits = match ask(&mut question(&specs, costs), &backend, &store) {
                     Asked::Here(answer) => {
                         assert!(answer.unwrap().admitted && slots == [now; 2]);
                         None
@@ -117,15 +117,15 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     for i in gone + 1..calls.len() {
                         if calls[i].slots[bucket] > now && !calls[i].dropped {
                             let (made, cost) = (calls[i].made, calls[i].costs[bucket]);
-                            let before = state(&rules[bucket], &calls[..i], bucket);
-                            let reading = rules[bucket].check(before.as_ref(), made, cost);
-                            let slot = made + rules[bucket].verdict(reading, made, cost, u64::MAX).wait;
+                            let before = state(&specs[bucket], &calls[..i], bucket);
+                            let snapshot = specs[bucket].check(before.as_ref(), made, cost);
+                            let slot = made + specs[bucket].verdict(snapshot, made, cost, u64::MAX).wait;
                             calls[i].slots[bucket] = slot.max(now);
                         }
                     }
                 }
             }
-            check(&rules, &calls, &memory, time.load(Ordering::SeqCst));
+            check(&specs, &calls, &memory, time.load(Ordering::SeqCst));
         }
         // Those whose slots have come are done at the next look, and told when that was.
         let now = time.load(Ordering::SeqCst);
@@ -145,11 +145,11 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
     assert!(drops > 1000);
 }
 
-fn check(rules: &[Rule; 2], calls: &[Call], memory: &MemoryStore, now: u64) {
-    let looked = memory.decide(question(rules, [0, 0]).charges());
+fn check(specs: &[AlgorithmSpec; 2], calls: &[Call], memory: &MemoryStore, now: u64) {
+    let looked = memory.decide(question(specs, [0, 0]).charges());
     for bucket in [0, 1] {
-        let reading = rules[bucket].check(state(&rules[bucket], calls, bucket).as_ref(), now, 0);
-        let expected = rules[bucket].verdict(reading, now, 0, 0);
+        let snapshot = specs[bucket].check(state(&specs[bucket], calls, bucket).as_ref(), now, 0);
+        let expected = specs[bucket].verdict(snapshot, now, 0, 0);
         let told = looked.verdicts[bucket];
         assert_eq!(
             (told.remaining, told.reset_after),

@@ -2,8 +2,8 @@
 
 use redis::Value;
 
-use super::is_defect;
-use crate::algorithm::{Reading, Rule, Verdict};
+use super::is_permanent;
+use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
 use crate::store::{Charge, Outcome, judge};
 
@@ -15,7 +15,7 @@ pub(in crate::store::redis) fn outcomes(
     decisions: &[&[Charge]],
     reply: Value,
 ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
-    let odd = || StoreError::new("Redis replied something that none of our scripts replies");
+    let odd = || StoreError::transient("Redis replied something that none of our scripts replies");
     let Value::Array(values) = reply else { return Err(odd()) };
     let mut values = values.into_iter();
     let number = |value: Option<Value>| match value {
@@ -29,7 +29,7 @@ pub(in crate::store::redis) fn outcomes(
         1 => Ok(true),
         _ => Err(odd()),
     };
-    // A double, whose bits make the reading.
+    // A double, whose bits make the snapshot.
     let text = |value: Option<Value>| match value {
         Some(Value::BulkString(text)) => {
             let double = std::str::from_utf8(&text).ok().and_then(|text| text.parse::<f64>().ok());
@@ -47,27 +47,27 @@ pub(in crate::store::redis) fn outcomes(
             }
             decided => flag(decided)?,
         };
-        let mut readings = Vec::with_capacity(charges.len());
+        let mut snapshots = Vec::with_capacity(charges.len());
         let (mut shadows, mut failed) = (Vec::new(), Vec::new());
         for (at, charge) in charges.iter().enumerate() {
-            let mut reading = Reading::default();
+            let mut snapshot = Snapshot::default();
             if let (true, Some(Value::BulkString(problem))) = (charge.shadow, values.as_slice().first()) {
                 failed.push((at, failure(problem).to_string()));
                 values.next();
                 // Stands in until the verdict is replaced.
-                reading = charge.rule.check(None, now, charge.cost);
+                snapshot = charge.spec.check(None, now, charge.cost);
             } else {
-                for (at, place) in reading[..width(&charge.rule)].iter_mut().enumerate() {
-                    let is_text = at == 1 && matches!(charge.rule, Rule::WarmingUp(_));
+                for (at, place) in snapshot[..width(&charge.spec)].iter_mut().enumerate() {
+                    let is_text = at == 1 && matches!(charge.spec, AlgorithmSpec::WarmingUp(_));
                     *place = if is_text { text(values.next())? } else { number(values.next())? };
                 }
             }
-            readings.push(reading);
+            snapshots.push(snapshot);
             if charge.shadow {
                 shadows.push(flag(values.next())?);
             }
         }
-        let (admitted, mut verdicts) = judge(charges, &readings, now);
+        let (admitted, mut verdicts) = judge(charges, &snapshots, now);
         failed.iter().for_each(|(at, _)| verdicts[*at] = Verdict::default());
         // The script has decided; what it read only tells why. Were the two ever to differ, nobody may pass uncharged.
         let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
@@ -75,7 +75,7 @@ pub(in crate::store::redis) fn outcomes(
         outcomes.push(if same {
             Ok(Outcome { now, admitted, verdicts, failed })
         } else {
-            Err(StoreError::defect("the script and this version of the library differ about a decision"))
+            Err(StoreError::permanent("the script and this version of the library differ about a decision"))
         });
     }
     if values.next().is_some() { Err(odd()) } else { Ok(outcomes) }
@@ -85,14 +85,14 @@ pub(in crate::store::redis) fn outcomes(
 fn failure(told: &[u8]) -> StoreError {
     let told = String::from_utf8_lossy(told);
     let problem = format!("Redis failed: {told}");
-    if is_defect(&told) { StoreError::defect(problem) } else { StoreError::new(problem) }
+    if is_permanent(&told) { StoreError::permanent(problem) } else { StoreError::transient(problem) }
 }
 
 /// How many numbers a check replies.
-fn width(rule: &Rule) -> usize {
-    match rule {
-        Rule::Gcra(_) | Rule::WarmingUp(_) | Rule::FixedWindow(_) => 2,
-        Rule::IntervalBucket(_) | Rule::SlidingWindow(_) => 3,
+fn width(spec: &AlgorithmSpec) -> usize {
+    match spec {
+        AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::FixedWindow(_) => 2,
+        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
     }
 }
 
@@ -101,7 +101,7 @@ mod properties;
 
 #[cfg(test)]
 mod tests {
-    use super::super::is_defect;
+    use super::super::is_permanent;
 
     #[test]
     fn a_value_of_another_program_is_a_defect() {
@@ -116,7 +116,7 @@ mod tests {
             "user_script:93: attempt to perform arithmetic on a nil value",
             "ERR user_script:93: attempt to compare number with nil script: 6e2b, on @user_script:93.",
         ] {
-            assert!(is_defect(told), "{told}");
+            assert!(is_permanent(told), "{told}");
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
             "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
             "LOADING Redis is loading the dataset in memory",
         ] {
-            assert!(!is_defect(told), "{told}");
+            assert!(!is_permanent(told), "{told}");
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::rate::Rate;
 
 const NOW: i64 = 1_700_000_000_000_000;
 
-fn rules() -> Vec<Rule> {
+fn specs() -> Vec<AlgorithmSpec> {
     let (rate, second) = (Rate::new(3, Duration::from_secs(1)), Duration::from_secs(1));
     let bucket = TokenBucket::new(rate).burst(3);
     let policies: [Policy; 9] = [
@@ -29,14 +29,14 @@ fn rules() -> Vec<Rule> {
         SlidingWindow::new(3, second).into(),
         SlidingWindow::new(3, second).precision(second / 4).into(),
     ];
-    policies.map(|policy| policy.rule().unwrap()).to_vec()
+    policies.map(|policy| policy.spec().unwrap()).to_vec()
 }
 
 fn charges() -> impl Strategy<Value = Charge> {
     let cost = select(vec![0, 1, 1, 1, 2, 4, u64::MAX]);
     let wait = select(vec![0, 0, 400_000, 1 << 53]);
-    (select(rules()), cost, wait, proptest::bool::weighted(0.2))
-        .prop_map(|(rule, cost, wait, shadow)| Charge { key: Key::raw("a"), rule, cost, wait, shadow })
+    (select(specs()), cost, wait, proptest::bool::weighted(0.2))
+        .prop_map(|(spec, cost, wait, shadow)| Charge { key: Key::raw("a"), spec, cost, wait, shadow })
 }
 
 /// Lists of charges, and what is often a reply to them.
@@ -55,14 +55,14 @@ fn asked_and_replied() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
         let mut parts = vec![int(prop_oneof![30 => Just(NOW), 1 => numbers()].boxed())];
         for charge in decisions.iter() {
             parts.push(flag());
-            for Charge { rule, shadow, .. } in charge {
-                let reading = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
-                match rule {
-                    Rule::WarmingUp(_) => {
+            for Charge { spec, shadow, .. } in charge {
+                let snapshot = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
+                match spec {
+                    AlgorithmSpec::WarmingUp(_) => {
                         let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
-                        parts.extend([reading(), text.prop_map(Value::BulkString).boxed()]);
+                        parts.extend([snapshot(), text.prop_map(Value::BulkString).boxed()]);
                     }
-                    _ => parts.extend((0..width(rule)).map(|_| reading())),
+                    _ => parts.extend((0..width(spec)).map(|_| snapshot())),
                 }
                 parts.extend(shadow.then(flag));
             }
@@ -101,12 +101,12 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
             continue;
         }
         decided.push(Some(flag(value)?));
-        for Charge { rule, shadow, .. } in charges {
+        for Charge { spec, shadow, .. } in charges {
             if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
                 values.next();
             } else {
-                for at in 0..width(rule) {
-                    let is_text = at == 1 && matches!(rule, Rule::WarmingUp(_));
+                for at in 0..width(spec) {
+                    let is_text = at == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
                     values
                         .next()
                         .filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
@@ -142,7 +142,7 @@ proptest! {
             match outcome {
                 Ok(outcome) => prop_assert_eq!(Some(outcome.admitted), decided),
                 // It has failed, or tells of a decision that is not made on what it tells.
-                Err(error) => prop_assert!(decided.is_none() || error.is_defect(), "{error}"),
+                Err(error) => prop_assert!(decided.is_none() || error.is_permanent(), "{error}"),
             }
         }
     }

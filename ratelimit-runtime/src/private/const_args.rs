@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::dynamic::{checked_count, checked_rate};
+use super::runtime_args::{checked_count, checked_rate};
 use crate::bounds::LONGEST;
 use crate::policy::Policy;
 use crate::rate::Rate;
@@ -106,8 +106,8 @@ pub const fn admissible(policy: &Policy, argument: &str) {
 #[track_caller]
 pub const fn payable(policy: &Policy, cost: u64) {
     // A policy that makes no sense is told where the number stands that is wrong.
-    let Ok(rule) = policy.rule() else { return };
-    let Some(most) = rule.most() else { return };
+    let Ok(spec) = policy.spec() else { return };
+    let Some(most) = spec.max_cost() else { return };
     if cost > most {
         let (digits, first) = digits(most);
         let Ok(most) = std::str::from_utf8(digits.split_at(first).1) else { return };

@@ -16,17 +16,17 @@ use crate::rate::Rate;
 
 /// An attribute in the source.
 #[derive(Debug)]
-pub struct Place {
+pub struct CallSite {
     module: &'static str,
     file: &'static str,
     line: u32,
-    declared: Declared,
-    names: OnceLock<Box<Named>>,
+    options: SiteOptions,
+    names: OnceLock<Box<SiteName>>,
 }
 
 /// What an attribute says of its policy for all calls.
 #[derive(Debug)]
-pub struct Declared {
+pub struct SiteOptions {
     /// Which of the function's attributes it is, from 0.
     pub policy: usize,
     /// The name, if the user gave one.
@@ -80,26 +80,26 @@ pub enum Constant {
 
 /// A name that a place has claimed, which has several where its function is generic or belongs to a trait.
 #[derive(Debug)]
-pub struct Named {
+pub struct SiteName {
     closure: &'static str,
-    pub(crate) declared: &'static Declared,
+    pub(crate) options: &'static SiteOptions,
     pub(crate) name: Box<str>,
     /// The function, where it is the tag.
     pub(crate) function: Option<Box<str>>,
     problem: Option<String>,
-    next: OnceLock<Box<Named>>,
+    next: OnceLock<Box<SiteName>>,
 }
 
-impl Place {
+impl CallSite {
     /// A place that has claimed nothing yet.
     #[must_use]
-    pub const fn new(module: &'static str, file: &'static str, line: u32, declared: Declared) -> Self {
-        Place { module, file, line, declared, names: OnceLock::new() }
+    pub const fn new(module: &'static str, file: &'static str, line: u32, options: SiteOptions) -> Self {
+        CallSite { module, file, line, options, names: OnceLock::new() }
     }
 
     /// The name of the policy in the function of this closure's type.
     #[must_use]
-    pub fn named(&'static self, closure: &'static str, constants: &'static Constants) -> &'static Named {
+    pub fn named(&'static self, closure: &'static str, constants: &'static Constants) -> &'static SiteName {
         let mut names = &self.names;
         loop {
             let named = names.get_or_init(|| Box::new(self.claim(closure, constants)));
@@ -110,22 +110,22 @@ impl Place {
         }
     }
 
-    fn claim(&'static self, closure: &'static str, constants: &'static Constants) -> Named {
+    fn claim(&'static self, closure: &'static str, constants: &'static Constants) -> SiteName {
         let function: Box<str> = FunctionName { module: self.module, closure }.to_string().into();
-        let declared = &self.declared;
-        let name = match declared {
-            Declared { name: Some(name), .. } => (*name).into(),
-            Declared { number: 1, .. } => function.clone(),
-            Declared { number, .. } => format!("{function}#{number}").into(),
+        let options = &self.options;
+        let name = match options {
+            SiteOptions { name: Some(name), .. } => (*name).into(),
+            SiteOptions { number: 1, .. } => function.clone(),
+            SiteOptions { number, .. } => format!("{function}#{number}").into(),
         };
-        let function = (declared.tag == Tag::Function).then_some(function);
+        let function = (options.tag == Tag::Function).then_some(function);
         let claim = Claim { place: self, path: path(closure), function: function.clone(), constants };
-        let problem = claims(declared.prefix, &name, claim);
-        Named { closure, declared, name, function, problem, next: OnceLock::new() }
+        let problem = claims(options.prefix, &name, claim);
+        SiteName { closure, options, name, function, problem, next: OnceLock::new() }
     }
 }
 
-impl Named {
+impl SiteName {
     /// Whether the name is this place's to use.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
         match &self.problem {
@@ -135,7 +135,7 @@ impl Named {
     }
 }
 
-impl Display for Place {
+impl Display for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)
     }
@@ -152,7 +152,7 @@ impl Display for Constant {
 }
 
 struct Claim {
-    place: &'static Place,
+    place: &'static CallSite,
     path: &'static str,
     function: Option<Box<str>>,
     constants: &'static Constants,
@@ -175,7 +175,7 @@ impl Claim {
     /// Why the other claim leaves no room for this one. Its place comes first, as it was there first.
     fn conflict(&self, name: &str, other: &Claim) -> Option<String> {
         let (here, there) = (self.place, other.place);
-        let (this, that) = (&here.declared, &there.declared);
+        let (this, that) = (&here.options, &there.options);
         let apart = "give each a name of its own";
         // For several types, where the function is generic or belongs to a trait.
         let tags_differ = (this.tag, &self.function) != (that.tag, &other.function);
@@ -210,7 +210,7 @@ impl Claim {
     fn other_numbers(&self, other: &Claim) -> Option<String> {
         let (here, there) = (self.place, other.place);
         if let (Some(this), Some(that)) = (self.constants.policy, other.constants.policy)
-            && this.rule() == that.rule()
+            && this.spec() == that.spec()
         {
             return None;
         }
@@ -224,7 +224,7 @@ impl Claim {
     }
 
     fn tag(&self) -> String {
-        match (self.place.declared.tag, &self.function) {
+        match (self.place.options.tag, &self.function) {
             (Tag::Key, _) => "its key".into(),
             (Tag::Name, _) => "its name".into(),
             (Tag::Function, function) => {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ratelimits::algorithm::{Rule, State};
+use ratelimit_runtime::algorithm::{AlgorithmSpec, State};
 use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
 use crate::support::random::Random;
@@ -93,8 +93,8 @@ fn case(random: &mut Random) -> Case {
 }
 
 /// Callers of so many instances that ask for all they get, now and then after a pause.
-fn grants(rule: &Rule, instances: u32, costliest: u64, random: &mut Random) -> Vec<Grant> {
-    let share = rule.divided(instances);
+fn grants(spec: &AlgorithmSpec, instances: u32, costliest: u64, random: &mut Random) -> Vec<Grant> {
+    let share = spec.per_instance(instances);
     let mut states: Vec<Option<State>> = vec![None; instances as usize];
     let mut now = START + random.below(10_000_000);
     let mut grants = Vec::new();
@@ -104,10 +104,10 @@ fn grants(rule: &Rule, instances: u32, costliest: u64, random: &mut Random) -> V
         for state in if greedy { &mut states[..] } else { &mut states[instance..=instance] } {
             let cost = if costliest == 1 { 1 } else { random.between(1, costliest) };
             let wait = if random.percent(20) { random.below(200_000) } else { 0 };
-            let reading = share.check(state.as_ref(), now, cost);
-            let verdict = share.verdict(reading, now, cost, wait);
+            let snapshot = share.check(state.as_ref(), now, cost);
+            let verdict = share.verdict(snapshot, now, cost, wait);
             if verdict.admitted {
-                share.commit(state, reading, now, cost);
+                share.commit(state, snapshot, now, cost);
                 grants.push(Grant { at: now + verdict.wait, cost });
             } else {
                 share.undo(state, now);
@@ -154,15 +154,15 @@ fn all_shares_together_give_no_more_than_the_policy() {
         let random = &mut random.run(run);
         let case = case(random);
         let instances = random.between(1, 25) as u32;
-        let rule = case.policy.rule().unwrap();
+        let spec = case.policy.spec().unwrap();
         let more = if case.capacity < u64::from(instances) {
             u128::from(instances) * u128::from(case.costliest)
         } else {
             0
         };
-        let grants = grants(&rule, instances, case.costliest, random);
+        let grants = grants(&spec, instances, case.costliest, random);
         let (mut most, fault) = (0, |sum| {
-            format!("run {run}: {sum} by {instances} of {case:?}, each {:?}", rule.divided(instances))
+            format!("run {run}: {sum} by {instances} of {case:?}, each {:?}", spec.per_instance(instances))
         });
         for (i, first) in grants.iter().enumerate() {
             let mut sum = 0;
@@ -183,8 +183,8 @@ fn all_shares_together_give_no_more_than_the_policy() {
 fn the_share_of_one_is_the_policy() {
     let random = Random::seeded();
     for run in 0..RUNS {
-        let rule = case(&mut random.run(run)).policy.rule().unwrap();
-        assert_eq!((rule.divided(1), rule.divided(0)), (rule, rule));
+        let spec = case(&mut random.run(run)).policy.spec().unwrap();
+        assert_eq!((spec.per_instance(1), spec.per_instance(0)), (spec, spec));
     }
 }
 
@@ -192,11 +192,11 @@ fn the_share_of_one_is_the_policy() {
 fn a_share_gives_a_permit_where_the_policy_does() {
     let random = Random::seeded();
     for run in 0..RUNS {
-        let rule = case(&mut random.run(run)).policy.rule().unwrap();
+        let spec = case(&mut random.run(run)).policy.spec().unwrap();
         for instances in [2, 7, 1000, u32::MAX] {
-            let share = rule.divided(instances);
-            assert!(share.fits(1), "{share:?} of {rule:?}");
-            assert!(!share.fits(rule.most().map_or(u64::MAX, |most| most + 1)), "{share:?} of {rule:?}");
+            let share = spec.per_instance(instances);
+            assert!(share.fits(1), "{share:?} of {spec:?}");
+            assert!(!share.fits(spec.max_cost().map_or(u64::MAX, |most| most + 1)), "{share:?} of {spec:?}");
         }
     }
 }
@@ -235,19 +235,19 @@ fn no_number_of_a_share_is_too_large() {
         }
     }
     let mut shares = 0;
-    for rule in policies.iter().filter_map(|policy| policy.rule().ok()) {
-        assert_eq!(rule.divided(1), rule);
+    for spec in policies.iter().filter_map(|policy| policy.spec().ok()) {
+        assert_eq!(spec.per_instance(1), spec);
         for instances in [2, 3, 1000, u32::MAX] {
-            let share = rule.divided(instances);
+            let share = spec.per_instance(instances);
             let (mut state, mut now) = (None, START);
-            for cost in [1, 1, u64::MAX, 1, share.most().unwrap_or(5), 1, 3] {
+            for cost in [1, 1, u64::MAX, 1, share.max_cost().unwrap_or(5), 1, 3] {
                 for wait in [0, LONGEST.as_micros() as u64] {
-                    let reading = share.check(state.as_ref(), now, cost);
-                    let verdict = share.verdict(reading, now, cost, wait);
+                    let snapshot = share.check(state.as_ref(), now, cost);
+                    let verdict = share.verdict(snapshot, now, cost, wait);
                     if verdict.admitted {
-                        share.commit(&mut state, reading, now, cost);
+                        share.commit(&mut state, snapshot, now, cost);
                         if cost == 3 {
-                            share.refund(&mut state, now, cost, Some(verdict.mark));
+                            share.refund(&mut state, now, cost, Some(verdict.charge_id));
                         }
                     } else {
                         share.undo(&mut state, now);

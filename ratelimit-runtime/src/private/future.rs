@@ -5,15 +5,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::call_site::SiteName;
 use crate::error::Error;
-use crate::place::Named;
 use crate::store::Receipt;
 
 type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The decision about a call.
 #[must_use]
-pub struct Deciding(Progress);
+pub struct DecisionFuture(Progress);
 
 type Verdict = Result<Charged, Refusal>;
 
@@ -35,26 +35,26 @@ pub struct Refusal {
 ///
 /// Dropped, as with a call that is cancelled or panics, it gives nothing back.
 #[derive(Debug)]
-pub struct Charged(Option<Box<[(&'static Named, Receipt)]>>);
+pub struct Charged(Option<Box<[(&'static SiteName, Receipt)]>>);
 
 impl Charged {
     /// What a call has that took nothing.
     pub const NOTHING: Charged = Charged(None);
 
-    pub(crate) fn new(receipts: impl Iterator<Item = (&'static Named, Receipt)>) -> Self {
+    pub(crate) fn new(receipts: impl Iterator<Item = (&'static SiteName, Receipt)>) -> Self {
         let mut receipts = receipts.peekable();
         Charged(receipts.peek().is_some().then(|| receipts.collect()))
     }
 
     /// Gives back what the policies took for which it is said that they do not charge this call.
-    pub fn refund(self, charges: &[(usize, bool)]) -> Refunding {
-        let Some(receipts) = self.0 else { return Refunding(None) };
-        let kept = |named: &Named| charges.contains(&(named.declared.policy, true));
+    pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
+        let Some(receipts) = self.0 else { return RefundFuture(None) };
+        let kept = |named: &SiteName| charges.contains(&(named.options.policy, true));
         let back: Vec<_> = receipts.into_vec().into_iter().filter(|(named, _)| !kept(named)).collect();
         if back.is_empty() {
-            return Refunding(None);
+            return RefundFuture(None);
         }
-        Refunding(Some(Box::pin(async move {
+        RefundFuture(Some(Box::pin(async move {
             for (named, receipt) in back {
                 if let Err(error) = receipt.refund().await {
                     let error = &error as &(dyn std::error::Error + 'static);
@@ -67,19 +67,19 @@ impl Charged {
 
 /// Permits on their way back.
 #[must_use]
-pub struct Refunding(Option<Task<()>>);
+pub struct RefundFuture(Option<Task<()>>);
 
-impl Deciding {
+impl DecisionFuture {
     pub(crate) fn ready(decided: Verdict) -> Self {
-        Deciding(Progress::Done(Some(decided)))
+        DecisionFuture(Progress::Done(Some(decided)))
     }
 
     pub(crate) fn asked(decided: impl Future<Output = Verdict> + Send + 'static) -> Self {
-        Deciding(Progress::Asked(Box::pin(decided)))
+        DecisionFuture(Progress::Asked(Box::pin(decided)))
     }
 }
 
-impl Future for Deciding {
+impl Future for DecisionFuture {
     type Output = Verdict;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -90,7 +90,7 @@ impl Future for Deciding {
     }
 }
 
-impl Future for Refunding {
+impl Future for RefundFuture {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -98,14 +98,14 @@ impl Future for Refunding {
     }
 }
 
-impl fmt::Debug for Deciding {
+impl fmt::Debug for DecisionFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Deciding")
+        f.write_str("DecisionFuture")
     }
 }
 
-impl fmt::Debug for Refunding {
+impl fmt::Debug for RefundFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Refunding")
+        f.write_str("RefundFuture")
     }
 }

@@ -8,7 +8,7 @@ use super::{Event, Receipt, Verdict, ceil, fixed, sliding};
 
 /// A policy in the numbers of its promise, in microseconds and permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum Policy {
     /// Holds `full` microseconds of refill; a permit takes `permit` of them. Token bucket and leaky bucket alike.
     Bucket {
         permit: i128,
@@ -61,32 +61,32 @@ enum Kind {
     Sliding { limit: i128, period: i128, precision: Option<i128> },
 }
 
-impl Rule {
+impl Policy {
     /// A bucket at an exact rate of `permits` per `period_ns`, that holds `burst` permits.
-    pub(crate) fn bucket(permits: i128, period_ns: i128, burst: i128) -> Rule {
+    pub(crate) fn bucket(permits: i128, period_ns: i128, burst: i128) -> Policy {
         let permit = ceil(period_ns, permits * 1000);
-        Rule::Bucket { permit, full: burst * permit }
+        Policy::Bucket { permit, full: burst * permit }
     }
 
     /// The same, that holds so long a time's worth, fractions kept, and at least one permit.
-    pub(crate) fn bucket_for(permits: i128, period_ns: i128, time_ns: i128) -> Rule {
+    pub(crate) fn bucket_for(permits: i128, period_ns: i128, time_ns: i128) -> Policy {
         let permit = ceil(period_ns, permits * 1000);
-        Rule::Bucket { permit, full: (time_ns * permits * permit / period_ns).max(permit) }
+        Policy::Bucket { permit, full: (time_ns * permits * permit / period_ns).max(permit) }
     }
 
     /// A bucket from which calls borrow, and that holds so long a time's worth.
-    pub(crate) fn borrowing_for(permits: i128, period_ns: i128, time_ns: i128) -> Rule {
-        Rule::Borrowing { permits, period_ns, full: ceil(time_ns, 1000) }
+    pub(crate) fn borrowing_for(permits: i128, period_ns: i128, time_ns: i128) -> Policy {
+        Policy::Borrowing { permits, period_ns, full: ceil(time_ns, 1000) }
     }
 
     /// The same, that holds `burst` permits.
-    pub(crate) fn borrowing(permits: i128, period_ns: i128, burst: i128) -> Rule {
-        Rule::borrowing_for(permits, period_ns, ceil(burst * period_ns, permits))
+    pub(crate) fn borrowing(permits: i128, period_ns: i128, burst: i128) -> Policy {
+        Policy::borrowing_for(permits, period_ns, ceil(burst * period_ns, permits))
     }
 
     /// A line of one that leaves at once and `capacity` that wait.
-    pub(crate) fn queue(permits: i128, period_ns: i128, capacity: i128) -> Rule {
-        Rule::Queue { interval: ceil(period_ns, permits * 1000), places: 1 + capacity }
+    pub(crate) fn queue(permits: i128, period_ns: i128, capacity: i128) -> Policy {
+        Policy::Queue { interval: ceil(period_ns, permits * 1000), places: 1 + capacity }
     }
 
     /// The permits that it could ever give at once.
@@ -101,7 +101,7 @@ impl Rule {
     }
 
     pub(crate) fn is_a_window(self) -> bool {
-        matches!(self, Rule::Fixed { .. } | Rule::Sliding { .. })
+        matches!(self, Policy::Fixed { .. } | Policy::Sliding { .. })
     }
 
     /// What a charge takes from a bucket, at the least: microseconds of refill, or permits of one that refills at intervals.
@@ -116,17 +116,17 @@ impl Rule {
 
     fn kind(self) -> Kind {
         match self {
-            Rule::Bucket { permit, full } => Kind::Bucket(Bucket { full, takes: Takes::Each(permit) }),
-            Rule::Borrowing { permits, period_ns, full } => {
+            Policy::Bucket { permit, full } => Kind::Bucket(Bucket { full, takes: Takes::Each(permit) }),
+            Policy::Borrowing { permits, period_ns, full } => {
                 Kind::Bucket(Bucket { full, takes: Takes::Borrowed { permits, period_ns } })
             }
-            Rule::Interval { burst, refill, every } => Kind::Portions(Portions { burst, refill, every }),
-            Rule::Queue { interval, places } => Kind::Queue(Queue { interval, places }),
-            Rule::WarmingUp { permits, period_ns, warmup } => {
+            Policy::Interval { burst, refill, every } => Kind::Portions(Portions { burst, refill, every }),
+            Policy::Queue { interval, places } => Kind::Queue(Queue { interval, places }),
+            Policy::WarmingUp { permits, period_ns, warmup } => {
                 Kind::WarmingUp(WarmingUp { permits, period_ns, warmup })
             }
-            Rule::Fixed { limit, period, aligned } => Kind::Fixed { limit, period, aligned },
-            Rule::Sliding { limit, period, precision } => Kind::Sliding { limit, period, precision },
+            Policy::Fixed { limit, period, aligned } => Kind::Fixed { limit, period, aligned },
+            Policy::Sliding { limit, period, precision } => Kind::Sliding { limit, period, precision },
         }
     }
 

@@ -1,0 +1,160 @@
+//! Whether the store decides, derived from the decisions themselves.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::error::store::StoreError;
+
+/// The state of a registry's store, as seen by the decisions of this process.
+///
+/// An outage begins with the first decision that the store fails to make. It ends with the first decision that the store makes
+/// at least one second after the last failed one. A warning is logged at both ends. The store of an in-process registry is
+/// always healthy.
+///
+/// ```
+/// let health = ratelimits::Registry::in_memory().store_health();
+/// assert!(health.healthy);
+/// assert_eq!((health.outages, health.failed_decisions), (0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreHealth {
+    /// Whether there is no outage. True for a store that has not been used yet.
+    pub healthy: bool,
+    /// The number of outages so far, the current one included.
+    pub outages: u64,
+    /// The number of decisions that the store failed to make, whatever `on_store_error` made of them. A call that waits for a
+    /// window may need several decisions.
+    pub failed_decisions: u64,
+}
+
+/// How long the store must make every decision before an outage is over.
+const RECOVERY: Duration = Duration::from_secs(1);
+
+/// Tracks the outages of one store.
+#[derive(Debug, Default)]
+pub(crate) struct HealthMonitor {
+    /// Whether there is an outage, readable without the lock.
+    in_outage: AtomicBool,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    outages: u64,
+    failed_decisions: u64,
+    current: Option<Outage>,
+}
+
+#[derive(Debug)]
+struct Outage {
+    began: Instant,
+    last_failure: Instant,
+    failed_decisions: u64,
+}
+
+impl HealthMonitor {
+    /// Records a decision that the store made.
+    pub(crate) fn record_success(&self) {
+        if self.in_outage.load(Ordering::Relaxed) {
+            self.record_success_at(Instant::now());
+        }
+    }
+
+    /// Records a decision that the store failed to make.
+    pub(crate) fn record_failure(&self, error: &StoreError) {
+        self.record_failure_at(Instant::now(), error);
+    }
+
+    pub(crate) fn health(&self) -> StoreHealth {
+        let record = self.lock();
+        StoreHealth {
+            healthy: record.current.is_none(),
+            outages: record.outages,
+            failed_decisions: record.failed_decisions,
+        }
+    }
+
+    fn record_success_at(&self, at: Instant) {
+        let ended = {
+            let mut record = self.lock();
+            let is_over = |outage: &mut Outage| at.saturating_duration_since(outage.last_failure) >= RECOVERY;
+            let ended = record.current.take_if(is_over);
+            self.in_outage.store(record.current.is_some(), Ordering::Relaxed);
+            ended
+        };
+        // Logged without the lock, because a subscriber may itself be rate limited.
+        if let Some(Outage { began, failed_decisions, .. }) = ended {
+            let lasted = at.saturating_duration_since(began);
+            tracing::warn!(failed_decisions, ?lasted, "store recovered");
+        }
+    }
+
+    fn record_failure_at(&self, at: Instant, error: &StoreError) {
+        let begins = {
+            let mut record = self.lock();
+            record.failed_decisions += 1;
+            let begins = record.current.is_none();
+            let outage =
+                record.current.get_or_insert(Outage { began: at, last_failure: at, failed_decisions: 0 });
+            outage.last_failure = outage.last_failure.max(at);
+            outage.failed_decisions += 1;
+            record.outages += u64::from(begins);
+            self.in_outage.store(true, Ordering::Relaxed);
+            begins
+        };
+        if begins {
+            let error = error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "store unavailable; applying `on_store_error`");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health(healthy: bool, outages: u64, failed_decisions: u64) -> StoreHealth {
+        StoreHealth { healthy, outages, failed_decisions }
+    }
+
+    #[test]
+    fn intermittent_failures_are_one_outage() {
+        let (monitor, error, began) =
+            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
+        let after = |millis| began + Duration::from_millis(millis);
+        monitor.record_success();
+        assert_eq!(monitor.health(), health(true, 0, 0));
+        for millis in (0..5000).step_by(10) {
+            monitor.record_failure_at(after(millis), &error);
+            monitor.record_success_at(after(millis + 5));
+        }
+        assert_eq!(monitor.health(), health(false, 1, 500));
+        monitor.record_success_at(after(5989));
+        assert_eq!(monitor.health(), health(false, 1, 500));
+        monitor.record_success_at(after(5990));
+        assert_eq!(monitor.health(), health(true, 1, 500));
+        monitor.record_failure_at(after(5991), &error);
+        assert_eq!(monitor.health(), health(false, 2, 501));
+    }
+
+    #[test]
+    fn earlier_timestamps_do_not_end_an_outage() {
+        let (monitor, error, began) =
+            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
+        monitor.record_failure_at(began + RECOVERY, &error);
+        monitor.record_failure_at(began, &error);
+        monitor.record_success_at(began);
+        monitor.record_success_at(began + RECOVERY);
+        assert!(!monitor.health().healthy);
+        monitor.record_success_at(began + 2 * RECOVERY);
+        assert!(monitor.health().healthy);
+    }
+}
