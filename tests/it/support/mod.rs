@@ -2,6 +2,7 @@
 //! them, and stores under a time they set.
 
 pub(crate) mod admitted;
+pub(crate) mod budget;
 pub(crate) mod given;
 pub(crate) mod numbers;
 pub(crate) mod policies;

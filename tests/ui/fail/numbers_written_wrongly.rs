@@ -1,7 +1,7 @@
 use ratelimits::{Error, count_limit, rate_limit, window_limit};
 
 #[rate_limit(rate = 1 / 60, burst = 2.5)]
-async fn per_instance() -> Result<(), Error> {
+async fn divided() -> Result<(), Error> {
     Ok(())
 }
 
