@@ -6,12 +6,10 @@
 mod bounds;
 mod call_site;
 mod clock;
-mod decision;
 mod error;
 mod key;
 mod name;
 mod on_store_error;
-mod policy;
 mod rate;
 mod source;
 mod timer;
@@ -19,19 +17,21 @@ mod units;
 
 pub mod algorithm;
 
+mod policy;
 pub mod store;
 
+mod acquire;
+mod acquired;
 mod backend;
-mod context;
-mod decide;
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+mod decision;
+mod endpoint;
 mod health;
-mod limiter;
-mod question;
-mod turns;
-mod waiters;
-mod waiting;
+mod request;
+mod wait_queues;
+mod waiter_limit;
 
+mod context;
+mod limiter;
 mod registry;
 
 #[doc(hidden)]
@@ -39,7 +39,7 @@ pub mod private;
 
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
-pub use error::{Error, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use error::{Error, InstallError, InvalidPolicy, Limited, MissingKey, StoreError};
 pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
