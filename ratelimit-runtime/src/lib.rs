@@ -1,7 +1,8 @@
-//! The runtime of `ratelimits`, which is the crate to depend on: everything here stands there.
+//! The runtime of [`ratelimits`](https://docs.rs/ratelimits). Depend on that crate, which re-exports what users need.
 //!
-//! From the bottom up: policies, decisions, errors, keys and clocks; the algorithms, pure steps; the stores; limiters and
-//! the request's context; the registry; and what generated code names.
+//! The modules `algorithm`, `store` and `private` are public for the project's tests, benchmarks and generated code. They
+//! are not covered by semantic versioning.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bounds;
 mod call_site;
