@@ -10,12 +10,21 @@ use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
 use crate::store::{Outcome, Receipt, Store, Verdict, Waiter};
 
+/// The outcome of a request, to be converted to what the caller sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquired<'a> {
+    pub(crate) request: &'a AcquireRequest,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) waited: Duration,
+    pub(crate) source: Source,
+}
+
 /// A request that was decided, or the one that failed.
-pub(crate) type AcquireResult = Result<Acquired, Box<FailedRequest>>;
+pub(crate) type AcquireResult = Result<DecidedRequest, Box<FailedRequest>>;
 
 /// A decided request.
 #[derive(Debug)]
-pub(crate) struct Acquired {
+pub(crate) struct DecidedRequest {
     pub(crate) request: AcquireRequest,
     pub(crate) outcome: Outcome,
     pub(crate) waited: Duration,
@@ -33,24 +42,10 @@ pub(crate) struct FailedRequest {
     pub(crate) queued: bool,
 }
 
-/// The result of a step that may have to be awaited.
-#[expect(clippy::large_enum_variant, reason = "a result that is ready is not worth an allocation")]
-pub(crate) enum Step<F> {
-    Ready(AcquireResult),
-    Pending(F),
-}
-
-impl Acquired {
-    /// A request that was decided without waiting.
-    pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
+impl<'a> Acquired<'a> {
+    /// The outcome of a request that was decided without waiting.
+    pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: Source) -> Self {
         Acquired { request, outcome, waited: Duration::ZERO, source }
-    }
-
-    /// A request that goes ahead uncharged. It reports unused policies.
-    pub(crate) fn uncharged(request: AcquireRequest, source: Source) -> Self {
-        let verdicts = request.unused_verdicts();
-        let outcome = Outcome { now: 0, admitted: true, verdicts, failed: Vec::new() };
-        Acquired::new(request, outcome, source)
     }
 
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
@@ -92,6 +87,18 @@ impl Acquired {
     pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
         let charge = self.request.charges()[policy.charge].clone();
         Receipt::new(store.clone(), [(charge, self.verdict(policy))])
+    }
+}
+
+impl DecidedRequest {
+    /// A request that was decided without waiting.
+    pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
+        DecidedRequest { request, outcome, waited: Duration::ZERO, source }
+    }
+
+    pub(crate) fn acquired(&self) -> Acquired<'_> {
+        let DecidedRequest { request, outcome, waited, source } = self;
+        Acquired { request, outcome, waited: *waited, source: *source }
     }
 
     /// Adopts the charge ids of a waiter whose reservations may have moved up.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::acquired::Step;
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::{Backend, KeyOwner};
 use crate::decision::Decision;
@@ -149,11 +148,7 @@ impl Limiter {
         cost: u64,
         timeout: Duration,
     ) -> Result<Decision, Error> {
-        let result = match self.backend.acquire(self.request(key, cost, timeout)?) {
-            Step::Ready(result) => result,
-            Step::Pending(future) => future.await,
-        };
-        self.backend.decision(result)?.into_result()
+        self.backend.acquire(self.request(key, cost, timeout)?).await
     }
 
     /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).

@@ -10,7 +10,7 @@ use crate::call_site::SiteName;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
-use crate::store::{Charge, INLINE, Outcome, Verdicts};
+use crate::store::{Charge, INLINE, Outcome};
 
 /// The charges of one call, to be decided together.
 #[derive(Debug, Default)]
@@ -201,10 +201,11 @@ impl AcquireRequest {
         slowest.map_or("", |policy| policy.name.as_str())
     }
 
-    /// Returns what its policies say of keys without state.
-    pub(crate) fn unused_verdicts(&self) -> Verdicts {
+    /// Returns the outcome of a call that goes ahead uncharged: what its policies say of keys without state.
+    pub(crate) fn unused_outcome(&self) -> Outcome {
         let unused = |spec: &AlgorithmSpec| spec.verdict(spec.check(None, 0, 0), 0, 0, 0);
-        self.charges.iter().map(|charge| unused(&charge.spec)).collect()
+        let verdicts = self.charges.iter().map(|charge| unused(&charge.spec)).collect();
+        Outcome { now: 0, admitted: true, verdicts, failed: Vec::new() }
     }
 
     fn required(&self) -> impl Iterator<Item = usize> {

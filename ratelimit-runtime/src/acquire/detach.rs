@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
 
-use crate::acquired::{AcquireResult, Acquired, FailedRequest};
+use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::endpoint::Endpoint;
 use crate::request::AcquireRequest;
 
@@ -31,7 +31,7 @@ async fn ask(request: AcquireRequest, endpoint: Arc<Endpoint>) -> AcquireResult 
     match endpoint.store.decide_one(request.charges()).await {
         Ok(outcome) => {
             endpoint.health.record_success();
-            Ok(Acquired::new(request, outcome, endpoint.store.source()))
+            Ok(DecidedRequest::new(request, outcome, endpoint.store.source()))
         }
         Err(error) => {
             if !error.is_permanent() {
@@ -64,8 +64,8 @@ impl Drop for DetachOnDrop {
         if let (Some(asking), Some(runtime)) = (self.asking.take(), &self.runtime) {
             let endpoint = Arc::clone(&self.endpoint);
             runtime.spawn(async move {
-                if let Ok(acquired) = asking.await {
-                    acquired.receipt(&endpoint.store).give_back().await;
+                if let Ok(decided) = asking.await {
+                    decided.acquired().receipt(&endpoint.store).give_back().await;
                 }
             });
         }

@@ -8,8 +8,9 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ask, log};
-use crate::acquired::{AcquireResult, Acquired, FailedRequest, Step};
+use super::detach::DetachOnDrop;
+use super::log;
+use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::endpoint::Endpoint;
 use crate::error::store::StoreError;
 use crate::key::Key;
@@ -40,7 +41,7 @@ struct QueueGuard<'a> {
 #[expect(clippy::large_enum_variant, reason = "it lives in a future that is boxed as a whole")]
 enum Attempt {
     Next(AcquireRequest),
-    Refused(Acquired),
+    Refused(DecidedRequest),
 }
 
 impl QueuedRequest {
@@ -60,15 +61,15 @@ impl QueuedRequest {
     }
 
     /// Queues after a first try that was refused.
-    pub(super) async fn retry(self, refused: Acquired, permit: WaiterPermit) -> AcquireResult {
+    pub(super) async fn retry(self, refused: DecidedRequest, permit: WaiterPermit) -> AcquireResult {
         let _permit = permit;
         let end = self.since + refused.request.max_wait();
         self.take_turns(Attempt::Refused(refused), None, end).await
     }
 
     /// Returns what a refused call waits for, if it can wait so long.
-    pub(super) fn next_try(&self, acquired: &Acquired) -> Option<NextTry> {
-        acquired.request.next_try(&acquired.outcome, self.since.elapsed())
+    pub(super) fn next_try(&self, decided: &DecidedRequest) -> Option<NextTry> {
+        decided.request.next_try(&decided.outcome, self.since.elapsed())
     }
 
     async fn take_turns<'a>(
@@ -78,8 +79,8 @@ impl QueuedRequest {
         end: Instant,
     ) -> AcquireResult {
         loop {
-            let acquired = match attempt {
-                Attempt::Refused(acquired) => acquired,
+            let decided = match attempt {
+                Attempt::Refused(decided) => decided,
                 Attempt::Next(request) => {
                     if let Some(guard) = &guard
                         && let Err(error) = guard.turn(end).await
@@ -87,7 +88,7 @@ impl QueuedRequest {
                         return Err(FailedRequest::new(error, request));
                     }
                     match self.try_once(request, guard.is_some()).await {
-                        Ok(acquired) => acquired,
+                        Ok(decided) => decided,
                         Err(failed) => {
                             guard.iter().for_each(QueueGuard::wake_all);
                             return Err(failed);
@@ -95,26 +96,25 @@ impl QueuedRequest {
                     }
                 }
             };
-            let Some(NextTry { charge, wait }) = self.next_try(&acquired) else {
+            let Some(NextTry { charge, wait }) = self.next_try(&decided) else {
                 return Ok(match &guard {
-                    Some(guard) => self.waited(acquired, guard.charge),
-                    None => acquired,
+                    Some(guard) => self.waited(decided, guard.charge),
+                    None => decided,
                 });
             };
             match &guard {
-                Some(guard) if guard.key == acquired.request.charges()[charge].key => guard.ready_in(wait),
+                Some(guard) if guard.key == decided.request.charges()[charge].key => guard.ready_in(wait),
                 _ => {
-                    let Some(new) = QueueGuard::join(self, &acquired.request.charges()[charge], charge)
-                    else {
-                        return Ok(acquired);
+                    let Some(new) = QueueGuard::join(self, &decided.request.charges()[charge], charge) else {
+                        return Ok(decided);
                     };
                     new.ready_in(wait);
                     if guard.replace(new).is_none() {
-                        log::waiting(acquired.request.policy_of(charge), Some(wait));
+                        log::waiting(decided.request.policy_of(charge), Some(wait));
                     }
                 }
             }
-            attempt = Attempt::Next(acquired.request);
+            attempt = Attempt::Next(decided.request);
         }
     }
 
@@ -134,17 +134,20 @@ impl QueuedRequest {
     }
 
     async fn try_once(&self, request: AcquireRequest, queued: bool) -> AcquireResult {
-        let result = match ask::once(request, &self.endpoint) {
-            Step::Ready(result) => result,
-            Step::Pending(asking) => asking.await,
+        let result = match &self.endpoint.store {
+            Store::Memory(memory) => {
+                let outcome = memory.decide(request.charges());
+                Ok(DecidedRequest::new(request, outcome, self.endpoint.store.source()))
+            }
+            Store::Redis(_) => DetachOnDrop::ask(request, &self.endpoint).await,
         };
         result.map_err(|failed| failed.of_waiting_call(self.since, queued))
     }
 
-    fn waited(&self, mut acquired: Acquired, charge: usize) -> Acquired {
-        acquired.waited = self.since.elapsed();
-        log::waited(acquired.request.policy_of(charge), acquired.waited);
-        acquired
+    fn waited(&self, mut decided: DecidedRequest, charge: usize) -> DecidedRequest {
+        decided.waited = self.since.elapsed();
+        log::waited(decided.request.policy_of(charge), decided.waited);
+        decided
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::log;
-use crate::acquired::{AcquireResult, Acquired, FailedRequest};
+use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::error::store::StoreError;
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 use crate::timer::until;
@@ -16,7 +16,7 @@ use crate::waiter_limit::WaiterPermit;
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
 pub(super) struct Reservation {
-    acquired: Acquired,
+    decided: DecidedRequest,
     held: HeldPermits,
 }
 
@@ -37,58 +37,58 @@ enum Slot {
 
 impl Reservation {
     pub(super) fn in_memory(
-        acquired: Acquired,
+        decided: DecidedRequest,
         store: &Store,
         memory: &Arc<MemoryStore>,
         waiter: Arc<Waiter>,
         runtime: Handle,
     ) -> Self {
-        Reservation::new(acquired, store, Slot::Memory(Arc::clone(memory), waiter), runtime)
+        Reservation::new(decided, store, Slot::Memory(Arc::clone(memory), waiter), runtime)
     }
 
     /// A reservation in Redis. Its wait begins when the reply is here, so the call starts late by the reply's latency, and never
     /// early.
-    pub(super) fn in_redis(acquired: Acquired, store: &Store, runtime: Handle) -> Self {
-        let start = Instant::now() + Duration::from_micros(acquired.outcome.wait());
-        Reservation::new(acquired, store, Slot::Redis { start }, runtime)
+    pub(super) fn in_redis(decided: DecidedRequest, store: &Store, runtime: Handle) -> Self {
+        let start = Instant::now() + Duration::from_micros(decided.outcome.wait());
+        Reservation::new(decided, store, Slot::Redis { start }, runtime)
     }
 
-    fn new(acquired: Acquired, store: &Store, slot: Slot, runtime: Handle) -> Self {
-        let receipt = Some(acquired.receipt(store));
-        Reservation { acquired, held: HeldPermits { receipt, slot, runtime } }
+    fn new(decided: DecidedRequest, store: &Store, slot: Slot, runtime: Handle) -> Self {
+        let receipt = Some(decided.acquired().receipt(store));
+        Reservation { decided, held: HeldPermits { receipt, slot, runtime } }
     }
 
     /// Waits until the last slot of the call has come.
     pub(super) async fn wait(self, permit: WaiterPermit) -> AcquireResult {
         let _permit = permit;
-        let Reservation { mut acquired, mut held } = self;
-        let wait = Duration::from_micros(acquired.outcome.wait());
-        log::waiting(acquired.request.slowest_policy(&acquired.outcome), Some(wait));
-        if let Err(error) = held.sleep(&acquired).await {
-            return Err(FailedRequest::new(error, acquired.request));
+        let Reservation { mut decided, mut held } = self;
+        let wait = Duration::from_micros(decided.outcome.wait());
+        log::waiting(decided.request.slowest_policy(&decided.outcome), Some(wait));
+        if let Err(error) = held.sleep(&decided).await {
+            return Err(FailedRequest::new(error, decided.request));
         }
-        acquired.waited = match &held.slot {
+        decided.waited = match &held.slot {
             Slot::Memory(memory, waiter) => {
-                memory.start(acquired.request.charges());
-                acquired.adopt_charge_ids(waiter);
-                Duration::from_micros(waiter.start().saturating_sub(acquired.outcome.now))
+                memory.start(decided.request.charges());
+                decided.adopt_charge_ids(waiter);
+                Duration::from_micros(waiter.start().saturating_sub(decided.outcome.now))
             }
             Slot::Redis { .. } => wait,
         };
         held.receipt = None;
-        log::waited(acquired.request.slowest_policy(&acquired.outcome), acquired.waited);
-        Ok(acquired)
+        log::waited(decided.request.slowest_policy(&decided.outcome), decided.waited);
+        Ok(decided)
     }
 }
 
 impl HeldPermits {
-    async fn sleep(&self, acquired: &Acquired) -> Result<(), StoreError> {
+    async fn sleep(&self, decided: &DecidedRequest) -> Result<(), StoreError> {
         match &self.slot {
             Slot::Memory(memory, waiter) => {
                 while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
                     let start = Instant::now() + Duration::from_micros(wait);
                     if until(&self.runtime, start, waiter.moved()).await?.is_some() {
-                        memory.move_up(acquired.request.charges());
+                        memory.move_up(decided.request.charges());
                     }
                 }
             }

@@ -32,7 +32,7 @@ fn policies(seconds: u32) -> [Policy; 7] {
 
 /// No call waits, and no state of a wait remains.
 fn assert_no_waiters(registry: &Registry) {
-    let Some(endpoint) = registry.backend().endpoint() else { unreachable!("limits are on") };
+    let Some(endpoint) = registry.backend().primary() else { unreachable!("limits are on") };
     let Store::Memory(memory) = &endpoint.store else { unreachable!("the registry is in memory") };
     assert!(!memory.has_lines());
     assert!(endpoint.queues.lock().is_empty());

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::Backend;
 use crate::acquire::{self, EndpointFuture};
-use crate::acquired::{AcquireResult, Acquired, FailedRequest, Step};
+use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use crate::decision::Decision;
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::on_store_error::OnStoreError;
 use crate::request::AcquireRequest;
@@ -37,38 +38,42 @@ struct LocalRequest {
 const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more than this process's share";
 
 impl Backend {
-    /// Decides a request, all or nothing, waiting as long as its charges may. A request without cost is not sent to the store.
-    pub(crate) fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Step<AcquireFuture> {
-        if request.has_cost() {
-            self.send(request)
-        } else {
-            Step::Ready(Ok(Acquired::uncharged(request, Source::Skipped)))
+    /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
+    pub(crate) async fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
+        if !request.has_cost() {
+            return Ok(skipped(&request));
         }
+        self.peek(request).await?.into_result()
     }
 
-    /// Decides a request without cost, which reports what a call now would get.
-    pub(crate) async fn peek(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
-        let result = match self.send(request) {
-            Step::Ready(result) => result,
-            Step::Pending(future) => future.await,
-        };
-        self.decision(result)
-    }
-
-    fn send(self: &Arc<Self>, request: AcquireRequest) -> Step<AcquireFuture> {
-        let Some(endpoint) = &self.primary else {
-            return Step::Ready(Ok(Acquired::uncharged(request, Source::Skipped)));
-        };
-        match acquire::acquire(request, endpoint) {
-            Step::Ready(result) => Step::Ready(result),
-            Step::Pending(future) => {
-                Step::Pending(AcquireFuture { backend: Arc::clone(self), future, local: None })
-            }
+    /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
+    pub(crate) async fn peek(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
+        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+            let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+            return Ok(acquired.into_decision(Some(&endpoint.store)));
         }
+        let result = AcquireFuture::new(request, endpoint, self).await;
+        let decided = result.map_err(|failed| failed.error)?;
+        Ok(decided.acquired().into_decision(self.charged_store(decided.source)))
     }
 }
 
+/// The decision about a request that is not sent to a store.
+fn skipped(request: &AcquireRequest) -> Decision {
+    Acquired::at_once(request, &request.unused_outcome(), Source::Skipped).into_decision(None)
+}
+
 impl AcquireFuture {
+    /// Sends a request to the primary endpoint of a backend.
+    pub(crate) fn new(request: AcquireRequest, endpoint: &Arc<Endpoint>, backend: &Arc<Backend>) -> Self {
+        AcquireFuture {
+            backend: Arc::clone(backend),
+            future: acquire::acquire(request, endpoint),
+            local: None,
+        }
+    }
+
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.backend
     }
@@ -81,7 +86,10 @@ impl AcquireFuture {
         }
         match failed.request.on_store_error() {
             OnStoreError::Local => self.decide_locally(failed),
-            OnStoreError::Allow => Some(Ok(Acquired::uncharged(failed.request, Source::Allowed))),
+            OnStoreError::Allow => {
+                let outcome = failed.request.unused_outcome();
+                Some(Ok(DecidedRequest::new(failed.request, outcome, Source::Allowed)))
+            }
             OnStoreError::Deny => Some(Err(failed)),
         }
     }
@@ -96,30 +104,29 @@ impl AcquireFuture {
         let FailedRequest { mut request, since, queued, .. } = *failed;
         request.spend_wait(since.map_or(Duration::ZERO, |since| since.elapsed()));
         let local = LocalRequest { since, queued, never_admitted };
-        match acquire::acquire(request, &stand_in.endpoint) {
-            Step::Ready(result) => Some(local.report(result)),
-            Step::Pending(future) => {
-                (self.future, self.local) = (future, Some(Box::new(local)));
-                None
-            }
+        let endpoint = &stand_in.endpoint;
+        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+            return Some(local.report(Ok(DecidedRequest::new(request, outcome, Source::Local))));
         }
+        (self.future, self.local) = (acquire::acquire(request, endpoint), Some(Box::new(local)));
+        None
     }
 }
 
 impl LocalRequest {
     fn report(self, result: AcquireResult) -> AcquireResult {
-        let mut acquired = result?;
-        acquired.source = Source::Local;
+        let mut decided = result?;
+        decided.source = Source::Local;
         let never_admitted = self.never_admitted.into_iter();
-        acquired.outcome.failed.extend(never_admitted.map(|charge| (charge, EXCEEDS_SHARE.to_owned())));
+        decided.outcome.failed.extend(never_admitted.map(|charge| (charge, EXCEEDS_SHARE.to_owned())));
         // A call that waits for a window has waited since it was made.
         if let Some(since) = self.since
-            && !acquired.request.can_reserve()
-            && (self.queued || !acquired.waited.is_zero())
+            && !decided.request.can_reserve()
+            && (self.queued || !decided.waited.is_zero())
         {
-            acquired.waited = since.elapsed();
+            decided.waited = since.elapsed();
         }
-        Ok(acquired)
+        Ok(decided)
     }
 }
 
@@ -131,7 +138,7 @@ impl Future for AcquireFuture {
             let result = ready!(Pin::new(&mut self.future).poll(context));
             let result = match (self.local.take(), result) {
                 (Some(local), result) => Some(local.report(result)),
-                (None, Ok(acquired)) => Some(Ok(acquired)),
+                (None, Ok(decided)) => Some(Ok(decided)),
                 (None, Err(failed)) => self.apply(failed),
             };
             if let Some(result) = result {

@@ -7,11 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::one_slot::OneSlotLog;
-use crate::acquired::AcquireResult;
 use crate::algorithm::AlgorithmSpec;
-use crate::decision::Decision;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
 use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
@@ -77,9 +74,9 @@ impl Backend {
         Arc::new(Backend { namespace, primary, local, on_store_error, one_slot_log })
     }
 
-    /// Whether limits are off.
-    pub(crate) fn is_off(&self) -> bool {
-        self.primary.is_none()
+    /// Returns the endpoint that decides; `None` if limits are off.
+    pub(crate) fn primary(&self) -> Option<&Arc<Endpoint>> {
+        self.primary.as_ref()
     }
 
     /// Returns what happens on a store error, given what the policy says.
@@ -120,13 +117,6 @@ impl Backend {
         parts.finish(&head)
     }
 
-    /// Converts a result to what a limiter returns.
-    pub(crate) fn decision(&self, result: AcquireResult) -> Result<Decision, Error> {
-        let acquired = result.map_err(|failed| failed.error)?;
-        let store = self.charged_store(acquired.source);
-        Ok(acquired.into_decision(store))
-    }
-
     /// Returns the store that a decision from this source charged.
     pub(crate) fn charged_store(&self, source: Source) -> Option<&Store> {
         match source {
@@ -151,11 +141,6 @@ impl Backend {
             local.endpoint.store.reset(key).await?;
         }
         store.reset(key).await
-    }
-
-    #[cfg(test)]
-    pub(crate) fn endpoint(&self) -> Option<&Arc<Endpoint>> {
-        self.primary.as_ref()
     }
 
     fn store(&self) -> Option<&Store> {

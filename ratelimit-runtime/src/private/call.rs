@@ -3,11 +3,13 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::charged::{Refusal, into_charged, log_shadow_failure};
+use super::charged::{Refusal, log_shadow_failure};
 use super::future::DecisionFuture;
-use crate::acquired::Step;
+use crate::acquire::decide_at_once;
+use crate::acquired::Acquired;
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::KeyOwner;
+use crate::backend::failover::AcquireFuture;
 use crate::call_site::SiteName;
 use crate::context;
 use crate::error::Error;
@@ -113,16 +115,20 @@ impl Call {
     /// Decides the call, at once where nothing has to be awaited.
     pub fn decide(mut self) -> DecisionFuture {
         self.close();
-        let Call { registry, request, refusal, .. } = self;
-        let backend = registry.backend();
-        match refusal {
-            _ if backend.is_off() => DecisionFuture::admitted(),
-            Some(refusal) => DecisionFuture::ready(Err(refusal)),
-            None if request.is_empty() => DecisionFuture::admitted(),
-            None => match backend.acquire(request) {
-                Step::Ready(result) => DecisionFuture::ready(into_charged(result, backend)),
-                Step::Pending(future) => DecisionFuture::pending(future),
-            },
+        let backend = self.registry.backend();
+        let Some(endpoint) = backend.primary() else { return DecisionFuture::admitted() };
+        if let Some(refusal) = self.refusal {
+            return DecisionFuture::ready(Err(refusal));
+        }
+        if self.request.is_empty() {
+            return DecisionFuture::admitted();
+        }
+        match decide_at_once(&mut self.request, endpoint) {
+            Some(outcome) => {
+                let acquired = Acquired::at_once(&self.request, &outcome, endpoint.store.source());
+                DecisionFuture::ready(acquired.into_charged(Some(&endpoint.store)))
+            }
+            None => DecisionFuture::pending(AcquireFuture::new(self.request, endpoint, backend)),
         }
     }
 

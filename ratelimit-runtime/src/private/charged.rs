@@ -60,28 +60,27 @@ impl Charged {
     }
 }
 
-impl Acquired {
-    /// Converts an admitted request to the charges that may be refunded.
-    fn into_charged(self, store: Option<&Store>) -> Charged {
-        let Some(store) = store else { return Charged::NOTHING };
+impl Acquired<'_> {
+    /// Converts it to what a limited function does next. `store` is the store that was charged, if any was.
+    pub(super) fn into_charged(self, store: Option<&Store>) -> Result<Charged, Refusal> {
+        self.log_shadows();
+        if !self.outcome.admitted {
+            let decision = self.into_decision(None);
+            let site = self.request.policies()[decision.reported()].site;
+            let policy = site.map(|site| site.options.policy);
+            return Err(Refusal { policy, error: decision.into_error() });
+        }
+        let Some(store) = store else { return Ok(Charged::NOTHING) };
         let refundable = self.request.policies().iter().filter_map(|policy| {
             let site = policy.site.filter(|site| site.options.refundable)?;
             Some(RefundableCharge { site, receipt: self.receipt_of(policy, store) })
         });
         let mut refundable = refundable.peekable();
-        Charged(refundable.peek().is_some().then(|| refundable.collect()))
-    }
-
-    /// Converts a refused request to the error of the policy that it reports.
-    fn into_refusal(self) -> Refusal {
-        let sites: Vec<_> = self.request.policies().iter().map(|policy| policy.site).collect();
-        let decision = self.into_decision(None);
-        let policy = sites[decision.reported()].map(|site| site.options.policy);
-        Refusal { policy, error: decision.into_error() }
+        Ok(Charged(refundable.peek().is_some().then(|| refundable.collect())))
     }
 
     fn log_shadows(&self) {
-        for (policy, site) in shadow_sites(&self.request) {
+        for (policy, site) in shadow_sites(self.request) {
             if let Some(failure) = self.shadow_failure(policy) {
                 log_shadow_failure(&site.name, &failure.into());
             } else if !self.verdict(policy).admitted {
@@ -91,18 +90,10 @@ impl Acquired {
     }
 }
 
-/// Converts the result of a request to what the call does next.
+/// Converts the result of a request to what a limited function does next.
 pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<Charged, Refusal> {
     match result {
-        Ok(acquired) => {
-            acquired.log_shadows();
-            if acquired.outcome.admitted {
-                let store = backend.charged_store(acquired.source);
-                Ok(acquired.into_charged(store))
-            } else {
-                Err(acquired.into_refusal())
-            }
-        }
+        Ok(decided) => decided.acquired().into_charged(backend.charged_store(decided.source)),
         Err(failed) if failed.request.is_shadow() => {
             let error = Error::Store(failed.error);
             shadow_sites(&failed.request).for_each(|(_, site)| log_shadow_failure(&site.name, &error));

@@ -52,7 +52,7 @@ impl Registry {
 pub(crate) fn current() -> Registry {
     SCOPE.try_with(Registry::clone).unwrap_or_else(|_| {
         let registry = process::registry();
-        if registry.backend().is_off() {
+        if registry.backend().primary().is_none() {
             warn_if_off();
         }
         registry

@@ -11,7 +11,6 @@ pub use current::install;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::acquired::Step;
 use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
@@ -81,12 +80,7 @@ impl Registry {
         &self,
         charges: impl IntoIterator<Item = NamedCharge>,
     ) -> Result<Decision, Error> {
-        let request = self.request(charges)?;
-        let result = match self.0.backend.acquire(request) {
-            Step::Ready(result) => result,
-            Step::Pending(future) => future.await,
-        };
-        self.0.backend.decision(result)?.into_result()
+        self.0.backend.acquire(self.request(charges)?).await
     }
 
     /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.

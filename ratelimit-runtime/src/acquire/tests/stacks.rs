@@ -8,8 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{random, seed};
-use crate::acquire::{EndpointFuture, acquire};
-use crate::acquired::Step;
+use crate::acquire::{EndpointFuture, acquire, decide_at_once};
 use crate::algorithm::{AlgorithmSpec, State};
 use crate::endpoint::Endpoint;
 use crate::name::Name;
@@ -91,12 +90,13 @@ async fn dropped_calls_leave_no_trace_in_either_bucket() {
                     );
                     now + specs[bucket].verdict(snapshot, now, costs[bucket], u64::MAX).wait
                 });
-                let mut waits = match acquire(request(&specs, costs), &endpoint) {
-                    Step::Ready(answer) => {
-                        assert!(answer.unwrap().outcome.admitted && slots == [now; 2]);
+                let mut request = request(&specs, costs);
+                let mut waits = match decide_at_once(&mut request, &endpoint) {
+                    Some(outcome) => {
+                        assert!(outcome.admitted && slots == [now; 2]);
                         None
                     }
-                    Step::Pending(waits) => Some(waits),
+                    None => Some(acquire(request, &endpoint)),
                 };
                 if let Some(waits) = &mut waits {
                     assert!(slots.iter().any(|slot| *slot > now));
