@@ -84,7 +84,7 @@ impl Bench {
     }
 
     async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
-        self.store.decide(&[charges]).await.remove(0)
+        self.store.decide(charges).await
     }
 }
 
@@ -120,5 +120,5 @@ fn text(error: &StoreError) -> String {
 
 /// Whether an error says that something is wrong for good.
 fn is_defect(error: &StoreError) -> bool {
-    format!("{error:?}").contains("is_defect: true")
+    format!("{error:?}").contains("permanent: true")
 }

@@ -94,7 +94,7 @@ impl Store {
         match self {
             Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
             #[cfg(feature = "redis")]
-            Store::Redis(store) => store.decide(decisions).await,
+            Store::Redis(store) => store.decide_many(decisions).await,
         }
     }
 
