@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::scripts::key_text;
 use super::slots::common_slot;
 use crate::error::store::StoreError;
 use crate::store::Charge;
+use crate::store::redis::scripts::key_text;
 
 /// Returns the indices of the decisions, in order, grouped by slot. A decision whose keys have no common slot, which cannot
 /// be sent, is a group by itself, so that it fails alone.

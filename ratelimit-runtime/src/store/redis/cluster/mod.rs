@@ -1,9 +1,8 @@
 //! A Redis Cluster: each command goes to the master of its keys, and follows them when they move.
 //!
 //! We route commands ourselves. The Cluster client of redis-rs (1.8.1) retries after I/O errors and timeouts, by default 16
-//! times, which would charge twice; with `retries(0)` it does not follow `MOVED` and `ASK` either, as they share the
-//! counter. It holds up all requests while it reloads the slot map, and sends `ASKING` as a separate command, after which
-//! another task's command may come first.
+//! times, which may charge twice; with `retries(0)` it follows neither `MOVED` nor `ASK`, which share the counter. It holds
+//! up all requests while it reloads the slot map, and sends `ASKING` as a separate command.
 
 mod by_slot;
 mod redirect;

@@ -2,8 +2,8 @@
 
 use redis::{ErrorKind, ServerErrorKind};
 
-use super::super::error::CallError;
 use super::slots::NodeAddress;
+use crate::store::redis::error::CallError;
 
 /// Where to send a command instead.
 pub(super) enum Redirect {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::connect::{Server, Target};
-use super::super::node::Node;
-use super::super::url::with_host;
 use super::slots::{NodeAddress, SLOTS, SlotRange};
+use crate::store::redis::connect::{Server, Target};
+use crate::store::redis::node::Node;
+use crate::store::redis::url::with_host;
 
 /// What is known of a Cluster.
 pub(super) struct Topology {

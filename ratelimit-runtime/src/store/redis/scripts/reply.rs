@@ -4,9 +4,9 @@ use std::vec::IntoIter;
 
 use redis::Value;
 
-use super::super::error_code::is_permanent;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
+use crate::store::redis::error_code::is_permanent;
 use crate::store::{Charge, Outcome, judge};
 
 /// The largest number of a script: up to here Lua represents integers exactly.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::store::redis::testing::test_values::config;
 
 /// Occurs in every password.
 const SECRET: &str = "x7secretq9";
@@ -92,7 +93,7 @@ fn escaped(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
     fn arbitrary_text_does_not_panic(url in any::<String>()) {

@@ -4,8 +4,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use redis::Value;
 
-use super::super::super::testing::test_values::{numbers, texts, values};
 use super::*;
+use crate::store::redis::testing::test_values::{config, numbers, texts, values};
 
 /// Values that are almost slot maps.
 fn slot_maps() -> impl Strategy<Value = Value> {
@@ -33,7 +33,7 @@ fn check(reply: &Value) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
     fn parsed_slot_maps_are_valid(reply in prop_oneof![values(), slot_maps()]) {

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use redis::Value;
 
-use super::super::super::testing::test_values::{numbers, texts, values};
 use super::*;
 use crate::key::Key;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::rate::Rate;
+use crate::store::redis::testing::test_values::{config, numbers, texts, values};
 
 const NOW: i64 = 1_700_000_000_000_000;
 
@@ -126,7 +126,7 @@ fn read(decisions: &[Vec<Charge>], reply: &Value) -> Result<Vec<Result<Outcome, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
     fn arbitrary_values_are_rejected(decisions in vec(vec(charges(), 1..4), 1..3), reply in values()) {
