@@ -12,7 +12,7 @@ use crate::error::store::StoreError;
 /// The number of consecutive failures that open the breaker. Two suffice if the first was `STALE_AFTER` ago.
 const MAX_FAILURES: u32 = 5;
 
-/// After this time a failure in a row is old, a probe counts as stuck, and a closed breaker forgets its last backoff.
+/// After this time a second failure opens the breaker, a probe counts as stuck, and a closed breaker forgets its backoff.
 const STALE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long the breaker stays open before the first probe, doubled with each failed one up to the maximum.
@@ -70,8 +70,8 @@ pub(super) enum Severity {
     Critical,
 }
 
-/// The one call that an open breaker admits, until its outcome is recorded. If it is dropped before, the next call becomes
-/// the probe; also if it takes so long that nobody may be polling it.
+/// The one call that an open breaker admits, until its outcome is recorded. If it is dropped before, or takes longer than
+/// `STALE_AFTER` because its future may not be polled any more, the next call becomes the probe.
 #[derive(Debug)]
 pub(super) struct Probe<'a> {
     breaker: &'a Breaker,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn consecutive_failures_open_it_and_an_answer_closes_it() {
+    fn opens_after_failures_and_closes_after_an_answer() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         for _ in 1..MAX_FAILURES {
             fail(&breaker, now, Severity::Minor, None);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn two_failures_open_it_if_calls_are_rare() {
+    fn opens_after_two_failures_if_calls_are_rare() {
         let (breaker, now) = (Breaker::default(), Instant::now());
         fail(&breaker, now, Severity::Minor, None);
         assert!(breaker.admit(now).is_ok());

@@ -24,7 +24,7 @@ pub(super) enum ServerState {
     /// It cannot work for now.
     Unavailable(StoreError),
     /// It is the wrong server, or no longer accepts our login: a new connection may reach the right one.
-    Stale(StoreError),
+    NeedsReconnect(StoreError),
 }
 
 impl CallError {
@@ -90,7 +90,7 @@ impl ServerState {
     fn of_text(text: &str, reason: impl Fn() -> StoreError) -> Self {
         let state = words(text).take(12).find_map(|word| match word {
             "LOADING" | "BUSY" | "CLUSTERDOWN" => Some(ServerState::Unavailable(reason())),
-            "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Some(ServerState::Stale(reason())),
+            "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Some(ServerState::NeedsReconnect(reason())),
             _ => None,
         });
         state.unwrap_or(ServerState::Healthy)
@@ -140,7 +140,7 @@ mod tests {
             "@user_script: 12: -READONLY You can't write against a read only replica.",
             "ERR Error running script (call to f_7a3): @user_script:12: @user_script: 12: -READONLY You can't write",
         ] {
-            assert!(matches!(state(text), ServerState::Stale(_)), "{text}");
+            assert!(matches!(state(text), ServerState::NeedsReconnect(_)), "{text}");
         }
         let loading = "LOADING Redis is loading the dataset in memory";
         assert!(matches!(state(loading), ServerState::Unavailable(_)));

@@ -114,7 +114,7 @@ impl Node {
                 }
             }
             ServerState::Unavailable(reason) => self.record_failure(Severity::Critical, probe, &reason),
-            ServerState::Stale(reason) => {
+            ServerState::NeedsReconnect(reason) => {
                 self.connections.remove(connection);
                 self.record_failure(Severity::Critical, probe, &reason);
             }

@@ -11,7 +11,7 @@ use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
 use crate::store::Charge;
 
-/// The number of arguments of the check with the most.
+/// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.
 const MIXED_WIDTH: usize = 5;
 
 /// The number of arguments of each refund. Shorter ones are padded.
