@@ -32,10 +32,10 @@ use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
 pub use self::testing::test_stream::{Dial, Stream};
 use self::url::RedisUrl;
-use super::{Charge, Outcome};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
+use crate::store::charge::{Charge, Outcome};
 
 /// State in Redis.
 ///

@@ -9,7 +9,7 @@ use crate::algorithm::gcra::Kind;
 use crate::algorithm::warming_up::COSTLIEST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
-use crate::store::Charge;
+use crate::store::charge::Charge;
 
 /// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.
 const MIXED_WIDTH: usize = 5;

@@ -12,7 +12,7 @@ pub(super) use self::reply::{outcome, outcomes};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::{Key, Repr};
-use crate::store::Charge;
+use crate::store::charge::Charge;
 
 /// The scripts of a store, by algorithm.
 #[derive(Debug)]

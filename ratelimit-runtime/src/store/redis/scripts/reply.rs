@@ -6,8 +6,8 @@ use redis::Value;
 
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
+use crate::store::charge::{Charge, Outcome, judge};
 use crate::store::redis::error_code::is_permanent;
-use crate::store::{Charge, Outcome, judge};
 
 /// The largest number of a script: up to here Lua represents integers exactly.
 const MAX_NUMBER: u64 = 1 << 53;
