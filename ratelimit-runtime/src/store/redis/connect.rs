@@ -1,58 +1,65 @@
-//! Opens a connection to a server: the one at an address, or the one that the Sentinels call the master.
+//! Opens connections: to the server at an address, or to the master that the Sentinels report.
+//!
+//! We ask the Sentinels ourselves. The Sentinel client of redis-rs (1.8.1) accepts their answers in the configured order
+//! and with fixed timeouts, so that a silent first Sentinel delays each failover by more than a second. It also checks
+//! the role of the master on another connection than the one that it returns.
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
-    RedisError, RedisResult, cmd,
+    RedisConnectionInfo, RedisError, RedisResult, cmd,
 };
 
-use super::address::elsewhere;
+#[cfg(feature = "test-util")]
+use super::testing::test_stream::Dialer;
+use super::url::with_host;
 
-/// So long a connection may take to be opened, whoever waits for it.
-const OPENED_WITHIN: Duration = Duration::from_secs(1);
+/// The timeout for opening a connection, which does not depend on the calls that wait for it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// So long one Sentinel may take to tell who the master is, and so long that one to let us in.
-const SENTINEL_WITHIN: Duration = Duration::from_millis(300);
+/// The timeout for one Sentinel to name the master, and again for connecting to that master.
+const SENTINEL_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Whom to connect to.
+/// What to connect to.
 pub(super) enum Target {
     /// The server at an address.
     Server(Server),
-    /// Whoever is the master.
+    /// The current master.
     Master(Sentinels),
-    /// A server of a test's own.
+    /// A test's stream.
     #[cfg(feature = "test-util")]
-    Stream(super::stream::Dialer),
+    Stream(Dialer),
 }
 
-/// A server, how it lets us in, and the certificates that are trusted.
+/// A server's address and login, and the certificates to trust.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) info: ConnectionInfo,
     pub(super) trust: Trust,
 }
 
-/// The certificates of the authorities that a server is verified by, in PEM; those of the system if none are given.
-pub(super) type Trust = Option<std::sync::Arc<[u8]>>;
+/// The CA certificates to verify servers with, in PEM; the system's if `None`.
+pub(super) type Trust = Option<Arc<[u8]>>;
 
-/// Told when a connection is gone.
+/// Called when a connection is lost.
 pub(super) trait OnLost: Fn() + Clone + Send + Sync + 'static {}
 
 impl<F: Fn() + Clone + Send + Sync + 'static> OnLost for F {}
 
 impl Target {
-    /// Within that it is opened, or never: with Sentinels there is time for the last one after all others were silent.
-    pub(super) fn opened_within(&self) -> Duration {
+    /// Returns the timeout for `open`, which allows for the last Sentinel to answer after all others were silent.
+    pub(super) fn connect_timeout(&self) -> Duration {
         match self {
             Target::Master(sentinels) => {
-                OPENED_WITHIN.max(SENTINEL_WITHIN.saturating_mul(2 * sentinels.count()))
+                CONNECT_TIMEOUT.max(SENTINEL_TIMEOUT.saturating_mul(2 * sentinels.count()))
             }
-            _ => OPENED_WITHIN,
+            _ => CONNECT_TIMEOUT,
         }
     }
 
@@ -61,7 +68,7 @@ impl Target {
             Target::Server(server) => server.open(on_lost).await,
             Target::Master(sentinels) => sentinels.open(on_lost).await,
             #[cfg(feature = "test-util")]
-            Target::Stream(dialer) => alive(dialer.open(config(on_lost)).await?).await,
+            Target::Stream(dialer) => pinged(dialer.open(config(on_lost)).await?).await,
         }
     }
 }
@@ -69,11 +76,11 @@ impl Target {
 impl Server {
     async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
         let mut opened = self.try_open(&self.info, on_lost.clone()).await;
-        if opened.as_ref().is_err_and(knows_no_resp3) {
+        if opened.as_ref().is_err_and(lacks_resp3) {
             let redis = self.info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
             opened = self.try_open(&self.info.clone().set_redis_settings(redis), on_lost).await;
         }
-        alive(opened?).await
+        pinged(opened?).await
     }
 
     async fn try_open(
@@ -105,18 +112,19 @@ impl Server {
     }
 }
 
-/// The Sentinels that know who the master of this name is.
+/// The Sentinels that watch the master of this name.
 pub(super) struct Sentinels {
     sentinels: Vec<Server>,
-    name: String,
+    master: String,
+    /// The login of the master, at any address.
     login: Server,
-    /// Who knew it last is asked first.
+    /// The index of the Sentinel to ask first: the one that named the last master.
     first: AtomicUsize,
 }
 
 impl Sentinels {
-    pub(super) fn new(sentinels: Vec<Server>, name: String, login: Server) -> Self {
-        Sentinels { sentinels, name, login, first: AtomicUsize::new(0) }
+    pub(super) fn new(sentinels: Vec<Server>, master: String, login: Server) -> Self {
+        Sentinels { sentinels, master, login, first: AtomicUsize::new(0) }
     }
 
     fn count(&self) -> u32 {
@@ -126,37 +134,36 @@ impl Sentinels {
     async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
         let first = self.first.load(Ordering::Relaxed);
         let count = self.sentinels.len();
-        let mut problem = RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, "no Sentinel answers"));
-        for at in (first..first + count).map(|at| at % count) {
-            match self.open_as_told_by(&self.sentinels[at], on_lost.clone()).await {
+        let mut reported = no_master("no Sentinel responded");
+        for index in (first..first + count).map(|index| index % count) {
+            match self.open_master(&self.sentinels[index], on_lost.clone()).await {
                 Ok(connection) => {
-                    self.first.store(at, Ordering::Relaxed);
+                    self.first.store(index, Ordering::Relaxed);
                     return Ok(connection);
                 }
-                // What one has told says more than that another one is gone.
-                Err(error) if at == first % count || !error.is_io_error() => problem = error,
+                // An answer says more than the absence of another Sentinel.
+                Err(error) if index == first % count || !error.is_io_error() => reported = error,
                 Err(_) => {}
             }
         }
-        Err(problem)
+        Err(reported)
     }
 
-    async fn open_as_told_by(
+    async fn open_master(
         &self,
         sentinel: &Server,
         on_lost: impl OnLost,
     ) -> RedisResult<MultiplexedConnection> {
-        let (host, port) = in_time(self.ask(sentinel)).await?;
-        let info = elsewhere(&self.login.info, &host, port);
-        let login = Server { info, trust: self.login.trust.clone() };
-        in_time(async {
-            let mut connection = login.open(on_lost).await?;
-            // One that was the master may not know yet that it is not. A server that does not let us ask is believed.
+        let (host, port) = with_timeout(self.master_address(sentinel)).await?;
+        let info = with_host(&self.login.info, &host, port);
+        let master = Server { info, trust: self.login.trust.clone() };
+        with_timeout(async {
+            let mut connection = master.open(on_lost).await?;
+            // A former master may not have noticed its demotion yet. If we may not ask for the role, trust the Sentinel.
             let role: RedisResult<Vec<redis::Value>> = cmd("ROLE").query_async(&mut connection).await;
             match role.as_deref() {
                 Ok([redis::Value::BulkString(role), ..]) if role != b"master" => {
-                    let problem = "the server that a Sentinel calls the master is none";
-                    Err(RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, problem)))
+                    Err(no_master("the server that Sentinel reports is not a master"))
                 }
                 _ => Ok(connection),
             }
@@ -164,46 +171,49 @@ impl Sentinels {
         .await
     }
 
-    async fn ask(&self, sentinel: &Server) -> RedisResult<(String, u16)> {
+    async fn master_address(&self, sentinel: &Server) -> RedisResult<(String, u16)> {
         let open = |server: Server| async move { server.open(|| {}).await };
         let mut connection = match open(sentinel.clone()).await {
-            // One without a login of its own refuses that of the server.
+            // A Sentinel without a password refuses the server's.
             Err(error)
                 if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("WRONGPASS") =>
             {
-                let info = sentinel.info.clone().set_redis_settings(redis::RedisConnectionInfo::default());
+                let info = sentinel.info.clone().set_redis_settings(RedisConnectionInfo::default());
                 open(Server { info, trust: sentinel.trust.clone() }).await?
             }
             opened => opened?,
         };
-        let mut ask = cmd("SENTINEL");
-        ask.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.name);
-        let master: Option<(String, u16)> = ask.query_async(&mut connection).await?;
-        let unknown = "the Sentinel knows no master of this name";
-        master.ok_or_else(|| RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, unknown)))
+        let mut command = cmd("SENTINEL");
+        command.arg("GET-MASTER-ADDR-BY-NAME").arg(&self.master);
+        let address: Option<(String, u16)> = command.query_async(&mut connection).await?;
+        address.ok_or_else(|| no_master("the Sentinel knows no master of this name"))
     }
 }
 
-/// Whether the server does not know the first command of a connection that speaks RESP3, or does not speak it.
-fn knows_no_resp3(error: &RedisError) -> bool {
+fn no_master(problem: &'static str) -> RedisError {
+    RedisError::from((ErrorKind::MasterNameNotFoundBySentinel, problem))
+}
+
+/// Whether the server does not know `HELLO`, with which a RESP3 connection starts, or does not speak RESP3.
+fn lacks_resp3(error: &RedisError) -> bool {
     let unknown = |detail: &str| detail.starts_with("unknown command");
     error.kind() == ErrorKind::RESP3NotSupported
         || error.code() == Some("NOPROTO")
         || error.code() == Some("ERR") && error.detail().is_some_and(unknown)
 }
 
-/// A server may take connections long before it takes commands.
-async fn alive(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
+/// Returns the connection once the server responds: it may accept connections long before it accepts commands.
+async fn pinged(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
     match cmd("PING").exec_async(&mut connection).await {
-        // An answer as well: this user has the rights that the scripts need, and no others.
+        // A response, too: this user may run no more than the scripts need.
         Err(error) if error.code() == Some("NOPERM") => Ok(connection),
-        answered => answered.map(|()| connection),
+        result => result.map(|()| connection),
     }
 }
 
-async fn in_time<T>(opening: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    let late = |_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
-    tokio::time::timeout(SENTINEL_WITHIN, opening).await.map_err(late)?
+async fn with_timeout<T>(result: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+    let timed_out = |_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut));
+    tokio::time::timeout(SENTINEL_TIMEOUT, result).await.map_err(timed_out)?
 }
 
 fn config(on_lost: impl OnLost) -> AsyncConnectionConfig {
@@ -215,7 +225,7 @@ fn config(on_lost: impl OnLost) -> AsyncConnectionConfig {
     })
 }
 
-/// The times are bounded by those who ask.
+/// Without the timeouts of redis-rs: the callers set their own.
 fn config_without_push() -> AsyncConnectionConfig {
     AsyncConnectionConfig::new()
         .set_connection_timeout(None)
@@ -224,7 +234,7 @@ fn config_without_push() -> AsyncConnectionConfig {
 }
 
 impl fmt::Debug for Target {
-    /// Without anything that may hold a password.
+    /// Omits everything that may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Target")
     }

@@ -1,14 +1,14 @@
-//! Whatever a server tells of its slots.
+//! Parses arbitrary slot maps.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redis::Value;
 
-use super::super::values::{numbers, texts, values};
 use super::*;
+use crate::store::redis::testing::test_values::{config, numbers, texts, values};
 
-/// What is nearly a map.
-fn maps() -> impl Strategy<Value = Value> {
+/// Values that are almost slot maps.
+fn slot_maps() -> impl Strategy<Value = Value> {
     let int = || numbers().prop_map(Value::Int);
     let host = prop_oneof![4 => texts().prop_map(Value::BulkString), 1 => Just(Value::Nil), 1 => values()];
     let node = (host, int()).prop_map(|(host, port)| Value::Array(vec![host, port]));
@@ -21,23 +21,23 @@ fn maps() -> impl Strategy<Value = Value> {
     vec(prop_oneof![16 => range, 1 => values()], 0..3).prop_map(Value::Array)
 }
 
-fn is_a_map_or_an_error(reply: &Value) {
-    let Ok(ranges) = ranges(reply, "asked") else { return };
+fn check(reply: &Value) {
+    let Ok(ranges) = parse(reply, "sender") else { return };
     assert!(!ranges.is_empty(), "{reply:?}");
     for range in ranges {
         assert!(range.first <= range.last && range.last < SLOTS, "{reply:?}");
-        for (host, _) in range.replicas.iter().chain([&range.master]) {
-            assert!(!matches!(&**host, "" | "?"), "{reply:?}");
+        for address in range.replicas.iter().chain([&range.master]) {
+            assert!(!matches!(&*address.host, "" | "?"), "{reply:?}");
         }
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
-    fn any_reply_is_a_map_or_an_error(reply in prop_oneof![values(), maps()]) {
-        is_a_map_or_an_error(&reply);
+    fn parsed_slot_maps_are_valid(reply in prop_oneof![values(), slot_maps()]) {
+        check(&reply);
     }
 
     #[test]

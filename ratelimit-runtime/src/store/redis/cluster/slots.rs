@@ -1,25 +1,28 @@
-//! The slots of a Redis Cluster: which one a key has, and who has which.
+//! The slots of a Redis Cluster: the slot of a key, and the nodes of each slot.
 
 use redis::Value;
 
 use crate::error::store::StoreError;
 
-/// So many there are.
+/// The number of slots.
 pub(super) const SLOTS: u16 = 16384;
 
-/// A host and a port.
-pub(super) type Address = (String, u16);
-
-/// Slots that one master has.
-#[derive(Debug, PartialEq)]
-pub(super) struct Range {
-    pub(super) first: u16,
-    pub(super) last: u16,
-    pub(super) master: Address,
-    pub(super) replicas: Vec<Address>,
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct NodeAddress {
+    pub(super) host: String,
+    pub(super) port: u16,
 }
 
-/// The slot of a key: of the part in its first braces, if there is one.
+/// Consecutive slots of one master.
+#[derive(Debug, PartialEq)]
+pub(super) struct SlotRange {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    pub(super) master: NodeAddress,
+    pub(super) replicas: Vec<NodeAddress>,
+}
+
+/// Returns the slot of a key: that of the text in its first braces, if there is any.
 fn slot(key: &[u8]) -> u16 {
     let position = |bytes: &[u8], brace| bytes.iter().position(|byte| *byte == brace);
     let tag = position(key, b'{').map(|open| &key[open + 1..]);
@@ -27,37 +30,37 @@ fn slot(key: &[u8]) -> u16 {
     crc16(tag.unwrap_or(key)) % SLOTS
 }
 
-/// The slot of all these keys.
-pub(super) fn one_slot(keys: &[&str]) -> Result<u16, StoreError> {
+/// Returns the slot of all these keys.
+pub(super) fn common_slot(keys: &[&str]) -> Result<u16, StoreError> {
     let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
     let first = slots.next().unwrap_or(0);
     if slots.any(|slot| slot != first) {
         return Err(StoreError::permanent(
-            "the keys of one decision lie in different slots of the Redis Cluster; give its limiters the same \
-             `.function(…)`, or keys of the same parts",
+            "the keys of one decision are in different slots of the Redis Cluster; give its limiters the same \
+             `.function(…)` or the same key parts",
         ));
     }
     Ok(first)
 }
 
-/// What `CLUSTER SLOTS` replies. A node that does not know its own host is at the one that was asked.
-pub(super) fn ranges(reply: &Value, asked: &str) -> Result<Vec<Range>, StoreError> {
-    let odd = || StoreError::transient("Redis tells nothing of a Cluster with slots");
-    let Value::Array(ranges) = reply else { return Err(odd()) };
-    let ranges: Option<Vec<Range>> = ranges.iter().map(|range| read(range, asked)).collect();
-    ranges.filter(|ranges| !ranges.is_empty()).ok_or_else(odd)
+/// Parses the reply to `CLUSTER SLOTS` of the node at the host `sender`: a node may not know its own hostname.
+pub(super) fn parse(reply: &Value, sender: &str) -> Result<Vec<SlotRange>, StoreError> {
+    let invalid = || StoreError::transient("invalid `CLUSTER SLOTS` reply");
+    let Value::Array(ranges) = reply else { return Err(invalid()) };
+    let ranges: Option<Vec<SlotRange>> = ranges.iter().map(|range| parse_range(range, sender)).collect();
+    ranges.filter(|ranges| !ranges.is_empty()).ok_or_else(invalid)
 }
 
-fn read(range: &Value, asked: &str) -> Option<Range> {
+fn parse_range(range: &Value, sender: &str) -> Option<SlotRange> {
     let Value::Array(parts) = range else { return None };
     let [first, last, master, replicas @ ..] = &parts[..] else { return None };
-    let (first, last) = (number(first)?, number(last)?);
-    let master = address(master, asked)?;
-    let replicas = replicas.iter().filter_map(|replica| address(replica, asked)).collect();
-    (first <= last && last < SLOTS).then_some(Range { first, last, master, replicas })
+    let (first, last) = (parse_number(first)?, parse_number(last)?);
+    let master = parse_address(master, sender)?;
+    let replicas = replicas.iter().filter_map(|replica| parse_address(replica, sender)).collect();
+    (first <= last && last < SLOTS).then_some(SlotRange { first, last, master, replicas })
 }
 
-fn address(node: &Value, asked: &str) -> Option<Address> {
+fn parse_address(node: &Value, sender: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [host, port, ..] = &parts[..] else { return None };
     let host = match host {
@@ -67,16 +70,16 @@ fn address(node: &Value, asked: &str) -> Option<Address> {
         Value::Nil => "",
         _ => return None,
     };
-    // `?` is what a node says that is told to have a name and has none.
-    let host = if matches!(host, "" | "?") { asked } else { host };
-    Some((host.to_owned(), number(port)?))
+    // A node that prefers hostnames replies `?` for one that has none.
+    let host = if matches!(host, "" | "?") { sender } else { host };
+    Some(NodeAddress { host: host.to_owned(), port: parse_number(port)? })
 }
 
-fn number(value: &Value) -> Option<u16> {
+fn parse_number(value: &Value) -> Option<u16> {
     if let Value::Int(number) = value { u16::try_from(*number).ok() } else { None }
 }
 
-/// CRC-16/XMODEM, as the specification of Redis Cluster has it.
+/// CRC-16/XMODEM, as in the Redis Cluster specification.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(
@@ -96,30 +99,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_specification() {
+    fn slots_match_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        // As `CLUSTER KEYSLOT` of Redis says.
+        // Replies of `CLUSTER KEYSLOT`.
         for (key, number) in [("foo", 12182), ("{user1000}.following", 3443), ("user1000", 3443)] {
             assert_eq!(slot(key.as_bytes()), number, "{key}");
         }
-        // Only the first braces count, and empty ones do not.
+        // Only the first braces count, unless they are empty.
         assert_eq!(slot(b"a{b}{c}"), slot(b"b"));
         assert_ne!(slot(b"{}b"), slot(b"b"));
         assert_eq!(slot(b"a{b"), crc16(b"a{b") % SLOTS);
     }
 
     #[test]
-    fn a_node_may_not_know_its_host() {
+    fn unknown_hostname_is_the_senders() {
         let text = |text: &str| Value::BulkString(text.into());
         let node = |host: Value, port| Value::Array(vec![host, Value::Int(port), text("id")]);
         let range = vec![Value::Int(0), Value::Int(5), node(Value::Nil, 7000), node(text("b"), 7001)];
-        let told = ranges(&Value::Array(vec![Value::Array(range)]), "a").unwrap();
-        let (master, replicas) = (("a".to_owned(), 7000), vec![("b".to_owned(), 7001)]);
-        assert_eq!(told, [Range { first: 0, last: 5, master, replicas }]);
+        let ranges = parse(&Value::Array(vec![Value::Array(range)]), "a").unwrap();
+        let address = |host: &str, port| NodeAddress { host: host.to_owned(), port };
+        let (master, replicas) = (address("a", 7000), vec![address("b", 7001)]);
+        assert_eq!(ranges, [SlotRange { first: 0, last: 5, master, replicas }]);
     }
 
     #[test]
-    fn what_is_no_map_of_slots_is_an_error() {
+    fn invalid_slot_maps_are_errors() {
         let int = |number| Value::Int(number);
         let node = || Value::Array(vec![Value::Nil, int(7000)]);
         for parts in [
@@ -131,9 +135,9 @@ mod tests {
             vec![int(0), int(5), int(7000)],
         ] {
             let reply = Value::Array(vec![Value::Array(parts)]);
-            assert!(ranges(&reply, "a").is_err(), "{reply:?}");
+            assert!(parse(&reply, "a").is_err(), "{reply:?}");
         }
-        assert!(ranges(&Value::Array(vec![]), "a").is_err());
-        assert!(ranges(&Value::Nil, "a").is_err());
+        assert!(parse(&Value::Array(vec![]), "a").is_err());
+        assert!(parse(&Value::Nil, "a").is_err());
     }
 }

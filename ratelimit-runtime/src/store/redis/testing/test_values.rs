@@ -1,26 +1,32 @@
-//! Anything that a server may reply, for tests of those who read it.
+//! Arbitrary replies of a server.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redis::{PushKind, Value, VerbatimFormat};
 
-/// Numbers, those at the limits among them.
-pub(super) fn numbers() -> impl Strategy<Value = i64> + Clone {
+/// Returns the configuration of the property tests: more cases with `RATELIMITS_TEST_BUDGET=long`.
+pub(crate) fn config() -> ProptestConfig {
+    let is_long = std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long");
+    ProptestConfig::with_cases(if is_long { 10_000 } else { 1_000 })
+}
+
+/// Integers, including the limits of what our parsers accept.
+pub(crate) fn numbers() -> impl Strategy<Value = i64> + Clone {
     let limits = [i64::MIN, -1, 16_383, 16_384, 65_535, 65_536, 1 << 53, (1 << 53) + 1, i64::MAX];
     prop_oneof![4 => 0..4_i64, 1 => proptest::sample::select(limits.to_vec()), 1 => any::<i64>()]
 }
 
-/// Texts, numbers among them, and bytes that are none.
-pub(super) fn texts() -> impl Strategy<Value = Vec<u8>> + Clone {
-    let told = ["", "?", "0", "0.5", "-0", "1e400", "NaN", "inf", "-1", "1_0", "OOM no memory", "WRONGTYPE"];
+/// Texts, including numbers and invalid UTF-8.
+pub(crate) fn texts() -> impl Strategy<Value = Vec<u8>> + Clone {
+    let known = ["", "?", "0", "0.5", "-0", "1e400", "NaN", "inf", "-1", "1_0", "OOM no memory", "WRONGTYPE"];
     prop_oneof![
-        proptest::sample::select(told.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
+        proptest::sample::select(known.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
         vec(any::<u8>(), 0..8),
     ]
 }
 
-/// Any value, with others in it.
-pub(super) fn values() -> impl Strategy<Value = Value> + Clone {
+/// Any value, with nested ones.
+pub(crate) fn values() -> impl Strategy<Value = Value> + Clone {
     let text = "[a-z?]{0,4}";
     let verbatim = |text| Value::VerbatimString { format: VerbatimFormat::Text, text };
     let leaf = prop_oneof![

@@ -1,4 +1,4 @@
-//! Whatever stands in a URL.
+//! Parses arbitrary URLs.
 
 use std::error::Error;
 
@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::store::redis::testing::test_values::config;
 
-/// In every password, in the middle.
+/// Occurs in every password.
 const SECRET: &str = "x7secretq9";
 
 fn schemes() -> impl Strategy<Value = &'static str> {
@@ -51,38 +52,38 @@ fn tails() -> impl Strategy<Value = String> {
     (path, query).prop_map(|(path, query)| path + query)
 }
 
-/// A password as somebody writes it who does not know that some characters are to be escaped.
+/// A password whose special characters are not escaped.
 fn passwords() -> impl Strategy<Value = String> {
     let around = || r"[a-zA-Z0-9:/@?#,%&= \[\]\\é+-]{0,5}";
-    // So that what is in front of the first odd character is a port.
+    // Digits before a special character can be taken for a port.
     let before = prop_oneof![4 => around(), 1 => "[0-9]{1,4}[/?#,]"];
-    (before, around()).prop_map(|(before, behind)| format!("{before}{SECRET}{behind}"))
+    (before, around()).prop_map(|(before, after)| format!("{before}{SECRET}{after}"))
 }
 
-/// All that an error tells, and all that a connection to an address will tell where it fails.
-fn told(address: &Result<Address, StoreError>) -> String {
-    let place = |infos: &[ConnectionInfo]| -> String {
+/// Everything that an error shows, and everything that a failed connection to the URL would show.
+fn shown(url: &Result<RedisUrl, StoreError>) -> String {
+    let addresses = |infos: &[ConnectionInfo]| -> String {
         infos.iter().map(|info| format!("{} {:?} ", info.addr(), info.addr())).collect()
     };
-    match address {
+    match url {
         Err(error) => {
-            let mut told = format!("{error} {error:?} {error:#?}");
+            let mut shown = format!("{error} {error:?} {error:#?}");
             let mut source = error.source();
             while let Some(error) = source {
-                told += &format!("{error} {error:?} {error:#?}");
+                shown += &format!("{error} {error:?} {error:#?}");
                 source = error.source();
             }
-            told
+            shown
         }
-        Ok(Address::Server(info)) => place(std::slice::from_ref(info)),
-        Ok(Address::Sentinel { sentinels, master, login }) => {
-            place(sentinels) + master + &place(std::slice::from_ref(login))
+        Ok(RedisUrl::Server(info)) => addresses(std::slice::from_ref(info)),
+        Ok(RedisUrl::Sentinel { sentinels, master, login }) => {
+            addresses(sentinels) + master + &addresses(std::slice::from_ref(login))
         }
-        Ok(Address::Cluster { seeds }) => place(seeds),
+        Ok(RedisUrl::Cluster { seeds }) => addresses(seeds),
     }
 }
 
-/// With every byte but letters and digits escaped.
+/// Escapes every byte except letters and digits.
 fn escaped(text: &str) -> String {
     let escape = |byte: u8| match byte {
         byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
@@ -92,20 +93,20 @@ fn escaped(text: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
-    fn any_text_is_an_address_or_an_error(url in any::<String>()) {
-        let _ = Address::parse(&url);
+    fn arbitrary_text_does_not_panic(url in any::<String>()) {
+        let _ = RedisUrl::parse(&url);
     }
 
     #[test]
-    fn any_text_behind_a_scheme_is_an_address_or_an_error(scheme in schemes(), rest in r"(\PC|[:/@?#,%\[\]])*") {
-        let _ = Address::parse(&format!("{scheme}://{rest}"));
+    fn arbitrary_text_after_a_scheme_does_not_panic(scheme in schemes(), rest in r"(\PC|[:/@?#,%\[\]])*") {
+        let _ = RedisUrl::parse(&format!("{scheme}://{rest}"));
     }
 
     #[test]
-    fn no_password_is_ever_told(
+    fn passwords_are_never_shown(
         // Of a Unix socket there is no host, and so no password before it.
         scheme in schemes().prop_filter("a host", |scheme| !scheme.ends_with("unix")),
         user in "[a-z:]{0,4}",
@@ -114,12 +115,12 @@ proptest! {
         tail in tails(),
     ) {
         let url = format!("{scheme}://{user}:{password}@{hosts}{tail}");
-        let told = told(&Address::parse(&url)).to_lowercase();
-        prop_assert!(!told.contains(SECRET), "{url} tells {told}");
+        let shown = shown(&RedisUrl::parse(&url)).to_lowercase();
+        prop_assert!(!shown.contains(SECRET), "{url}: {shown}");
     }
 
     #[test]
-    fn an_escaped_password_is_read_at_every_host(
+    fn escaped_passwords_apply_to_every_host(
         scheme in select(vec!["redis", "redis+sentinel", "redis+cluster"]),
         password in passwords(),
         hosts in vec("[a-z]{1,5}", 1..4),
@@ -130,11 +131,11 @@ proptest! {
             _ => (hosts.join(","), ""),
         };
         let url = format!("{scheme}://ann:{}@{hosts}{tail}", escaped(&password));
-        let Ok(address) = Address::parse(&url) else { panic!("{url}") };
-        let infos = match address {
-            Address::Server(info) => vec![info],
-            Address::Sentinel { sentinels, login, .. } => sentinels.into_iter().chain([login]).collect(),
-            Address::Cluster { seeds } => seeds,
+        let Ok(parsed) = RedisUrl::parse(&url) else { panic!("{url}") };
+        let infos = match parsed {
+            RedisUrl::Server(info) => vec![info],
+            RedisUrl::Sentinel { sentinels, login, .. } => sentinels.into_iter().chain([login]).collect(),
+            RedisUrl::Cluster { seeds } => seeds,
         };
         for info in infos {
             prop_assert_eq!(info.redis_settings().password(), Some(&*password));

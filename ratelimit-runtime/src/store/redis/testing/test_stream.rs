@@ -1,4 +1,4 @@
-//! Streams of a test's own in place of connections.
+//! A test's streams in place of connections.
 
 use std::future::Future;
 use std::io;
@@ -9,28 +9,28 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ProtocolVersion, RedisConnectionInfo, RedisResult};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a connection is made of.
+/// A byte stream to a simulated server.
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 
-type Dialed<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
+type DialFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + 'a>>;
 
 /// Opens streams.
 pub trait Dial: Send + Sync + 'static {
     /// Opens a stream.
-    fn dial(&self) -> Dialed<'_>;
+    fn dial(&self) -> DialFuture<'_>;
 }
 
-/// Opens streams, and connections over them.
-pub(super) struct Dialer(Arc<dyn Dial>);
+/// Opens connections over streams.
+pub(crate) struct Dialer(Arc<dyn Dial>);
 
 impl Dialer {
-    pub(super) fn new(dial: impl Dial) -> Self {
+    pub(crate) fn new(dial: impl Dial) -> Self {
         Dialer(Arc::new(dial))
     }
 
-    pub(super) async fn open(&self, config: AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
+    pub(crate) async fn open(&self, config: AsyncConnectionConfig) -> RedisResult<MultiplexedConnection> {
         let stream = self.0.dial().await?;
         let settings =
             RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP3).set_skip_set_lib_name();
