@@ -10,7 +10,7 @@ pub use call::Call;
 pub use future::{Charged, DecisionFuture, RefundFuture, Refusal};
 pub use refusal::*;
 
-pub use crate::call_site::{CallSite, Constant, Constants, SiteName, SiteOptions, Tag};
+pub use crate::call_site::{CallSite, SiteName, SiteOptions, Tag};
 pub use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;

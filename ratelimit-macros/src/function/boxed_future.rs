@@ -1,95 +1,96 @@
-//! Functions that are not async themselves and return a future: boxed by hand, or rewritten by `#[async_trait]`.
+//! Functions that return a future without being async: written by hand, or by `#[async_trait]`.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
 
-use super::{Renamed, cfgs, output};
+use super::{Destructured, cfgs, output};
 
-/// The async block in which such a function ends: `Box::pin(async move { … })`, `async move { … }.boxed()`.
+/// The async block at the end of such a function: `Box::pin(async move { … })`, `async move { … }.boxed()`.
 pub(crate) struct AsyncBlock {
-    /// The statements of the function, the last of which holds the block, emptied.
-    around: Vec<Stmt>,
-    inside: Vec<Stmt>,
+    /// The statements of the function. The last one holds the block, emptied.
+    outer: Vec<Stmt>,
+    inner: Vec<Stmt>,
     output: Type,
-    renamed: Vec<Renamed>,
-    /// The arguments that `#[async_trait]` has only moved: `let id = id;`.
+    destructured: Vec<Destructured>,
+    /// The arguments that `#[async_trait]` moves: `let id = id;`.
     moved: Vec<Ident>,
-    /// How many statements come before those of the function: the type, and the arguments.
+    /// How many statements of `#[async_trait]` declare the output type.
     typing: usize,
+    /// How many statements after those bind the arguments.
     binding: usize,
 }
 
 impl AsyncBlock {
     pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
-        let mut around = Block::parse_within.parse2(body).ok()?;
-        let inside = std::mem::take(&mut last(&mut around)?.block.stmts);
-        let typing = usize::from(inside.first().is_some_and(tells_type));
+        let mut outer = Block::parse_within.parse2(body).ok()?;
+        let inner = std::mem::take(&mut last(&mut outer)?.block.stmts);
+        let typing = usize::from(inner.first().is_some_and(declares_type));
         let binds =
-            |statement: &&Stmt| moved(statement).is_some() || taken_apart(statement, signature).is_some();
-        let arguments = || inside[typing..].iter().take_while(binds);
-        let renamed = arguments().filter_map(|statement| taken_apart(statement, signature)).collect();
+            |statement: &&Stmt| moved(statement).is_some() || destructured(statement, signature).is_some();
+        let arguments = || inner[typing..].iter().take_while(binds);
+        let destructured = arguments().filter_map(|statement| destructured(statement, signature)).collect();
         let (moved, binding) = (arguments().filter_map(moved).collect(), arguments().count());
         let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
-        Some(AsyncBlock { around, inside, output, renamed, moved, typing, binding })
+        Some(AsyncBlock { outer, inner, output, destructured, moved, typing, binding })
     }
 
-    /// What the future comes to, `_` where that is not written.
+    /// Returns the output of the future, or `_` if it is not written.
     pub(super) fn output(&self) -> &Type {
         &self.output
     }
 
-    /// The patterns that `#[async_trait]` has moved from the arguments to the block.
-    pub(crate) fn renamed(&self) -> &[Renamed] {
-        &self.renamed
+    /// Returns the arguments that `#[async_trait]` destructures in the block.
+    pub(crate) fn destructured(&self) -> &[Destructured] {
+        &self.destructured
     }
 
-    /// The arguments that `#[async_trait]` has moved into the block as they are.
+    /// Returns the arguments that `#[async_trait]` moves into the block as they are.
     pub(crate) fn moved(&self) -> &[Ident] {
         &self.moved
     }
 
-    /// The statements in the block. Those by which `#[async_trait]` tells the compiler their type stay the first, so that
-    /// it is what every other `return` is held against; then come those that bind the arguments, and the others.
+    /// Splits the statements in the block: those by which `#[async_trait]` declares the output type, which must stay first so
+    /// that every other `return` is checked against it, those that bind the arguments, and the others.
     pub(crate) fn split(&self) -> [TokenStream; 3] {
-        let (typing, rest) = self.inside.split_at(self.typing);
+        let (typing, rest) = self.inner.split_at(self.typing);
         let (binding, rest) = rest.split_at(self.binding);
         [typing, binding, rest].map(|statements| statements.iter().map(ToTokens::to_token_stream).collect())
     }
 
-    /// A `return` that leaves the function before the block, and so before the decision.
+    /// Returns a `return` outside the block, which would skip the decision.
     pub(crate) fn early_return(&self) -> Option<Span> {
-        early_return(self.around.iter().map(ToTokens::to_token_stream).collect())
+        early_return(self.outer.iter().map(ToTokens::to_token_stream).collect())
     }
 
-    /// The statements of the function, with these in the block.
-    pub(crate) fn with(&self, inside: TokenStream) -> TokenStream {
-        let mut around = self.around.clone();
-        if let Some(block) = last(&mut around) {
-            block.block.stmts = vec![Stmt::Expr(Expr::Verbatim(inside), None)];
+    /// Returns the statements of the function, with these in the block.
+    pub(crate) fn with(&self, inner: TokenStream) -> TokenStream {
+        let mut outer = self.outer.clone();
+        if let Some(block) = last(&mut outer) {
+            block.block.stmts = vec![Stmt::Expr(Expr::Verbatim(inner), None)];
         }
-        around.iter().map(ToTokens::to_token_stream).collect()
+        outer.iter().map(ToTokens::to_token_stream).collect()
     }
 }
 
-/// Looks into all but what a `return` leaves by itself: closures, async blocks, functions.
+/// Finds a `return` outside closures, async blocks and nested functions.
 fn early_return(tokens: TokenStream) -> Option<Span> {
-    // The bars of a closure stand right before its block, as those of an `or` do not.
-    let (mut behind_bar, mut behind_word) = (false, false);
+    // Only the bars of a closure are directly before a block.
+    let (mut after_bar, mut after_word) = (false, false);
     for token in tokens {
-        let was_behind_bar = std::mem::take(&mut behind_bar);
+        let was_after_bar = std::mem::take(&mut after_bar);
         match token {
             TokenTree::Ident(word) if word == "return" => return Some(word.span()),
-            TokenTree::Ident(word) => behind_word |= word == "async" || word == "fn",
+            TokenTree::Ident(word) => after_word |= word == "async" || word == "fn",
             TokenTree::Punct(punct) => {
-                behind_bar = punct.as_char() == '|';
-                behind_word &= punct.as_char() != ';';
+                after_bar = punct.as_char() == '|';
+                after_word &= punct.as_char() != ';';
             }
             TokenTree::Group(group)
-                if group.delimiter() == Delimiter::Brace && (was_behind_bar || behind_word) =>
+                if group.delimiter() == Delimiter::Brace && (was_after_bar || after_word) =>
             {
-                behind_word = false;
+                after_word = false;
             }
             TokenTree::Group(group) => {
                 if let Some(found) = early_return(group.stream()) {
@@ -109,7 +110,7 @@ fn last(statements: &mut [Stmt]) -> Option<&mut ExprAsync> {
     }
 }
 
-/// The async block that the expression is, or that it boxes.
+/// Returns the async block that the expression is or boxes.
 fn block(expr: &mut Expr) -> Option<&mut ExprAsync> {
     const BOXING: [&str; 3] = ["pin", "new", "from"];
     const ADAPTING: [&str; 4] = ["boxed", "boxed_local", "instrument", "in_current_span"];
@@ -134,8 +135,8 @@ fn block(expr: &mut Expr) -> Option<&mut ExprAsync> {
     }
 }
 
-/// Whether it is `if let Some(__ret) = None::<R> { return __ret; }`.
-fn tells_type(statement: &Stmt) -> bool {
+/// Returns whether it is `if let Some(__ret) = None::<R> { return __ret; }`.
+fn declares_type(statement: &Stmt) -> bool {
     let Stmt::Expr(Expr::If(statement), None) = statement else { return false };
     match &*statement.cond {
         Expr::Let(ExprLet { pat, .. }) => pat.to_token_stream().to_string().contains("__ret"),
@@ -143,7 +144,7 @@ fn tells_type(statement: &Stmt) -> bool {
     }
 }
 
-/// The argument that is moved in `let argument = argument;`, or in `let __self = self;`.
+/// Returns the argument that is moved in `let argument = argument;`, or in `let __self = self;`.
 fn moved(statement: &Stmt) -> Option<Ident> {
     let Stmt::Local(Local { pat: Pat::Ident(pattern), init: Some(init), .. }) = statement else {
         return None;
@@ -153,8 +154,8 @@ fn moved(statement: &Stmt) -> Option<Ident> {
     Some(pattern.ident.clone())
 }
 
-/// The argument that is taken apart in `let PATTERN = { let argument = argument; argument };`.
-fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
+/// Returns the argument that is destructured in `let PATTERN = { let argument = argument; argument };`.
+fn destructured(statement: &Stmt, signature: &Signature) -> Option<Destructured> {
     let Stmt::Local(Local { attrs, pat, init: Some(init), .. }) = statement else { return None };
     let Expr::Block(block) = &*init.expr else { return None };
     let [Stmt::Local(Local { pat: Pat::Ident(inner), .. }), Stmt::Expr(Expr::Path(path), None)] =
@@ -163,7 +164,7 @@ fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
         return None;
     };
     let name = path.path.get_ident().filter(|name| **name == inner.ident)?;
-    // The name as the signature has it, with the hygiene that it has there.
+    // The name in the signature, for its hygiene.
     let name = signature.inputs.iter().find_map(|argument| match argument {
         FnArg::Typed(argument) => match &*argument.pat {
             Pat::Ident(PatIdent { ident, .. }) if ident == name => Some(ident),
@@ -171,5 +172,10 @@ fn taken_apart(statement: &Stmt, signature: &Signature) -> Option<Renamed> {
         },
         FnArg::Receiver(_) => None,
     })?;
-    Some(Renamed { name: name.clone(), pattern: pat.clone(), cfgs: cfgs(attrs), attributes: attrs.clone() })
+    Some(Destructured {
+        name: name.clone(),
+        pattern: pat.clone(),
+        cfgs: cfgs(attrs),
+        attributes: attrs.clone(),
+    })
 }
