@@ -117,7 +117,7 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
     } else if !function.is_async() {
         let message = format!(
             "the limit is awaited, so `{name}` must be async; write `async fn {name}`, move this attribute above the one \
-             that makes it sync, or call `limiter.try_acquire(key, 1).await?` where it is called"
+             that makes it sync, or use a `Limiter` in its caller: `limiter.try_acquire(key, 1).await?`"
         );
         errors.on(signature.fn_token, message);
     }

@@ -101,7 +101,7 @@ impl Unit {
             Unit::Precision => format!("`{name}` needs a unit; write `{name} = \"1s\"`"),
             Unit::Timeout => {
                 format!(
-                    "`{name}` is a string with a unit; write `{name} = \"200ms\"`, or `{name} = \"forever\"` for no limit"
+                    "`{name}` is a string with a unit; write `{name} = \"200ms\"` or `{name} = \"forever\"`"
                 )
             }
             Unit::Burst => {

@@ -35,8 +35,6 @@ pub struct SiteOptions {
     pub prefix: &'static str,
     /// The algorithm.
     pub algorithm: &'static str,
-    /// The policy, if all its numbers are literals.
-    pub literal: Option<Policy>,
     /// What the keys share a cluster slot by.
     pub tag: Tag,
     /// Whether the policy never refuses.
@@ -77,12 +75,17 @@ impl CallSite {
         CallSite { module, file, line, options, names: OnceLock::new() }
     }
 
-    /// Returns the name of the policy in the function that holds this closure, and claims it on the first call.
+    /// Returns the name of the policy in the function that holds this closure, and claims it on the first call. `literal` is the
+    /// policy if all its numbers are literals.
     #[must_use]
-    pub fn resolve(&'static self, closure: &'static str) -> &'static SiteName {
+    pub fn resolve(
+        &'static self,
+        closure: &'static str,
+        literal: &'static Option<Policy>,
+    ) -> &'static SiteName {
         let mut names = &self.names;
         loop {
-            let site = names.get_or_init(|| Box::new(self.claim(closure)));
+            let site = names.get_or_init(|| Box::new(self.claim(closure, literal)));
             if site.closure == closure {
                 return site;
             }
@@ -90,7 +93,7 @@ impl CallSite {
         }
     }
 
-    fn claim(&'static self, closure: &'static str) -> SiteName {
+    fn claim(&'static self, closure: &'static str, literal: &'static Option<Policy>) -> SiteName {
         let function: Box<str> = FunctionName { module: self.module, closure }.to_string().into();
         let options = &self.options;
         let name = match options {
@@ -99,7 +102,7 @@ impl CallSite {
             SiteOptions { number, .. } => format!("{function}#{number}").into(),
         };
         let function = (options.tag == Tag::Function).then_some(function);
-        let claim = Claim { site: self, path: function_path(closure), function: function.clone() };
+        let claim = Claim { site: self, path: function_path(closure), function: function.clone(), literal };
         let clash = claim.register(&name);
         SiteName { closure, options, name, function, clash, next: OnceLock::new() }
     }
@@ -125,6 +128,7 @@ struct Claim {
     site: &'static CallSite,
     path: &'static str,
     function: Option<Box<str>>,
+    literal: &'static Option<Policy>,
 }
 
 impl Claim {
@@ -159,7 +163,7 @@ impl Claim {
             return Some(format!("two policies {verb} the name `{name}` {sites}; set `name = …` on one"));
         }
         let numbers_differ =
-            matches!((this.literal, that.literal), (Some(a), Some(b)) if a.spec() != b.spec());
+            matches!((self.literal, earlier.literal), (Some(a), Some(b)) if a.spec() != b.spec());
         let difference = if this.algorithm != that.algorithm {
             "algorithms"
         } else if numbers_differ {

@@ -14,13 +14,13 @@ fn normalized(word: &str) -> String {
 
 #[rustfmt::skip]
 const HINTS: &[(&str, &str)] = &[
-    ("rate", "write `leak_rate = 5.0` on `funnel_limit`, or `limit = 100, period = \"1m\"` on a window"),
-    ("leak_rate", "write `rate = 5.0` on `rate_limit`, or `limit = 100, period = \"1m\"` on a window"),
+    ("rate", "write `leak_rate = 5.0` on `funnel_limit`, or `limit = 100, period = \"1m\"` on `count_limit` or `window_limit`"),
+    ("leak_rate", "write `rate = 5.0` on `rate_limit`, or `limit = 100, period = \"1m\"` on `count_limit` or `window_limit`"),
     ("permits_per_second tokens_per_second per_second replenish_rate refill_rate token_rate pass_rate funnel_rate leaking_rate leak qps rps", "write `rate = 5.0` on `rate_limit`, or `leak_rate = 5.0` on `funnel_limit`"),
-    ("limit max max_requests requests count pass_count limit_for_period calls times amount value", "write `rate = \"100/min\"` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on a window"),
-    ("period duration interval window window_size window_ms time during limit_refresh_period rate_interval", "write `period = \"1m\"` on a window, or a rate with its period: `\"100/min\"`"),
+    ("limit max max_requests requests count pass_count limit_for_period calls times amount value", "write `rate = \"100/min\"` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on `count_limit` or `window_limit`"),
+    ("period duration interval window window_size window_ms time during limit_refresh_period rate_interval", "write `period = \"1m\"` on `count_limit` or `window_limit`, or a rate with its period: `\"100/min\"`"),
     ("time_unit unit per rate_unit rate_interval_unit token_rate_unit funnel_rate_unit during_unit duration_unit timeout_unit", "durations and rates contain their unit: `\"30s\"`, `\"100/min\"`"),
-    ("capacity burst size bucket_size burst_size burst_capacity allow_burst max_burst max_tokens", "write `burst = 10` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on a window"),
+    ("capacity burst size bucket_size burst_size burst_capacity allow_burst max_burst max_tokens", "write `burst = 10` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on `count_limit` or `window_limit`"),
     ("max_burst_seconds burst_seconds", "write `burst = \"5s\"` on `rate_limit`"),
     ("refill_amount refill_tokens refill_time refill_period refill_duration refill_seconds", "write `rate = \"100/min\", refill = interval` on `rate_limit`"),
     ("drain leaking_duration", "write `drain = \"30m\"` on `funnel_limit`, or a rate with its period: `\"100/min\"`"),

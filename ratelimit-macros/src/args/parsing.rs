@@ -46,7 +46,7 @@ impl ArgParser<'_> {
             self.argument(input)?;
             if !at_end(input) {
                 self.args.incomplete = true;
-                self.errors.at(input.span(), "expected `,`; arguments are written `name = value`");
+                self.errors.at(input.span(), "expected `,`; arguments are written like `cost = 2`");
                 skip_to_comma(input)?;
             }
             input.parse::<Option<Token![,]>>()?;
@@ -114,7 +114,7 @@ impl ArgParser<'_> {
         let [first, second, ..] = self.args.kind.own() else { return skip_to_comma(input) };
         let name = [*first, *second].get(self.positional).copied().filter(|_| !self.named);
         self.positional += 1;
-        let Some(value) = self.expression(name.unwrap_or("name"), input)? else {
+        let Some(value) = self.expression(name.unwrap_or("…"), input)? else {
             self.args.incomplete = true;
             return Ok(());
         };
@@ -123,7 +123,7 @@ impl ArgParser<'_> {
             None if self.args.incomplete => {}
             None => {
                 let message = format!(
-                    "only `{first}` and `{second}` may be positional, before all named arguments; write `name = {}`",
+                    "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {}`",
                     shown(&value)
                 );
                 self.errors.on(&value, message);

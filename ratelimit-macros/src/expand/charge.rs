@@ -15,7 +15,8 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let numbers = Numbers::new(limit);
     let (computed, constants) = (numbers.computed(), numbers.constants());
     let (policy, cost, timeout) = (numbers.policy(), numbers.cost(), numbers.timeout());
-    let options = options(expansion.tag, index, limit, numbers.literal_policy());
+    let literal = option(numbers.literal_policy());
+    let options = options(expansion.tag, index, limit);
     // Of the attribute itself, even if it was deferred to another.
     let line = quote_spanned!(limit.span=> ::core::line!());
     let parts = parts(&limit.key, &call);
@@ -27,7 +28,7 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
                 __ratelimits::CallSite::new(::core::module_path!(), ::core::file!(), #line, #options);
             __ratelimits::Call::charge(
                 &mut #call,
-                __ratelimits::CallSite::resolve(&SITE, #closure),
+                __ratelimits::CallSite::resolve(&SITE, #closure, const { &#literal }),
                 #policy,
                 #cost,
                 #timeout,
@@ -59,11 +60,10 @@ fn parts(key: &[Part], call: &Ident) -> TokenStream {
     quote!(#(#parts)*)
 }
 
-fn options(tag: Tag, index: usize, limit: &Limit, literal: Option<TokenStream>) -> TokenStream {
+fn options(tag: Tag, index: usize, limit: &Limit) -> TokenStream {
     let name = option(limit.name.as_ref().map(|name| quote!(#name)));
     let prefix = limit.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
     let (number, algorithm, shadow) = (limit.number, limit.policy.algorithm(), limit.shadow);
-    let literal = option(literal);
     let refundable = limit.charge_when.is_some();
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
@@ -82,7 +82,6 @@ fn options(tag: Tag, index: usize, limit: &Limit, literal: Option<TokenStream>) 
             number: #number,
             prefix: #prefix,
             algorithm: #algorithm,
-            literal: #literal,
             tag: __ratelimits::Tag::#tag,
             shadow: #shadow,
             refundable: #refundable,

@@ -37,7 +37,7 @@ fn words_of_other_limiters_get_a_hint() {
             Count,
             "windowMs = 60000, max = 5",
             "windowMs",
-            "write `period = \"1m\"` on a window, or a rate with its period: `\"100/min\"`",
+            "write `period = \"1m\"` on `count_limit` or `window_limit`, or a rate with its period: `\"100/min\"`",
         ),
         (Funnel, "5, 60, pacing", "pacing", "write `capacity = 10, queue` on `funnel_limit`"),
         (Window, "5, 60, lease = 100", "lease", "it is not supported yet; leave it out"),
@@ -125,7 +125,7 @@ fn incomplete_values_are_spanned_whole() {
 
 #[test]
 fn arguments_are_separated_by_commas() {
-    let message = "expected `,`; arguments are written `name = value`";
+    let message = "expected `,`; arguments are written like `cost = 2`";
     for (args, found) in [
         ("limit = 5; period = 60", ";"),
         ("limit = 5 period = 60", "period"),
@@ -159,7 +159,7 @@ fn two_arguments_may_be_positional() {
     ] {
         let [first, second, ..] = of.own() else { unreachable!() };
         let message = format!(
-            "only `{first}` and `{second}` may be positional, before all named arguments; write `name = {span}`"
+            "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {span}`"
         );
         fails(of, args, &[(span, &message)]);
     }

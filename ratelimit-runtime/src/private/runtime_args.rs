@@ -135,7 +135,7 @@ pub(super) const fn checked_count(argument: &'static str, value: i128) -> Checke
 }
 
 pub(super) const fn checked_rate(argument: &'static str, per_second: i128) -> Checked<Rate> {
-    const NEGATIVE: &str = "is negative; write permits per second (5.0) or a string (\"1/min\")";
+    const NEGATIVE: &str = "is negative; write permits per second (5.0) or \"1/min\"";
     match whole(argument, per_second, NEGATIVE) {
         Ok(permits) => Ok(Rate::per_second(permits)),
         Err(invalid) => Err(invalid),
