@@ -87,7 +87,7 @@ impl LimitedFunction {
     }
 }
 
-/// Returns the span of the word that says what the item is.
+/// Returns the span of the item's keyword.
 fn item_keyword(item: TokenStream) -> Span {
     let start = item.clone().into_iter().next();
     let word = item.into_iter().find(|token| matches!(token, TokenTree::Ident(word) if *word != "pub"));

@@ -3,7 +3,7 @@
 //! The compiler expands the first attribute first, and passes it those that follow. An attribute that sees a sibling re-emits
 //! itself after the last one, as a `#[__limit]` that carries its arguments; the last one expands them all into one prologue.
 //! So the compiler resolves every attribute itself, foreign attributes keep their order, and siblings may be under `cfg_attr`.
-//! An attribute that is imported under another name is not recognized, and is a decision of its own.
+//! An attribute that is imported under another name is not recognized, and is decided separately.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};

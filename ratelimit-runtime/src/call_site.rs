@@ -41,7 +41,7 @@ pub struct SiteOptions {
     pub shadow: bool,
     /// Whether charges may be refunded once the output is known.
     pub refundable: bool,
-    /// What to do when the store fails, if not what the registry says.
+    /// What to do when the store fails, if it overrides the registry's setting.
     pub on_store_error: Option<OnStoreError>,
 }
 

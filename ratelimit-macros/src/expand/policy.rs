@@ -49,7 +49,7 @@ impl<'a> Numbers<'a> {
 
     /// Defines the constants.
     pub(super) fn constants(&self) -> TokenStream {
-        // In a constant policy the literals need no names: one error less if they are invalid.
+        // The literals of a constant policy need no names, which would add notes to their errors.
         let named = self.policy.iter().filter(|number| !self.is_literal && number.is_literal());
         let named = named.copied().chain(self.limit.timeout.as_ref().filter(|timeout| timeout.is_literal()));
         let named = named.map(|number| constant(number, &literal(number)));
@@ -114,7 +114,12 @@ impl<'a> Numbers<'a> {
             let name = number.name;
             quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::check(&#checked, #name);)
         });
-        let name = if self.is_literal { quote!(POLICY) } else { quote!(_) };
+        let checks: Vec<_> = checks.collect();
+        let name = match self.is_literal {
+            true => quote!(POLICY),
+            false if checks.is_empty() => return TokenStream::new(),
+            false => quote!(_),
+        };
         quote! {
             const #name: __ratelimits::Policy = {
                 let #checked = #policy;

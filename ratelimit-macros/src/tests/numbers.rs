@@ -79,7 +79,7 @@ fn checked(kind: Kind, args: &str) -> Vec<String> {
 }
 
 #[test]
-fn literals_are_checked_unless_they_depend_on_computed_numbers() {
+fn literals_after_computed_numbers_are_not_checked() {
     for (kind, args, expected) in [
         (Rate, "5, 10", &["rate", "burst"][..]),
         (Rate, "5, user.burst", &["rate"]),
