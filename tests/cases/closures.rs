@@ -222,7 +222,7 @@ async fn exclaiming(name: &mut String) -> Option<&str> {
     Some(name)
 }
 
-#[count_limit(1, "1d", fallback = |_| -> Option<u8> { unreachable!("limited") })]
+#[count_limit(1, "1d", fallback = |_| unreachable!("limited"))]
 async fn panicking() -> Option<u8> {
     Some(1)
 }

@@ -1,7 +1,8 @@
 //! What a refused call returns.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::{Expr, ReturnType, parse_quote};
 
 use super::{Expansion, hygienic, local, output};
 use crate::function::{Destructured, Function};
@@ -74,6 +75,7 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
         Target::Associated(path) => quote_spanned!(span=> #path(#(#receiver,)* #(#names),*)),
         Target::Method(base, method) => quote_spanned!(span=> #base.#method(#(#names),*)),
         Target::Closure(closure) => {
+            let closure = typed(closure, function);
             quote_spanned!(span=> __ratelimits::call_fallback(#error_name, #closure))
         }
     };
@@ -90,4 +92,20 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
         };
         #returned;
     })
+}
+
+/// Adds the return type to a closure like `|_| todo!()`, which would have none.
+fn typed(closure: &Expr, function: &Function) -> TokenStream {
+    const DIVERGING: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
+    if let Expr::Closure(closure) = closure
+        && let (Expr::Macro(body), ReturnType::Default) = (&*closure.body, &closure.output)
+        && DIVERGING.iter().any(|name| body.mac.path.is_ident(name))
+    {
+        let mut closure = closure.clone();
+        let (output, _) = output::written(function);
+        closure.output = parse_quote!(-> #output);
+        *closure.body = parse_quote!({ #body });
+        return closure.into_token_stream();
+    }
+    closure.to_token_stream()
 }

@@ -88,7 +88,7 @@ async fn left_of_each(registry: &Registry) -> [u64; 4] {
 }
 
 /// Charges nothing that comes to an end.
-#[count_limit(1, "1d", charge_when = |()| false, fallback = |_| -> () { panic!("limited") })]
+#[count_limit(1, "1d", charge_when = |()| false, fallback = |_| panic!("limited"))]
 async fn ends(how: How) {
     match how {
         How::Well => {}

@@ -123,7 +123,7 @@ fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
     });
 }
 
-#[count_limit(5, "1d", key = id, shadow, fallback = |_| -> Result<_, _> { unreachable!("a policy in shadow never refuses") })]
+#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("a policy in shadow never refuses"))]
 #[rate_limit("1/day", key = "<id>")]
 #[count_limit(3, "1d", key = id, name = "stacks.partly", fallback = |_| Ok("own"))]
 #[count_limit(2, "1h", key = id)]
