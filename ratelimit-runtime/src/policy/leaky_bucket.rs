@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Policy;
 use super::numbers::{checked_count, fits, interval};
 use crate::algorithm::AlgorithmSpec;
-use crate::algorithm::gcra::{Gcra, Kind};
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
 
@@ -103,9 +103,10 @@ impl LeakyBucket {
             Err(invalid) => return Err(invalid),
         };
         // The call that leaves at once has a place of its own.
-        let (kind, capacity) = if self.queue { (Kind::Queue, capacity + 1) } else { (Kind::Meter, capacity) };
+        let (kind, capacity) =
+            if self.queue { (GcraKind::Queue, capacity + 1) } else { (GcraKind::Meter, capacity) };
         match fits(capacity as u128 * interval as u128, "capacity") {
-            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity })),
+            Ok(capacity) => Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity })),
             Err(invalid) => Err(invalid),
         }
     }

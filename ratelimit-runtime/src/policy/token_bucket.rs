@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::Policy;
 use super::numbers::{ZERO_RATE, checked_count, checked_period, fits, interval, worth};
 use crate::algorithm::AlgorithmSpec;
-use crate::algorithm::gcra::{Gcra, Kind};
-use crate::algorithm::interval_bucket::IntervalBucket;
-use crate::algorithm::warming_up::WarmingUp;
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::bounds::{LONGEST, MOST, TOO_MANY};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
@@ -172,7 +172,9 @@ impl TokenBucket {
             },
         };
         match fits(capacity, "burst") {
-            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind: Kind::TokenBucket, interval, capacity })),
+            Ok(capacity) => {
+                Ok(AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }))
+            }
             Err(invalid) => Err(invalid),
         }
     }
@@ -192,8 +194,8 @@ impl TokenBucket {
         };
         match fits(capacity, "burst") {
             Ok(capacity) => {
-                let kind = Kind::Borrowing(self.rate.reduced());
-                Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity }))
+                let kind = GcraKind::Borrowing(self.rate.reduced());
+                Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }))
             }
             Err(invalid) => Err(invalid),
         }
@@ -212,7 +214,7 @@ impl TokenBucket {
             return Err(invalid);
         }
         match checked_period(warmup, "warmup") {
-            Ok(warmup) => Ok(AlgorithmSpec::WarmingUp(WarmingUp { rate: self.rate.reduced(), warmup })),
+            Ok(warmup) => Ok(AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: self.rate.reduced(), warmup })),
             Err(invalid) => Err(invalid),
         }
     }
@@ -247,7 +249,7 @@ impl TokenBucket {
             Err(invalid) => return Err(invalid),
         };
         match fits(burst.div_ceil(refill) as u128 * period as u128, "burst") {
-            Ok(_) => Ok(AlgorithmSpec::IntervalBucket(IntervalBucket { burst, refill, period })),
+            Ok(_) => Ok(AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst, refill, period })),
             Err(invalid) => Err(invalid),
         }
     }
