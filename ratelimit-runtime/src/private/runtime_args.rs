@@ -80,17 +80,17 @@ pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
 
 /// A rate that is an argument of this name.
 pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
-    value.rate().map_err(|invalid| invalid.of(argument))
+    value.rate().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// A period that is an argument of this name.
 pub fn period(argument: &'static str, value: impl Period) -> Checked<Duration> {
-    value.period().map_err(|invalid| invalid.of(argument))
+    value.period().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// A precision that is an argument of this name.
 pub fn precision(argument: &'static str, value: impl Precision) -> Checked<Duration> {
-    value.precision().map_err(|invalid| invalid.of(argument))
+    value.precision().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// A burst.
@@ -124,7 +124,7 @@ pub trait Timeout {
 
 /// A timeout.
 pub fn timeout(value: impl Timeout) -> Checked<Duration> {
-    value.timeout().map_err(|invalid| invalid.of("timeout"))
+    value.timeout().map_err(|invalid| invalid.with_argument("timeout"))
 }
 
 /// A token bucket of these numbers.
@@ -296,7 +296,7 @@ macro_rules! durations {
 
         impl IntoBurst for $type {
             fn burst(self) -> Checked<Burst> {
-                Ok(Burst::For(self.period().map_err(|invalid| invalid.of("burst"))?))
+                Ok(Burst::For(self.period().map_err(|invalid| invalid.with_argument("burst"))?))
             }
         }
     )*};
