@@ -83,14 +83,14 @@ impl Rate {
     }
 
     /// Returns the microseconds that this many permits take, rounded up, or `None` if they exceed what a policy covers.
-    pub(crate) const fn takes(self, permits: u64) -> Option<u64> {
+    pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
         let micros = nanos.div_ceil(self.permits as u128 * 1000);
         if micros > LONGEST.as_micros() { None } else { Some(micros as u64) }
     }
 
     /// Returns the whole permits that refill in this many microseconds.
-    pub(crate) const fn gives(self, micros: u64) -> u64 {
+    pub(crate) const fn permits_in(self, micros: u64) -> u64 {
         let Some(permits) = (micros as u128 * 1000).checked_mul(self.permits as u128) else {
             return u64::MAX;
         };

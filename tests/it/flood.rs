@@ -137,7 +137,7 @@ fn earlier_expiry_is_evicted_first() {
     }
 }
 
-/// Runs each flood in a process of its own, so that the memory it measures is only its own.
+/// Runs each flood in a separate process, so that it measures only the memory of this flood.
 #[test]
 fn memory_is_bounded_by_cap() {
     if let Ok(name) = std::env::var(CHILD) {

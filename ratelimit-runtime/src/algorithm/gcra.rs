@@ -40,7 +40,7 @@ impl GcraSpec {
     /// Returns the microseconds of refill that a cost takes. Costs that never fit are cut to the smallest that does not.
     pub(crate) fn charge(&self, cost: u64) -> u64 {
         match self.kind {
-            GcraKind::Borrowing(rate) => rate.takes(cost).unwrap_or(LONGEST_MICROS + 1),
+            GcraKind::Borrowing(rate) => rate.micros_for(cost).unwrap_or(LONGEST_MICROS + 1),
             _ => cost.saturating_mul(self.interval).min(self.capacity + 1),
         }
     }
@@ -66,7 +66,7 @@ impl GcraSpec {
     /// Returns the permits that refill in this time.
     fn permits(&self, micros: u64) -> u64 {
         match self.kind {
-            GcraKind::Borrowing(rate) => rate.gives(micros),
+            GcraKind::Borrowing(rate) => rate.permits_in(micros),
             _ => micros / self.interval,
         }
     }

@@ -69,8 +69,8 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.commit(state, snapshot, now, cost));
     }
 
-    /// Leaves the state of a refused call unchanged, unless it is from the future: such a state is moved to now, so that a
-    /// clock that steps back locks nobody out for longer than a full period.
+    /// Leaves the state of a refused call unchanged, unless it is from the future. Such a state is moved to now, so that a
+    /// clock that steps back blocks a key for at most one full period.
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
         dispatch!(self, spec => spec.undo(state, now));
     }

@@ -187,10 +187,12 @@ impl TokenBucket {
             BurstSize::Default => 1_000_000,
             BurstSize::For(time) if time.is_zero() => return Err(NO_BURST),
             BurstSize::For(time) => time.as_nanos().div_ceil(1000),
-            BurstSize::Permits(permits) => match self.rate.takes(tri!(checked_count(permits, "burst"))) {
-                Some(micros) => micros as u128,
-                None => u128::MAX,
-            },
+            BurstSize::Permits(permits) => {
+                match self.rate.micros_for(tri!(checked_count(permits, "burst"))) {
+                    Some(micros) => micros as u128,
+                    None => u128::MAX,
+                }
+            }
         };
         let capacity = tri!(checked_capacity(capacity, "burst"));
         let kind = GcraKind::Borrowing(self.rate.reduced());
