@@ -1,4 +1,4 @@
-//! The generic cell rate algorithm (ITU-T I.371, annex A): continuous token buckets, and leaky buckets as a meter and as a
+//! The generic cell rate algorithm (ITU-T I.371): continuous token buckets, and leaky buckets as a meter and as a
 //! queue. Twin of lua/gcra.lua: change both or neither.
 //!
 //! All of them advance a theoretical arrival time (TAT), and differ in how far it may be ahead of a call's slot. A call that
@@ -97,7 +97,7 @@ impl GcraSpec {
         let max_wait = self.max_wait(charge, wait);
         let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
         let after = if admitted { level + charge } else { level };
-        // A refused call retries a queue for a slot within its wait, and a bucket for permits.
+        // For a queue `retry_after` ends at a slot that is within the call's wait.
         let waited = if self.kind == GcraKind::Queue { max_wait } else { 0 };
         Verdict {
             admitted,
@@ -169,7 +169,7 @@ impl GcraSpec {
         }
     }
 
-    /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.
+    /// Returns the state as of now. One written in the future is at most as far ahead of now as it was when written.
     fn current(&self, bucket: GcraState, now: u64) -> GcraState {
         let reach = bucket.written.map_or(0, |written| bucket.tat.saturating_sub(written)).max(self.capacity);
         let tat = bucket.tat.min(now + reach);

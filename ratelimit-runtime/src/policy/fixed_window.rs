@@ -40,6 +40,9 @@ impl FixedWindow {
 
     /// Starts windows at multiples of the period since the Unix epoch, in UTC, so that a window of one day starts at
     /// midnight.
+    ///
+    /// In process the system time is read once, and later adjustments of it are ignored. With the feature `test-util` the
+    /// first decision of a registry is at time 0.
     #[must_use]
     pub const fn aligned(mut self) -> Self {
         self.aligned = true;

@@ -42,7 +42,8 @@ impl SlidingWindow {
         SlidingWindow { limit, period, precision: None }
     }
 
-    /// Counts by sub-windows of this length, which must divide the period into 2 to 1,000 parts.
+    /// Counts by sub-windows of this length, which must divide the period into 2 to 1,000 parts. Sub-windows start at multiples
+    /// of the precision since the Unix epoch.
     #[must_use]
     pub const fn precision(mut self, precision: Duration) -> Self {
         self.precision = Some(precision);

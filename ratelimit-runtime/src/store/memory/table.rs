@@ -86,8 +86,8 @@ impl Table {
         }
     }
 
-    /// Makes an admitted charge. It is queued if its call waits for it or if others wait for the key, so that a call that
-    /// leaves does not undo it.
+    /// Makes an admitted charge. It is queued if its call waits for it, or if others wait for the key: when one of these
+    /// leaves, the charges behind it are repeated.
     pub(super) fn charge(
         &mut self,
         index: u128,
@@ -174,7 +174,7 @@ impl Table {
             self.sweeps += 1;
         }
         let freed = self.max_keys.div_ceil(FREED_PART);
-        // All states that end before `first_kept` are removed, and this many of those that end then.
+        // All states that end before `first_kept` are removed, and `ties` of those that end then.
         let (mut first_kept, mut ties) = (now + 1, 0);
         // A pass over a large table is slow, so this one is made only if the store would stay nearly full.
         if self.entries.len() + freed > self.max_keys {
