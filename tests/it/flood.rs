@@ -23,12 +23,14 @@ const CHILD: &str = "RATELIMITS_FLOOD_CHILD";
 /// The bytes of a key in the store: its hash, expiry and state.
 const SLOT: u64 = 80;
 
+/// Returns a cap that keeps the store's hash table less than half full. A fuller table can double while keys come and go, which
+/// the bound on memory does not include.
 fn cap() -> u64 {
-    budget(30_000, 300_000)
+    budget(30_000, 250_000)
 }
 
 fn flood_keys() -> u64 {
-    budget(60_000, 3_000_000)
+    budget(60_000, 2_500_000)
 }
 
 /// Policies that admit one permit in this time.
