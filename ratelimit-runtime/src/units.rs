@@ -10,29 +10,16 @@ const TIMEOUT_TOO_LONG: &str = "is too long; write \"forever\"";
 const NOT_A_RATE: &str = "is not a rate; write permits per duration: \"100/min\", \"5/s\", \"1/5s\"";
 const TOO_LONG: &str = "is too long; the maximum is 3650 days";
 
-enum ParseError {
-    Malformed,
-    TooLong,
-}
-
 /// Parses a duration: whole numbers, each with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name).
 pub(crate) const fn parse_duration(text: &str) -> Result<Duration, &'static str> {
-    match micros(text.as_bytes(), 0) {
-        Ok(micros) => Ok(Duration::from_micros(micros)),
-        Err(ParseError::Malformed) => Err(NOT_A_DURATION),
-        Err(ParseError::TooLong) => Err(TOO_LONG),
-    }
+    duration(text.as_bytes(), 0, NOT_A_DURATION, TOO_LONG)
 }
 
 /// Parses a timeout: a duration, or `forever`, which is `Duration::MAX`.
 pub(crate) const fn parse_timeout(text: &str) -> Result<Duration, &'static str> {
     match text.as_bytes() {
         b"forever" => Ok(Duration::MAX),
-        _ => match micros(text.as_bytes(), 0) {
-            Ok(micros) => Ok(Duration::from_micros(micros)),
-            Err(ParseError::Malformed) => Err(NOT_A_TIMEOUT),
-            Err(ParseError::TooLong) => Err(TIMEOUT_TOO_LONG),
-        },
+        bytes => duration(bytes, 0, NOT_A_TIMEOUT, TIMEOUT_TOO_LONG),
     }
 }
 
@@ -50,39 +37,43 @@ pub(crate) const fn parse_rate(text: &str) -> Result<(u64, Duration), &'static s
     if let Some(unit) = unit(bytes.split_at(from).1) {
         return Ok((permits, Duration::from_micros(unit)));
     }
-    match micros(bytes, from) {
-        Ok(period) => Ok((permits, Duration::from_micros(period))),
-        Err(ParseError::Malformed) => Err(NOT_A_RATE),
-        Err(ParseError::TooLong) => Err(TOO_LONG),
+    match duration(bytes, from, NOT_A_RATE, TOO_LONG) {
+        Ok(period) => Ok((permits, period)),
+        Err(problem) => Err(problem),
     }
 }
 
-const fn micros(bytes: &[u8], mut at: usize) -> Result<u64, ParseError> {
-    let mut sum = 0u64;
+/// Parses the duration that starts at `at`. Fails with one of the given problems.
+const fn duration(
+    bytes: &[u8],
+    mut at: usize,
+    malformed: &'static str,
+    too_long: &'static str,
+) -> Result<Duration, &'static str> {
+    let mut micros = 0u64;
     if at == bytes.len() {
-        return Err(ParseError::Malformed);
+        return Err(malformed);
     }
     while at < bytes.len() {
         let Some((count, from)) = number(bytes, at) else {
-            return Err(ParseError::Malformed);
+            return Err(malformed);
         };
-        let mut to = from;
-        while to < bytes.len() && bytes[to].is_ascii_alphabetic() {
-            to += 1;
+        at = from;
+        while at < bytes.len() && bytes[at].is_ascii_alphabetic() {
+            at += 1;
         }
-        let Some(unit) = unit(bytes.split_at(to).0.split_at(from).1) else {
-            return Err(ParseError::Malformed);
+        let Some(unit) = unit(bytes.split_at(at).0.split_at(from).1) else {
+            return Err(malformed);
         };
-        sum = match count.checked_mul(unit) {
-            Some(part) => match sum.checked_add(part) {
-                Some(sum) => sum,
-                None => return Err(ParseError::TooLong),
-            },
-            None => return Err(ParseError::TooLong),
+        let Some(part) = count.checked_mul(unit) else {
+            return Err(too_long);
         };
-        at = to;
+        let Some(sum) = micros.checked_add(part) else {
+            return Err(too_long);
+        };
+        micros = sum;
     }
-    Ok(sum)
+    Ok(Duration::from_micros(micros))
 }
 
 /// Parses the number that starts at `at`. Returns it and its end, or `None` if there is none or it exceeds `u64`.
@@ -90,13 +81,9 @@ const fn number(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
     let from = at;
     let mut number = 0u64;
     while at < bytes.len() && bytes[at].is_ascii_digit() {
-        number = match number.checked_mul(10) {
-            Some(tens) => match tens.checked_add((bytes[at] - b'0') as u64) {
-                Some(number) => number,
-                None => return None,
-            },
-            None => return None,
-        };
+        let Some(tens) = number.checked_mul(10) else { return None };
+        let Some(sum) = tens.checked_add((bytes[at] - b'0') as u64) else { return None };
+        number = sum;
         at += 1;
     }
     if at == from { None } else { Some((number, at)) }

@@ -32,7 +32,7 @@ impl FixedWindowSpec {
         }
     }
 
-    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
         let [opened, count, _] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(count);
         let after = if admitted { count + cost } else { count };

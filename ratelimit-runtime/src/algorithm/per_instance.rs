@@ -20,20 +20,15 @@ impl AlgorithmSpec {
     #[must_use]
     pub fn per_instance(self, instances: u32) -> AlgorithmSpec {
         let instances = instances.max(1);
+        let n = u64::from(instances);
         match self {
             AlgorithmSpec::Gcra(spec) => AlgorithmSpec::Gcra(spec.per_instance(instances)),
-            AlgorithmSpec::IntervalBucket(spec) => {
-                AlgorithmSpec::IntervalBucket(spec.per_instance(instances.into()))
-            }
+            AlgorithmSpec::IntervalBucket(spec) => AlgorithmSpec::IntervalBucket(spec.per_instance(n)),
             AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup }) => {
                 AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: rate.per_instance(instances), warmup })
             }
-            AlgorithmSpec::FixedWindow(spec) => {
-                AlgorithmSpec::FixedWindow(spec.per_instance(instances.into()))
-            }
-            AlgorithmSpec::SlidingWindow(spec) => {
-                AlgorithmSpec::SlidingWindow(spec.per_instance(instances.into()))
-            }
+            AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
+            AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
         }
     }
 }

@@ -87,7 +87,7 @@ impl SlidingWindowSpec {
         [counted, self.ends_at(log.stamp(last).min(now)), newest]
     }
 
-    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
         let [counted, fits_at, newest] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };

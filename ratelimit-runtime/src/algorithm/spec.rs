@@ -49,13 +49,7 @@ impl AlgorithmSpec {
     /// `wait`, because they do not reserve permits in advance.
     #[must_use]
     pub fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
-        match self {
-            AlgorithmSpec::Gcra(spec) => spec.verdict(snapshot, now, cost, wait),
-            AlgorithmSpec::IntervalBucket(spec) => spec.verdict(snapshot, now, cost, wait),
-            AlgorithmSpec::WarmingUp(spec) => spec.verdict(snapshot, now, cost, wait),
-            AlgorithmSpec::FixedWindow(spec) => spec.verdict(snapshot, now, cost),
-            AlgorithmSpec::SlidingWindow(spec) => spec.verdict(snapshot, now, cost),
-        }
+        dispatch!(self, spec => spec.verdict(snapshot, now, cost, wait))
     }
 
     /// Returns whether a call can reserve permits that are not available yet, and wait for them.

@@ -186,7 +186,7 @@ impl MemoryStore {
     fn unlock(&self, mut table: MutexGuard<'_, Table>) {
         let (first_eviction, moved) = (mem::take(&mut table.first_eviction), mem::take(&mut table.moved));
         drop(table);
-        moved.notify();
+        moved.iter().for_each(|waiter| waiter.notify());
         if first_eviction {
             tracing::warn!(
                 max_keys = self.max_keys,

@@ -46,18 +46,13 @@ impl Waiter {
         self.moved.notified().await;
     }
 
+    /// Wakes the call to look at its slots.
+    pub(super) fn notify(&self) {
+        self.moved.notify_one();
+    }
+
     fn slots(&self) -> MutexGuard<'_, SmallVec<[ReservedSlot; INLINE]>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Waiters that have moved up, to be notified once no lock is held.
-#[derive(Debug, Default)]
-pub(super) struct MovedWaiters(Vec<Arc<Waiter>>);
-
-impl MovedWaiters {
-    pub(super) fn notify(self) {
-        self.0.iter().for_each(|waiter| waiter.moved.notify_one());
     }
 }
 
@@ -109,18 +104,18 @@ impl ReservationQueue {
 
     /// Removes the charge of this slot, and returns whether it was queued. The next waiter is notified; when it checks, all
     /// behind move up.
-    pub(super) fn leave(&mut self, slot: &WaiterSlot, moved: &mut MovedWaiters) -> bool {
+    pub(super) fn leave(&mut self, slot: &WaiterSlot, moved: &mut Vec<Arc<Waiter>>) -> bool {
         let Some(index) = self.charges.iter().position(|charge| charge.slot.is(slot)) else { return false };
         let Some(QueuedCharge { before, .. }) = self.charges.remove(index) else { return false };
         if self.stale.as_ref().is_none_or(|(from, _)| *from > index) {
             self.stale = Some((index, before));
         }
-        moved.0.extend(self.charges.get(index).map(|next| Arc::clone(&next.slot.waiter)));
+        moved.extend(self.charges.get(index).map(|next| Arc::clone(&next.slot.waiter)));
         true
     }
 
     /// Moves up the calls behind those that have left. Returns the new state, if it has changed.
-    pub(super) fn move_up(&mut self, now: u64, moved: &mut MovedWaiters) -> Option<Option<State>> {
+    pub(super) fn move_up(&mut self, now: u64, moved: &mut Vec<Arc<Waiter>>) -> Option<Option<State>> {
         let (from, before) = self.stale.take()?;
         Some(self.recharge(from, before, now, moved))
     }
@@ -129,7 +124,7 @@ impl ReservationQueue {
     pub(super) fn change(
         &mut self,
         now: u64,
-        moved: &mut MovedWaiters,
+        moved: &mut Vec<Arc<Waiter>>,
         change: impl FnOnce(&mut Option<State>),
     ) -> Option<Option<State>> {
         if self.remove_started(now) {
@@ -146,7 +141,7 @@ impl ReservationQueue {
         from: usize,
         mut state: Option<State>,
         now: u64,
-        moved: &mut MovedWaiters,
+        moved: &mut Vec<Arc<Waiter>>,
     ) -> Option<State> {
         for QueuedCharge { slot, cost, before } in self.charges.iter_mut().skip(from) {
             before.clone_from(&state);
@@ -157,7 +152,7 @@ impl ReservationQueue {
             if admitted {
                 slot.waiter.slots()[slot.charge] = ReservedSlot { at: now + wait, charge_id };
             }
-            moved.0.push(Arc::clone(&slot.waiter));
+            moved.push(Arc::clone(&slot.waiter));
         }
         state
     }

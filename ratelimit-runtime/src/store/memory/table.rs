@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use super::reservations::{MovedWaiters, QueuedCharge, ReservationQueue, Waiter, WaiterSlot};
+use super::reservations::{QueuedCharge, ReservationQueue, Waiter, WaiterSlot};
 use crate::algorithm::{AlgorithmSpec, Snapshot, State};
 use crate::store::Charge;
 
@@ -21,8 +21,8 @@ pub(super) struct Table {
     pub(super) entries: ByKey<TableEntry>,
     /// The keys that calls wait for. A separate map, because most keys have no queue.
     pub(super) queues: ByKey<ReservationQueue>,
-    /// The waiters that have moved up and were not notified yet.
-    pub(super) moved: MovedWaiters,
+    /// The waiters that have moved up, to be notified once the table is unlocked.
+    pub(super) moved: Vec<Arc<Waiter>>,
     max_keys: usize,
     /// The number of keys at which the next sweep runs.
     sweep_at: usize,
@@ -45,7 +45,7 @@ impl Table {
         Table {
             entries: ByKey::default(),
             queues: ByKey::default(),
-            moved: MovedWaiters::default(),
+            moved: Vec::new(),
             max_keys,
             sweep_at: max_keys.min(MIN_SWEPT),
             evicted: 0,
