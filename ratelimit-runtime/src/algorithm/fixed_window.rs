@@ -1,5 +1,6 @@
-//! Fixed window: a limit from a window's start to its end. The first call opens the window, or a multiple of the period
-//! does; without the latter it is the `INCR` and `EXPIRE` pattern of the Redis documentation. Twin of lua/fixed_window.lua: change both or neither.
+//! Fixed window: a limit from a window's start to its end. A key's first call opens its window, as in the `INCR` and `EXPIRE`
+//! pattern of the Redis documentation, or windows start at multiples of the period. Twin of lua/fixed_window.lua: change both
+//! or neither.
 
 use std::fmt;
 

@@ -68,7 +68,8 @@ impl SlidingWindow {
             None if limit > MAX_LOG => {
                 return Err(InvalidPolicy::new(
                     "limit",
-                    "is over 10000, the maximum for an exact log; add a `precision` that divides the period into 2 to 1000 parts, like \"1s\" for \"1m\"",
+                    "is over 10000, the maximum for an exact log; add a `precision` that divides the period into 2 to 1000 \
+                     parts, like \"1s\" for \"1m\"",
                 ));
             }
             None => 0,
