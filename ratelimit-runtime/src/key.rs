@@ -189,7 +189,6 @@ impl KeyWriter {
     }
 
     /// Returns whether the key's hash tag is a name instead of its parts, which puts all such keys into one Cluster slot.
-    #[cfg(feature = "redis")]
     pub(crate) fn is_tied(&self, head: &Head<'_>) -> bool {
         head.tag(self.parts).is_some()
     }

@@ -51,7 +51,7 @@ async fn a_user_with_a_password_works() {
     }
 }
 
-const GUIDE: &str = include_str!("../../../guide/operating-redis.md");
+const GUIDE: &str = include_str!("../../../guide/redis.md");
 
 /// What the guide says that a user needs in a Cluster beside the others.
 pub(super) fn rights_in_a_cluster() -> Vec<&'static str> {

@@ -15,7 +15,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 pub(crate) use self::reservations::Waiter;
 use self::reservations::WaiterSlot;
 use self::table::Table;
-use super::{Charge, Outcome, Snapshots, judge};
+use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use tokio::sync::Notify;
 
 use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
-use crate::store::INLINE;
+use crate::store::charge::INLINE;
 
 /// A waiting call.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::reservations::{QueuedCharge, ReservationQueue, Waiter, WaiterSlot};
 use crate::algorithm::{AlgorithmSpec, Snapshot, State};
-use crate::store::Charge;
+use crate::store::charge::Charge;
 
 /// The minimum number of keys for a sweep.
 pub(super) const MIN_SWEPT: usize = 1024;

@@ -145,7 +145,17 @@ impl RedisStore {
         }
     }
 
-    /// Decides every list of charges, all or nothing but for shadows, in order and at one time.
+    /// Decides a list of charges, all or nothing except for shadows.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn decide_one(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
+        let outcome = self.decide_together(&[charges]).await.pop();
+        outcome.unwrap_or_else(|| Err(StoreError::permanent("unexpected reply from the rate-limit script")))
+    }
+
+    /// Decides several lists of charges, each on its own, in order and at one time.
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match (&self.deployment, decisions) {
             // Each may lie in another slot.

@@ -1,4 +1,4 @@
-//! Calls that wait for two buckets at once, dropped at random: each bucket is as if they had never been made.
+//! Calls that wait for two buckets, dropped at random: each bucket ends up as if the dropped calls had never been made.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,25 +8,26 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{random, seed};
+use crate::acquire::{EndpointFuture, acquire, decide_at_once};
 use crate::algorithm::{AlgorithmSpec, State};
-use crate::backend::Backend;
+use crate::endpoint::Endpoint;
+use crate::name::Name;
 use crate::on_store_error::OnStoreError;
-use crate::question::{Question, patience};
+use crate::request::{AcquireRequest, PolicyCharge, max_wait};
 use crate::store::{Charge, Clock, Key, MemoryStore, Store};
-use crate::waiters::Waiters;
-use crate::waiting::{Answered, Asked, ask};
+use crate::waiter_limit::WaiterLimit;
 use crate::{LeakyBucket, Policy, Rate, TokenBucket};
 
 const RUNS: u64 = 200;
 const CALLS: usize = 60;
 
-/// A call that takes of both buckets.
+/// A call that charges both buckets.
 struct Call {
     made: u64,
     costs: [u64; 2],
     slots: [u64; 2],
     dropped: bool,
-    waits: Option<Pin<Box<dyn Future<Output = Answered> + Send>>>,
+    waits: Option<EndpointFuture>,
 }
 
 fn spec(state: &mut u64) -> AlgorithmSpec {
@@ -42,7 +43,7 @@ fn spec(state: &mut u64) -> AlgorithmSpec {
     policy.spec().unwrap()
 }
 
-/// The state of one bucket after these calls, had there been no others.
+/// Returns the state of one bucket after those of the calls that were not dropped.
 fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
     let mut state = None;
     for call in calls.iter().filter(|call| !call.dropped) {
@@ -52,33 +53,35 @@ fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
     state
 }
 
-fn question(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> Question {
-    let mut question = Question::default();
-    for (place, name) in ["a", "b"].into_iter().enumerate() {
-        let (key, spec) = (Key::raw(name), specs[place]);
-        let wait = patience(Duration::MAX);
-        let charge = Charge { key, spec, cost: costs[place], wait, shadow: false };
-        question.push(crate::name::Name::Shared(name.into()), charge, OnStoreError::Local).unwrap();
+fn request(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> AcquireRequest {
+    let mut request = AcquireRequest::default();
+    for (index, name) in ["a", "b"].into_iter().enumerate() {
+        let (key, spec) = (Key::raw(name), specs[index]);
+        let wait = max_wait(Duration::MAX);
+        let charge = Charge { key, spec, cost: costs[index], wait, shadow: false };
+        let name = Name::Shared(name.into());
+        let on_store_error = OnStoreError::Local;
+        request.push(PolicyCharge { name, site: None, charge, on_store_error }).unwrap();
     }
-    question
+    request
 }
 
 #[tokio::test]
-async fn each_bucket_is_as_if_the_dropped_had_never_called() {
-    let mut state_of = seed();
+async fn dropped_calls_leave_no_trace_in_either_bucket() {
+    let mut rng = seed();
     let mut drops = 0;
     for run in 0..RUNS {
-        let specs = [spec(&mut state_of), spec(&mut state_of)];
+        let specs = [spec(&mut rng), spec(&mut rng)];
         println!("run {run}: {specs:?}");
         let time = Arc::new(AtomicU64::new(1_000_000_000));
         let memory = Arc::new(MemoryStore::new(100, Clock::manual(Arc::clone(&time))));
         let store = Store::Memory(Arc::clone(&memory));
-        let backend = Arc::new(Backend::new(String::new(), Some(store.clone()), Waiters::new(1000)));
+        let endpoint = Endpoint::new(store, WaiterLimit::new(1000));
         let mut calls: Vec<Call> = Vec::new();
         while calls.len() < CALLS {
             let now = time.load(Ordering::SeqCst);
-            if !random(&mut state_of).is_multiple_of(3) {
-                let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
+            if !random(&mut rng).is_multiple_of(3) {
+                let costs = [1 + random(&mut rng) % 4, 1 + random(&mut rng) % 4];
                 let slots = [0, 1].map(|bucket| {
                     let snapshot = specs[bucket].check(
                         state(&specs[bucket], &calls, bucket).as_ref(),
@@ -87,34 +90,35 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     );
                     now + specs[bucket].verdict(snapshot, now, costs[bucket], u64::MAX).wait
                 });
-                let mut waits = match ask(&mut question(&specs, costs), &backend, &store) {
-                    Asked::Here(answer) => {
-                        assert!(answer.unwrap().admitted && slots == [now; 2]);
+                let mut request = request(&specs, costs);
+                let mut waits = match decide_at_once(&mut request, &endpoint) {
+                    Some(outcome) => {
+                        assert!(outcome.admitted && slots == [now; 2]);
                         None
                     }
-                    Asked::Later(waits) => Some(waits),
+                    None => Some(acquire(request, &endpoint)),
                 };
                 if let Some(waits) = &mut waits {
                     assert!(slots.iter().any(|slot| *slot > now));
-                    assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                    assert!(Pin::new(waits).poll(&mut Context::from_waker(Waker::noop())).is_pending());
                 }
                 calls.push(Call { made: now, costs, slots, dropped: false, waits });
-            } else if random(&mut state_of).is_multiple_of(2) {
-                time.store(now + random(&mut state_of) % 20_000_000, Ordering::SeqCst);
+            } else if random(&mut rng).is_multiple_of(2) {
+                time.store(now + random(&mut rng) % 20_000_000, Ordering::SeqCst);
             } else {
-                // Neither of its slots has come.
+                // Neither slot has come.
                 let waits =
                     |i: &usize| calls[*i].waits.is_some() && calls[*i].slots.iter().all(|slot| *slot > now);
                 let waiting: Vec<usize> = (0..calls.len()).filter(waits).collect();
                 if waiting.is_empty() {
                     continue;
                 }
-                let gone = waiting[random(&mut state_of) as usize % waiting.len()];
-                calls[gone].waits = None;
-                calls[gone].dropped = true;
+                let dropped = waiting[random(&mut rng) as usize % waiting.len()];
+                calls[dropped].waits = None;
+                calls[dropped].dropped = true;
                 drops += 1;
                 for bucket in [0, 1] {
-                    for i in gone + 1..calls.len() {
+                    for i in dropped + 1..calls.len() {
                         if calls[i].slots[bucket] > now && !calls[i].dropped {
                             let (made, cost) = (calls[i].made, calls[i].costs[bucket]);
                             let before = state(&specs[bucket], &calls[..i], bucket);
@@ -127,18 +131,18 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
             }
             check(&specs, &calls, &memory, time.load(Ordering::SeqCst));
         }
-        // Those whose slots have come are done at the next look, and told when that was.
+        // Calls whose slots have come finish at the next poll and report when that was.
         let now = time.load(Ordering::SeqCst);
         for call in &mut calls {
             let start = call.slots.into_iter().max().unwrap_or(0);
             let Some(mut waits) = call.waits.take().filter(|_| start <= now) else { continue };
-            // By the clock of the runtime it may be asleep for long.
-            if let Poll::Ready(answer) = waits.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            // The timer follows the runtime's clock and may not have fired.
+            if let Poll::Ready(answer) = Pin::new(&mut waits).poll(&mut Context::from_waker(Waker::noop())) {
                 assert_eq!(answer.unwrap().waited, Duration::from_micros(start - call.made));
             }
         }
         calls.clear();
-        assert_eq!(backend.waiters.waiting.load(Ordering::SeqCst), 0);
+        assert_eq!(endpoint.waiters.waiting(), 0);
         assert!(!memory.has_lines());
     }
     println!("{drops} drops");
@@ -146,13 +150,13 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
 }
 
 fn check(specs: &[AlgorithmSpec; 2], calls: &[Call], memory: &MemoryStore, now: u64) {
-    let looked = memory.decide(question(specs, [0, 0]).charges());
+    let outcome = memory.decide(request(specs, [0, 0]).charges());
     for bucket in [0, 1] {
         let snapshot = specs[bucket].check(state(&specs[bucket], calls, bucket).as_ref(), now, 0);
         let expected = specs[bucket].verdict(snapshot, now, 0, 0);
-        let told = looked.verdicts[bucket];
+        let actual = outcome.verdicts[bucket];
         assert_eq!(
-            (told.remaining, told.reset_after),
+            (actual.remaining, actual.reset_after),
             (expected.remaining, expected.reset_after),
             "{bucket}"
         );
