@@ -10,8 +10,8 @@ mod redis;
 #[path = "redis_disabled.rs"]
 mod redis;
 
+pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
-pub(crate) use charge::{INLINE, judge};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use receipt::Receipt;
@@ -42,7 +42,7 @@ impl Store {
     pub async fn decide_one(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
         match self {
             Store::Memory(store) => Ok(store.decide(charges)),
-            Store::Redis(store) => store.decide_one(charges).await,
+            Store::Redis(store) => store.decide(charges).await,
         }
     }
 
@@ -50,7 +50,7 @@ impl Store {
     pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match self {
             Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
-            Store::Redis(store) => store.decide(decisions).await,
+            Store::Redis(store) => store.decide_many(decisions).await,
         }
     }
 

@@ -38,11 +38,11 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn decide_one(&self, _charges: &[Charge]) -> Result<Outcome, StoreError> {
+    pub(crate) async fn decide(&self, _charges: &[Charge]) -> Result<Outcome, StoreError> {
         match *self {}
     }
 
-    pub(crate) async fn decide(&self, _decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub(crate) async fn decide_many(&self, _decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match *self {}
     }
 

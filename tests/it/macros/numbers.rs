@@ -113,7 +113,7 @@ async fn whole(rate: i64) -> AppResult<()> {
 fn a_negative_rate_is_told_what_a_rate_is() {
     alone(async {
         let Err(AppError::Refused(error)) = whole(-1).await else { panic!("not refused") };
-        let message = "`rate` is negative; write permits per second above zero (5.0) or \"1/min\"";
+        let message = "`rate` is negative; write permits per second (5.0) or \"1/min\"";
         assert_eq!(error.to_string(), message);
     });
 }
