@@ -19,7 +19,7 @@ fn quickstart_tells_who_was_admitted_and_when_the_next_permit_comes() {
 fn per_user_key_counts_apart_whoever_is_apart() {
     let text = succeeds(example("per-user-key").output());
     assert_eq!((text.matches(": admitted").count(), text.matches(": limited").count()), (8, 3), "{text}");
-    assert!(text.contains("refused: no client address to count by"), "{text}");
+    assert!(text.contains("refused: no client address to use as the key"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a bucket gives in any interval of time.
 
-use ratelimit_runtime::algorithm::gcra::Kind;
+use ratelimit_runtime::algorithm::gcra::GcraKind;
 use ratelimit_runtime::store::AlgorithmSpec;
 
 /// Checks calls by their slots and costs. `permit` is the nanoseconds of one permit, rounded down.
@@ -18,8 +18,8 @@ pub(super) fn holds(spec: &AlgorithmSpec, permit: u64, mut calls: Vec<(u64, u64)
                 }
                 AlgorithmSpec::WarmingUp(_) => but_last * permit / 1000 <= time + 1,
                 AlgorithmSpec::Gcra(spec) => match spec.kind {
-                    Kind::TokenBucket => all * spec.interval <= spec.capacity + time,
-                    Kind::Queue => but_last * spec.interval <= time,
+                    GcraKind::TokenBucket => all * spec.interval <= spec.capacity + time,
+                    GcraKind::Queue => but_last * spec.interval <= time,
                     _ => but_last * permit / 1000 <= spec.capacity + time,
                 },
                 _ => unreachable!("only buckets reserve"),

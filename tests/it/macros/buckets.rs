@@ -62,7 +62,7 @@ fn a_bucket_that_warms_up_lends_too() {
         warms_up_for(HOUR).await.unwrap();
         assert_limited(warms_up_for(HOUR).await);
         let Err(AppError::Refused(error)) = warms_up_for(Duration::ZERO).await else { panic!("admitted") };
-        let message = "`warmup` has no length; write a time above zero, like \"1m\"";
+        let message = "`warmup` is zero; write a duration above zero, like \"1m\"";
         assert_eq!(error.to_string(), message);
     });
     let registry = Registry::in_memory();
