@@ -7,7 +7,7 @@
 /// are decided together, the strictest setting of those that can refuse applies: deny, then local, then allow.
 ///
 /// It applies to outages. Permanent errors, which a healthy store would return too, always become
-/// [`Error::Store`](crate::Error::Store): another program's value under a key, a missing permission, no tokio runtime. It has
+/// [`Error::Store`](crate::Error::Store): another program's value under a key, no tokio runtime. It has
 /// no effect in a registry without Redis.
 ///
 /// An attacker who can overload the store chooses what happens here. Use [`Deny`](Self::Deny) where guessing pays: logins,
@@ -32,9 +32,9 @@ pub enum OnStoreError {
     /// instances, each instance may admit one call more. If calls may borrow, each instance lends the cost of one call.
     /// `instances` is 1 by default; every process beyond it adds another share.
     ///
-    /// Local state is independent of what Redis has counted, so an outage admits at most one extra capacity per key. The state
-    /// is kept for the life of the registry and a later outage continues with it, so intermittent outages do not add up. A
-    /// share of less than one permit per 3650 days is one permit per 3650 days.
+    /// Local state is independent of what Redis counts: a process that is cut off admits at most its share on top of what Redis
+    /// admits elsewhere, for as long as it is cut off. The state is kept for the life of the registry, and a later outage
+    /// continues with it. A share of less than one permit per 3650 days is one permit per 3650 days.
     ///
     /// A call that costs more than a share can hold, but no more than the policy can, fails with
     /// [`Error::Store`](crate::Error::Store). A call that waits joins a local queue with the rest of its timeout.
