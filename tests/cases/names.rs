@@ -1,7 +1,7 @@
 //! Functions of one name have a counter each.
 
 use super::limits::count_limit;
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_limited, isolated};
 
 struct A;
 struct B;
@@ -22,18 +22,18 @@ limited_method!(A B Generic<u8>);
 struct C;
 struct D;
 
-trait Called {
+trait Call {
     async fn call() -> AppResult<()>;
 }
 
-impl Called for C {
+impl Call for C {
     #[count_limit(1, "1d")]
     async fn call() -> AppResult<()> {
         Ok(())
     }
 }
 
-impl Called for D {
+impl Call for D {
     #[count_limit(1, "1d")]
     async fn call() -> AppResult<()> {
         Ok(())
@@ -61,21 +61,21 @@ async fn outer() -> AppResult<()> {
 }
 
 #[test]
-fn in_one_module_on_several_types_and_inside_functions() {
-    alone(async {
-        macro_rules! apart {
+fn same_name_in_one_module() {
+    isolated(async {
+        macro_rules! separate {
             ($($call:expr),*) => {
                 $($call.await.unwrap();)*
                 $(assert_limited($call.await);)*
             };
         }
-        apart!(A.call(), B.call(), Generic(1).call(), call(), inner::call(), outer());
+        separate!(A.call(), B.call(), Generic(1).call(), call(), inner::call(), outer());
     });
 }
 
 #[test]
-fn of_one_trait_on_several_types() {
-    alone(async {
+fn one_trait_on_several_types() {
+    isolated(async {
         C::call().await.unwrap();
         D::call().await.unwrap();
         assert_limited(C::call().await);
@@ -86,7 +86,7 @@ fn of_one_trait_on_several_types() {
 struct Ambiguous;
 limited_method!(Ambiguous);
 
-impl Called for Ambiguous {
+impl Call for Ambiguous {
     #[count_limit(1, "1d")]
     async fn call() -> AppResult<()> {
         Ok(())
@@ -94,10 +94,10 @@ impl Called for Ambiguous {
 }
 
 #[test]
-fn of_one_type_are_told_that_they_need_names() {
-    alone(async {
+fn ambiguous_names_are_invalid() {
+    isolated(async {
         Ambiguous.call().await.unwrap();
-        match <Ambiguous as Called>::call().await {
+        match <Ambiguous as Call>::call().await {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => {
                 assert_eq!(invalid.argument(), "name");
             }

@@ -1,4 +1,4 @@
-//! The attributes, on the in-memory store.
+//! The attributes, mostly on the memory store.
 
 #![deny(warnings)]
 
@@ -11,11 +11,10 @@ mod names;
 mod numbers;
 mod stacks;
 
-// The same application as that of the cases of all functions.
 #[path = "../cases/app.rs"]
 mod app;
 
-use app::{AppError, AppResult, alone, assert_limited};
+use app::{AppError, AppResult, assert_admits_one, assert_limited, assert_outputs, isolated};
 
 struct User {
     id: u64,

@@ -30,14 +30,14 @@ async fn stacked(id: u8) -> Result<u8, Error> {
     Ok(id)
 }
 
-fn alone<T>(test: impl Future<Output = T>) -> T {
+fn isolated<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(Registry::in_memory().scope(test))
 }
 
 #[test]
 fn the_attributes_name_the_crate_as_its_user_does() {
-    alone(async {
+    isolated(async {
         let context = || limits::RequestContext::new().with_user("ann");
         assert_eq!(context().scope(first((1, 2))).await, 1);
         assert_eq!(context().scope(first((1, 2))).await, 2);

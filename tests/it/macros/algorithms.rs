@@ -2,7 +2,7 @@
 
 use ratelimits::{count_limit, funnel_limit, rate_limit, window_limit};
 
-use super::{AppResult, alone, assert_limited};
+use super::{AppResult, assert_admits_one, assert_limited, isolated};
 
 #[rate_limit(rate = 0.001, burst = 3)]
 async fn token_bucket() -> AppResult<u32> {
@@ -46,7 +46,7 @@ async fn counter() -> AppResult<u32> {
 
 #[test]
 fn each_admits_its_number_and_then_refuses() {
-    alone(async {
+    isolated(async {
         macro_rules! admits {
             ($($count:literal $function:ident)*) => {$(
                 for _ in 0..$count {
@@ -71,14 +71,13 @@ async fn heavy() -> AppResult<()> {
 
 #[test]
 fn a_call_takes_its_cost() {
-    alone(async {
+    isolated(async {
         weighted(8).await.unwrap();
         assert_limited(weighted(3).await);
         weighted(0).await.unwrap();
         weighted(2).await.unwrap();
         weighted(0).await.unwrap();
         heavy().await.unwrap();
-        heavy().await.unwrap();
-        assert_limited(heavy().await);
+        assert_admits_one!(heavy());
     });
 }

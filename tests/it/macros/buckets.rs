@@ -6,7 +6,7 @@ use ratelimits::{
     Error, LeakyBucket, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
 };
 
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -27,15 +27,12 @@ async fn lends_at_any_rate(rate: &str) -> AppResult<()> {
 
 #[test]
 fn a_costly_call_goes_ahead_and_leaves_its_cost_to_the_next() {
-    alone(async {
+    isolated(async {
         lends(1).await.unwrap();
         lends(5).await.unwrap();
         assert_limited(lends(1).await);
         lends(0).await.unwrap();
-        lends_what_it_never_holds().await.unwrap();
-        assert_limited(lends_what_it_never_holds().await);
-        lends_at_any_rate("1/h").await.unwrap();
-        assert_limited(lends_at_any_rate("1/h").await);
+        assert_admits_one!(lends_what_it_never_holds(), lends_at_any_rate("1/h"),);
     });
 }
 
@@ -56,17 +53,14 @@ async fn warms_up_to(rate: &str) -> AppResult<()> {
 
 #[test]
 fn a_bucket_that_warms_up_lends_too() {
-    alone(async {
-        warms_up().await.unwrap();
-        assert_limited(warms_up().await);
-        warms_up_for(HOUR).await.unwrap();
-        assert_limited(warms_up_for(HOUR).await);
+    isolated(async {
+        assert_admits_one!(warms_up(), warms_up_for(HOUR),);
         let Err(AppError::Refused(error)) = warms_up_for(Duration::ZERO).await else { panic!("admitted") };
         let message = "`warmup` has no length; write a time above zero, like \"1m\"";
         assert_eq!(error.to_string(), message);
     });
     let registry = Registry::in_memory();
-    alone(registry.clone().scope(async {
+    isolated(registry.clone().scope(async {
         let policy = TokenBucket::new(Rate::new(1, HOUR)).warmup(2 * HOUR);
         warms_up_to("1/h").await.unwrap();
         let limiter = registry.limiter("buckets.warmup", policy).unwrap();
@@ -87,10 +81,9 @@ async fn queues_of_any_length(room: u8, drain: &str, patience: &str, cost: u8) -
 #[test]
 fn a_queue_admits_one_call_at_once() {
     let registry = Registry::in_memory();
-    alone(registry.clone().scope(async {
+    isolated(registry.clone().scope(async {
         let policy = LeakyBucket::new(2, Rate::new(1, HOUR));
-        queues().await.unwrap();
-        assert_limited(queues().await);
+        assert_admits_one!(queues());
         let queue = registry.limiter("buckets.queue", policy.queue()).unwrap();
         assert!(queue.try_acquire((), 1).await.unwrap_err().is_limited());
         // A meter of the same name and numbers is another policy.
@@ -151,7 +144,7 @@ fn problem(result: Result<(), Error>) -> String {
 
 #[test]
 fn a_name_is_not_shared_by_variants_of_an_algorithm() {
-    alone(async {
+    isolated(async {
         plain().await.unwrap();
         for (result, words) in [(lending().await, "borrows"), (warming().await, "warms up")] {
             let problem = problem(result);
@@ -186,7 +179,7 @@ async fn patient_in_vain(millis: u8, cost: u8) -> AppResult<()> {
 
 #[test]
 fn a_timeout_may_be_computed() {
-    alone(async {
+    isolated(async {
         patient(1, Duration::ZERO).await.unwrap();
         patient(2, Duration::MAX).await.unwrap();
         assert_limited(patient(1, Duration::ZERO).await);

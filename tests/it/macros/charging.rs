@@ -11,7 +11,7 @@ use ratelimits::{
 };
 use ratelimits::{rate_limit, window_limit};
 
-use super::alone;
+use super::isolated;
 use crate::support::registries::on_each_registry;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -111,7 +111,7 @@ fn charges_a_call_that_is_dropped_or_panics() {
         let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     };
     for how in [How::Never, How::Badly] {
-        alone(async {
+        isolated(async {
             poll(How::Well);
             poll(How::Well);
             let _ = catch_unwind(|| poll(how));

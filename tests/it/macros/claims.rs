@@ -2,7 +2,7 @@
 
 use ratelimits::{Error, Registry, count_limit, rate_limit, window_limit};
 
-use super::alone;
+use super::isolated;
 
 struct A;
 
@@ -45,7 +45,7 @@ fn problem(result: Result<(), Error>) -> String {
 
 #[test]
 fn a_name_that_is_not_given_is_not_shared() {
-    alone(async {
+    isolated(async {
         Reads::get(&A).await.unwrap();
         let claimed = "`it::macros::claims::A::get` stands at LINE and at LINE, and only a name that is given is shared; \
                        give one of them a name of its own: `name = \"…\"`";
@@ -67,7 +67,7 @@ async fn claiming() -> Result<(), Error> {
 
 #[test]
 fn a_name_that_is_given_does_not_meet_one_that_is_not() {
-    alone(async {
+    isolated(async {
         claimed().await.unwrap();
         assert!(
             problem(claiming().await).starts_with("`it::macros::claims::claimed` stands at LINE and at LINE")
@@ -129,7 +129,7 @@ async fn elsewhere() -> Result<(), Error> {
 
 #[test]
 fn a_name_that_is_given_is_shared_by_what_is_the_same() {
-    alone(async {
+    isolated(async {
         shared(2).await.unwrap();
         shared_too(2).await.unwrap();
         assert!(shared(2).await.unwrap_err().is_limited());
@@ -226,7 +226,7 @@ async fn not_by_default() -> Result<(), Error> {
 
 #[test]
 fn numbers_are_the_same_if_they_come_to_the_same() {
-    alone(async {
+    isolated(async {
         in_words().await.unwrap();
         assert!(in_other_words().await.unwrap_err().is_limited());
         assert!(problem(in_other_numbers().await).starts_with("`claims.words` has "));
@@ -255,7 +255,7 @@ async fn placed_too() -> Result<(), Error> {
 
 #[test]
 fn each_attribute_of_a_stack_is_told_at_its_own_place() {
-    alone(async {
+    isolated(async {
         placed().await.unwrap();
         let Err(Error::Invalid(invalid)) = placed_too().await else { panic!("not invalid") };
         let lines = [FIRST, FIRST + 7].map(|line| format!(" at {}:{line}", file!()));
@@ -278,7 +278,7 @@ impl<T> Blanket for T {
 
 #[test]
 fn a_name_that_is_given_is_not_split_between_types() {
-    alone(async {
+    isolated(async {
         A.go(1).await.unwrap();
         assert!(
             problem(1u8.go(1).await).starts_with("`claims.blanket` counts by a key within the function `")
@@ -310,7 +310,7 @@ impl Counts for A {
 
 #[test]
 fn a_name_that_is_not_given_is_not_shared_by_other_algorithms_either() {
-    alone(async {
+    isolated(async {
         Lists::list(&A).await.unwrap();
         assert!(
             problem(Counts::list(&A).await).starts_with("`it::macros::claims::A::list` stands at LINE and")
@@ -336,7 +336,7 @@ async fn unseen_twin() -> Result<(), Error> {
 
 #[test]
 fn attributes_that_do_not_see_one_another_count_apart() {
-    alone(async {
+    isolated(async {
         // Two of one algorithm meet under one name, and are told so.
         assert!(
             problem(unseen_twin().await).starts_with("`it::macros::claims::unseen_twin` stands at LINE and")

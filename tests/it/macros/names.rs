@@ -2,7 +2,7 @@
 
 use ratelimits::count_limit;
 
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 struct A;
 struct B;
@@ -110,24 +110,22 @@ async fn elsewhere() -> AppResult<()> {
 
 #[test]
 fn functions_of_one_name_count_apart() {
-    alone(async {
+    isolated(async {
         A.f().await.unwrap();
         B.f().await.unwrap();
         f().await.unwrap();
         assert_limited(A.f().await);
         assert_eq!((A::associated().await, B::associated().await), (Some(1), Some(2)));
         assert_eq!((A::associated().await, B::associated().await), (None, None));
-        outer().await.unwrap();
-        assert_limited(outer().await);
+        assert_admits_one!(outer());
     });
 }
 
 #[test]
 fn methods_of_a_trait_count_by_their_type() {
-    alone(async {
+    isolated(async {
         A::call().await.unwrap();
-        B::call().await.unwrap();
-        assert_limited(B::call().await);
+        assert_admits_one!(B::call());
         A::provided().await.unwrap();
         B::provided().await.unwrap();
         assert_limited(A::provided().await);
@@ -136,7 +134,7 @@ fn methods_of_a_trait_count_by_their_type() {
 
 #[test]
 fn generic_arguments_do_not_count() {
-    alone(async {
+    isolated(async {
         assert_eq!(Generic(1u8).f().await.unwrap(), 1);
         assert_limited(Generic(1u32).f().await);
     });
@@ -144,7 +142,7 @@ fn generic_arguments_do_not_count() {
 
 #[test]
 fn functions_that_are_given_one_name_count_together() {
-    alone(async {
+    isolated(async {
         first().await.unwrap();
         assert_limited(second().await);
         elsewhere().await.unwrap();
@@ -153,7 +151,7 @@ fn functions_that_are_given_one_name_count_together() {
 
 #[test]
 fn a_refusal_names_the_policy() {
-    alone(async {
+    isolated(async {
         macro_rules! names {
             ($($call:expr => $name:literal),*) => {$(
                 $call.await.unwrap();
@@ -197,7 +195,7 @@ impl Handler for std::sync::Arc<B> {
 
 #[test]
 fn of_types_of_another_crate_are_told_apart_by_their_arguments() {
-    alone(async {
+    isolated(async {
         let (a, b) = (std::sync::Arc::new(A), std::sync::Arc::new(B));
         a.handle().await.unwrap();
         b.handle().await.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ratelimits::{Rate, count_limit, funnel_limit, rate_limit, window_limit};
 
-use super::{AppError, AppResult, User, alone, assert_limited};
+use super::{AppError, AppResult, User, assert_admits_one, assert_outputs, isolated};
 
 const LIMIT: i64 = 2;
 const RATE: Rate = Rate::new(1, Duration::from_secs(3600));
@@ -42,20 +42,12 @@ async fn drains(drain: Duration) -> AppResult<()> {
 
 #[test]
 fn travel_with_the_call() {
-    alone(async {
+    isolated(async {
         let user = |daily| User { id: 1, daily };
-        of_the_user(&user(1)).await.unwrap();
-        assert_limited(of_the_user(&user(1)).await);
+        assert_admits_one!(of_the_user(&user(1)));
         of_the_user(&user(2)).await.unwrap();
         constants().await.unwrap();
-        constants().await.unwrap();
-        assert_limited(constants().await);
-        rates(1).await.unwrap();
-        assert_limited(rates(1).await);
-        floats(0.001).await.unwrap();
-        assert_limited(floats(0.001).await);
-        strings(1).await.unwrap();
-        assert_limited(strings(1).await);
+        assert_admits_one!(constants(), rates(1), floats(0.001), strings(1),);
         drains(Duration::from_secs(3600)).await.unwrap();
     });
 }
@@ -85,9 +77,11 @@ fn over(_: Plan) -> Option<u32> {
 #[test]
 fn may_be_references() {
     let plan = || Plan { limit: 1, rate: 0.001, period: Duration::from_secs(60) };
-    alone(async {
-        assert_eq!((by_window(plan()).await, by_window(plan()).await), (Some(1), None));
-        assert_eq!((by_bucket(plan()).await, by_bucket(plan()).await), (Some(1), None));
+    isolated(async {
+        assert_outputs!(
+            by_window(plan()) => Some(1), None;
+            by_bucket(plan()) => Some(1), None;
+        );
     });
 }
 
@@ -98,9 +92,8 @@ async fn precisely(limit: &u32, precision: &str) -> AppResult<()> {
 
 #[test]
 fn a_precision_has_its_unit() {
-    alone(async {
-        precisely(&1, "1m").await.unwrap();
-        assert_limited(precisely(&1, "1m").await);
+    isolated(async {
+        assert_admits_one!(precisely(&1, "1m"));
     });
 }
 
@@ -111,7 +104,7 @@ async fn whole(rate: i64) -> AppResult<()> {
 
 #[test]
 fn a_negative_rate_is_told_what_a_rate_is() {
-    alone(async {
+    isolated(async {
         let Err(AppError::Refused(error)) = whole(-1).await else { panic!("not refused") };
         let message = "`rate` is negative; write permits per second above zero (5.0) or \"1/min\"";
         assert_eq!(error.to_string(), message);
@@ -120,7 +113,7 @@ fn a_negative_rate_is_told_what_a_rate_is() {
 
 #[test]
 fn that_make_no_sense_are_invalid() {
-    alone(async {
+    isolated(async {
         let invalid = |result: AppResult<()>| match result {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => invalid.argument(),
             other => panic!("{other:?}"),
@@ -147,10 +140,7 @@ async fn by_a_call() -> AppResult<()> {
 
 #[test]
 fn that_go_by_position_may_be_arguments_and_calls() {
-    alone(async {
-        by_name_of_an_argument(1, "1d").await.unwrap();
-        assert_limited(by_name_of_an_argument(1, "1d").await);
-        by_a_call().await.unwrap();
-        assert_limited(by_a_call().await);
+    isolated(async {
+        assert_admits_one!(by_name_of_an_argument(1, "1d"), by_a_call(),);
     });
 }

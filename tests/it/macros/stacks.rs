@@ -7,7 +7,7 @@ use ratelimits::{
     window_limit,
 };
 
-use super::{User, alone};
+use super::{User, assert_outputs, isolated};
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
 use crate::support::told::Told;
@@ -105,7 +105,7 @@ fn last() -> &'static str {
 
 #[test]
 fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
-    alone(async {
+    isolated(async {
         assert_eq!(answered(5, 5, 5).await, "body");
         for (limits, answer) in [
             ((1, 5, 5), "a"),
@@ -209,12 +209,10 @@ async fn after_others(skipped: bool, most: u8) -> &'static str {
 
 #[test]
 fn blame_the_policy_that_refused_whatever_stands_before_it() {
-    alone(async {
-        assert_eq!(after_others(true, 1).await, "body");
-        assert_eq!(after_others(true, 1).await, "counted");
+    isolated(async {
+        assert_outputs!(after_others(true, 1) => "body", "counted");
         assert_eq!(after_others(false, 0).await, "counted");
-        assert_eq!(after_others(false, 5).await, "body");
-        assert_eq!(after_others(false, 5).await, "skipped");
+        assert_outputs!(after_others(false, 5) => "body", "skipped");
         assert_eq!(after_others(false, 1).await, "skipped");
     });
 }
@@ -243,7 +241,7 @@ async fn in_shadow_refuse_nothing_and_tell() {
     let _guard = tracing::subscriber::set_default(told.clone());
     on_each_registry(async |registry, _| {
         let calls = async {
-            assert_eq!((tried_out().await, tried_out().await), (1, 1));
+            assert_outputs!(tried_out() => 1, 1);
             // Of one nothing is known that it could count by, and the other makes no sense.
             in_two_shadows(None, 1, 0, false).await.unwrap();
             in_two_shadows(Some(1), 1, 1, true).await.unwrap();

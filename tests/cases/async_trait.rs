@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppError, AppResult, Text, alone, assert_limited, text};
+use super::{AppError, AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
 struct User {
     id: u64,
@@ -90,11 +90,10 @@ impl User {
 }
 
 #[test]
-fn methods_count_by_self_and_pass_it_on() {
-    alone(async {
+fn every_receiver() {
+    isolated(async {
         assert_eq!(user(1).by_self().await.unwrap(), 2);
-        assert_eq!(user(2).by_self().await.unwrap(), 3);
-        assert_limited(user(2).by_self().await);
+        assert_admits_one!(user(2).by_self() => 3);
         let mut changed = user(1);
         *changed.change(4).await.unwrap() += 1;
         assert_eq!(changed.list, [6]);
@@ -107,10 +106,8 @@ fn methods_count_by_self_and_pass_it_on() {
         assert_eq!(Box::new(user(1)).boxed(1).await.unwrap().id, 1);
         assert!(matches!(Box::new(user(1)).boxed(1).await, Err(AppError::Refused(_))));
         assert!(matches!(Box::new(user(1)).boxed(0).await, Err(AppError::Parse)));
-        assert_eq!(User::associated(1).await.unwrap(), 1);
-        assert_limited(User::associated(1).await);
-        assert_eq!(user(1).provided(text("a")).await, text(""));
-        assert_eq!(user(1).provided(text("a")).await, text("a"));
+        assert_admits_one!(User::associated(1) => 1);
+        assert_outputs!(user(1).provided(text("a")) => text(""), text("a"));
     });
 }
 
@@ -132,7 +129,7 @@ impl<T: From<u8> + Send> Generic<T> for User {
 
 #[async_trait]
 trait Handler {
-    async fn taken_apart(&self, path: Path<u64>, pair: (u8, Text)) -> String;
+    async fn destructured(&self, path: Path<u64>, pair: (u8, Text)) -> String;
     async fn lifetimes<'a>(&self, first: &'a str, second: &str) -> AppResult<&'a str>;
     async fn opaque(&self, part: &(dyn Display + Sync), list: Vec<u8>) -> AppResult<Box<dyn Display + Send>>;
     async fn unit(&self, log: &mut String);
@@ -141,7 +138,7 @@ trait Handler {
 #[async_trait]
 impl Handler for User {
     #[count_limit(1, "1d", key = "<id>:<a>", fallback = joined, pass_args)]
-    async fn taken_apart(&self, Path(id): Path<u64>, (mut a, ref b): (u8, Text)) -> String {
+    async fn destructured(&self, Path(id): Path<u64>, (mut a, ref b): (u8, Text)) -> String {
         a += 1;
         format!("{} {id} {a} {}", self.id, b.0)
     }
@@ -159,7 +156,7 @@ impl Handler for User {
         Ok(Box::new(list.len()))
     }
 
-    #[count_limit(1, "1d", fallback = asked, pass_args)]
+    #[count_limit(1, "1d", fallback = refused_unit, pass_args)]
     async fn unit(&self, log: &mut String) {
         log.push('!');
     }
@@ -169,21 +166,20 @@ fn joined(Path(id): Path<u64>, (a, b): (u8, Text)) -> String {
     format!("{id} {a} {}", b.0)
 }
 
-fn asked(log: &mut String) {
+fn refused_unit(log: &mut String) {
     log.push('?');
 }
 
 #[test]
-fn patterns_parameters_and_lifetimes_stay() {
-    alone(async {
+fn patterns_generics_and_lifetimes() {
+    isolated(async {
         let user = user(1);
         assert_eq!(Generic::<u16>::generic(&user, ["a", "b"]).await.unwrap(), 2);
         assert_limited(Generic::<u16>::generic(&user, ['a']).await);
         let handler: &dyn Handler = &user;
-        let taken_apart = |id| handler.taken_apart(Path(id), (2, text("b")));
-        assert_eq!(taken_apart(5).await, "1 5 3 b");
-        assert_eq!(taken_apart(5).await, "5 2 b");
-        assert_eq!(taken_apart(6).await, "1 6 3 b");
+        let destructured = |id| handler.destructured(Path(id), (2, text("b")));
+        assert_outputs!(destructured(5) => "1 5 3 b", "5 2 b");
+        assert_eq!(destructured(6).await, "1 6 3 b");
         assert_eq!(handler.lifetimes("first", &String::from("second")).await.unwrap(), "first");
         assert_limited(handler.lifetimes("first", "").await);
         assert_eq!(handler.opaque(&"part", vec![]).await.unwrap().to_string(), "part");
@@ -197,7 +193,7 @@ fn patterns_parameters_and_lifetimes_stay() {
 
 /// Not `Send`.
 #[async_trait(?Send)]
-trait OfOneThread {
+trait NonSend {
     async fn by(&self, id: Rc<u8>) -> AppResult<u8>;
 
     #[count_limit(1, "1d", key = id)]
@@ -207,7 +203,7 @@ trait OfOneThread {
 }
 
 #[async_trait(?Send)]
-impl OfOneThread for User {
+impl NonSend for User {
     #[count_limit(1, "1d", key = id, fallback = |_| Ok(0))]
     async fn by(&self, id: Rc<u8>) -> AppResult<u8> {
         tokio::task::yield_now().await;
@@ -216,9 +212,9 @@ impl OfOneThread for User {
 }
 
 #[test]
-fn futures_of_one_thread() {
-    alone(async {
-        let object: &dyn OfOneThread = &user(1);
+fn non_send_futures() {
+    isolated(async {
+        let object: &dyn NonSend = &user(1);
         assert_eq!(object.by(Rc::new(1)).await.unwrap(), 1);
         assert_eq!(object.by(Rc::new(1)).await.unwrap(), 0);
         assert_eq!(*object.by_default(Rc::new(1)).await.unwrap(), 1);
@@ -240,11 +236,11 @@ impl Closing for User {
 }
 
 #[test]
-fn closures_see_patterns_and_patterns_may_be_for_the_key_alone() {
-    alone(async {
+fn closure_fallbacks_see_patterns() {
+    isolated(async {
         let user = user(1);
         let call = || user.closing(Path(1), text("ab"));
-        assert_eq!((call().await, call().await), (2, 3));
+        assert_outputs!(call() => 2, 3);
     });
 }
 
@@ -262,11 +258,10 @@ impl Counting for User {
 }
 
 #[test]
-fn arguments_that_only_an_attribute_looks_at() {
-    alone(async {
+fn arguments_used_only_by_the_attribute() {
+    isolated(async {
         let user = user(1);
-        assert_eq!(user.counted(1, None).await.unwrap(), 1);
-        assert_limited(user.counted(1, None).await);
+        assert_admits_one!(user.counted(1, None) => 1);
         assert_eq!(user.counted(1, Some(1)).await.unwrap(), 1);
         assert_eq!(user.counted(2, None).await.unwrap(), 1);
     });
