@@ -1,4 +1,4 @@
-//! Arguments, with and without names.
+//! Argument patterns.
 
 use super::limits::{count_limit, rate_limit};
 use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};

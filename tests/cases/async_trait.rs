@@ -1,4 +1,4 @@
-//! Under `#[async_trait]`, which has rewritten every function by the time its attributes see it.
+//! Methods that `#[async_trait]` rewrites before our attributes see them.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -191,7 +191,6 @@ fn patterns_generics_and_lifetimes() {
     });
 }
 
-/// Not `Send`.
 #[async_trait(?Send)]
 trait NonSend {
     async fn by(&self, id: Rc<u8>) -> AppResult<u8>;

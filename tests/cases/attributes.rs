@@ -1,4 +1,4 @@
-//! Other attributes, keywords and lints on the function.
+//! Other attributes, raw identifiers and lints.
 
 use super::limits::{count_limit, rate_limit};
 use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
@@ -38,9 +38,9 @@ fn docs_visibility_and_raw_identifiers() {
 #[expect(unsafe_code, reason = "the case")]
 /// # Safety
 ///
-/// The pointer points to a number.
+/// `number` is valid for reads.
 async unsafe fn reads_pointer(number: *const u8) -> AppResult<u8> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     Ok(unsafe { *number })
 }
 
@@ -63,10 +63,10 @@ fn unsafe_functions() {
     isolated(async {
         // SAFETY: a reference points to its number.
         assert_eq!(unsafe { reads_pointer(&5) }.await.unwrap(), 5);
-        // SAFETY: as before.
+        // SAFETY: see above.
         assert_limited(unsafe { reads_pointer(&5) }.await);
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: every processor of this kind has SSE2.
+        // SAFETY: every x86-64 processor has SSE2.
         assert_eq!(unsafe { (with_target_feature().await, with_target_feature().await) }, (1, 0));
     });
 }
@@ -94,14 +94,14 @@ fn inner_attributes_on_the_body() {
     });
 }
 
-#[expect(dead_code, reason = "nobody calls it")]
+#[expect(dead_code, reason = "the case")]
 #[count_limit(1, "1d")]
 async fn never_called() -> AppResult<u8> {
     Ok(1)
 }
 
 #[count_limit(1, "1d")]
-#[expect(dead_code, reason = "nobody calls it")]
+#[expect(dead_code, reason = "the case")]
 async fn never_called_either() -> AppResult<u8> {
     Ok(1)
 }
@@ -109,7 +109,7 @@ async fn never_called_either() -> AppResult<u8> {
 struct Api;
 
 impl Api {
-    #[expect(dead_code, reason = "nobody calls it")]
+    #[expect(dead_code, reason = "the case")]
     #[count_limit(1, "1d", fallback = Self::unused, pass_args)]
     async fn never_called(&self, id: u8) -> u8 {
         id

@@ -1,4 +1,4 @@
-//! The body stays what it was.
+//! The body keeps its meaning.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -29,7 +29,7 @@ fn question_mark_and_early_return() {
     });
 }
 
-/// Nothing but the return type tells what these are.
+/// Only the return type determines these types.
 #[rate_limit("1/day", 2)]
 async fn inferred(text: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     if text.is_empty() {
@@ -147,7 +147,7 @@ async fn only_returns() -> AppResult<u8> {
     return Ok(1);
 }
 
-/// The text of the panic that the first call ends in; the second one is refused.
+/// Returns the message that the call panics with.
 fn panic_message<T: std::fmt::Debug>(test: impl Future<Output = T>) -> &'static str {
     let test = AssertUnwindSafe(|| isolated(test));
     let panic = catch_unwind(test).unwrap_err();
@@ -181,7 +181,7 @@ async fn one_block(number: u8) -> AppResult<u8> {
     }
 }
 
-/// The guard of the last expression lives differently long in each edition.
+/// Editions differ in when they drop temporaries of the last expression.
 #[window_limit(1, "1d")]
 async fn temporary_at_the_end(cell: RefCell<Vec<u8>>, lock: Mutex<u8>) -> AppResult<usize> {
     *lock.lock().unwrap() += 1;
@@ -214,7 +214,7 @@ fn single_expression_or_block() {
     });
 }
 
-/// Writes its name down when it is dropped.
+/// Appends its name to the log when dropped.
 struct Recorder<'a>(&'a str, &'a RefCell<String>);
 
 impl Drop for Recorder<'_> {

@@ -1,4 +1,4 @@
-//! Closures that are called instead.
+//! Closures as fallbacks.
 
 use std::cell::Cell;
 use std::fmt::Display;

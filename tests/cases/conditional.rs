@@ -1,4 +1,4 @@
-//! Under `#[cfg]`. `test` holds in every build of this file, `not(test)` in none, so both states are there.
+//! Conditional compilation: `test` is always set here, `not(test)` never.
 
 use super::limits::{count_limit, rate_limit};
 use super::{AppResult, Text, assert_admits_one, assert_outputs, isolated, text};

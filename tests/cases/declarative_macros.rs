@@ -1,4 +1,4 @@
-//! Attributes whose arguments come through `macro_rules!`.
+//! Attribute arguments that come from `macro_rules!`.
 
 use super::limits::{count_limit, rate_limit, window_limit};
 use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
@@ -133,7 +133,7 @@ fn methods_and_self() {
     });
 }
 
-/// Numbers, keys and closures that come from different places, each with its own hygiene.
+/// The closure and the limit have the hygiene of the call site, the signature has that of the macro.
 macro_rules! hygienic {
     ($name:ident, $argument:ident, $limit:expr, $closure:expr) => {
         #[count_limit($limit, "1d", key = ($argument, id), fallback = $closure)]

@@ -1,4 +1,4 @@
-//! What is called instead, by its name.
+//! Fallbacks by path.
 
 use std::sync::Arc;
 
@@ -126,7 +126,6 @@ fn arguments_are_moved() {
     });
 }
 
-/// Not `Clone`.
 struct Api(u8);
 
 trait Bare {

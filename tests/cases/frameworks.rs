@@ -1,4 +1,4 @@
-//! Attributes of others, above ours and below.
+//! Attributes of tracing, axum and tokio, above and below ours.
 
 #![allow(clippy::unused_async, reason = "`debug_handler` has an async function for every handler below it")]
 

@@ -1,4 +1,4 @@
-//! What the future of a limited function is like.
+//! Auto traits of the futures.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ async fn later(_: f64, id: u8) -> u8 {
     id + 100
 }
 
-/// Of one thread, and alive only while a key or a number is computed.
+/// Not `Send`; lives only while a key or a number is evaluated.
 fn local(id: u8) -> Rc<u8> {
     Rc::new(id)
 }
@@ -98,7 +98,6 @@ fn non_send_futures() {
     });
 }
 
-/// Can be sent, but not shared.
 #[count_limit(1, "1d")]
 async fn counted(cell: Cell<u8>) -> AppResult<u8> {
     tokio::task::yield_now().await;
@@ -108,8 +107,5 @@ async fn counted(cell: Cell<u8>) -> AppResult<u8> {
 
 #[test]
 fn send_but_not_sync_arguments() {
-    fn is_send<T: Send>(future: T) -> T {
-        future
-    }
     isolated(async { assert_eq!(is_send(counted(Cell::new(1))).await.unwrap(), 2) });
 }

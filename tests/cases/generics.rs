@@ -1,4 +1,4 @@
-//! Signatures with parameters.
+//! Generic parameters, lifetimes and where clauses.
 
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};

@@ -1,4 +1,4 @@
-//! No two different keys meet.
+//! Different keys never collide.
 
 use super::limits::{count_limit, rate_limit, window_limit};
 use super::{AppResult, assert_limited, isolated};
@@ -23,7 +23,7 @@ async fn single(text: &str) -> AppResult<()> {
     Ok(())
 }
 
-/// Pairs that are easily taken for each other.
+/// Pairs that a naive join would confuse.
 const PAIRS: [(&str, &str); 11] = [
     ("a:b", "c"),
     ("a", "b:c"),
@@ -38,7 +38,7 @@ const PAIRS: [(&str, &str); 11] = [
     ("a\0b", "c"),
 ];
 
-/// Texts that look alike, or are long and differ at their ends.
+/// Lookalikes, and long strings that differ only at their ends.
 fn texts() -> Vec<String> {
     let long = "x".repeat(10_000);
     ["", " ", ":", "é", "e\u{301}", "É", "a", "а", "\u{200b}", "🦀", "{a}", "*", "\r\n", "\0"]

@@ -1,4 +1,4 @@
-//! Functions of one name have a counter each.
+//! Functions of the same name are counted separately.
 
 use super::limits::count_limit;
 use super::{AppError, AppResult, assert_limited, isolated};

@@ -1,4 +1,4 @@
-//! Other arguments of the attributes, in every position where they see the function's own.
+//! `skip_when`, `timeout`, `shadow`, `registry`, `cost` and `on_store_error`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a function returns, however it is written.
+//! Return types.
 
 use std::error::Error;
 use std::fmt::{Debug, Display};

@@ -1,6 +1,6 @@
-//! What holds of a prologue, and not where `charge_when` makes the body a future of its own.
+//! Properties of the prologue that `charge_when` does not have, as it turns the body into a nested future.
 
-#![expect(clippy::large_types_passed_by_value, reason = "their room in the future is what is measured")]
+#![expect(clippy::large_types_passed_by_value, reason = "their size in the future is what is measured")]
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -109,7 +109,7 @@ fn non_send_outputs_keep_futures_send() {
     });
 }
 
-/// As deep as functions without an attribute can be inside each other before the compiler gives up.
+/// As deep as plain async functions can be nested before the compiler gives up.
 macro_rules! tower {
     ($name:ident $next:ident $($rest:ident)*) => {
         #[count_limit(1, "1d", key = depth.len(), fallback = work, pass_args)]

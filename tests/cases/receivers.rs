@@ -1,4 +1,4 @@
-//! Methods, on every kind of `self`.
+//! Every kind of `self`.
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::limits::count_limit;
 use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
-/// Not `Clone`.
 #[derive(Debug, PartialEq)]
 struct Counter {
     id: u8,
@@ -139,7 +138,6 @@ fn associated_functions() {
     isolated(async { assert_eq!((Counter::without_self().await, Counter::without_self().await), (1, 0)) });
 }
 
-/// A type of parameters, and one that borrows.
 struct Named<'a, T: ?Sized> {
     name: &'a str,
     value: &'a mut T,

@@ -1,4 +1,4 @@
-//! Functions that call themselves, and functions under many others, with the recursion limit as it is.
+//! Recursion and deep call stacks, at the default `recursion_limit`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -43,7 +43,7 @@ fn recursive_functions() {
     });
 }
 
-/// Each calls the next, none boxed: every layer is a type inside the layer above (lance#8416).
+/// Each function calls the next without boxing, so that the types nest (lance#8416).
 macro_rules! tower {
     ($name:ident $next:ident $($rest:ident)*) => {
         #[count_limit(1, "1d", key = text, fallback = refused, pass_args)]

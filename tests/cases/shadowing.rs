@@ -1,9 +1,8 @@
-//! Names of the user's that are also names of the standard library, or of the generated code.
+//! User names that also occur in the standard library or in the generated code.
 
 use super::limits::{count_limit, rate_limit, window_limit};
 use super::{AppResult, assert_admits_one, assert_outputs, isolated};
 
-/// Names of the prelude and of the standard library, taken by the user.
 #[allow(dead_code, non_camel_case_types, unused_macros)]
 mod clash {
     use super::super::{AppError, limits};
@@ -154,7 +153,7 @@ mod shadowed {
     pub(super) mod core {}
 }
 
-/// Here `Result` is the user's in the body, and not in the signature (tracing#3306).
+/// `Result` is the user's in the body but not in the signature (tracing#3306).
 #[count_limit(1, "1d", key = number)]
 async fn glob(number: u8) -> Result<u8, super::AppError> {
     let sum = number + LIMIT;
@@ -201,7 +200,6 @@ fn items_and_globs_in_the_body() {
     });
 }
 
-/// Methods that every type has here, named like those of the generated code.
 trait Everywhere {
     fn is_err(&self) -> u8 {
         1
@@ -252,7 +250,7 @@ fn body_items_do_not_shadow_patterns() {
     });
 }
 
-/// Columns as diesel imports them by `dsl::*`: no `let` can have their names.
+/// Columns as `dsl::*` of diesel imports them: a `let` cannot shadow them.
 #[allow(dead_code, non_camel_case_types, non_upper_case_globals, reason = "the case")]
 mod columns {
     macro_rules! columns {

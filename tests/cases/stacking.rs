@@ -1,10 +1,10 @@
-//! Several attributes on one function are one decision.
+//! Several attributes on one function.
 
 use super::limits::count_limit as renamed;
 use super::limits::{count_limit, funnel_limit, rate_limit, window_limit};
 use super::{AppError, AppResult, Text, assert_admits_one, assert_limited, isolated, text};
 
-/// Of a function that three calls may use, one for each user: calls that were refused have paid nothing.
+/// Checks a function that admits three calls, one a user: refused calls must not be charged to the total.
 macro_rules! assert_one_decision {
     ($function:expr) => {
         isolated(async {
@@ -146,7 +146,7 @@ fn methods() {
     assert_one_decision!(|user| Users.boxed(user));
 }
 
-/// What is imported under another name sees its siblings all the same, though they do not see it.
+/// A renamed attribute still finds its siblings, though they do not recognize it.
 #[renamed(3, "1d")]
 #[count_limit(1, "1d", key = user)]
 async fn renamed_import(user: u8) -> AppResult<u8> {
@@ -182,7 +182,7 @@ fn refusing_policy_picks_the_fallback() {
         assert_eq!(call(2, 1, 1).await, "second a");
         assert_eq!(call(1, 2, 1).await, "hour");
         assert_eq!(call(1, 1, 2).await, "day a");
-        // Of several, the one that one waits for the longest.
+        // If several refuse, the longest `retry_after` decides.
         assert_eq!(call(2, 2, 1).await, "hour");
         assert_eq!(call(2, 2, 2).await, "day a");
         assert_eq!(call(1, 1, 1).await, "body a 1 1 1");

@@ -1,4 +1,4 @@
-//! Traits of the language itself, and functions that return their future.
+//! Async functions in traits, and functions that return a future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -144,7 +144,7 @@ impl User {
     }
 }
 
-/// As of the futures crate.
+/// As in the futures crate.
 trait FutureExt: Future + Sized {
     fn boxed<'a>(self) -> BoxFuture<'a, Self::Output>
     where
@@ -195,7 +195,7 @@ fn unpolled_futures_are_not_charged() {
     });
 }
 
-/// The statements of the block are not those that `#[async_trait]` writes, and see the items behind them.
+/// Unlike the block that `#[async_trait]` generates, this one has items after its first statement.
 #[count_limit(1, "1d", key = id, fallback = |_| 9)]
 fn items_in_the_block(id: u8) -> BoxFuture<'static, u8> {
     Box::pin(async move {

@@ -5,8 +5,8 @@
 mod algorithms;
 mod buckets;
 mod charging;
-mod claims;
 mod keys;
+mod name_clashes;
 mod names;
 mod numbers;
 mod stacks;

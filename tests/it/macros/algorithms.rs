@@ -1,4 +1,4 @@
-//! Each attribute admits its number.
+//! Each algorithm and its cost.
 
 use ratelimits::{count_limit, funnel_limit, rate_limit, window_limit};
 
@@ -45,7 +45,7 @@ async fn counter() -> AppResult<u32> {
 }
 
 #[test]
-fn each_admits_its_number_and_then_refuses() {
+fn each_algorithm_admits_its_limit() {
     isolated(async {
         macro_rules! admits {
             ($($count:literal $function:ident)*) => {$(
@@ -70,7 +70,7 @@ async fn heavy() -> AppResult<()> {
 }
 
 #[test]
-fn a_call_takes_its_cost() {
+fn calls_take_their_cost() {
     isolated(async {
         weighted(8).await.unwrap();
         assert_limited(weighted(3).await);

@@ -1,4 +1,4 @@
-//! Who is counted.
+//! Keys: templates, expressions and the request context.
 
 use ratelimits::{MissingKey, RequestContext, count_limit};
 
@@ -22,7 +22,7 @@ async fn tuple(first: &str, second: &str) -> AppResult<()> {
 }
 
 #[count_limit(1, "1d", name = "tuple", key = "<first>:<second>")]
-async fn same_parts(first: &str, second: &str) -> AppResult<()> {
+async fn same_as_template(first: &str, second: &str) -> AppResult<()> {
     Ok(())
 }
 
@@ -49,17 +49,17 @@ async fn by_user() -> AppResult<()> {
 }
 
 #[count_limit(1, "1d", key = "<user>:<@user>:<@ip>", key_type = CUSTOM)]
-async fn of_both(user: &str) -> AppResult<()> {
+async fn by_user_and_ip(user: &str) -> AppResult<()> {
     Ok(())
 }
 
 #[count_limit(1, "1d", key = "<@method>:<@user_or_ip>")]
-async fn of_either() -> AppResult<()> {
+async fn by_user_or_ip() -> AppResult<()> {
     Ok(())
 }
 
 #[test]
-fn each_key_counts_apart() {
+fn keys_are_counted_separately() {
     isolated(async {
         let [ann, bob] = [1, 2].map(|id| User { id, daily: 1 });
         template(&ann, "a").await.unwrap();
@@ -75,21 +75,21 @@ fn each_key_counts_apart() {
 }
 
 #[test]
-fn templates_and_tuples_have_the_same_parts() {
+fn templates_and_tuples_are_equivalent() {
     isolated(async {
         tuple("a:b", "c").await.unwrap();
         tuple("a", "b:c").await.unwrap();
-        assert_limited(same_parts("a:b", "c").await);
+        assert_limited(same_as_template("a:b", "c").await);
     });
 }
 
 #[count_limit(1, "1d", key = text.parse::<u8>()?)]
-async fn leaves(text: &str) -> AppResult<&str> {
+async fn returns_early(text: &str) -> AppResult<&str> {
     Ok(text)
 }
 
 #[count_limit(1, "1d", key = later(id).await)]
-async fn waits(id: u8) -> AppResult<u8> {
+async fn awaits(id: u8) -> AppResult<u8> {
     Ok(id)
 }
 
@@ -99,27 +99,17 @@ async fn later(id: u8) -> u8 {
 }
 
 #[test]
-fn expressions_act_on_the_function() {
+fn key_expressions_may_return_and_await() {
     isolated(async {
-        assert!(matches!(leaves("x").await, Err(AppError::Parse)));
-        assert_eq!(leaves("1").await.unwrap(), "1");
-        assert_limited(leaves("01").await);
-        assert_admits_one!(waits(1));
+        assert!(matches!(returns_early("x").await, Err(AppError::Parse)));
+        assert_eq!(returns_early("1").await.unwrap(), "1");
+        assert_limited(returns_early("01").await);
+        assert_admits_one!(awaits(1));
     });
 }
 
 #[test]
-fn a_none_is_missing() {
-    isolated(async {
-        optional(Some("a")).await.unwrap();
-        optional(Some("b")).await.unwrap();
-        let error = optional(None).await.unwrap_err();
-        assert!(matches!(error, AppError::Refused(ratelimits::Error::MissingKey(MissingKey::Part))));
-    });
-}
-
-#[test]
-fn the_context_has_address_and_user() {
+fn request_context_keys() {
     isolated(async {
         let ann = || RequestContext::new().with_ip([127, 0, 0, 1]).with_user("ann");
         let bob = || RequestContext::new().with_ip([127, 0, 0, 1]).with_user("bob");
@@ -127,8 +117,8 @@ fn the_context_has_address_and_user() {
         assert_limited(bob().scope(by_ip()).await);
         ann().scope(by_user()).await.unwrap();
         bob().scope(by_user()).await.unwrap();
-        ann().scope(of_both("x")).await.unwrap();
-        assert_admits_one!(ann().scope(of_both("y")), ann().scope(of_either()),);
+        ann().scope(by_user_and_ip("x")).await.unwrap();
+        assert_admits_one!(ann().scope(by_user_and_ip("y")), ann().scope(by_user_or_ip()));
     });
 }
 
@@ -139,7 +129,7 @@ async fn priced(name: Option<&str>, cost: u8) -> AppResult<()> {
 }
 
 #[test]
-fn a_call_that_costs_nothing_needs_no_key() {
+fn free_calls_need_no_key() {
     isolated(async {
         priced(None, 0).await.unwrap();
         assert!(matches!(priced(None, 1).await, Err(AppError::Refused(ratelimits::Error::MissingKey(_)))));
@@ -147,13 +137,21 @@ fn a_call_that_costs_nothing_needs_no_key() {
 }
 
 #[test]
-fn what_the_context_lacks_refuses_the_call() {
+fn missing_keys_are_refused() {
     isolated(async {
-        let missing = |result: AppResult<()>| match result {
-            Err(AppError::Refused(ratelimits::Error::MissingKey(missing))) => missing,
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(missing(by_ip().await), MissingKey::Ip);
-        assert_eq!(missing(by_user().await), MissingKey::User);
+        optional(Some("a")).await.unwrap();
+        optional(Some("b")).await.unwrap();
+        for (result, expected) in [
+            (optional(None).await, MissingKey::Part),
+            (by_ip().await, MissingKey::Ip),
+            (by_user().await, MissingKey::User),
+        ] {
+            match result {
+                Err(AppError::Refused(ratelimits::Error::MissingKey(missing))) => {
+                    assert_eq!(missing, expected)
+                }
+                other => panic!("{expected:?}: {other:?}"),
+            }
+        }
     });
 }

@@ -1,8 +1,8 @@
-//! Whose counter is whose.
+//! Names derived from functions, types and traits.
 
 use ratelimits::count_limit;
 
-use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
+use super::{AppError, AppResult, assert_limited, isolated};
 
 struct A;
 struct B;
@@ -12,30 +12,12 @@ impl A {
     async fn f(&self) -> AppResult<()> {
         Ok(())
     }
-
-    #[count_limit(1, "1d", fallback = Self::none)]
-    async fn associated() -> Option<u8> {
-        Some(1)
-    }
-
-    fn none() -> Option<u8> {
-        None
-    }
 }
 
 impl B {
     #[count_limit(1, "1d")]
-    async fn f(&self) -> AppResult<()> {
+    async fn f() -> AppResult<()> {
         Ok(())
-    }
-
-    #[count_limit(1, "1d", fallback = Self::none)]
-    async fn associated() -> Option<u8> {
-        Some(2)
-    }
-
-    fn none() -> Option<u8> {
-        None
     }
 }
 
@@ -48,7 +30,7 @@ impl<T: Into<u64>> Generic<T> {
     }
 }
 
-mod elsewhere_in_the_crate {
+mod other_module {
     impl super::Generic<&str> {
         #[ratelimits::count_limit(1, "1d")]
         pub(super) async fn length(&self) -> super::AppResult<usize> {
@@ -93,47 +75,8 @@ async fn f() -> AppResult<()> {
     Ok(())
 }
 
-#[count_limit(1, "1d", name = "shared")]
-async fn first() -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(1, "1d", name = "shared")]
-async fn second() -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(1, "1d", name = "shared", prefix = "other")]
-async fn elsewhere() -> AppResult<()> {
-    Ok(())
-}
-
 #[test]
-fn functions_of_one_name_count_apart() {
-    isolated(async {
-        A.f().await.unwrap();
-        B.f().await.unwrap();
-        f().await.unwrap();
-        assert_limited(A.f().await);
-        assert_eq!((A::associated().await, B::associated().await), (Some(1), Some(2)));
-        assert_eq!((A::associated().await, B::associated().await), (None, None));
-        assert_admits_one!(outer());
-    });
-}
-
-#[test]
-fn methods_of_a_trait_count_by_their_type() {
-    isolated(async {
-        A::call().await.unwrap();
-        assert_admits_one!(B::call());
-        A::provided().await.unwrap();
-        B::provided().await.unwrap();
-        assert_limited(A::provided().await);
-    });
-}
-
-#[test]
-fn generic_arguments_do_not_count() {
+fn generic_arguments_share_a_counter() {
     isolated(async {
         assert_eq!(Generic(1u8).f().await.unwrap(), 1);
         assert_limited(Generic(1u32).f().await);
@@ -141,16 +84,7 @@ fn generic_arguments_do_not_count() {
 }
 
 #[test]
-fn functions_that_are_given_one_name_count_together() {
-    isolated(async {
-        first().await.unwrap();
-        assert_limited(second().await);
-        elsewhere().await.unwrap();
-    });
-}
-
-#[test]
-fn a_refusal_names_the_policy() {
+fn functions_have_separate_derived_names() {
     isolated(async {
         macro_rules! names {
             ($($call:expr => $name:literal),*) => {$(
@@ -167,7 +101,10 @@ fn a_refusal_names_the_policy() {
             f() => "f",
             outer() => "outer::f",
             A.f() => "A::f",
+            B::f() => "B::f",
+            A::call() => "A::call",
             B::call() => "B::call",
+            A::provided() => "A::provided",
             B::provided() => "B::provided",
             Generic(1u8).f() => "Generic::f",
             Generic("text").length() => "Generic::length"
@@ -194,7 +131,7 @@ impl Handler for std::sync::Arc<B> {
 }
 
 #[test]
-fn of_types_of_another_crate_are_told_apart_by_their_arguments() {
+fn foreign_types_are_separated_by_their_arguments() {
     isolated(async {
         let (a, b) = (std::sync::Arc::new(A), std::sync::Arc::new(B));
         a.handle().await.unwrap();

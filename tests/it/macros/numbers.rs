@@ -1,4 +1,4 @@
-//! Numbers that are known only when the call is made.
+//! Computed numbers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const LIMIT: i64 = 2;
 const RATE: Rate = Rate::new(1, Duration::from_secs(3600));
 
 #[count_limit(limit = user.daily, period = "1d", key = user.id)]
-async fn of_the_user(user: &User) -> AppResult<()> {
+async fn by_user(user: &User) -> AppResult<()> {
     let _ = user;
     Ok(())
 }
@@ -40,14 +40,41 @@ async fn drains(drain: Duration) -> AppResult<()> {
     Ok(())
 }
 
+#[window_limit(limit = limit, period = "1h", precision = precision)]
+async fn with_precision(limit: &u32, precision: &str) -> AppResult<()> {
+    Ok(())
+}
+
+fn limit() -> u64 {
+    1
+}
+
+#[count_limit(limits, every)]
+async fn positional_arguments(limits: u64, every: &str) -> AppResult<()> {
+    Ok(())
+}
+
+#[count_limit(limit(), "1d")]
+async fn positional_call() -> AppResult<()> {
+    Ok(())
+}
+
 #[test]
-fn travel_with_the_call() {
+fn numbers_are_evaluated_per_call() {
     isolated(async {
         let user = |daily| User { id: 1, daily };
-        assert_admits_one!(of_the_user(&user(1)));
-        of_the_user(&user(2)).await.unwrap();
+        assert_admits_one!(by_user(&user(1)));
+        by_user(&user(2)).await.unwrap();
         constants().await.unwrap();
-        assert_admits_one!(constants(), rates(1), floats(0.001), strings(1),);
+        assert_admits_one!(
+            constants(),
+            rates(1),
+            floats(0.001),
+            strings(1),
+            with_precision(&1, "1m"),
+            positional_arguments(1, "1d"),
+            positional_call(),
+        );
         drains(Duration::from_secs(3600)).await.unwrap();
     });
 }
@@ -75,7 +102,7 @@ fn over(_: Plan) -> Option<u32> {
 }
 
 #[test]
-fn may_be_references() {
+fn numbers_may_be_references() {
     let plan = || Plan { limit: 1, rate: 0.001, period: Duration::from_secs(60) };
     isolated(async {
         assert_outputs!(
@@ -85,62 +112,29 @@ fn may_be_references() {
     });
 }
 
-#[window_limit(limit = limit, period = "1h", precision = precision)]
-async fn precisely(limit: &u32, precision: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[test]
-fn a_precision_has_its_unit() {
-    isolated(async {
-        assert_admits_one!(precisely(&1, "1m"));
-    });
-}
-
 #[rate_limit(rate = rate)]
-async fn whole(rate: i64) -> AppResult<()> {
+async fn integer_rate(rate: i64) -> AppResult<()> {
     Ok(())
 }
 
 #[test]
-fn a_negative_rate_is_told_what_a_rate_is() {
+fn negative_rate_message() {
     isolated(async {
-        let Err(AppError::Refused(error)) = whole(-1).await else { panic!("not refused") };
+        let Err(AppError::Refused(error)) = integer_rate(-1).await else { panic!("not refused") };
         let message = "`rate` is negative; write permits per second above zero (5.0) or \"1/min\"";
         assert_eq!(error.to_string(), message);
     });
 }
 
 #[test]
-fn that_make_no_sense_are_invalid() {
+fn invalid_numbers_name_the_argument() {
     isolated(async {
         let invalid = |result: AppResult<()>| match result {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => invalid.argument(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(invalid(of_the_user(&User { id: 1, daily: 0 }).await), "limit");
+        assert_eq!(invalid(by_user(&User { id: 1, daily: 0 }).await), "limit");
         assert_eq!(invalid(floats(f64::NAN).await), "rate");
         assert_eq!(invalid(drains(Duration::ZERO).await), "drain");
-    });
-}
-
-fn limit() -> u64 {
-    1
-}
-
-#[count_limit(limits, every)]
-async fn by_name_of_an_argument(limits: u64, every: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(limit(), "1d")]
-async fn by_a_call() -> AppResult<()> {
-    Ok(())
-}
-
-#[test]
-fn that_go_by_position_may_be_arguments_and_calls() {
-    isolated(async {
-        assert_admits_one!(by_name_of_an_argument(1, "1d"), by_a_call(),);
     });
 }
