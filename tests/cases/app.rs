@@ -48,19 +48,19 @@ pub(crate) fn assert_limited<T: Debug>(result: AppResult<T>) {
 
 /// Makes each call twice: the first must return `Ok`, with this output if one is given, and the second must be limited.
 macro_rules! assert_admits_one {
-    ($($call:expr $(=> $output:expr)?),+ $(,)?) => {$({
+    ($($call:expr $(=> $output:expr)?),+ $(,)?) => {{$(
         let _output = $call.await.unwrap();
         $(assert_eq!(_output, $output);)?
         assert!($call.await.unwrap_err().is_limited(), "{}", stringify!($call));
-    })+};
+    )+}};
 }
 
 /// Makes each call twice and compares the outputs: the body's, then the fallback's.
 macro_rules! assert_outputs {
-    ($($call:expr => $body:expr, $fallback:expr);+ $(;)?) => {$({
+    ($($call:expr => $body:expr, $fallback:expr);+ $(;)?) => {{$(
         assert_eq!($call.await, $body);
         assert_eq!($call.await, $fallback);
-    })+};
+    )+}};
 }
 
 pub(crate) use {assert_admits_one, assert_outputs};

@@ -12,34 +12,36 @@ use tracing::{Instrument, Span, instrument};
 use super::limits::{count_limit, rate_limit, window_limit};
 use super::{AppResult, Text, assert_admits_one, assert_outputs, isolated, text};
 
-#[instrument(ret, err(Debug))]
-#[count_limit(1, "1d", key = id)]
-async fn below_span(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
-    let list = list.iter().map(|number| number + id).collect();
-    tokio::task::yield_now().await;
-    Ok(list)
+/// Defines a function twice, with its two attributes in either order.
+macro_rules! in_both_orders {
+    (#[$($ours:tt)*] #[$($other:tt)*] $above:ident $below:ident $($function:tt)*) => {
+        #[$($ours)*]
+        #[$($other)*]
+        async fn $above $($function)*
+
+        #[$($other)*]
+        #[$($ours)*]
+        async fn $below $($function)*
+    };
 }
 
-#[count_limit(1, "1d", key = id)]
-#[instrument(level = "debug", skip(list), fields(length = list.len()))]
-async fn above_span(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
-    let list = list.iter().map(|number| number + id).collect();
-    tokio::task::yield_now().await;
-    Ok(list)
+in_both_orders! {
+    #[count_limit(1, "1d", key = id)]
+    #[instrument(level = "debug", skip(list), fields(length = list.len()), ret, err(Debug))]
+    above_span below_span(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
+        let list = list.iter().map(|number| number + id).collect();
+        tokio::task::yield_now().await;
+        Ok(list)
+    }
 }
 
-#[instrument(skip_all)]
-#[rate_limit("1/day", key = a, fallback = first, pass_args)]
-async fn patterns_below_span((a, ref b): (u8, Text), mut text: Text) -> Text {
-    text.0.extend([a.to_string().as_str(), &b.0]);
-    text
-}
-
-#[rate_limit("1/day", key = a, fallback = first, pass_args)]
-#[instrument(skip_all)]
-async fn patterns_above_span((a, ref b): (u8, Text), mut text: Text) -> Text {
-    text.0.extend([a.to_string().as_str(), &b.0]);
-    text
+in_both_orders! {
+    #[rate_limit("1/day", key = a, fallback = first, pass_args)]
+    #[instrument(skip_all)]
+    patterns_above_span patterns_below_span((a, ref b): (u8, Text), mut text: Text) -> Text {
+        text.0.extend([a.to_string().as_str(), &b.0]);
+        text
+    }
 }
 
 fn first(pair: (u8, Text), _: Text) -> Text {
@@ -87,36 +89,27 @@ impl IntoResponse for HttpError {
 
 type HttpResult<T> = Result<T, HttpError>;
 
-#[axum::debug_handler]
-#[count_limit(1, "1d", key = id)]
-async fn below_handler(Path(id): Path<u64>, headers: HeaderMap) -> Result<impl IntoResponse, HttpError> {
-    Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
+in_both_orders! {
+    #[count_limit(1, "1d", key = id)]
+    #[axum::debug_handler]
+    above_handler below_handler(
+        Path(id): Path<u64>,
+        headers: HeaderMap,
+    ) -> Result<impl IntoResponse, HttpError> {
+        Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
+    }
 }
 
-#[count_limit(1, "1d", key = id)]
-#[axum::debug_handler]
-async fn above_handler(Path(id): Path<u64>, headers: HeaderMap) -> Result<impl IntoResponse, HttpError> {
-    Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
-}
-
-#[axum::debug_handler(state = u8)]
-#[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
-async fn passing_below_handler(
-    Path((a, _)): Path<(u8, u8)>,
-    State(state): State<u8>,
-    body: String,
-) -> Response {
-    (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
-}
-
-#[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
-#[axum::debug_handler(state = u8)]
-async fn passing_above_handler(
-    Path((a, _)): Path<(u8, u8)>,
-    State(state): State<u8>,
-    body: String,
-) -> Response {
-    (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
+in_both_orders! {
+    #[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
+    #[axum::debug_handler(state = u8)]
+    passing_above_handler passing_below_handler(
+        Path((a, _)): Path<(u8, u8)>,
+        State(state): State<u8>,
+        body: String,
+    ) -> Response {
+        (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
+    }
 }
 
 async fn refused(Path((a, b)): Path<(u8, u8)>, _: State<u8>, body: String) -> Response {

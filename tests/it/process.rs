@@ -38,10 +38,7 @@ async fn once() -> Result<(), Error> {
 async fn installed_registry_is_used_and_final() {
     if !is_child() {
         let server = Server::start();
-        run_in_child(
-            "installed_registry_is_used_and_final",
-            &[("RATELIMITS_URL", &server.url())],
-        );
+        run_in_child("installed_registry_is_used_and_final", &[("RATELIMITS_URL", &server.url())]);
         return;
     }
     let registry = Registry::from_env().await.unwrap();
@@ -71,8 +68,7 @@ async fn install_fails_after_a_decision() {
 #[tokio::test]
 async fn ratelimits_off_disables_limits_and_warns() {
     if !is_child() {
-        let text =
-            run_in_child("ratelimits_off_disables_limits_and_warns", &[("RATELIMITS_OFF", "1")]);
+        let text = run_in_child("ratelimits_off_disables_limits_and_warns", &[("RATELIMITS_OFF", "1")]);
         assert_eq!(text.matches("RATELIMITS_OFF=1 is set: nothing is limited").count(), 1, "{text}");
         return;
     }

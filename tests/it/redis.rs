@@ -163,11 +163,9 @@ async fn foreign_keys_are_store_errors_and_untouched() {
         limiter.try_acquire("a", 1).await.unwrap();
         let keys: Vec<String> = query(&server, &["KEYS", &format!("*taken%20{i}*")]).await;
         let [key] = &keys[..] else { panic!("{keys:?}") };
-        for taken in [
-            &["SADD", key, "x"][..],
-            &["SET", key, "not a state"],
-            &["RPUSH", key, "no", "state", "x"],
-        ] {
+        for taken in
+            [&["SADD", key, "x"][..], &["SET", key, "not a state"], &["RPUSH", key, "no", "state", "x"]]
+        {
             let _: i64 = query(&server, &["DEL", key]).await;
             let _: redis::Value = query(&server, taken).await;
             let before: Vec<u8> = query(&server, &["DUMP", key]).await;
@@ -201,11 +199,7 @@ fn one_registry_serves_many_runtimes() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let workers = Builder::new_multi_thread()
-                    .enable_all()
-                    .worker_threads(2)
-                    .build()
-                    .unwrap();
+                let workers = Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap();
                 workers.block_on(call());
                 runtime().block_on(call());
             });
@@ -221,10 +215,7 @@ fn one_registry_serves_many_runtimes() {
     assert_eq!(left, 1000 - 10 * (5 + 8 + 4));
 
     let clients: String = second.block_on(query(&server, &["CLIENT", "LIST"]));
-    assert!(
-        clients.lines().count() <= 2,
-        "connections of ended runtimes are still open:\n{clients}"
-    );
+    assert!(clients.lines().count() <= 2, "connections of ended runtimes are still open:\n{clients}");
 }
 
 #[test]

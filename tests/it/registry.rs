@@ -25,9 +25,7 @@ async fn limiter_enforces_its_policy() {
         assert_eq!((decision.retry_after, decision.waited), (None, Duration::ZERO));
         assert!(decision.reset_after > MINUTE && decision.reset_after <= 2 * MINUTE);
 
-        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else {
-            panic!("not limited")
-        };
+        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else { panic!("not limited") };
         assert_eq!((limited.policy(), limited.decision().remaining), ("reports", 1));
         let wait = limited.decision().retry_after.unwrap();
         assert!(wait > Duration::ZERO && wait <= MINUTE, "{wait:?}");

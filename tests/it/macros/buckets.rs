@@ -10,19 +10,13 @@ use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-#[rate_limit("1/h", 2, borrow, cost = cost)]
-async fn borrows(cost: u64) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit("1/h", borrow, cost = 1_000)]
-async fn borrows_more_than_it_holds() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, borrow, cost = 50)]
-async fn borrows_at_any_rate(rate: &str) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[rate_limit("1/h", 2, borrow, cost = cost)]
+    borrows(cost: u64);
+    #[rate_limit("1/h", borrow, cost = 1_000)]
+    borrows_more_than_it_holds();
+    #[rate_limit(rate = rate, borrow, cost = 50)]
+    borrows_at_any_rate(rate: &str);
 }
 
 #[test]
@@ -32,29 +26,23 @@ fn borrowing_defers_the_cost() {
         borrows(5).await.unwrap();
         assert_limited(borrows(1).await);
         borrows(0).await.unwrap();
-        assert_admits_one!(borrows_more_than_it_holds(), borrows_at_any_rate("1/h"),);
+        assert_admits_one!(borrows_more_than_it_holds(), borrows_at_any_rate("1/h"));
     });
 }
 
-#[rate_limit("1/h", warmup = "2h", cost = 1_000)]
-async fn warms_up() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit("1/h", borrow, warmup = warmup)]
-async fn warms_up_for(warmup: Duration) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, warmup = 7200, name = "buckets.warmup")]
-async fn warms_up_to(rate: &str) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[rate_limit("1/h", warmup = "2h", cost = 1_000)]
+    warms_up();
+    #[rate_limit("1/h", borrow, warmup = warmup)]
+    warms_up_for(warmup: Duration);
+    #[rate_limit(rate = rate, warmup = 7200, name = "buckets.warmup")]
+    warms_up_to(rate: &str);
 }
 
 #[test]
 fn warming_up_bucket_borrows() {
     isolated(async {
-        assert_admits_one!(warms_up(), warms_up_for(HOUR),);
+        assert_admits_one!(warms_up(), warms_up_for(HOUR));
         let Err(AppError::Refused(error)) = warms_up_for(Duration::ZERO).await else { panic!("admitted") };
         let message = "`warmup` has no length; write a time above zero, like \"1m\"";
         assert_eq!(error.to_string(), message);
@@ -68,14 +56,11 @@ fn warming_up_bucket_borrows() {
     }));
 }
 
-#[funnel_limit(2, "1/h", queue, timeout = "0s", name = "buckets.queue")]
-async fn queues() -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(capacity = capacity, drain = drain, queue, timeout = max_wait, cost = cost)]
-async fn queues_of_computed_length(capacity: u8, drain: &str, max_wait: &str, cost: u8) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[funnel_limit(2, "1/h", queue, timeout = "0s", name = "buckets.queue")]
+    queues();
+    #[funnel_limit(capacity = capacity, drain = drain, queue, timeout = max_wait, cost = cost)]
+    queues_of_computed_length(capacity: u8, drain: &str, max_wait: &str, cost: u8);
 }
 
 #[test]
@@ -95,19 +80,13 @@ fn queue_admits_one_call_at_once() {
     }));
 }
 
-#[rate_limit("1/h", 1, timeout = max_wait, key = key)]
-async fn timeout_as_duration(key: u8, max_wait: Duration) -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(1, "1d", timeout = max_wait)]
-async fn timeout_as_string(max_wait: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[window_limit(1, "1d", timeout = format!("{millis}ms"), cost = cost)]
-async fn unsatisfiable(millis: u8, cost: u8) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[rate_limit("1/h", 1, timeout = max_wait, key = key)]
+    timeout_as_duration(key: u8, max_wait: Duration);
+    #[count_limit(1, "1d", timeout = max_wait)]
+    timeout_as_string(max_wait: &str);
+    #[window_limit(1, "1d", timeout = format!("{millis}ms"), cost = cost)]
+    unsatisfiable(millis: u8, cost: u8);
 }
 
 #[test]

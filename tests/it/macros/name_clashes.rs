@@ -1,13 +1,15 @@
 //! Which policies may share a name.
 
-use ratelimits::{Error, Registry, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::{Registry, count_limit, funnel_limit, rate_limit, window_limit};
 
-use super::isolated;
+use super::{AppError, AppResult, isolated};
 
 /// Asserts that the policy's name clashes with another's. Returns the lines of both, in the order of the message.
 #[track_caller]
-fn assert_clash(name: &str, result: Result<(), Error>) -> [u32; 2] {
-    let Err(Error::Invalid(invalid)) = result else { panic!("`{name}`: {result:?}") };
+fn assert_clash(name: &str, result: AppResult<()>) -> [u32; 2] {
+    let Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) = result else {
+        panic!("`{name}`: {result:?}")
+    };
     let problem = invalid.problem();
     assert_eq!(invalid.argument(), "name", "{problem}");
     assert!(problem.contains(&format!("`{name}`")), "{problem}");
@@ -15,16 +17,6 @@ fn assert_clash(name: &str, result: Result<(), Error>) -> [u32; 2] {
     let line = |text: &str| text.split(|char: char| !char.is_ascii_digit()).next().unwrap().parse().unwrap();
     let lines: Vec<u32> = places.map(line).collect();
     lines.try_into().unwrap_or_else(|_| panic!("not two places: {problem}"))
-}
-
-macro_rules! limited {
-    ($($(#[$limit:meta])+ $name:ident($($argument:ident: $type:ty)?);)*) => {$(
-        $(#[$limit])+
-        async fn $name($($argument: $type)?) -> Result<(), Error> {
-            $(let _ = $argument;)?
-            Ok(())
-        }
-    )*};
 }
 
 limited! {
@@ -153,35 +145,35 @@ fn unequal_policies_clash() {
 struct A;
 
 trait Read {
-    async fn get(&self) -> Result<(), Error>;
-    async fn list(&self) -> Result<(), Error>;
+    async fn get(&self) -> AppResult<()>;
+    async fn list(&self) -> AppResult<()>;
 }
 
 trait Write {
-    async fn get(&self) -> Result<(), Error>;
-    async fn list(&self) -> Result<(), Error>;
+    async fn get(&self) -> AppResult<()>;
+    async fn list(&self) -> AppResult<()>;
 }
 
 impl Read for A {
     #[count_limit(1, "1d")]
-    async fn get(&self) -> Result<(), Error> {
+    async fn get(&self) -> AppResult<()> {
         Ok(())
     }
 
     #[count_limit(1, "1d")]
-    async fn list(&self) -> Result<(), Error> {
+    async fn list(&self) -> AppResult<()> {
         Ok(())
     }
 }
 
 impl Write for A {
     #[count_limit(1, "1d")]
-    async fn get(&self) -> Result<(), Error> {
+    async fn get(&self) -> AppResult<()> {
         Ok(())
     }
 
     #[window_limit(1, "1d")]
-    async fn list(&self) -> Result<(), Error> {
+    async fn list(&self) -> AppResult<()> {
         Ok(())
     }
 }
@@ -212,14 +204,14 @@ const LINE: u32 = line!() + 2;
 
 #[count_limit(5, "1d", name = "clash.line")]
 #[count_limit(5, "2d")]
-async fn first_stack() -> Result<(), Error> {
+async fn first_stack() -> AppResult<()> {
     Ok(())
 }
 
 #[window_limit(5, "1d", name = "clash.other")]
 #[count_limit(6, "1d", name = "clash.line")]
 #[count_limit(5, "2d")]
-async fn second_stack() -> Result<(), Error> {
+async fn second_stack() -> AppResult<()> {
     Ok(())
 }
 
@@ -232,13 +224,13 @@ fn clashes_name_the_attributes_in_a_stack() {
 }
 
 trait Blanket {
-    async fn go(&self, id: u8) -> Result<(), Error>;
+    async fn go(&self, id: u8) -> AppResult<()>;
 }
 
 impl<T> Blanket for T {
     #[count_limit(1, "1d", name = "clash.blanket", key = id)]
     #[count_limit(1, "1d")]
-    async fn go(&self, id: u8) -> Result<(), Error> {
+    async fn go(&self, id: u8) -> AppResult<()> {
         let _ = id;
         Ok(())
     }
@@ -258,13 +250,13 @@ mod renamed {
 
 #[count_limit(5, "1d")]
 #[renamed::limited("3/day", 3)]
-async fn unrecognized() -> Result<(), Error> {
+async fn unrecognized() -> AppResult<()> {
     Ok(())
 }
 
 #[rate_limit("5/day", 5)]
 #[renamed::limited("3/day", 3)]
-async fn unrecognized_twin() -> Result<(), Error> {
+async fn unrecognized_twin() -> AppResult<()> {
     Ok(())
 }
 

@@ -4,59 +4,36 @@ use std::time::Duration;
 
 use ratelimits::{Rate, count_limit, funnel_limit, rate_limit, window_limit};
 
-use super::{AppError, AppResult, User, assert_admits_one, assert_outputs, isolated};
+use super::{AppError, AppResult, User, assert_admits_one, assert_limited, assert_outputs, isolated};
 
 const LIMIT: i64 = 2;
 const RATE: Rate = Rate::new(1, Duration::from_secs(3600));
 
-#[count_limit(limit = user.daily, period = "1d", key = user.id)]
-async fn by_user(user: &User) -> AppResult<()> {
-    let _ = user;
-    Ok(())
-}
-
-#[window_limit(LIMIT, Duration::from_secs(3600))]
-async fn constants() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(RATE, burst = burst, refill = interval)]
-async fn rates(burst: u16) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, burst = "1s")]
-async fn floats(rate: f64) -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(capacity = capacity, leak_rate = format!("{capacity}/h"))]
-async fn strings(capacity: usize) -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(2, drain = drain)]
-async fn drains(drain: Duration) -> AppResult<()> {
-    Ok(())
-}
-
-#[window_limit(limit = limit, period = "1h", precision = precision)]
-async fn with_precision(limit: &u32, precision: &str) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[count_limit(limit = user.daily, period = "1d", key = user.id)]
+    by_user(user: &User);
+    #[window_limit(LIMIT, Duration::from_secs(3600))]
+    constants();
+    #[rate_limit(RATE, burst = burst, refill = interval)]
+    rates(burst: u16);
+    #[rate_limit(rate = rate, burst = "1s")]
+    floats(rate: f64);
+    #[funnel_limit(capacity = capacity, leak_rate = format!("{capacity}/h"))]
+    strings(capacity: usize);
+    #[funnel_limit(2, drain = drain)]
+    drains(drain: Duration);
+    #[window_limit(limit = limit, period = "1h", precision = precision)]
+    with_precision(limit: &u32, precision: &str);
+    #[rate_limit(rate = rate)]
+    integer_rate(rate: i64);
+    #[count_limit(limits, every)]
+    positional_arguments(limits: u64, every: &str);
+    #[count_limit(limit(), "1d")]
+    positional_call();
 }
 
 fn limit() -> u64 {
     1
-}
-
-#[count_limit(limits, every)]
-async fn positional_arguments(limits: u64, every: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(limit(), "1d")]
-async fn positional_call() -> AppResult<()> {
-    Ok(())
 }
 
 #[test]
@@ -66,8 +43,9 @@ fn numbers_are_evaluated_per_call() {
         assert_admits_one!(by_user(&user(1)));
         by_user(&user(2)).await.unwrap();
         constants().await.unwrap();
+        constants().await.unwrap();
+        assert_limited(constants().await);
         assert_admits_one!(
-            constants(),
             rates(1),
             floats(0.001),
             strings(1),
@@ -110,11 +88,6 @@ fn numbers_may_be_references() {
             by_bucket(plan()) => Some(1), None;
         );
     });
-}
-
-#[rate_limit(rate = rate)]
-async fn integer_rate(rate: i64) -> AppResult<()> {
-    Ok(())
 }
 
 #[test]
