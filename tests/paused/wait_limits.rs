@@ -109,7 +109,7 @@ fn is_window(policy: &Policy) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_waiters_allowed() {
+async fn zero_max_waiters_refuse_every_wait() {
     for policy in all() {
         let limiter = Registry::builder().max_waiters(0).in_memory().limiter("a", policy).unwrap();
         assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");

@@ -35,7 +35,7 @@ limited! {
     other_algorithm(id: u8);
     #[count_limit(3, "1d", name = "clash.shared", key = id)]
     other_limit(id: u8);
-    #[count_limit(id, 3600, name = "clash.shared", key = id)]
+    #[count_limit(2, 3600, name = "clash.shared", key = id)]
     other_period(id: u8);
     #[count_limit(2, "1d", name = "clash.shared")]
     no_key();

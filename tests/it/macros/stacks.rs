@@ -127,7 +127,7 @@ fn reported_policy_picks_the_fallback() {
     });
 }
 
-#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("shadow policies never refuse"))]
+#[count_limit(5, "1d", key = id, shadow, fallback = |_| -> Result<_, _> { unreachable!("shadow policies never refuse") })]
 #[rate_limit("1/day", key = "<id>")]
 #[count_limit(3, "1d", key = id, name = "stacks.partly", fallback = |_| Ok("own"))]
 #[count_limit(2, "1h", key = id)]
