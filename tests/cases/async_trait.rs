@@ -133,6 +133,8 @@ trait Handler {
     async fn lifetimes<'a>(&self, first: &'a str, second: &str) -> AppResult<&'a str>;
     async fn opaque(&self, part: &(dyn Display + Sync), list: Vec<u8>) -> AppResult<Box<dyn Display + Send>>;
     async fn unit(&self, log: &mut String);
+    async fn with_closure(&self, path: Path<u64>, text: Text) -> u64;
+    async fn only_in_attribute(&self, id: u8, number: Option<u8>) -> AppResult<u8>;
 }
 
 #[async_trait]
@@ -159,6 +161,16 @@ impl Handler for User {
     #[count_limit(1, "1d", fallback = refused_unit, pass_args)]
     async fn unit(&self, log: &mut String) {
         log.push('!');
+    }
+
+    #[count_limit(1, "1d", key = id, fallback = |_| id + first.len() as u64)]
+    async fn with_closure(&self, Path(id): Path<u64>, Text(first): Text) -> u64 {
+        first.len() as u64
+    }
+
+    #[count_limit(1, "1d", key = "<id>", skip_when = number.is_some())]
+    async fn only_in_attribute(&self, id: u8, number: Option<u8>) -> AppResult<u8> {
+        Ok(1)
     }
 }
 
@@ -193,10 +205,10 @@ fn patterns_generics_and_lifetimes() {
 
 #[async_trait(?Send)]
 trait NonSend {
-    async fn by(&self, id: Rc<u8>) -> AppResult<u8>;
+    async fn with_fallback(&self, id: Rc<u8>) -> AppResult<u8>;
 
     #[count_limit(1, "1d", key = id)]
-    async fn by_default(&self, id: Rc<u8>) -> AppResult<Rc<u8>> {
+    async fn provided_non_send(&self, id: Rc<u8>) -> AppResult<Rc<u8>> {
         Ok(id)
     }
 }
@@ -204,7 +216,7 @@ trait NonSend {
 #[async_trait(?Send)]
 impl NonSend for User {
     #[count_limit(1, "1d", key = id, fallback = |_| Ok(0))]
-    async fn by(&self, id: Rc<u8>) -> AppResult<u8> {
+    async fn with_fallback(&self, id: Rc<u8>) -> AppResult<u8> {
         tokio::task::yield_now().await;
         Ok(*id)
     }
@@ -214,54 +226,27 @@ impl NonSend for User {
 fn non_send_futures() {
     isolated(async {
         let object: &dyn NonSend = &user(1);
-        assert_eq!(object.by(Rc::new(1)).await.unwrap(), 1);
-        assert_eq!(object.by(Rc::new(1)).await.unwrap(), 0);
-        assert_eq!(*object.by_default(Rc::new(1)).await.unwrap(), 1);
-        assert_limited(object.by_default(Rc::new(1)).await);
+        assert_eq!(object.with_fallback(Rc::new(1)).await.unwrap(), 1);
+        assert_eq!(object.with_fallback(Rc::new(1)).await.unwrap(), 0);
+        assert_eq!(*object.provided_non_send(Rc::new(1)).await.unwrap(), 1);
+        assert_limited(object.provided_non_send(Rc::new(1)).await);
     });
-}
-
-#[async_trait]
-trait Closing {
-    async fn closing(&self, path: Path<u64>, text: Text) -> u64;
-}
-
-#[async_trait]
-impl Closing for User {
-    #[count_limit(1, "1d", key = id, fallback = |_| id + first.len() as u64)]
-    async fn closing(&self, Path(id): Path<u64>, Text(first): Text) -> u64 {
-        first.len() as u64
-    }
 }
 
 #[test]
 fn closure_fallbacks_see_patterns() {
     isolated(async {
         let user = user(1);
-        let call = || user.closing(Path(1), text("ab"));
-        assert_outputs!(call() => 2, 3);
+        assert_outputs!(user.with_closure(Path(1), text("ab")) => 2, 3);
     });
-}
-
-#[async_trait]
-trait Counting {
-    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8>;
-}
-
-#[async_trait]
-impl Counting for User {
-    #[count_limit(1, "1d", key = "<id>", skip_when = number.is_some())]
-    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8> {
-        Ok(1)
-    }
 }
 
 #[test]
 fn arguments_used_only_by_the_attribute() {
     isolated(async {
         let user = user(1);
-        assert_admits_one!(user.counted(1, None) => 1);
-        assert_eq!(user.counted(1, Some(1)).await.unwrap(), 1);
-        assert_eq!(user.counted(2, None).await.unwrap(), 1);
+        assert_admits_one!(user.only_in_attribute(1, None) => 1);
+        assert_eq!(user.only_in_attribute(1, Some(1)).await.unwrap(), 1);
+        assert_eq!(user.only_in_attribute(2, None).await.unwrap(), 1);
     });
 }

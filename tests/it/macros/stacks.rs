@@ -8,7 +8,7 @@ use ratelimits::{
 };
 use redis::FromRedisValue;
 
-use super::{User, assert_outputs, isolated};
+use super::{User, isolated};
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
 use crate::support::told::Told;
@@ -99,7 +99,7 @@ async fn stack_takes_one_script_call() {
 #[window_limit(b, "2d", fallback = async |error| if error.is_limited() { "b" } else { "b, invalid" })]
 #[inline]
 #[count_limit(c, "3d", fallback = last)]
-async fn answered(a: u64, b: u64, c: u64) -> &'static str {
+async fn with_fallbacks(a: u64, b: u64, c: u64) -> &'static str {
     "body"
 }
 
@@ -110,7 +110,7 @@ fn last() -> &'static str {
 #[test]
 fn reported_policy_picks_the_fallback() {
     isolated(async {
-        assert_eq!(answered(5, 5, 5).await, "body");
+        assert_eq!(with_fallbacks(5, 5, 5).await, "body");
         for (limits, output) in [
             ((1, 5, 5), "a"),
             ((5, 1, 5), "b"),
@@ -122,37 +122,44 @@ fn reported_policy_picks_the_fallback() {
             ((5, 5, 5), "body"),
         ] {
             let (a, b, c) = limits;
-            assert_eq!(answered(a, b, c).await, output, "{limits:?}");
+            assert_eq!(with_fallbacks(a, b, c).await, output, "{limits:?}");
         }
     });
 }
 
 #[count_limit(5, "1d", key = id, shadow, fallback = |_| -> Result<_, _> { unreachable!("shadow policies never refuse") })]
 #[rate_limit("1/day", key = "<id>")]
-#[count_limit(3, "1d", key = id, name = "stacks.partly", fallback = |_| Ok("own"))]
+#[count_limit(3, "1d", key = id, name = "stacks.some_fallbacks", fallback = |_| Ok("own"))]
 #[count_limit(2, "1h", key = id)]
-async fn partly(id: u64) -> Result<&'static str, Error> {
+async fn some_fallbacks(id: u64) -> Result<&'static str, Error> {
     Ok("body")
 }
 
 #[tokio::test]
 async fn policy_without_fallback_returns_an_error() {
     on_each_registry(async |registry, _| {
-        registry.limiter("stacks.partly", FixedWindow::new(3, DAY)).unwrap().try_acquire(1, 3).await.unwrap();
-        assert_eq!(registry.scope(partly(1)).await.unwrap(), "own");
-        assert_eq!(registry.scope(partly(2)).await.unwrap(), "body");
-        let Err(Error::Limited(limited)) = registry.scope(partly(2)).await else { panic!("not limited") };
-        assert_eq!(limited.policy(), "it::macros::stacks::partly");
+        registry
+            .limiter("stacks.some_fallbacks", FixedWindow::new(3, DAY))
+            .unwrap()
+            .try_acquire(1, 3)
+            .await
+            .unwrap();
+        assert_eq!(registry.scope(some_fallbacks(1)).await.unwrap(), "own");
+        assert_eq!(registry.scope(some_fallbacks(2)).await.unwrap(), "body");
+        let Err(Error::Limited(limited)) = registry.scope(some_fallbacks(2)).await else {
+            panic!("not limited")
+        };
+        assert_eq!(limited.policy(), "it::macros::stacks::some_fallbacks");
         let policies = limited.decision().policies().iter();
         let policies: Vec<_> =
             policies.map(|policy| (&*policy.policy, policy.shadow, policy.admitted)).collect();
         assert_eq!(
             policies,
             [
-                ("it::macros::stacks::partly#2", true, true),
-                ("it::macros::stacks::partly", false, false),
-                ("stacks.partly", false, true),
-                ("it::macros::stacks::partly", false, true),
+                ("it::macros::stacks::some_fallbacks#2", true, true),
+                ("it::macros::stacks::some_fallbacks", false, false),
+                ("stacks.some_fallbacks", false, true),
+                ("it::macros::stacks::some_fallbacks", false, true),
             ]
         );
     })
@@ -167,14 +174,14 @@ fn denying() -> Registry {
 #[tokio::test]
 async fn store_failure_calls_the_first_fallback() {
     let denying = denying();
-    assert_eq!(denying.scope(partly(1)).await.unwrap(), "own");
-    assert_eq!(denying.scope(answered(5, 5, 5)).await, "a");
+    assert_eq!(denying.scope(some_fallbacks(1)).await.unwrap(), "own");
+    assert_eq!(denying.scope(with_fallbacks(5, 5, 5)).await, "a");
     assert!(matches!(denying.scope(send(1, 1)).await, Err(Error::Store(_))));
 }
 
 #[count_limit(5, "1d", key = u32::try_from(user.id).unwrap_or(0))]
 #[count_limit(9, "1h", key = "<u32::try_from(user.id).unwrap_or(0)>")]
-async fn spelled(user: &User) -> Result<(), Error> {
+async fn spellings(user: &User) -> Result<(), Error> {
     let _ = user;
     Ok(())
 }
@@ -186,8 +193,8 @@ async fn stacked_keys_share_a_hash_tag() {
     registry
         .scope(async {
             send(1, 1).await.unwrap();
-            partly(1).await.unwrap();
-            spelled(&User { id: 1, daily: 1 }).await.unwrap();
+            some_fallbacks(1).await.unwrap();
+            spellings(&User { id: 1, daily: 1 }).await.unwrap();
         })
         .await;
     let keys: Vec<String> = query(&server, &["KEYS", "*"]).await;
@@ -198,7 +205,7 @@ async fn stacked_keys_share_a_hash_tag() {
     let own: Vec<_> = ["stacks.bucket", "stacks.window", "stacks.count"].map(&tags).concat();
     assert_eq!(own, ["it/macros/stacks/send"; 3], "{keys:?}");
     // Also if one key is an expression and the other a template.
-    let by_key = [tags("partly"), tags("spelled")].concat();
+    let by_key = [tags("some_fallbacks"), tags("spellings")].concat();
     assert_eq!(by_key.len(), 4 + 2, "{keys:?}");
     assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains('/')), "{keys:?}");
 }
@@ -229,7 +236,7 @@ fn skipped_free_and_shadow_policies_never_refuse() {
 
 /// Keeps its fallback, for when `shadow` is removed.
 #[count_limit(1, "1d", shadow, fallback = unused)]
-async fn tried_out() -> u8 {
+async fn on_trial() -> u8 {
     1
 }
 
@@ -240,7 +247,7 @@ fn unused() -> u8 {
 #[count_limit(1, "1d", shadow, key = (user, id))]
 #[count_limit(limit = limit, period = "1d", shadow)]
 #[count_limit(9, "1d", skip_when = skipped)]
-async fn in_two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Result<(), Error> {
+async fn two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Result<(), Error> {
     let _ = (user, id, limit);
     Ok(())
 }
@@ -251,28 +258,27 @@ async fn shadow_policies_log_and_never_refuse() {
     let _guard = tracing::subscriber::set_default(told.clone());
     on_each_registry(async |registry, _| {
         let calls = async {
-            assert_outputs!(tried_out() => 1, 1);
+            assert_eq!((on_trial().await, on_trial().await), (1, 1));
             // One has no key, the other an invalid limit.
-            in_two_shadows(None, 1, 0, false).await.unwrap();
-            in_two_shadows(Some(1), 1, 1, true).await.unwrap();
+            two_shadows(None, 1, 0, false).await.unwrap();
+            two_shadows(Some(1), 1, 1, true).await.unwrap();
         };
         registry.scope(calls).await;
-        let window =
-            registry.limiter("it::macros::stacks::in_two_shadows#2", FixedWindow::new(1, DAY)).unwrap();
-        let unknown = window.function("it::macros::stacks::in_two_shadows").peek(1).await.unwrap();
+        let window = registry.limiter("it::macros::stacks::two_shadows#2", FixedWindow::new(1, DAY)).unwrap();
+        let unknown = window.function("it::macros::stacks::two_shadows").peek(1).await.unwrap();
         assert_eq!(unknown.remaining, 1, "a missing key has no counter");
     })
     .await;
     let denying = denying();
-    denying.scope(in_two_shadows(Some(1), 1, 1, true)).await.unwrap();
-    denying.scope(in_two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
+    denying.scope(two_shadows(Some(1), 1, 1, true)).await.unwrap();
+    denying.scope(two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
 
     let (limited, undecided) = (
         "a policy in shadow would have limited this call",
         "a policy in shadow could not decide on this call",
     );
-    let (first, second) = ("it::macros::stacks::in_two_shadows#2", "it::macros::stacks::in_two_shadows#3");
-    let each = [("it::macros::stacks::tried_out", limited), (first, undecided), (second, undecided)];
+    let (first, second) = ("it::macros::stacks::two_shadows#2", "it::macros::stacks::two_shadows#3");
+    let each = [("it::macros::stacks::on_trial", limited), (first, undecided), (second, undecided)];
     let outage = ("", "store unavailable; applying `on_store_error`");
     let expected = [&each[..], &each, &[outage, (first, undecided), (second, undecided)]].concat();
     let events = told.events();
@@ -284,12 +290,12 @@ async fn shadow_policies_log_and_never_refuse() {
 async fn shadow_store_errors_are_not_logged_as_limited() {
     let server = Server::start();
     let registry = on(&server);
-    registry.scope(tried_out()).await;
+    registry.scope(on_trial()).await;
     let keys: Vec<String> = query(&server, &["KEYS", "*"]).await;
     let () = query(&server, &["SET", &keys[0], "not a state"]).await;
     let told = Told::default();
     let _guard = tracing::subscriber::set_default(told.clone());
-    assert_eq!(registry.scope(tried_out()).await, 1);
+    assert_eq!(registry.scope(on_trial()).await, 1);
     let undecided = "a policy in shadow could not decide on this call";
-    assert_eq!(told.events(), [("it::macros::stacks::tried_out".to_owned(), undecided.to_owned())]);
+    assert_eq!(told.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
 }
