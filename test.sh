@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test of the project, against a real Redis that the tests start for themselves on a free port.
-# Installs redis-server first where it is missing. REDIS_SERVER_BIN names another server: a newer Redis, Valkey.
+# Runs all tests. The tests start their own Redis servers on free ports; redis-server is installed if it is missing.
+# Set REDIS_SERVER_BIN to test against another server, such as Valkey, and RATELIMITS_TEST_BUDGET=long for longer runs.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -9,7 +9,7 @@ as_root() {
 }
 
 install_redis() {
-  echo "== redis-server is missing: installing it"
+  echo "== installing redis-server"
   if command -v apt-get >/dev/null; then
     as_root apt-get update -qq && as_root apt-get install -y -qq redis-server
   elif command -v dnf >/dev/null; then
@@ -17,7 +17,7 @@ install_redis() {
   elif command -v brew >/dev/null; then
     brew install redis
   else
-    echo "Neither apt, dnf nor brew is here. Install redis-server, or set REDIS_SERVER_BIN to one, and run this again." >&2
+    echo "No apt-get, dnf or brew. Install redis-server or set REDIS_SERVER_BIN, then run this script again." >&2
     exit 1
   fi
 }
@@ -25,7 +25,7 @@ install_redis() {
 server="${REDIS_SERVER_BIN:-redis-server}"
 if ! command -v "$server" >/dev/null; then
   if [ -n "${REDIS_SERVER_BIN:-}" ]; then
-    echo "REDIS_SERVER_BIN is $REDIS_SERVER_BIN, which is no program." >&2
+    echo "REDIS_SERVER_BIN is not a program: $REDIS_SERVER_BIN" >&2
     exit 1
   fi
   install_redis
@@ -39,15 +39,15 @@ run() {
   "$@" 2>&1 | tee -a "$log"
 }
 
-# The examples are built first: a test runs each of them.
+# Built first, because a test runs each example.
 run cargo build --locked --examples --features tls
 run cargo test --locked --workspace --features ratelimits/tls
-# With tokio's clock, which tests can pause, and without TLS.
+# With tokio's pausable clock, without TLS.
 run cargo test --locked --features test-util --test paused
-# Without Redis, for those who count in process only.
+# Without Redis.
 run cargo check --locked --no-default-features
 
 awk '/^test result:/ { passed += $4; failed += $6; ignored += $8 } END {
-  printf "== all tests ran: %d passed, %d failed, %d ignored\n", passed, failed, ignored
+  printf "== %d tests passed, %d failed, %d ignored\n", passed, failed, ignored
 }' "$log"
 echo "== against $("$server" --version)"

@@ -1,15 +1,15 @@
-//! What a refused call returns instead. Run it with: cargo run --example fallback
+//! Run with `cargo run --example fallback`: what a refused call returns.
 
 use ratelimits::{Error, rate_limit};
 
-/// With a fallback any return type will do.
+/// With a fallback, any return type works.
 #[rate_limit(rate = "1/min", burst = 1, fallback = cached_price, pass_args)]
 async fn price(article: String) -> u32 {
     println!("  asking the supplier for {article}");
     1299
 }
 
-/// The arguments are moved here: nothing is cloned.
+/// The arguments are moved here, not cloned.
 async fn cached_price(article: String) -> u32 {
     println!("  price of {article} from the cache");
     1250
@@ -20,7 +20,7 @@ struct Mailer {
 }
 
 impl Mailer {
-    /// A method's fallback may be a method.
+    /// The fallback of a method can be a method.
     #[rate_limit(rate = "1/min", burst = 1, fallback = self.later, pass_args)]
     async fn send(&self, to: &str) -> &'static str {
         println!("  mail to {to}");
@@ -33,7 +33,7 @@ impl Mailer {
     }
 }
 
-/// Without a fallback the error goes where it belongs: into any error that can be made of it.
+/// Without a fallback, the error is converted into the function's own error type.
 #[rate_limit(rate = "1/min", burst = 1)]
 async fn rebuild_index() -> Result<(), AppError> {
     Ok(())
@@ -44,7 +44,7 @@ struct AppError(String);
 impl From<Error> for AppError {
     fn from(error: Error) -> Self {
         AppError(match error.retry_after() {
-            Some(wait) => format!("too often; try again in {} s", wait.as_secs() + 1),
+            Some(wait) => format!("too often; retry in {} s", wait.as_secs() + 1),
             None => error.to_string(),
         })
     }

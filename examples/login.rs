@@ -1,10 +1,10 @@
-//! Two limits in one decision, one of which counts only what failed. Run it with: cargo run --example login
+//! Run with `cargo run --example login`: two limits in one decision, one of which counts only failures.
 
 use ratelimits::{Error, RequestContext, count_limit, window_limit};
 
-/// Three wrong passwords an hour for an account, and ten tries a minute for an address. Whoever knows the password pays
-/// nothing for the account, and a try that the address may not make costs the account nothing either. On a Redis, an outage
-/// would be the time to guess: nobody gets in then, which is not the account's fault.
+/// At most three wrong passwords per hour and account, and ten attempts per minute and address. A correct password does not
+/// count against the account, nor does an attempt that the address limit refuses. With `deny`, a Redis outage is no
+/// opportunity to guess passwords.
 #[count_limit(
     limit = 3,
     period = "1h",
@@ -21,7 +21,7 @@ fn locked(error: Error) -> Result<bool, Error> {
     if !error.is_limited() {
         return Err(error);
     }
-    println!("  the account is locked for a while: too many wrong passwords");
+    println!("  the account is locked: too many wrong passwords");
     Ok(false)
 }
 
@@ -41,11 +41,11 @@ async fn main() {
     for _ in 0..5 {
         from([192, 0, 2, 1], "ann", "ann's secret").await;
     }
-    println!("somebody guesses:");
+    println!("someone guesses her password:");
     for guess in ["12345", "password", "secret", "letmein"] {
         from([203, 0, 113, 9], "ann", guess).await;
     }
-    println!("and goes on with other accounts, until the address is limited:");
+    println!("and tries other accounts, until the address is limited:");
     for account in ["bob", "cid", "dan", "eve", "fay", "gil", "hal", "ida"] {
         from([203, 0, 113, 9], account, "12345").await;
     }

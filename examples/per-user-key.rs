@@ -1,4 +1,4 @@
-//! Who is counted: keys from arguments, and from the request. Run it with: cargo run --example per-user-key
+//! Run with `cargo run --example per-user-key`: keys from arguments and from the request context.
 
 use ratelimits::{Error, RequestContext, count_limit};
 
@@ -7,19 +7,19 @@ struct Message {
     author: u64,
 }
 
-/// By an argument's fields. The compiler checks them: `message.autor` does not build.
+/// Counts by the fields of an argument. They are checked by the compiler: `message.autor` is an error.
 #[count_limit(limit = 2, period = "1m", key = (message.room, message.author))]
 async fn post(message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same as a template, as the annotations of other languages have it.
+/// The same key as a template.
 #[count_limit(limit = 2, period = "1m", key = "<message.room>:<message.author>")]
 async fn edit(message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// By who makes the request, which a middleware has put into the context.
+/// Counts by the user or address in the request context, which middleware sets.
 #[count_limit(limit = 2, period = "1m", key = "<@user_or_ip>")]
 async fn search(words: &str) -> Result<(), Error> {
     println!("  searching for {words}");
@@ -40,7 +40,7 @@ async fn main() {
     for words in ["limits", "buckets", "windows"] {
         println!("ann searches: {}", outcome(ann().scope(search(words)).await));
     }
-    println!("somebody searches: {}", outcome(search("limits").await));
+    println!("anonymous search: {}", outcome(search("limits").await));
 }
 
 fn outcome(result: Result<(), Error>) -> String {

@@ -1,5 +1,6 @@
-//! Two processes share one policy. Needs a Redis, at redis://127.0.0.1:6379 or where RATELIMITS_URL says. Run it with:
-//! cargo run --example redis
+//! Run with `cargo run --example redis`: two processes share one policy.
+//!
+//! Needs Redis at redis://127.0.0.1:6379, or at the URL in RATELIMITS_URL.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use ratelimits::{Error, Registry, count_limit, install};
 
 const CALLS: usize = 20;
 
-/// Without Redis the two would not know of each other, so then there are no reports.
+/// With `deny`, there are no reports without Redis: the limit would not be shared.
 #[count_limit(limit = 10, period = "10s", name = "example.report", key = run, on_store_error = deny)]
 async fn report(run: &str) -> Result<(), Error> {
     println!("  process {} makes a report", std::process::id());
@@ -23,8 +24,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-/// What every process does: a registry in `main`, and the attribute above counts for the whole fleet. A report may wait for
-/// Redis for a while.
+/// Runs in each process: after `install`, the attribute above counts calls of all processes. The long deadline is for Redis
+/// servers that are just starting.
 async fn work(run: &str) -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("RATELIMITS_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".to_owned());
     install(Registry::builder().deadline(Duration::from_secs(5)).connect(&url).await?)?;
@@ -38,7 +39,7 @@ async fn work(run: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Two processes of this program, and a count of what they were allowed together.
+/// Starts two processes of this program, and counts their reports.
 fn start_two() -> Result<(), Box<dyn std::error::Error>> {
     let run = std::process::id().to_string();
     let start = || Command::new(std::env::current_exe()?).arg(&run).stdout(Stdio::piped()).spawn();
@@ -46,7 +47,7 @@ fn start_two() -> Result<(), Box<dyn std::error::Error>> {
     for process in [start()?, start()?] {
         let output = process.wait_with_output()?;
         if !output.status.success() {
-            return Err("a process failed; is there a Redis?".into());
+            return Err("a process failed; is Redis running?".into());
         }
         let lines = String::from_utf8(output.stdout)?;
         print!("{lines}");

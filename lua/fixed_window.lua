@@ -1,11 +1,11 @@
--- Fixed window: so many permits from a window's start to its end, the first call or a multiple of the period opens it.
+-- Fixed window: a limit from a window's start to its end. The first call opens the window, or a multiple of the period does.
 -- Twin of ratelimit-runtime/src/algorithm/fixed_window.rs: change both or neither.
 --
--- key    "opened count": the time of the window's first charge in microseconds, which tells it from others that began
---        as it did, and the permits charged to it
+-- key    "opened count": the time of the window's first charge in microseconds, which identifies the window even if two
+--        have the same start, and the permits charged to it
 -- args   cost, limit, period, aligned                          permits, permits, microseconds, 1 or 0
--- reply  opened, count                                         of the window a call now falls into
--- refund args: cost, when the charged window opened or '', period, aligned
+-- reply  opened, count                                         of the window that a call now belongs to
+-- refund args: cost, opened of the charged window or '', period, aligned
 local width = 4
 
 local function start(opened, period, aligned)
@@ -15,7 +15,7 @@ end
 local function load(value)
   local opened, count = string.match(value, '^(%d+) (%d+)$')
   if not count then corrupt() end
-  return exactly(opened), exactly(count)
+  return parse(opened), parse(count)
 end
 
 local function store(entry, count)
@@ -50,7 +50,7 @@ local function undo(entry)
   if entry.future then store(entry, entry[2]) end
 end
 
-local restore = put_back
+local restore = restore_value
 
 local function refund(key, at)
   local cost, from, period, aligned =

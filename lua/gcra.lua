@@ -1,12 +1,13 @@
--- Generic cell rate algorithm (ITU-T I.371): continuous token buckets and leaky buckets, as a meter and as a queue.
--- Twin of ratelimit-runtime/src/algorithm/gcra.rs: change both or neither.
+-- The generic cell rate algorithm (ITU-T I.371, annex A): continuous token buckets, and leaky buckets as a meter and as a
+-- queue. Twin of ratelimit-runtime/src/algorithm/gcra.rs: change both or neither.
 --
--- key    the theoretical arrival time, when the bucket will be full again, in microseconds since the epoch; where that is beyond
---        what the bucket holds, a call waits, or a refund is to be remembered: "tat written credited until slot"
--- args   charge, capacity, lead, wait      microseconds of refill; how far the arrival time may be ahead of a call's slot,
---                                          -1 for never; how long the call may wait
--- reply  tat, credited                     the arrival time before the charge, not before now, and the total given back
--- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last is given back
+-- key    "tat": the theoretical arrival time, when the bucket will be full again, in microseconds since the epoch; if it is
+--        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"
+-- args   charge, capacity, lead, wait      all in microseconds of refill; lead is how far the arrival time may be ahead of
+--                                          a call's slot, -1 if the call can never be admitted; wait is the maximum wait
+-- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
+-- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
+--        refundable
 local width = 4
 
 local function load(value)
@@ -14,14 +15,14 @@ local function load(value)
   local tat, written, credited, till, slot = string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if tat then
     return {
-      tat = exactly(tat), written = exactly(written), credited = exactly(credited), till = exactly(till),
-      slot = exactly(slot),
+      tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till),
+      slot = parse(slot),
     }
   end
-  return {tat = exactly(string.match(value, '^%d+$'))}
+  return {tat = parse(string.match(value, '^%d+$'))}
 end
 
--- The bucket as of now. One that was written later reaches no further from now than it did from then.
+-- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
 local function current(bucket, capacity)
   local reach = math.max(bucket.written and bucket.tat - bucket.written or 0, capacity)
   local tat = math.min(bucket.tat, now + reach)
@@ -34,8 +35,8 @@ local function ends(bucket)
   return math.max(bucket.tat, bucket.till or 0)
 end
 
--- Stores the bucket with no more than what says something.
-local function keep_bucket(key, bucket, capacity, was)
+-- Stores the bucket, without what has expired.
+local function keep(key, bucket, capacity, was)
   local slot = bucket.slot > now and bucket.slot or 0
   local till = bucket.credited > 0 and bucket.till or 0
   local ends = math.max(bucket.tat, till)
@@ -47,20 +48,20 @@ local function keep_bucket(key, bucket, capacity, was)
   set(key, value, ends, was)
 end
 
--- Takes back what `check` added, and what `commit` has done.
+-- Undoes what `check` added and `commit` stored.
 local function restore(entry)
   local added, key = entry.added, entry.key
   if not entry.plain then
     if added and added ~= 0 then entry.value = int(added) end
-    return put_back(entry)
+    return restore_value(entry)
   end
   if added == 0 then remove(key) else redis.call('INCRBY', key, int(-entry.cost)) end
-  if entry.done then keep(key, entry.was, entry[1] + entry.cost) end
+  if entry.done then expire(key, entry.was, entry[1] + entry.cost) end
   entry.plain = false
 end
 
--- Adds the charge at once, which on a busy key where nobody waits is the only command. A bucket that is more than a number
--- refuses that with an error, and is looked at instead. Until more than the charge is stored the entry is `plain`.
+-- Adds the charge at once, which is the only command if the bucket is busy and no call waits. A state of several numbers
+-- refuses `INCRBY` with an error and is read instead. Until more than the charge is stored, the entry is `plain`.
 local function check(key, at)
   local charge, capacity, lead, wait =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
@@ -85,7 +86,7 @@ local function check(key, at)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
   entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait
-  -- Who is limited is told so, even where nothing can be charged.
+  -- A refused call is limited even if the server refuses to write.
   if entry.admits and refused then error(refused) end
   return entry
 end
@@ -94,7 +95,7 @@ local function commit(entry)
   local tat, added = entry[1] + entry.cost, entry.added
   local within = tat <= now + entry.capacity
   if added and within then
-    if added >= now then return keep(entry.key, tat, entry.was) end
+    if added >= now then return expire(entry.key, tat, entry.was) end
     set(entry.key, int(tat), tat, entry.was)
     entry.plain = false
     return
@@ -102,14 +103,14 @@ local function commit(entry)
   local bucket = entry.bucket or {credited = 0, till = 0, slot = 0}
   bucket.tat, bucket.till = tat, math.max(bucket.till, tat)
   if not within then bucket.slot = math.max(bucket.slot, entry[1] - entry.lead) end
-  keep_bucket(entry.key, bucket, entry.capacity, entry.was)
+  keep(entry.key, bucket, entry.capacity, entry.was)
   entry.plain = false
 end
 
 local function undo(entry)
   local added, latest = entry.added, now + entry.capacity
   if not added then
-    if entry.moved then keep_bucket(entry.key, entry.bucket, entry.capacity, entry.was) end
+    if entry.moved then keep(entry.key, entry.bucket, entry.capacity, entry.was) end
   elseif added > latest then
     set(entry.key, int(latest), latest, entry.was)
     entry.plain = false
@@ -125,19 +126,19 @@ local function refund(key, at)
   if not value then return end
   local stored = load(value)
   local bucket = current(stored, capacity)
-  local tat, total, marked = bucket.tat, bucket.credited, from ~= nil
-  if not marked then from, credited = tat, total end
+  local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
+  if not identified then from, credited = tat, total end
   local last = from == tat and credited == total
   local full = from - since(credited, total)
   local worth = full - math.max(now, bucket.slot)
   local credit = (last or not last_only) and math.min(charge, worth) or 0
-  -- Where it would be full later than it will be, the charge was to a state that is lost.
+  -- If the charged bucket would be full later than this one, it was lost.
   if credit <= 0 or full > tat then return end
-  local gone = last and (marked and credit == charge or last_only)
+  local gone = last and (identified and credit == charge or last_only)
   bucket.tat = tat - credit
   bucket.slot = math.min(bucket.slot, bucket.tat - (gone and total == 0 and capacity or interval))
   if not gone then
     bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
   end
-  keep_bucket(key, bucket, capacity, ends(stored))
+  keep(key, bucket, capacity, ends(stored))
 end

@@ -1,5 +1,5 @@
--- Stands in for one algorithm where the charges of a list have several: the name of each comes before its arguments,
--- and those of the narrower ones are filled up.
+-- Stands in for an algorithm if the charges have several. The name of each charge's algorithm precedes its arguments,
+-- which are padded to the same number.
 local width = 6
 
 local function check(key, at)

@@ -1,10 +1,10 @@
--- Gives back what charges took.
+-- Refunds charges.
 --
--- KEYS   the key of every charge
--- ARGV   the 7 refund arguments of each, the last ones empty where an algorithm takes fewer
+-- KEYS   the key of each charge
+-- ARGV   the 7 refund arguments of each charge, of which the last may be empty
 -- reply  now
 for i = 1, #KEYS do
-  local fine, problem = pcall(refund, KEYS[i], 7 * i - 6)
-  if not fine then return {err = told(problem)} end
+  local ok, err = pcall(refund, KEYS[i], 7 * i - 6)
+  if not ok then return {err = error_text(err)} end
 end
 return now

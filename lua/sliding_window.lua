@@ -1,22 +1,22 @@
 -- Sliding window: an exact log of charges, or with a precision a counter of sub-windows.
 -- Twin of ratelimit-runtime/src/algorithm/sliding_window.rs: change both or neither.
 --
--- key    a list b0 t0 b1 t1 … B: the stamps t of entries in rising order, between running totals b of the permits charged
---        before them, B after the last. Charges of one sub-window are one entry, stamped with the time of the first, which
---        tells it from others that the sub-window had; in the log a sub-window is a microsecond.
+-- key    a list b0 t0 b1 t1 … B: the timestamps t of entries in ascending order, each after the running total b of permits
+--        charged before it; B is the total after the last. The charges of a sub-window are one entry, stamped with the
+--        time of the first, which identifies it for refunds; the sub-windows of the log are single microseconds
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
--- reply  permits counted, when so many have ended that the cost fits or 0, the stamp of the newest entry or 0
--- refund args: cost, stamp of the charged entry or '', period, precision
+-- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
+-- refund args: cost, timestamp of the charged entry or '', period, precision
 local width = 4
 
--- Running totals wrap here. A difference of two is exact, as it never exceeds the limit.
+-- Running totals wrap here. The difference of two is exact, because it never exceeds the limit.
 local WRAP = 2 ^ 50
 
--- Commands take a thousand values at once: Lua's stack holds no more than some thousands.
+-- The number of values per command: Lua's stack holds only some thousands.
 local CHUNK = 1000
 
 local function number(key, index)
-  return exactly(redis.call('LINDEX', key, int(index)))
+  return parse(redis.call('LINDEX', key, int(index)))
 end
 
 local function total(key, i)
@@ -27,24 +27,25 @@ local function stamp(key, i)
   return number(key, 2 * i + 1)
 end
 
--- The number of entries, negative for no list.
+-- Returns the number of entries, negative if the key does not exist.
 local function entries(key)
   local length = redis.call('LLEN', key)
   if length > 0 and (length < 3 or length % 2 == 0) then corrupt() end
   return (length - 1) / 2
 end
 
--- The start of the sub-window.
+-- Returns the start of the sub-window.
 local function slot(time, precision)
   return precision == 0 and time or time - time % precision
 end
 
--- Counts until then.
+-- Returns until when an entry of this time counts.
 local function ends(time, period, precision)
   return slot(time, precision) + precision + period
 end
 
--- The first of the entries from `low` to `high` that passes, else `high`. Looks near `low` first: there it mostly is.
+-- Returns the first of the entries from `low` to `high` that passes, or `high`, where all after it pass too. The search
+-- starts near `low`, where the entry usually is.
 local function first(low, high, passes)
   local step, probe = 1, low
   while probe < high and not passes(probe) do
@@ -89,8 +90,8 @@ local function push(key, elements)
   end
 end
 
--- Puts a tail in the place of all elements from an index on. Once elements are gone nothing may fail: so each command is
--- called before that in a way that changes nothing, or nothing that the next one does not take away.
+-- Replaces all elements from an index on. Once elements are gone nothing may fail, so each command is tried before, in a way
+-- that changes nothing, or nothing that the next command does not remove.
 local function replace(key, index, tail)
   if #tail > 0 then
     redis.call('LTRIM', key, 0, -1)
@@ -100,15 +101,15 @@ local function replace(key, index, tail)
   push(key, tail)
 end
 
--- Keeps the key for an entry of now.
+-- Lets the key expire with an entry of now.
 local function expire_after(entry)
   entry.expires = ends(now, entry.period, entry.precision)
   entry.was = entry.newest and ends(entry.newest, entry.period, entry.precision)
-  keep(entry.key, entry.expires, entry.was)
-  entry.kept = true
+  expire(entry.key, entry.expires, entry.was)
+  entry.expiry_set = true
 end
 
--- Makes one entry, stamped now, of all that are not in an earlier sub-window.
+-- Merges all entries of this and later sub-windows into one with the current time.
 local function repair(entry, total)
   local index = 2 * entry.cut + 1
   local tail = redis.call('LRANGE', entry.key, int(index), -1)
@@ -121,7 +122,7 @@ local function drop_ended(entry)
   redis.call('LTRIM', entry.key, int(2 * entry.live), -1)
 end
 
--- Notes what has been done, for `restore`.
+-- Records in the entry what it did, for `restore`.
 local function commit(entry)
   local after = (entry.total + entry.cost) % WRAP
   if entry.cut then
@@ -139,22 +140,22 @@ local function commit(entry)
     end
     expire_after(entry)
   end
-  if entry.newest and entry.live > 0 then entry.tidy = drop_ended end
+  if entry.newest and entry.live > 0 then entry.clean_up = drop_ended end
 end
 
 local function undo(entry)
   if entry.cut then repair(entry, entry.total) end
 end
 
--- Takes away what was pushed. Where elements cannot be cut off the others are written anew, if that will have an expiry.
+-- Removes what was pushed. If the user may not run `LTRIM`, rewrites the list, provided that it can get an expiry again.
 local function pop(entry)
   local key, last = entry.key, int(2 * entry.n)
   if not redis.pcall('LTRIM', key, 0, last).err then return end
   local elements = redis.call('LRANGE', key, 0, last)
-  keep(key, entry.was)
+  expire(key, entry.was)
   redis.call('DEL', key)
   push(key, elements)
-  keep(key, entry.was)
+  expire(key, entry.was)
 end
 
 local function restore(entry)
@@ -168,10 +169,10 @@ local function restore(entry)
   elseif entry.pushed then
     pop(entry)
   end
-  if entry.kept then keep(key, entry.was, entry.expires) end
+  if entry.expiry_set then expire(key, entry.was, entry.expires) end
 end
 
--- Without a receipt the newest charges are given back first.
+-- Without a charge, refunds the newest charges first.
 local function refund(key, at)
   local cost, from, period, precision =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
@@ -179,7 +180,7 @@ local function refund(key, at)
   if n < 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)
   local live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
-  -- All totals from `lowered` on are lower by the cost, and entries after `kept` charge nothing any more.
+  -- All totals from `lowered` on decrease by the cost, which leaves the entries after `kept` without charges.
   local kept, lowered, tail = n, n, {}
   local function left(i)
     return i < lowered and total(key, i) or (total(key, i) - cost) % WRAP
@@ -193,7 +194,7 @@ local function refund(key, at)
     while kept > live and left(kept) == left(kept - 1) do kept = kept - 1 end
     if kept >= lowered then tail = redis.call('LRANGE', key, int(2 * lowered), int(2 * kept)) end
     for i = 1, #tail, 2 do
-      tail[i] = int((exactly(tail[i]) - cost) % WRAP)
+      tail[i] = int((parse(tail[i]) - cost) % WRAP)
     end
   else
     cost = math.min(cost, (sum - total(key, live)) % WRAP)
@@ -204,10 +205,10 @@ local function refund(key, at)
   if kept == live then return remove(key) end
 
   local was, expires = ends(newest, period, precision), ends(stamp(key, kept - 1), period, precision)
-  keep(key, expires, was)
-  local fine, problem = pcall(replace, key, #tail > 0 and 2 * lowered or 2 * kept + 1, tail)
-  if not fine then
-    keep(key, was, expires)
-    error(problem)
+  expire(key, expires, was)
+  local ok, err = pcall(replace, key, #tail > 0 and 2 * lowered or 2 * kept + 1, tail)
+  if not ok then
+    expire(key, was, expires)
+    error(err)
   end
 end

@@ -1,10 +1,10 @@
--- A token bucket that warms up: SmoothWarmingUp of Guava's RateLimiter (cold factor 3), by the same operations on doubles in
--- the same order. Twin of ratelimit-runtime/src/algorithm/warming_up.rs: change both or neither.
+-- A token bucket that warms up: SmoothWarmingUp of Guava's SmoothRateLimiter with its cold factor of 3, by the same
+-- operations on doubles in the same order. Twin of ratelimit-runtime/src/algorithm/warming_up.rs: change both or neither.
 --
--- key    "next stored written": when the next call may go, what is stored until then, and when that was written, in
---        microseconds and permits
+-- key    "next stored written": when the next call may start, the permits stored until then, and when the state was
+--        written; times in microseconds
 -- args   cost, interval, warmup, wait      permits, microseconds of a permit when warm, microseconds, microseconds
--- reply  next, stored                      as of now; what is stored as a text, which keeps all of a double
+-- reply  next, stored                      as of now; stored is a text, which represents a double exactly
 -- refund args: cost, next right after the charge and stored before it or '', interval, warmup
 local width = 4
 local COLD_FACTOR = 3
@@ -13,19 +13,19 @@ local LONGEST = 3650 * 86400 * 1000000
 local function curve_of(interval, warmup)
   local threshold = 0.5 * warmup / interval
   local cold = interval * COLD_FACTOR
-  local most = threshold + 2 * warmup / (interval + cold)
+  local max_stored = threshold + 2 * warmup / (interval + cold)
   return {
-    interval = interval, threshold = threshold, most = most, slope = (cold - interval) / (most - threshold),
-    cool_down = warmup / most,
+    interval = interval, threshold = threshold, max_stored = max_stored,
+    slope = (cold - interval) / (max_stored - threshold), cool_down = warmup / max_stored,
   }
 end
 
--- The microseconds that one permit takes where so many are stored above the threshold.
+-- Returns the microseconds of one permit with this many stored above the threshold.
 local function time_of(curve, above)
   return curve.interval + above * curve.slope
 end
 
--- The microseconds that it takes to take so much of what is stored.
+-- Returns the microseconds in which stored permits are spent.
 local function stored_time(curve, stored, spent)
   local above, micros = stored - curve.threshold, 0
   if above > 0 then
@@ -37,13 +37,13 @@ local function stored_time(curve, stored, spent)
   return micros + math.floor(curve.interval * spent)
 end
 
--- The microseconds of so many permits when warm.
+-- Returns the microseconds of permits when warm.
 local function fresh(curve, permits)
   return math.ceil(permits * curve.interval)
 end
 
--- The microseconds that a call takes, and what it leaves in store. Each part is cut to whole microseconds, as Guava does; where
--- that comes to less than the rate allows it is one more.
+-- Returns the microseconds that a call takes, and the permits it leaves stored. As in Guava each part is cut to whole
+-- microseconds; if that is less than the rate requires, one is added.
 local function taken(curve, stored, cost)
   local spent = math.min(cost, stored)
   local takes = stored_time(curve, stored, spent) + math.floor((cost - spent) * curve.interval)
@@ -52,39 +52,39 @@ local function taken(curve, stored, cost)
 end
 
 local function cold_at(curve, next_at, stored)
-  return next_at + math.ceil((curve.most - stored) * curve.cool_down)
+  return next_at + math.ceil((curve.max_stored - stored) * curve.cool_down)
 end
 
 local function load(value, curve)
   local next_at, stored, written = string.match(value, '^(%d+) (%S+) (%d+)$')
-  if exactly(stored) > curve.most then corrupt() end
-  return exactly(next_at), exactly(stored), exactly(written)
+  if parse(stored) > curve.max_stored then corrupt() end
+  return parse(next_at), parse(stored), parse(written)
 end
 
-local function exact(stored)
+local function format(stored)
   return string.format('%.17g', stored)
 end
 
 local function store(key, curve, next_at, stored, written, was)
   local ends = cold_at(curve, next_at, stored)
   if ends <= now then return remove(key) end
-  set(key, int(next_at) .. ' ' .. exact(stored) .. ' ' .. int(written), ends, was)
+  set(key, int(next_at) .. ' ' .. format(stored) .. ' ' .. int(written), ends, was)
 end
 
--- When the next call may go, not before now, and what is stored then.
+-- Returns when the next call may start, not before now, and the permits stored then.
 local function current(curve, next_at, stored, written)
   next_at = next_at - math.max(written - now, 0)
   if next_at >= now then return next_at, stored end
-  -- The sum below may miss it by the last bit.
-  if cold_at(curve, next_at, stored) <= now then return now, curve.most end
-  return now, math.min(stored + (now - next_at) / curve.cool_down, curve.most)
+  -- The sum below may be off by the last bit.
+  if cold_at(curve, next_at, stored) <= now then return now, curve.max_stored end
+  return now, math.min(stored + (now - next_at) / curve.cool_down, curve.max_stored)
 end
 
 local function check(key, at)
   local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
   local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
   local value = redis.call('GET', key)
-  local entry = {now, curve.most, key = key, cost = cost, curve = curve, value = value}
+  local entry = {now, curve.max_stored, key = key, cost = cost, curve = curve, value = value}
   if value then
     local next_at, stored, written = load(value, curve)
     entry.was = cold_at(curve, next_at, stored)
@@ -92,7 +92,7 @@ local function check(key, at)
     entry[1], entry[2] = current(curve, next_at, stored, written)
   end
   entry.stored = entry[2]
-  entry[2] = exact(entry.stored)
+  entry[2] = format(entry.stored)
   local takes = taken(curve, entry.stored, cost)
   entry.admits = cost == 0 or takes <= LONGEST and entry[1] - now <= wait
   return entry
@@ -107,9 +107,9 @@ local function undo(entry)
   if entry.future then store(entry.key, entry.curve, entry[1], entry.stored, now, entry.was) end
 end
 
-local restore = put_back
+local restore = restore_value
 
--- The last charge is taken back as if it had never been, of those before nothing is. Without a mark the debt is lowered.
+-- Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.
 local function refund(key, at)
   local cost, from, before = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))

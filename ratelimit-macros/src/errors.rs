@@ -1,23 +1,24 @@
-//! All mistakes in the attributes of a function, reported together.
+//! The errors of all attributes of a function, reported together.
 
 use proc_macro2::Span;
 use quote::ToTokens;
 
-/// Collects errors, so that one mistake does not hide another.
+/// Collects errors, so that one does not hide another.
 #[derive(Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Reports a problem over all of `tokens`.
+    /// Adds an error that spans `tokens`.
     pub(crate) fn on(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Reports a problem at `span`.
+    /// Adds an error at `span`.
     pub(crate) fn at(&mut self, span: Span, message: impl std::fmt::Display) {
         self.push(syn::Error::new(span, message));
     }
 
+    /// Adds an error.
     pub(crate) fn push(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(errors) => errors.combine(error),
@@ -25,31 +26,31 @@ impl Errors {
         }
     }
 
-    /// The value, unless something was reported.
+    /// Returns the value if there were no errors.
     pub(crate) fn finish<T>(self, value: Option<T>) -> syn::Result<T> {
         match (self.0, value) {
             (Some(errors), _) => Err(errors),
             (None, Some(value)) => Ok(value),
-            (None, None) => Err(syn::Error::new(Span::call_site(), "this attribute is not understood")),
+            (None, None) => Err(syn::Error::new(Span::call_site(), "invalid attribute")),
         }
     }
 }
 
-/// The one of `known` that `written` was probably meant to be.
+/// Returns the word that `written` is probably a misspelling of.
 pub(crate) fn closest<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let written = written.to_lowercase();
     let (distance, best) = known.iter().map(|name| (edits(&written, &name.to_lowercase()), *name)).min()?;
-    let most = if best.len() < 4 { 1 } else { 2 };
-    (distance <= most).then_some(best)
+    let limit = if best.len() < 4 { 1 } else { 2 };
+    (distance <= limit).then_some(best)
 }
 
-/// `a`, `b`, `c`, quoted for a message.
+/// Formats a list for a message: `a`, `b`, `c`.
 pub(crate) fn listed(names: &[&str]) -> String {
     let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
 }
 
-/// How many letters must be put in, taken out or replaced to make one word of the other (Levenshtein).
+/// Returns the Levenshtein distance of two words.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

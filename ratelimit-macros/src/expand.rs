@@ -1,13 +1,13 @@
-//! The model to tokens: a prologue in front of the body. The body itself is not wrapped, but for `charge_when`, which must
-//! see what it comes to.
+//! The model to tokens: a prologue in front of the body. The body is not wrapped, except for `charge_when`, which must see the
+//! output.
 //!
-//! Locals have the hygiene of the macro, so that no argument meets them. Items and paths have none, so paths are absolute
-//! and constants stand in blocks that hold no expression of the user's.
+//! Local variables have the hygiene of the macro, so that no argument captures them. Items and paths have none, so paths are
+//! absolute, and items are in blocks without any expression of the user.
 
 mod charge;
 mod output;
+mod policy;
 mod refusal;
-mod rule;
 
 use std::collections::HashSet;
 
@@ -18,91 +18,91 @@ use syn::spanned::Spanned;
 
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::function::{Argument, Function, Renamed};
+use crate::function::{ArgumentNames, Destructured, Function};
 use crate::kind::Kind;
-use crate::model::{Limits, Policy, Tag};
-use crate::stack::{self, Limit};
+use crate::model::{Limit, LimitedFunction, Tag};
+use crate::stack::{self, LimitAttribute};
 
 /// Expands one attribute.
 pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
-    limit(Limit::written(kind, args), item, false)
+    expand(LimitAttribute::new(kind, args), item, false)
 }
 
-/// Expands an attribute that was carried behind one which a `cfg_attr` then left out.
-pub(crate) fn carried(tokens: TokenStream, item: TokenStream) -> TokenStream {
-    match Limit::carried(tokens) {
-        Some(carried) => limit(carried, item, true),
+/// Expands an attribute that was deferred to a sibling which a `cfg_attr` then left out.
+pub(crate) fn deferred(tokens: TokenStream, item: TokenStream) -> TokenStream {
+    match LimitAttribute::deferred(tokens) {
+        Some(attribute) => expand(attribute, item, true),
         None => item,
     }
 }
 
-/// After a mistake the function comes back as it was, so that the mistake is all there is to see.
-fn limit(limit: Limit, item: TokenStream, carried: bool) -> TokenStream {
+/// After an error, the function is returned unchanged, so that the error is the only one.
+fn expand(attribute: LimitAttribute, item: TokenStream, is_deferred: bool) -> TokenStream {
     let Ok(mut function) = Function::parse(item.clone()) else {
-        let errors = Limits::no_function(limit.kind, item.clone()).into_compile_error();
-        return quote!(#errors #item);
+        let error = LimitedFunction::not_a_function(attribute.kind, item.clone()).into_compile_error();
+        return quote!(#error #item);
     };
-    // One that was carried has stepped back as far as it goes. What it still sees is no attribute of ours: the compiler
-    // found none of that name, and puts it back.
-    if let Some(last) = stack::last_sibling(&function).filter(|_| !carried) {
-        stack::step_back(&limit, last, &library_of(&limit, &function), &mut function);
+    // A deferred attribute has no siblings left. If it sees one, it is not ours: the compiler did not find it, and re-emits it.
+    if let Some(sibling) = stack::last_sibling(&function).filter(|_| !is_deferred) {
+        let args = Args::parse(&attribute, function.bindings(), &mut Errors::default());
+        stack::defer(&attribute, sibling, &library(args.path("crate")), &mut function);
         return function.into_token_stream();
     }
-    let mut limits = stack::collect(&mut function);
-    let unchanged = if limits.is_empty() { item } else { function.to_token_stream() };
-    // Those that were carried here stand above this one, unless this one was carried with them.
-    limits.insert(if carried { 0 } else { limits.len() }, limit);
-    match Limits::read(&limits, function) {
-        Ok(read) => weave(read, &words(&limits)),
+    let mut attributes = stack::take_deferred(&mut function);
+    let unchanged = if attributes.is_empty() { item } else { function.to_token_stream() };
+    // Those that were deferred to this one come first, unless it was deferred with them.
+    attributes.insert(if is_deferred { 0 } else { attributes.len() }, attribute);
+    match LimitedFunction::read(&attributes, function) {
+        Ok(limited) => limited_function(limited, &words(&attributes)),
         Err(errors) => {
             let errors = errors.into_compile_error();
-            // What only the attributes use is used.
+            // An argument may be used by the attributes only.
             quote!(#errors #[allow(unused_variables)] #unchanged)
         }
     }
 }
 
-/// Every word in the arguments of the attributes, also in their templates.
-fn words(limits: &[Limit]) -> HashSet<String> {
+/// Returns every word in the arguments of the attributes, templates included.
+fn words(attributes: &[LimitAttribute]) -> HashSet<String> {
     let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-    let words = limits.iter().flat_map(|limit| {
-        let text = limit.args.to_string();
+    let words = attributes.iter().flat_map(|attribute| {
+        let text = attribute.args.to_string();
         text.split(|letter| !is_word(letter)).map(str::to_owned).collect::<Vec<_>>()
     });
     words.collect()
-}
-
-/// Where the library is, as far as this attribute says.
-fn library_of(limit: &Limit, function: &Function) -> TokenStream {
-    let args = Args::parse(limit, function.bindings(), &mut Errors::default());
-    library(args.path("crate"))
 }
 
 fn library(krate: Option<&syn::Path>) -> TokenStream {
     krate.map_or_else(|| quote!(::ratelimits), ToTokens::to_token_stream)
 }
 
-fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
-    let Limits { mut function, policies, tag } = limits;
+/// What the parts of the expansion are generated from.
+struct Expansion<'a> {
+    function: &'a Function,
+    limits: &'a [Limit],
+    tag: Tag,
+    arguments: &'a ArgumentNames,
+    /// The import of the items that generated code names.
+    import: TokenStream,
+}
+
+fn limited_function(limited: LimitedFunction, words: &HashSet<String>) -> TokenStream {
+    let LimitedFunction { mut function, limits, tag } = limited;
     let passes_args =
-        policies.iter().any(|policy| policy.fallback.as_ref().is_some_and(|fallback| fallback.pass_args));
-    let (arguments, renamed) = if passes_args { function.name_arguments() } else { Default::default() };
-    let library = library(policies.iter().find_map(|policy| policy.krate.as_ref()));
+        limits.iter().filter_map(|limit| limit.fallback.as_ref()).any(|fallback| fallback.pass_args);
+    let arguments = if passes_args { function.name_arguments() } else { ArgumentNames::default() };
+    let moved = if output::is_seen(&limits) { function.move_mutable() } else { TokenStream::new() };
+    let library = library(limits.iter().find_map(|limit| limit.krate.as_ref()));
     let import = quote!(use #library::__private as __ratelimits;);
-    let prologue = prologue(&function, &policies, tag, (&arguments, &renamed), &import);
-    let moved = if output::is_seen(&policies) { function.move_changing() } else { TokenStream::new() };
-    let restored = renamed
+    let expansion = Expansion { function: &function, limits: &limits, tag, arguments: &arguments, import };
+
+    let prologue = prologue(&expansion);
+    let patterns = arguments
+        .destructured
         .iter()
-        .map(|Renamed { name, pattern, attributes, .. }| quote!(#(#attributes)* let #pattern = #name;));
-    let restored = quote!(#moved #(#restored)*);
-    // What an attribute counts by is used, whether or not the body looks at it.
-    let used = function
-        .taken_apart(&renamed)
-        .flat_map(|renamed| renamed.bindings().into_iter().map(|binding| (binding, renamed.cfgs.as_slice())));
-    let moved = function.block.iter().flat_map(|block| block.moved()).map(|name| (name.clone(), &[][..]));
-    let used = used.chain(moved).filter(|(binding, _)| words.contains(&binding.unraw().to_string()));
-    let used = used.map(|(binding, cfgs)| quote!(#(#cfgs)* let _ = &#binding;));
-    let used = quote!(#(#used)*);
+        .map(|Destructured { name, pattern, attributes, .. }| quote!(#(#attributes)* let #pattern = #name;));
+    let restored = quote!(#moved #(#patterns)*);
+    let used = used(&expansion, words);
 
     let Function { attributes, visibility, defaultness, signature, .. } = &function;
     let (inner_attributes, body) = function.split_body();
@@ -111,9 +111,8 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
         None => [TokenStream::new(), TokenStream::new(), body],
         Some(block) => block.split(),
     };
-    // Of the macro's hygiene, or rustc finds the inner braces needless.
-    let place = hygienic(brace);
-    let body = output::body(&function, &policies, &import, quote!(#restored #binding #used), body, place);
+    // With the hygiene of the macro, or rustc warns about needless inner braces.
+    let body = output::body(&expansion, quote!(#restored #binding #used), body, hygienic(brace));
     let whole = quote!(#typing #prologue #body);
     let whole = match &function.block {
         None => whole,
@@ -123,43 +122,35 @@ fn weave(limits: Limits, words: &HashSet<String>) -> TokenStream {
     quote!(#(#attributes)* #visibility #defaultness #signature #whole)
 }
 
-fn braced(tokens: TokenStream, span: Span) -> Group {
-    let mut group = Group::new(Delimiter::Brace, tokens);
-    group.set_span(span);
-    group
+/// Uses the variables that the attributes name, so that those the body ignores are not reported as unused.
+fn used(expansion: &Expansion<'_>, words: &HashSet<String>) -> TokenStream {
+    let Expansion { function, arguments, .. } = expansion;
+    let destructured = function.destructured(arguments).flat_map(|destructured| {
+        destructured.bindings().into_iter().map(|binding| (binding, destructured.cfgs.as_slice()))
+    });
+    let moved = function.block.iter().flat_map(|block| block.moved()).map(|name| (name.clone(), &[][..]));
+    let used = destructured
+        .chain(moved)
+        .filter(|(binding, _)| words.contains(&binding.unraw().to_string()))
+        .map(|(binding, cfgs)| quote!(#(#cfgs)* let _ = &#binding;));
+    quote!(#(#used)*)
 }
 
-/// A place in the user's code, with the hygiene of the macro.
-fn hygienic(place: Span) -> Span {
-    Span::mixed_site().located_at(place)
-}
-
-/// No `let` can have the name of a constant or a unit struct that is in scope, so these names are nobody else's.
-fn local(name: &str) -> Ident {
-    format_ident!("ratelimits_{name}", span = Span::mixed_site())
-}
-
-fn prologue(
-    function: &Function,
-    policies: &[Policy],
-    tag: Tag,
-    (arguments, renamed): (&[Argument], &[Renamed]),
-    import: &TokenStream,
-) -> TokenStream {
-    let [call, closure, deciding] = ["call", "closure", "deciding"].map(local);
-    let peeks = function.taken_apart(renamed).map(|renamed| {
-        let (pattern, name, cfgs) = (renamed.borrowed(), &renamed.name, &renamed.cfgs);
+fn prologue(expansion: &Expansion<'_>) -> TokenStream {
+    let Expansion { function, limits, arguments, import, .. } = expansion;
+    let [call, closure, decision] = ["call", "closure", "decision"].map(local);
+    let borrowed = function.destructured(arguments).map(|destructured| {
+        let (pattern, name, cfgs) = (destructured.borrowed(), &destructured.name, &destructured.cfgs);
         quote!(#(#cfgs)* #[allow(unused_variables)] let #pattern = &#name;)
     });
-    let new = match policies.iter().find_map(|policy| policy.registry.as_ref()) {
+    let new = match limits.iter().find_map(|limit| limit.registry.as_ref()) {
         Some(registry) => quote_spanned!(hygienic(registry.span())=> __ratelimits::Call::on(#registry)),
         None => quote!(__ratelimits::Call::new()),
     };
-    let charges =
-        policies.iter().enumerate().map(|(at, policy)| charge::charge(at, policy, tag, &call, &closure));
-    let refusal = refusal::refusal(function, policies, (arguments, renamed), &deciding);
-    let charged = if output::is_seen(policies) { local("charged").into_token_stream() } else { quote!(_) };
-    // The call is put together in a statement of its own: nothing that a key borrows or locks lives on while awaiting.
+    let charges = limits.iter().enumerate().map(|(index, limit)| charge::charge(expansion, index, limit));
+    let refusal = refusal::refusal(expansion, &decision);
+    let charged = if output::is_seen(limits) { local("charged").into_token_stream() } else { quote!(_) };
+    // The call is made in a separate statement, so that nothing a key borrows or locks is alive across the await.
     quote! {
         #[allow(
             unknown_lints,
@@ -177,10 +168,10 @@ fn prologue(
         )]
         let #charged = {
             #import
-            let #deciding = {
-                #(#peeks)*
+            let #decision = {
+                #(#borrowed)*
                 let mut #call = #new;
-                // Only the type of something in the function tells which type the function belongs to.
+                // Only the type name of something inside the function contains the type it belongs to.
                 let #closure = ::core::any::type_name_of_val(&|| ());
                 #(#charges)*
                 __ratelimits::Call::decide(#call)
@@ -188,4 +179,20 @@ fn prologue(
             #refusal
         };
     }
+}
+
+fn braced(tokens: TokenStream, span: Span) -> Group {
+    let mut group = Group::new(Delimiter::Brace, tokens);
+    group.set_span(span);
+    group
+}
+
+/// Returns a span in the user's code with the hygiene of the macro.
+fn hygienic(span: Span) -> Span {
+    Span::mixed_site().located_at(span)
+}
+
+/// Returns the name of a local variable. The prefix avoids constants and unit structs in scope, which no `let` can shadow.
+fn local(name: &str) -> Ident {
+    format_ident!("ratelimits_{name}", span = Span::mixed_site())
 }

@@ -1,9 +1,9 @@
-//! What an expression is, as far as its tokens tell.
+//! Questions about expressions that their tokens answer.
 
 use quote::ToTokens;
-use syn::{BinOp, Expr, ExprField, Lit, LitStr, Member, UnOp};
+use syn::{BinOp, Expr, Ident, Lit, LitStr, UnOp};
 
-/// Tokens as a user would write them. The compiler knows how; outside of it, every token has spaces around.
+/// Formats tokens as a user would write them. The compiler does; outside of it, all tokens are separated by spaces.
 pub(crate) fn shown(tokens: impl ToTokens) -> String {
     let text = tokens.to_token_stream().to_string();
     if text.contains('"') {
@@ -14,7 +14,7 @@ pub(crate) fn shown(tokens: impl ToTokens) -> String {
         .fold(text, |text, (spaced, written)| text.replace(spaced, written))
 }
 
-/// The expression inside the invisible groups that `macro_rules!` puts around its captures, and inside parentheses.
+/// Returns the expression inside parentheses and inside the invisible groups of `macro_rules!` captures.
 pub(crate) fn peel(mut expr: &Expr) -> &Expr {
     loop {
         expr = match expr {
@@ -25,7 +25,7 @@ pub(crate) fn peel(mut expr: &Expr) -> &Expr {
     }
 }
 
-/// The string literal that the expression is.
+/// Returns the expression as a string literal.
 pub(crate) fn literal(expr: &Expr) -> Option<&LitStr> {
     match peel(expr) {
         Expr::Lit(syn::ExprLit { lit: Lit::Str(literal), .. }) => Some(literal),
@@ -33,16 +33,15 @@ pub(crate) fn literal(expr: &Expr) -> Option<&LitStr> {
     }
 }
 
-/// `IP` of `LimitType.IP`, `LimitType::IP` and `"IP"`.
-pub(crate) fn last_word(expr: &Expr) -> Option<String> {
+/// Returns the expression as a single identifier.
+pub(crate) fn word(expr: &Expr) -> Option<&Ident> {
     match peel(expr) {
-        Expr::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-        Expr::Field(ExprField { member: Member::Named(name), .. }) => Some(name.to_string()),
-        value => literal(value).map(LitStr::value),
+        Expr::Path(path) => path.path.get_ident(),
+        _ => None,
     }
 }
 
-/// Whether it is a number, or arithmetic on some.
+/// Returns whether the expression is a number literal or arithmetic on some.
 pub(crate) fn is_number(expr: &Expr) -> bool {
     match peel(expr) {
         Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),

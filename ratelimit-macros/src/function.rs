@@ -1,6 +1,6 @@
-//! The function under the attribute. Its body stays the tokens it is.
+//! The function under the attribute. Its body is not parsed.
 
-mod block;
+mod boxed_future;
 mod output;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Attribute, FnArg, Pat, PatIdent, ReturnType, Signature, Token, Type, Visibility, parse_quote};
 
-pub(crate) use block::AsyncBlock;
+pub(crate) use boxed_future::AsyncBlock;
 use output::infer_impl_trait;
 
 /// A function, with or without a body.
@@ -19,28 +19,30 @@ pub(crate) struct Function {
     pub(crate) defaultness: Option<Ident>,
     pub(crate) signature: Signature,
     pub(crate) body: Option<Group>,
-    /// Where a function that is not async itself returns a future: the async block that is its body.
+    /// The async block that is the body of a function that returns a future without being async itself.
     pub(crate) block: Option<AsyncBlock>,
-    /// What follows the signature, as it was written.
+    /// The tokens after the signature.
     rest: TokenStream,
     bindings: Vec<Ident>,
 }
 
-/// A pattern among the arguments, and the name of the whole argument.
-pub(crate) struct Renamed {
+/// An argument that is destructured by a pattern, with the name that it has instead.
+pub(crate) struct Destructured {
     pub(crate) name: Ident,
     pub(crate) pattern: Pat,
     /// The `#[cfg]` of the argument.
     pub(crate) cfgs: Vec<Attribute>,
-    /// All attributes of the argument: lints are about the pattern.
+    /// All attributes of the argument. Lints apply to the pattern.
     pub(crate) attributes: Vec<Attribute>,
 }
 
-/// An argument as it can be passed on.
-pub(crate) struct Argument {
-    pub(crate) name: Ident,
-    /// The `#[cfg]` of the argument.
-    pub(crate) cfgs: Vec<Attribute>,
+/// The names of a function's arguments.
+#[derive(Default)]
+pub(crate) struct ArgumentNames {
+    /// The names under which the arguments can be passed on.
+    pub(crate) names: Vec<Ident>,
+    /// Those that stand for a pattern.
+    pub(crate) destructured: Vec<Destructured>,
 }
 
 impl Function {
@@ -53,34 +55,34 @@ impl Function {
             let signature: Signature = input.parse()?;
             let rest: TokenStream = input.parse()?;
             let body = body(rest.clone());
-            // Only there the body has to be understood: elsewhere half a line in it is no matter of the attribute's.
+            // Other bodies are not parsed, so that errors in them are the compiler's.
             let is_async = signature.asyncness.is_some();
             let block = if is_async { None } else { AsyncBlock::find(split(body.as_ref()).1, &signature) };
             let mut bindings = bindings(&signature);
-            for Renamed { pattern, .. } in block.iter().flat_map(AsyncBlock::renamed) {
-                names(pattern, &mut bindings);
+            for Destructured { pattern, .. } in block.iter().flat_map(AsyncBlock::destructured) {
+                bound_names(pattern, &mut bindings);
             }
             Ok(Function { attributes, visibility, defaultness, signature, body, block, rest, bindings })
         };
         parse.parse2(item)
     }
 
-    /// Whether there is an async body to stand in front of, or there would be if there was a body.
+    /// Returns whether the function is async, or its body is an async block.
     pub(crate) fn is_async(&self) -> bool {
         self.signature.asyncness.is_some() || self.block.is_some()
     }
 
-    /// Whether the return type is a future, as far as it is written.
+    /// Returns whether the return type is written as a future.
     pub(crate) fn returns_future(&self) -> bool {
         output::of_future(&self.signature.output).is_some()
     }
 
-    /// The name without `r#`.
+    /// Returns the name without `r#`.
     pub(crate) fn name(&self) -> String {
         self.signature.ident.unraw().to_string()
     }
 
-    /// Every name that the arguments bind, `self` among them.
+    /// Returns all names that the arguments bind, `self` included.
     pub(crate) fn bindings(&self) -> &[Ident] {
         &self.bindings
     }
@@ -89,49 +91,49 @@ impl Function {
         self.signature.receiver().map(|receiver| receiver.self_token)
     }
 
-    /// The inner attributes at the start of the body, and what follows them. They hold for the function.
+    /// Returns the inner attributes of the body, which apply to the function, and the rest of it.
     pub(crate) fn split_body(&self) -> (TokenStream, TokenStream) {
         split(self.body.as_ref())
     }
 
-    /// The arguments as they can be passed on. An argument that is taken apart gets a name in the signature first.
-    pub(crate) fn name_arguments(&mut self) -> (Vec<Argument>, Vec<Renamed>) {
-        let mut names = Vec::new();
-        let mut renamed = Vec::new();
+    /// Returns names for all arguments. In the signature, an argument that is destructured gets a name instead.
+    pub(crate) fn name_arguments(&mut self) -> ArgumentNames {
+        let mut named = ArgumentNames::default();
         for argument in &mut self.signature.inputs {
             let FnArg::Typed(argument) = argument else { continue };
-            let cfgs = cfgs(&argument.attrs);
             if let Some(PatIdent { ident, .. }) = plain(&argument.pat) {
-                names.push(Argument { name: ident.clone(), cfgs });
+                named.names.push(ident.clone());
                 continue;
             }
-            let name = format_ident!("ratelimits_argument_{}", names.len(), span = Span::mixed_site());
-            let named = PatIdent {
+            let name = format_ident!("ratelimits_argument_{}", named.names.len(), span = Span::mixed_site());
+            let instead = PatIdent {
                 attrs: Vec::new(),
                 by_ref: None,
-                mutability: borrowed_mutably(&argument.pat).then(Default::default),
+                mutability: borrows_mutably(&argument.pat).then(Default::default),
                 ident: name.clone(),
                 subpat: None,
             };
-            let pattern = std::mem::replace(&mut *argument.pat, Pat::Ident(named));
-            names.push(Argument { name: name.clone(), cfgs: cfgs.clone() });
+            let pattern = std::mem::replace(&mut *argument.pat, Pat::Ident(instead));
+            named.names.push(name.clone());
             if !matches!(pattern, Pat::Wild(_)) {
                 let attributes = argument.attrs.clone();
                 argument.attrs.retain(|attribute| !is_lint(attribute));
-                renamed.push(Renamed { name, pattern, cfgs, attributes });
+                named.destructured.push(Destructured { name, pattern, cfgs: cfgs(&attributes), attributes });
             }
         }
-        (names, renamed)
+        named
     }
 
-    /// The arguments that are taken apart: these, and those that `#[async_trait]` takes apart in its block.
-    pub(crate) fn taken_apart<'a>(&'a self, renamed: &'a [Renamed]) -> impl Iterator<Item = &'a Renamed> {
-        renamed.iter().chain(self.block.iter().flat_map(AsyncBlock::renamed))
+    /// Returns the destructured arguments: these, and those that `#[async_trait]` destructures in its block.
+    pub(crate) fn destructured<'a>(
+        &'a self,
+        named: &'a ArgumentNames,
+    ) -> impl Iterator<Item = &'a Destructured> {
+        named.destructured.iter().chain(self.block.iter().flat_map(AsyncBlock::destructured))
     }
 
-    /// Moves the arguments that the body changes into variables of an async block that holds it, where assignments to them
-    /// are what they were in the function.
-    pub(crate) fn move_changing(&mut self) -> TokenStream {
+    /// Returns statements that move the mutable arguments into the async block that holds the body.
+    pub(crate) fn move_mutable(&mut self) -> TokenStream {
         let mut moves = TokenStream::new();
         for argument in &mut self.signature.inputs {
             if let FnArg::Typed(argument) = argument
@@ -145,7 +147,7 @@ impl Function {
         moves
     }
 
-    /// What a call comes to, as declared: the return type, or that of the returned future. None where none is written.
+    /// Returns the declared output: the return type, or the output of the returned future.
     pub(crate) fn declared_output(&self) -> Option<&Type> {
         if let Some(block) = &self.block {
             return Some(block.output());
@@ -156,7 +158,7 @@ impl Function {
         }
     }
 
-    /// The same with `_` for every `impl Trait`, which an expression cannot name.
+    /// Returns the declared output with `_` for every `impl Trait`, which an expression cannot name.
     pub(crate) fn output(&self) -> Option<Type> {
         let mut output = self.declared_output()?.clone();
         infer_impl_trait(&mut output);
@@ -187,7 +189,7 @@ fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
     (rest.into_iter().collect(), body.into_iter().collect())
 }
 
-/// The braces, also where `macro_rules!` captured them as a block.
+/// Returns the braces, also inside a block that `macro_rules!` captured.
 fn body(rest: TokenStream) -> Option<Group> {
     rest.into_iter().find_map(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
@@ -201,14 +203,14 @@ fn bindings(signature: &Signature) -> Vec<Ident> {
     for argument in &signature.inputs {
         match argument {
             FnArg::Receiver(receiver) => found.push(Ident::new("self", receiver.self_token.span)),
-            FnArg::Typed(argument) => names(&argument.pat, &mut found),
+            FnArg::Typed(argument) => bound_names(&argument.pat, &mut found),
         }
     }
     found
 }
 
 /// Adds the names that the pattern binds.
-fn names(pattern: &Pat, found: &mut Vec<Ident>) {
+fn bound_names(pattern: &Pat, found: &mut Vec<Ident>) {
     visit(&mut pattern.clone(), &mut |pattern| {
         if let Pat::Ident(binding) = pattern {
             found.push(binding.ident.clone());
@@ -216,8 +218,8 @@ fn names(pattern: &Pat, found: &mut Vec<Ident>) {
     });
 }
 
-/// Whether the pattern borrows from the argument with `ref mut`.
-fn borrowed_mutably(pattern: &Pat) -> bool {
+/// Returns whether the pattern contains `ref mut`.
+fn borrows_mutably(pattern: &Pat) -> bool {
     let mut found = false;
     visit(&mut pattern.clone(), &mut |pattern| {
         found |= matches!(pattern, Pat::Ident(PatIdent { by_ref: Some(_), mutability: Some(_), .. }));
@@ -225,7 +227,7 @@ fn borrowed_mutably(pattern: &Pat) -> bool {
     found
 }
 
-/// The pattern, if it only names the argument.
+/// Returns the pattern if it is just a name.
 pub(crate) fn plain(pattern: &Pat) -> Option<&PatIdent> {
     match pattern {
         Pat::Ident(name @ PatIdent { by_ref: None, subpat: None, .. }) => Some(name),
@@ -233,7 +235,7 @@ pub(crate) fn plain(pattern: &Pat) -> Option<&PatIdent> {
     }
 }
 
-/// The conditions of an argument.
+/// Returns the `#[cfg]` attributes.
 pub(crate) fn cfgs(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
@@ -242,15 +244,15 @@ fn is_lint(attribute: &Attribute) -> bool {
     ["allow", "expect", "warn", "deny", "forbid"].iter().any(|level| attribute.path().is_ident(level))
 }
 
-impl Renamed {
-    /// The names that the pattern binds.
+impl Destructured {
+    /// Returns the names that the pattern binds.
     pub(crate) fn bindings(&self) -> Vec<Ident> {
         let mut found = Vec::new();
-        names(&self.pattern, &mut found);
+        bound_names(&self.pattern, &mut found);
         found
     }
 
-    /// The pattern that binds the same names to references into a borrowed argument.
+    /// Returns the pattern that binds the same names to references into the borrowed argument.
     pub(crate) fn borrowed(&self) -> Pat {
         let mut pattern = self.pattern.clone();
         visit(&mut pattern, &mut |pattern| match pattern {
@@ -265,7 +267,7 @@ impl Renamed {
     }
 }
 
-/// Visits a pattern and the patterns in it, the outer ones first.
+/// Visits a pattern and the patterns in it, outer ones first.
 fn visit(pattern: &mut Pat, visitor: &mut impl FnMut(&mut Pat)) {
     visitor(pattern);
     match pattern {

@@ -26,16 +26,16 @@ const SHARED: [&str; 12] = [
     "crate",
 ];
 
-/// What `on_store_error` can be.
+/// The values of `on_store_error`.
 pub(crate) const ON_STORE_ERROR: [&str; 3] = ["local", "allow", "deny"];
 
-/// What `key_type` can be.
+/// The values of `key_type`.
 pub(crate) const KEY_TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
 
 impl Kind {
     pub(crate) const ALL: [Kind; 4] = [Kind::Rate, Kind::Count, Kind::Funnel, Kind::Window];
 
-    /// The attribute as it is written.
+    /// Returns the name of the attribute.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Rate => "rate_limit",
@@ -45,12 +45,12 @@ impl Kind {
         }
     }
 
-    /// The attribute of this name.
+    /// Returns the attribute of this name.
     pub(crate) fn named(name: &Ident) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| name == kind.name())
     }
 
-    /// The arguments with a value that only this attribute has. The first two can be given by position.
+    /// Returns the arguments that not all attributes have. The first two may be positional.
     pub(crate) fn own(self) -> &'static [&'static str] {
         match self {
             Kind::Rate => &["rate", "burst", "refill", "warmup"],
@@ -60,6 +60,7 @@ impl Kind {
         }
     }
 
+    /// Returns the arguments without a value.
     pub(crate) fn flags(self) -> &'static [&'static str] {
         match self {
             Kind::Rate => &["borrow", "pass_args", "shadow"],
@@ -69,7 +70,8 @@ impl Kind {
         }
     }
 
-    pub(crate) fn legal(self) -> Vec<&'static str> {
+    /// Returns all arguments.
+    pub(crate) fn arguments(self) -> Vec<&'static str> {
         [self.own(), &SHARED, self.flags()].concat()
     }
 }

@@ -1,6 +1,7 @@
-//! The attributes of the `ratelimits` crate, where their documentation stands.
+//! The attributes of the `ratelimits` crate, which documents them.
 //!
-//! Tokens become `args`, arguments and function become a `model`, and the model becomes tokens again in `expand`.
+//! `args` parses the attribute's tokens, `model` validates the arguments together with the function, and `expand` generates
+//! the code.
 
 mod args;
 mod errors;
@@ -42,9 +43,9 @@ pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::attribute(Kind::Window, args.into(), item.into()).into()
 }
 
-/// Carries an attribute behind the last of its siblings on a function. Only generated code names it.
+/// Carries an attribute that was deferred to the last of its siblings on a function. Used by generated code only.
 #[doc(hidden)]
 #[proc_macro_attribute]
 pub fn __limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::carried(args.into(), item.into()).into()
+    expand::deferred(args.into(), item.into()).into()
 }

@@ -1,40 +1,41 @@
-//! Arguments and function to what they mean. Every rule that tokens can break is checked here.
+//! The validated model: what the arguments and the function mean together. Everything that tokens alone can violate is
+//! checked here.
 
 mod conditions;
 mod fallback;
-mod rule;
+mod policy;
 mod stack;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use syn::{Expr, Ident, LitStr, Path, Type};
+use syn::{Expr, LitStr, Path, Type};
 
 use crate::args::Args;
-use crate::errors::{Errors, closest};
-use crate::expr::{last_word, literal, peel};
+use crate::errors::{Errors, listed};
+use crate::expr::{literal, peel, word};
 use crate::function::{AsyncBlock, Function};
 use crate::kind::{KEY_TYPES, Kind};
 use crate::number::{Number, Unit};
-use crate::stack::Limit;
+use crate::stack::LimitAttribute;
 use crate::template::{self, Part};
 pub(crate) use fallback::{Fallback, Target};
-pub(crate) use rule::{Refill, Rule};
+pub(crate) use policy::{Policy, Refill};
 
-/// A function and the decision in front of its body.
-pub(crate) struct Limits {
+/// A function and the limits on it, which are decided together.
+pub(crate) struct LimitedFunction {
     pub(crate) function: Function,
-    /// In the order in which they are written. At least one.
-    pub(crate) policies: Vec<Policy>,
+    /// In source order; at least one.
+    pub(crate) limits: Vec<Limit>,
     pub(crate) tag: Tag,
 }
 
-/// One policy of the decision.
-pub(crate) struct Policy {
+/// One attribute: a policy and how it applies to the function.
+pub(crate) struct Limit {
     pub(crate) kind: Kind,
-    /// Where the attribute is written.
-    pub(crate) place: Span,
-    pub(crate) rule: Rule,
+    /// The attribute.
+    pub(crate) span: Span,
+    pub(crate) policy: Policy,
     pub(crate) name: Option<LitStr>,
-    /// Among the policies of this kind that have no name of the user's: its number, from 1.
+    /// The number of the limit among those of its kind that derive their name from the function, from 1.
     pub(crate) number: u32,
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
@@ -51,7 +52,7 @@ pub(crate) struct Policy {
     pub(crate) krate: Option<Path>,
 }
 
-/// What ties the keys of the policies together in a Cluster.
+/// What the keys of a limit share a cluster slot by: their parts, the policy's name, or the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     Key,
@@ -59,36 +60,35 @@ pub(crate) enum Tag {
     Function,
 }
 
-impl Limits {
-    /// Reads all attributes of a function, reporting all that is wrong with any of them.
-    pub(crate) fn read(limits: &[Limit], function: Function) -> syn::Result<Limits> {
+impl LimitedFunction {
+    /// Reads all attributes of a function, and reports all that is wrong with any of them.
+    pub(crate) fn read(attributes: &[LimitAttribute], function: Function) -> syn::Result<LimitedFunction> {
         let mut errors = Errors::default();
-        check_signature(&function, limits[0].kind, &mut errors);
-        let args = limits.iter().map(|limit| Args::parse(limit, function.bindings(), &mut errors));
-        let args: Vec<_> = args.collect();
+        check_signature(&function, attributes[0].kind, &mut errors);
+        let parse = |attribute| Args::parse(attribute, function.bindings(), &mut errors);
+        let args: Vec<_> = attributes.iter().map(parse).collect();
         if function.is_async() && args.iter().any(|args| !args.has("fallback") && !args.has("shadow")) {
             check_output(&function, &mut errors);
         }
-        let policies = args.iter().map(|args| Policy::read(args, &function, &mut errors));
-        let policies: Vec<_> = policies.collect();
-        let policies = policies.into_iter().collect::<Option<Vec<_>>>();
-        let limits = policies.map(|mut policies| {
-            stack::check(&policies, &mut errors);
-            stack::number(&mut policies);
-            Limits { function, tag: stack::tag(&policies), policies }
+        let limits: Vec<_> = args.iter().map(|args| Limit::read(args, &function, &mut errors)).collect();
+        let limits = limits.into_iter().collect::<Option<Vec<_>>>();
+        let limited = limits.map(|mut limits| {
+            stack::check(&limits, &mut errors);
+            stack::number(&mut limits);
+            LimitedFunction { function, tag: stack::tag(&limits), limits }
         });
-        errors.finish(limits)
+        errors.finish(limited)
     }
 
-    /// The error about an item that is no function.
-    pub(crate) fn no_function(kind: Kind, item: TokenStream) -> syn::Error {
-        let message = format!("this is no function; write `#[{}(…)]` on each `async fn`", kind.name());
-        syn::Error::new(first_word(item), message)
+    /// Returns the error for an item that is not a function.
+    pub(crate) fn not_a_function(kind: Kind, item: TokenStream) -> syn::Error {
+        let message = format!("expected an `async fn`; write `#[{}(…)]` on each function", kind.name());
+        syn::Error::new(item_keyword(item), message)
     }
 }
 
-/// The word that says what the item is, behind its attributes and `pub`.
-fn first_word(item: TokenStream) -> Span {
+/// Returns the span of the item's keyword.
+fn item_keyword(item: TokenStream) -> Span {
     let start = item.clone().into_iter().next();
     let word = item.into_iter().find(|token| matches!(token, TokenTree::Ident(word) if *word != "pub"));
     word.or(start).map_or_else(Span::call_site, |token| token.span())
@@ -98,36 +98,32 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
     let (signature, name) = (&function.signature, function.name());
     if function.body.is_none() {
         let message = format!(
-            "there is no body to keep calls from; write `#[{}(…)]` on the implementations of `{name}`",
+            "expected a function with a body; write `#[{}(…)]` on the implementations of `{name}`",
             kind.name()
         );
         errors.on(&signature.ident, message);
     } else if let Some(constness) = &signature.constness {
-        errors.on(
-            constness,
-            "a `const fn` runs while compiling, where no limit is known; write `async` for `const`",
-        );
+        errors.on(constness, format!("a `const fn` cannot be limited; write `async fn {name}`"));
     } else if let Some(early) = function.block.as_ref().and_then(AsyncBlock::early_return) {
-        let message = "this `return` leaves before the decision, so such a call would have no limit; write it in the async \
-                       block, or write an `async fn`";
+        let message =
+            "this `return` would skip the limit; move it into the async block, or write an `async fn`";
         errors.at(early, message);
     } else if !function.is_async() && function.returns_future() {
         let message = format!(
-            "a decision is awaited, and `{name}` does not end in the async block that it returns; write `async fn {name}`, \
-             or end it in `async move {{ … }}` or `Box::pin(async move {{ … }})`"
+            "the limit is awaited, so `{name}` must be async; write `async fn {name}`, or end the body with \
+             `async move {{ … }}` or `Box::pin(async move {{ … }})`"
         );
         errors.on(signature.fn_token, message);
     } else if !function.is_async() {
         let message = format!(
-            "a decision is awaited, and this function is not async; write `async fn {name}`, or put this attribute above \
-             the one that made it so, or keep it and ask a `Limiter` where it is called: \
-             `limiter.try_acquire(key, 1).await?`"
+            "the limit is awaited, so `{name}` must be async; write `async fn {name}`, move this attribute above the one \
+             that makes it sync, or use a `Limiter` in its caller: `limiter.try_acquire(key, 1).await?`"
         );
         errors.on(signature.fn_token, message);
     }
 }
 
-/// Without a fallback, the return type has to be named where a refusal is turned into it.
+/// Checks that the return type can be named where a refusal is converted into it.
 fn check_output(function: &Function, errors: &mut Errors) {
     let Some(output) = function.declared_output() else { return };
     let written = match output {
@@ -135,20 +131,20 @@ fn check_output(function: &Function, errors: &mut Errors) {
         Type::Never(_) => "!",
         _ => return,
     };
-    // A fallback of a function that never returns would be one too.
-    let fallback = if matches!(output, Type::Never(_)) { "" } else { ", or `fallback = …`" };
+    // A fallback of a function that never returns would never return either.
+    let fallback = if matches!(output, Type::Never(_)) { "" } else { ", or add `fallback = …`" };
     let message = format!(
-        "`{written}` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`{fallback}"
+        "`{written}` cannot represent a refused call; return `Result<_, E>` where `E: From<ratelimits::Error>`{fallback}"
     );
     errors.on(&function.signature.output, message);
 }
 
-impl Policy {
-    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Policy> {
-        let rule = Rule::read(args, errors);
+impl Limit {
+    fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Limit> {
+        let policy = Policy::read(args, errors);
         let name = text(args, "name", "sms.send", errors);
         let prefix = text(args, "prefix", "sms", errors);
-        let cost = Number::read(args, "cost", Unit::Count, errors);
+        let cost = Number::read(args, "cost", Unit::Cost, errors);
         let timeout = Number::read(args, "timeout", Unit::Timeout, errors);
         if args.has("shadow")
             && let Some(timeout) = args.span("timeout")
@@ -158,15 +154,13 @@ impl Policy {
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
         let on_store_error = conditions::on_store_error(args, errors);
-        let skip_when = conditions::skip_when(args, errors);
         let charge_when = conditions::charge_when(args, function, errors);
-        let registry = conditions::registry(args, errors);
         let krate = conditions::krate(args, errors);
-        let shadow = args.has("shadow");
-        Some(Policy {
+        let expr = |name| args.value(name).map(|value| peel(value).clone());
+        Some(Limit {
             kind: args.kind,
-            place: args.place,
-            rule: rule?,
+            span: args.attribute,
+            policy: policy?,
             name,
             number: 1,
             prefix,
@@ -175,10 +169,10 @@ impl Policy {
             key,
             fallback,
             on_store_error,
-            skip_when,
+            skip_when: expr("skip_when"),
             charge_when,
-            shadow,
-            registry,
+            shadow: args.has("shadow"),
+            registry: expr("registry"),
             krate,
         })
     }
@@ -188,20 +182,14 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     let key_type = args.value("key_type").and_then(|value| {
         let known = word(value).and_then(|word| KEY_TYPES.into_iter().find(|known| word == known));
         if known.is_none() {
-            let meant = match last_word(value).and_then(|written| closest(&written, &KEY_TYPES)) {
-                Some(known) => format!("`key_type = {known}`"),
-                None => "`IP`, `USER`, `METHOD` or `CUSTOM`".to_owned(),
-            };
-            errors.on(value, format!("unknown `key_type`; write {meant}"));
+            errors.on(value, format!("expected one of {}", listed(&KEY_TYPES)));
         }
         known.map(|known| (known, value))
     });
     if args.has("key") {
         if let Some((known, value)) = key_type.filter(|(known, _)| *known != "CUSTOM") {
-            errors.on(
-                value,
-                format!("`{known}` takes no `key`; write `key_type = CUSTOM`, or leave out `key`"),
-            );
+            let message = format!("`key` contradicts `key_type = {known}`; leave out one of them");
+            errors.on(value, message);
         }
         let Some(value) = args.value("key") else { return Vec::new() };
         return match literal(value) {
@@ -211,7 +199,7 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     }
     match key_type {
         Some(("CUSTOM", value)) => {
-            errors.on(value, "`CUSTOM` counts by a `key`, which is missing; write `key = \"<user.id>\"`");
+            errors.on(value, "`key_type = CUSTOM` needs a `key`; write `key = user.id`");
             Vec::new()
         }
         Some(("IP", _)) => vec![Part::Ip],
@@ -222,23 +210,9 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
 
 fn text(args: &Args, name: &'static str, example: &str, errors: &mut Errors) -> Option<LitStr> {
     let value = args.value(name)?;
-    match literal(value) {
-        Some(literal) if !literal.value().is_empty() => Some(literal.clone()),
-        None => {
-            errors.on(value, format!("`{name}` is a string literal; write `{name} = \"{example}\"`"));
-            None
-        }
-        Some(_) => {
-            errors.on(value, format!("`{name}` is a text that is not empty; write `{name} = \"{example}\"`"));
-            None
-        }
+    let text = literal(value).filter(|literal| !literal.value().is_empty());
+    if text.is_none() {
+        errors.on(value, format!("`{name}` is a non-empty string literal; write `{name} = \"{example}\"`"));
     }
-}
-
-/// The single identifier that the expression is.
-fn word(expr: &Expr) -> Option<&Ident> {
-    match peel(expr) {
-        Expr::Path(path) => path.path.get_ident(),
-        _ => None,
-    }
+    text.cloned()
 }

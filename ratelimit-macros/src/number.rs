@@ -1,38 +1,40 @@
-//! Numbers and times as they are written. Their values are checked by constants in the generated code, not here.
+//! Numbers and durations as they are written. Constants in the generated code check their values.
 
-use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit};
+use syn::{BinOp, Expr, Lit};
 
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::expr::{is_number, literal, peel, shown};
+use crate::expr::{is_number, literal, peel, word};
 
-/// How a number is written, as far as tokens tell.
+/// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Whole literals and arithmetic on them.
+    /// Integer literals and arithmetic on them.
     Int,
-    /// Literals with a fraction among them.
+    /// The same with a float among them.
     Float,
     /// A string literal.
     Text,
-    /// Anything else: known only when the call is made.
+    /// Anything else, which is evaluated on every call.
     Computed,
 }
 
-/// What a number counts.
+/// What a number measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Permits.
+    /// Permits of a policy.
     Count,
+    /// Permits of a call.
+    Cost,
     /// Permits per time.
     Rate,
-    /// A time; a whole number means seconds.
+    /// A duration; a whole number means seconds.
     Period,
-    /// A time that always has its unit.
+    /// A duration that always has a unit.
     Precision,
-    /// Such a time, or `forever`.
+    /// The same, or `"forever"`.
     Timeout,
-    /// Permits, or a time's worth of them.
+    /// Permits, or a duration's worth of them.
     Burst,
 }
 
@@ -46,35 +48,68 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    /// The argument's value, if it was given and is written in a way that its unit allows.
+    /// Reads the argument's value, if it is written in a form that its unit allows.
     pub(crate) fn read(args: &Args, name: &'static str, unit: Unit, errors: &mut Errors) -> Option<Number> {
         let expr = args.value(name)?;
         let form = form(expr);
-        let problem = without_quotes(expr, args)
-            .map(|text| format!("a number with a time is a string; write `{name} = \"{text}\"`"))
-            .or_else(|| misspelled_timeout(name, unit, expr, args))
-            .or_else(|| problem(name, unit, form, expr));
-        match problem {
-            Some(problem) => {
-                errors.on(expr, problem);
-                None
-            }
-            None => Some(Number { name, unit, form, expr: Box::new(peel(expr).clone()) }),
+        let is_allowed = match (unit, form) {
+            (Unit::Count | Unit::Cost, Form::Float | Form::Text) => false,
+            (Unit::Burst | Unit::Period, Form::Float) => false,
+            (Unit::Precision | Unit::Timeout, Form::Int | Form::Float) => false,
+            (Unit::Timeout, Form::Computed) => !is_forever(expr, args),
+            _ => true,
+        };
+        if unit == Unit::Rate && form == Form::Int && has_division(expr) {
+            let message = format!(
+                "integer division drops the fraction; write `{name} = 1.0 / 60.0` or `{name} = \"1/min\"`"
+            );
+            errors.on(expr, message);
+            None
+        } else if !is_allowed || has_unit_suffix(expr) {
+            errors.on(expr, unit.expected(name));
+            None
+        } else {
+            Some(Number { name, unit, form, expr: Box::new(peel(expr).clone()) })
         }
     }
 
-    /// Whether the value is known while compiling.
+    /// Returns whether the value is known at compile time.
     pub(crate) fn is_literal(&self) -> bool {
         self.form != Form::Computed
     }
 
-    /// Whether a literal in it names its type, like `10u32`.
+    /// Returns whether a literal in it has a type suffix, like `10u32`.
     pub(crate) fn has_suffix(&self) -> bool {
-        any_literal(&self.expr, &|lit| match lit {
-            Lit::Int(int) => !int.suffix().is_empty(),
-            Lit::Float(float) => !float.suffix().is_empty(),
-            _ => false,
-        })
+        any_literal(&self.expr, &|lit| !lit.suffix().is_empty())
+    }
+}
+
+impl Unit {
+    fn expected(self, name: &str) -> String {
+        match self {
+            Unit::Count | Unit::Cost => format!("`{name}` is a whole number of permits; write `{name} = 10`"),
+            Unit::Rate => {
+                format!(
+                    "`{name}` is a number of permits per second or a string; write `{name} = 5.0` or `{name} = \"100/min\"`"
+                )
+            }
+            Unit::Period => {
+                format!(
+                    "`{name}` is a whole number of seconds or a string; write `{name} = 60` or `{name} = \"500ms\"`"
+                )
+            }
+            Unit::Precision => format!("`{name}` needs a unit; write `{name} = \"1s\"`"),
+            Unit::Timeout => {
+                format!(
+                    "`{name}` is a string with a unit; write `{name} = \"200ms\"` or `{name} = \"forever\"`"
+                )
+            }
+            Unit::Burst => {
+                format!(
+                    "`{name}` is a whole number of permits or a duration; write `{name} = 10` or `{name} = \"5s\"`"
+                )
+            }
+        }
     }
 }
 
@@ -90,103 +125,16 @@ fn form(expr: &Expr) -> Form {
     }
 }
 
-fn problem(name: &str, unit: Unit, form: Form, expr: &Expr) -> Option<String> {
-    Some(match (unit, form) {
-        (Unit::Count, Form::Float | Form::Text) => {
-            format!("`{name}` counts whole permits; write a whole number: `{name} = 10`")
-        }
-        (Unit::Burst, Form::Text) => {
-            let permits = literal(expr)?.value();
-            if permits.is_empty() || !permits.bytes().all(|byte| byte.is_ascii_digit()) {
-                return None;
-            }
-            format!(
-                "`{name}` has no unit; write a time's worth of the rate: `{name} = \"{permits}s\"`, or `{name} = {permits}`"
-            )
-        }
-        (Unit::Burst, Form::Float) => format!(
-            "`{name}` has no fractions; write whole permits: `{name} = 10`, or a time's worth of the rate: `{name} = \"5s\"`"
-        ),
-        (Unit::Rate, Form::Int) if has_division(expr) => format!(
-            "`/` between whole numbers drops the fraction; write `{name} = 1.0 / 60.0`, or name the period: `{name} = \"1/min\"`"
-        ),
-        (Unit::Period, Form::Float) => match with_unit(expr) {
-            Some(time) => format!("`{name}` has no fractions; write `{name} = \"{time}\"`"),
-            None => format!(
-                "`{name}` has no fractions; write whole seconds: `{name} = 60`, or a time with its unit: `{name} = \"500ms\"`"
-            ),
-        },
-        (Unit::Precision, Form::Int | Form::Float) => {
-            format!("`{name}` has no unit; write a time with its unit: `{name} = \"1s\"`")
-        }
-        (Unit::Timeout, Form::Int | Form::Float | Form::Text) => return unit_of_timeout(name, expr),
-        _ => return None,
-    })
+/// Returns whether it is `forever` without quotes, and no argument of the function.
+fn is_forever(expr: &Expr, args: &Args) -> bool {
+    word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
 }
 
-/// What to say of a timeout that has no unit.
-fn unit_of_timeout(name: &str, expr: &Expr) -> Option<String> {
-    let number = match peel(expr) {
-        Expr::Unary(_) => {
-            return Some(format!(
-                "`{name}` is negative; write a time to wait, `{name} = \"200ms\"`, or `{name} = \"forever\"`"
-            ));
-        }
-        Expr::Lit(ExprLit { lit: Lit::Int(int), .. }) => int.base10_digits().to_owned(),
-        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value(),
-        expr => match with_unit(expr) {
-            Some(time) => return Some(format!("`{name}` has no unit; write `{name} = \"{time}\"`")),
-            None => "5".to_owned(),
-        },
-    };
-    let is_bare = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    is_bare
-        .then(|| format!("`{name}` has no unit; write `{name} = \"{number}s\"` or `{name} = \"{number}ms\"`"))
+/// Returns whether it is like `15m`, a number with a unit and without quotes.
+fn has_unit_suffix(expr: &Expr) -> bool {
+    let is_unit = |lit: &Lit| ["ms", "s", "sec", "m", "min", "h", "d"].contains(&lit.suffix());
+    any_literal(expr, &is_unit)
 }
-
-/// The seconds of a literal with a fraction as a text: `0.2` as `200ms`.
-fn with_unit(expr: &Expr) -> Option<String> {
-    let Expr::Lit(ExprLit { lit: Lit::Float(float), .. }) = peel(expr) else { return None };
-    let seconds: f64 = float.base10_parse().ok()?;
-    let micros = (seconds * 1_000_000.0).round() as u64;
-    let units = [(1_000_000, "s"), (1_000, "ms"), (1, "us")];
-    let (size, unit) = units.into_iter().find(|(size, _)| micros > 0 && micros.is_multiple_of(*size))?;
-    Some(format!("{}{unit}", micros / size))
-}
-
-/// The text that is meant by `100/min`, unless there is a `min`, or by `15m`.
-fn without_quotes(expr: &Expr, args: &Args) -> Option<String> {
-    let is_time = |word: &str| TIMES.contains(&word);
-    match peel(expr) {
-        Expr::Lit(lit) => match &lit.lit {
-            Lit::Int(int) if is_time(int.suffix()) => Some(int.to_string()),
-            _ => None,
-        },
-        Expr::Binary(ExprBinary { left, op: BinOp::Div(_), right, .. }) if is_number(left) => {
-            match peel(right) {
-                Expr::Path(unit) => {
-                    let unit = unit.path.get_ident().filter(|unit| !args.binds(unit))?;
-                    is_time(&unit.to_string()).then(|| format!("{}/{unit}", shown(left)))
-                }
-                right => Some(format!("{}/{}", shown(left), without_quotes(right, args)?)),
-            }
-        }
-        _ => None,
-    }
-}
-
-/// What to say of `forever` without quotes, unless there is one, and of `None`.
-fn misspelled_timeout(name: &str, unit: Unit, expr: &Expr, args: &Args) -> Option<String> {
-    let Expr::Path(path) = peel(expr) else { return None };
-    let word = path.path.get_ident().filter(|word| unit == Unit::Timeout && !args.binds(word))?;
-    match word.to_string().as_str() {
-        "forever" => Some(format!("`forever` is a string; write `{name} = \"forever\"`")),
-        "None" => Some(format!("`None` is no time to wait; leave `{name}` out")),
-        _ => None,
-    }
-}
-
-const TIMES: [&str; 10] = ["ms", "s", "sec", "second", "m", "min", "minute", "h", "hour", "day"];
 
 fn has_division(expr: &Expr) -> bool {
     match peel(expr) {

@@ -1,9 +1,9 @@
 //! Several attributes on one function become one decision.
 //!
-//! The compiler expands the first attribute first, and shows it those that follow. An attribute that sees another of ours
-//! behind it steps there, as a `#[__limit]` that carries its arguments; the last one finds all of them and weaves once. So
-//! the compiler resolves every attribute itself, attributes of others keep their places, and one under `cfg_attr` may come or
-//! not. What is not seen is an attribute that is imported under another name: that is a decision of its own.
+//! The compiler expands the first attribute first, and passes it those that follow. An attribute that sees a sibling re-emits
+//! itself after the last one, as a `#[__limit]` that carries its arguments; the last one expands them all into one prologue.
+//! So the compiler resolves every attribute itself, foreign attributes keep their order, and siblings may be under `cfg_attr`.
+//! An attribute that is imported under another name is not recognized, and is decided separately.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
 use syn::parse::{ParseStream, Parser};
@@ -13,68 +13,72 @@ use syn::{Attribute, Meta, Token, parse_quote};
 use crate::function::Function;
 use crate::kind::Kind;
 
-/// The attribute that carries another behind its last sibling.
+/// The attribute that carries a deferred one.
 pub(crate) const CARRIER: &str = "__limit";
 
 /// One of our attributes on a function.
-pub(crate) struct Limit {
+pub(crate) struct LimitAttribute {
     pub(crate) kind: Kind,
     /// Where it is written.
-    pub(crate) place: Span,
+    pub(crate) span: Span,
     pub(crate) args: TokenStream,
 }
 
-impl Limit {
-    /// An attribute that the compiler has found where it is written.
-    pub(crate) fn written(kind: Kind, args: TokenStream) -> Limit {
-        Limit { kind, place: Span::call_site(), args }
+impl LimitAttribute {
+    /// Returns the attribute that the compiler is expanding.
+    pub(crate) fn new(kind: Kind, args: TokenStream) -> LimitAttribute {
+        LimitAttribute { kind, span: Span::call_site(), args }
     }
 
-    /// An attribute that was carried: `rate_limit(…)`.
-    pub(crate) fn carried(tokens: TokenStream) -> Option<Limit> {
+    /// Parses a deferred attribute: `rate_limit(…)`.
+    pub(crate) fn deferred(tokens: TokenStream) -> Option<LimitAttribute> {
         let parse = |input: ParseStream<'_>| Ok((input.parse::<Ident>()?, input.parse::<Group>()?));
         let (name, args) = parse.parse2(tokens).ok()?;
         let kind = Kind::named(&name)?;
-        Some(Limit { kind, place: name.span(), args: args.stream() })
+        Some(LimitAttribute { kind, span: name.span(), args: args.stream() })
     }
 
     fn carrier(&self, library: &TokenStream) -> Attribute {
-        let name = Ident::new(self.kind.name(), self.place);
+        let name = Ident::new(self.kind.name(), self.span);
         let carrier = Ident::new(CARRIER, Span::call_site());
         let args = Group::new(Delimiter::Parenthesis, self.args.clone());
         parse_quote!(#[#library::__private::#carrier(#name #args)])
     }
 }
 
-/// The last of the siblings that are still to come.
+/// Returns the index of the last sibling that is still to be expanded.
 pub(crate) fn last_sibling(function: &Function) -> Option<usize> {
     function.attributes.iter().rposition(|attribute| is_sibling(&attribute.meta))
 }
 
-/// Puts the attribute behind that sibling, and behind those that have stepped there before it.
-pub(crate) fn step_back(limit: &Limit, last: usize, library: &TokenStream, function: &mut Function) {
-    let carried =
-        function.attributes[last + 1..].iter().take_while(|attribute| is_carrier(attribute)).count();
-    let place = last + 1 + carried;
-    function.attributes.insert(place, limit.carrier(library));
+/// Re-emits the attribute after the sibling at this index, and after those that were deferred to it before.
+pub(crate) fn defer(
+    attribute: &LimitAttribute,
+    sibling: usize,
+    library: &TokenStream,
+    function: &mut Function,
+) {
+    let start = sibling + 1;
+    let deferred = function.attributes[start..].iter().take_while(|attribute| is_carrier(attribute)).count();
+    function.attributes.insert(start + deferred, attribute.carrier(library));
 }
 
-/// Takes the attributes that were carried here off the function.
-pub(crate) fn collect(function: &mut Function) -> Vec<Limit> {
-    let mut limits = Vec::new();
+/// Removes the deferred attributes from the function, and returns them.
+pub(crate) fn take_deferred(function: &mut Function) -> Vec<LimitAttribute> {
+    let mut taken = Vec::new();
     function.attributes.retain(|attribute| {
-        let limit = match &attribute.meta {
-            Meta::List(list) if is_carrier(attribute) => Limit::carried(list.tokens.clone()),
+        let deferred = match &attribute.meta {
+            Meta::List(list) if is_carrier(attribute) => LimitAttribute::deferred(list.tokens.clone()),
             _ => None,
         };
-        let keep = limit.is_none();
-        limits.extend(limit);
+        let keep = deferred.is_none();
+        taken.extend(deferred);
         keep
     });
-    limits
+    taken
 }
 
-/// Whether it is one of ours, or may turn out to be one.
+/// Returns whether the attribute is one of ours, or a `cfg_attr` that may become one.
 fn is_sibling(meta: &Meta) -> bool {
     let Some(last) = meta.path().segments.last() else { return false };
     if Kind::named(&last.ident).is_some() {

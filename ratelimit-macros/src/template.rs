@@ -1,56 +1,53 @@
-//! Keys: who is counted. Templates like `"<user.id>:<@ip>"`, and bare expressions.
+//! Keys: templates like `"<user.id>:<@ip>"`, and bare expressions.
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, LitStr};
 
-use crate::errors::{Errors, closest, listed};
+use crate::errors::{Errors, closest};
 use crate::function::Function;
 
 /// One part of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// A text that is the same for every call.
+    /// Fixed text.
     Text(String),
     /// An expression over the function's arguments.
     Expr(TokenStream),
-    /// The client's address, from the request context.
+    /// The IP address of the request context.
     Ip,
-    /// The user, from the request context.
+    /// The user of the request context.
     User,
-    /// The user if there is one, else the address.
+    /// The user of the request context, or without one its IP address.
     UserOrIp,
 }
 
 const CONTEXT: [&str; 4] = ["ip", "user", "user_or_ip", "method"];
 
-/// The parts of a bare expression: one, or those of a tuple.
+/// Returns the parts of a bare expression: one, or those of a tuple.
 pub(crate) fn bare(expr: &Expr, errors: &mut Errors) -> Vec<Part> {
     let Expr::Tuple(tuple) = expr else {
         return vec![Part::Expr(expr.to_token_stream())];
     };
     if tuple.elems.is_empty() {
-        errors.on(tuple, "`()` names nobody to count; write what to count by: `key = user.id`");
+        errors.on(tuple, "an empty key has no parts; write `key = user.id`");
     }
     tuple.elems.iter().map(|part| Part::Expr(part.to_token_stream())).collect()
 }
 
-/// The parts of a template.
+/// Parses the parts of a template.
 ///
-/// One `:` right beside a placeholder only separates: `<a>:<b>` is the two parts of `(a, b)`, but `<a>-<b>` has three.
+/// One `:` next to a placeholder is a separator: `<a>:<b>` has the two parts of `(a, b)`, but `<a>-<b>` has three.
 pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Errors) -> Vec<Part> {
     let text = literal.value();
     if text.is_empty() {
-        errors.on(
-            literal,
-            "this template names nobody to count; write what to count by: `key = \"<user.id>\"`",
-        );
+        errors.on(literal, "an empty template has no parts; write `key = \"<user.id>\"`");
         return Vec::new();
     }
     let mut parts = Vec::new();
     let mut fixed = String::new();
     let mut rest = text.as_str();
-    let mut behind_placeholder = false;
+    let mut after_placeholder = false;
     while let Some(at) = rest.find(['<', '>']) {
         fixed.push_str(&rest[..at]);
         let open = rest[at..].starts_with('<');
@@ -62,19 +59,16 @@ pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Error
             continue;
         }
         if !open {
-            errors.on(
-                literal,
-                "`>` without a `<` before it in this template; write `>>` for the character itself",
-            );
+            errors.on(literal, "unmatched `>` in the template; write `>>` for a literal `>`");
             return Vec::new();
         }
-        push_text(&mut parts, &fixed, behind_placeholder, true);
+        push_text(&mut parts, &fixed, after_placeholder, true);
         fixed.clear();
         match placeholder(rest, literal, function) {
-            Ok((part, behind)) => {
+            Ok((part, tail)) => {
                 parts.push(part);
-                rest = behind;
-                behind_placeholder = true;
+                rest = tail;
+                after_placeholder = true;
             }
             Err(message) => {
                 errors.on(literal, message);
@@ -83,54 +77,19 @@ pub(crate) fn template(literal: &LitStr, function: &Function, errors: &mut Error
         }
     }
     fixed.push_str(rest);
-    if !behind_placeholder {
-        errors.on(
-            literal,
-            format!(
-                "this template has no placeholder, so all calls would share one counter; write `key = \"{}\"`, \
-                 or `prefix = …` for a fixed text",
-                guessed(&text, function)
-            ),
-        );
+    if !after_placeholder {
+        let message = "the template has no placeholder, so all calls would share one key; write `key = \"<user.id>\"`, or \
+                       `prefix = …` for fixed text";
+        errors.on(literal, message);
         return Vec::new();
     }
-    push_text(&mut parts, &fixed, behind_placeholder, false);
+    push_text(&mut parts, &fixed, after_placeholder, false);
     parts
 }
 
-/// The template that was probably meant by one without a placeholder.
-fn guessed(text: &str, function: &Function) -> String {
-    for (open, close) in [("<<", ">>"), ("${", "}"), ("#{", "}"), ("{", "}")] {
-        if let Some((before, rest)) = text.split_once(open)
-            && let Some((inside, behind)) = rest.split_once(close)
-            && could_be_placeholder(inside)
-        {
-            return format!("{before}<{inside}>{behind}");
-        }
-    }
-    let inside = text.trim_start_matches(['$', ':', '#', '%']);
-    let is_marked = inside != text || text.starts_with('@');
-    let word = text.split(|char: char| !char.is_alphanumeric() && char != '_').next();
-    let begins_with_argument =
-        function.bindings().iter().any(|argument| word.is_some_and(|word| argument == word));
-    if (is_marked || begins_with_argument) && could_be_placeholder(inside) {
-        return format!("<{inside}>");
-    }
-    "<user.id>".to_owned()
-}
-
-fn could_be_placeholder(text: &str) -> bool {
-    match text.strip_prefix('@') {
-        Some(name) => CONTEXT.contains(&name),
-        None => {
-            is_balanced(text) && syn::parse_str::<Expr>(text).is_ok_and(|expr| !matches!(expr, Expr::Lit(_)))
-        }
-    }
-}
-
-fn push_text(parts: &mut Vec<Part>, text: &str, behind_placeholder: bool, before_placeholder: bool) {
+fn push_text(parts: &mut Vec<Part>, text: &str, after_placeholder: bool, before_placeholder: bool) {
     let mut text = text;
-    if behind_placeholder {
+    if after_placeholder {
         text = text.strip_prefix(':').unwrap_or(text);
     }
     if before_placeholder {
@@ -141,9 +100,9 @@ fn push_text(parts: &mut Vec<Part>, text: &str, behind_placeholder: bool, before
     }
 }
 
-/// Reads one placeholder from behind its `<`, and what follows its `>`.
+/// Parses one placeholder after its `<`. Returns it and the text after its `>`.
 ///
-/// It ends at the first `>` before which there is a whole expression: so `<ids.iter().sum::<u64>()>` needs no escapes.
+/// It ends at the first `>` that completes an expression, so `<ids.iter().sum::<u64>()>` needs no escapes.
 fn placeholder<'t>(rest: &'t str, literal: &LitStr, function: &Function) -> Result<(Part, &'t str), String> {
     let ends = rest.match_indices('>').map(|(at, _)| at);
     if let Some(named) = rest.strip_prefix('@') {
@@ -171,44 +130,41 @@ fn placeholder<'t>(rest: &'t str, literal: &LitStr, function: &Function) -> Resu
     Err(match first {
         None => unclosed(rest),
         Some(inside) if inside.trim().is_empty() => {
-            "`<>` in this template names nothing; write an expression over the arguments: `<user.id>`"
-                .to_owned()
+            "empty placeholder in the template; write `<user.id>`, or `<<>>` for a literal `<>`".to_owned()
         }
         Some(inside) => {
-            format!(
-                "`<{inside}>` in this template is no expression; write one over the arguments: `<user.id>`, or `<<` for the character itself"
-            )
+            format!("expected an expression in `<{inside}>`; write `<user.id>`, or `<<` for a literal `<`")
         }
     })
 }
 
 fn unclosed(rest: &str) -> String {
-    format!("`<{rest}` in this template is not closed; write `<{rest}>`, or `<<` for the character itself")
+    format!("unclosed placeholder `<{rest}`; write `<{rest}>`, or `<<` for a literal `<`")
 }
 
 fn unknown_name(name: &str) -> String {
-    let meant = match closest(name, &CONTEXT) {
-        Some(known) => format!("did you mean `<@{known}>`? "),
-        None => String::new(),
-    };
-    let known: Vec<_> = CONTEXT.iter().map(|known| format!("<@{known}>")).collect();
-    let known: Vec<_> = known.iter().map(String::as_str).collect();
-    format!("unknown `<@{name}>` in this template; {meant}the request context has {}", listed(&known))
+    match closest(name, &CONTEXT) {
+        Some(known) => format!("unknown placeholder `<@{name}>`; did you mean `<@{known}>`?"),
+        None => format!(
+            "unknown placeholder `<@{name}>`; write `<@ip>`, `<@user>`, `<@user_or_ip>` or `<@method>`"
+        ),
+    }
 }
 
-/// So long a placeholder is, and so deep are its brackets, that the compiler's stack holds its parser.
-const LONGEST: usize = 500;
-const DEEPEST: usize = 50;
+/// The bounds of a placeholder, for which the parser does not overflow the compiler's stack.
+const MAX_LEN: usize = 500;
+const MAX_DEPTH: usize = 50;
 
-/// Whether brackets and quotes close. The compiler's lexer reports what does not by itself, so it must not see it.
+/// Returns whether brackets and quotes are balanced. If they are not, the compiler's lexer must not see the text, because it
+/// reports that by itself.
 fn is_balanced(text: &str) -> bool {
-    if text.len() > LONGEST {
+    if text.len() > MAX_LEN {
         return false;
     }
     let mut open = Vec::new();
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
-        if open.len() > DEEPEST {
+        if open.len() > MAX_DEPTH {
             return false;
         }
         match char {
@@ -229,7 +185,7 @@ fn is_balanced(text: &str) -> bool {
                 if quoted == Some('\\') {
                     chars.next();
                 }
-                // A lifetime has no second quote, and what it would swallow is no bracket.
+                // A lifetime has no second quote.
                 if chars.peek() == Some(&'\'') {
                     chars.next();
                 } else if quoted.is_none_or(|quoted| !quoted.is_alphanumeric() && quoted != '_') {
@@ -242,8 +198,8 @@ fn is_balanced(text: &str) -> bool {
     open.is_empty()
 }
 
-/// Tokens from inside a literal, placed at the literal and resolved where the function's arguments are: an argument that
-/// came through `macro_rules!` is found by the hygiene of its own name.
+/// Gives tokens from inside a literal the span of the literal, and names of arguments the hygiene of the argument, which may
+/// come from `macro_rules!`.
 fn resolved(tokens: TokenStream, literal: Span, function: &Function) -> TokenStream {
     let here = Span::call_site().located_at(literal);
     let respan = |token| match token {

@@ -1,4 +1,4 @@
-//! What was decided.
+//! The outcome of a rate-limit check.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,13 @@ use crate::error::store::StoreError;
 use crate::source::Source;
 use crate::store::Receipt;
 
-/// What a policy, or a stack of them, decided about a call.
+/// The outcome of a rate-limit check by one policy or several.
 ///
-/// Of a stack it tells the policy that is reported: of those that refuse the one with the longest `retry_after`, none
-/// counting as the longest, or when admitted the one with the fewest `remaining`. [`policies`](Self::policies) tells all.
+/// The fields are those of one policy. If any refused, it is the one with the longest `retry_after`, where none counts as the
+/// longest; if all admitted the call, it is the one with the fewest `remaining`. [`policies`](Self::policies) returns all of
+/// them.
 ///
-/// Not `Clone`: it carries the receipt of what was charged, which can be given back once.
+/// It is not `Clone`, because it holds the receipt for what was charged, which can be refunded once.
 ///
 /// ```
 /// # use ratelimits::{Registry, TokenBucket};
@@ -27,35 +28,48 @@ use crate::store::Receipt;
 /// ```
 #[non_exhaustive]
 pub struct Decision {
-    /// The burst, capacity or limit of the policy, in permits; of a queue one more than its capacity, for the call that leaves
+    /// The burst, capacity or limit of the policy, in permits. For a queue it is the capacity plus one, for the call that leaves
     /// at once.
     pub limit: u64,
-    /// The whole permits a call now would get; in a queue those that would have to wait count too.
+    /// The whole permits that a call now would get. For a queue this includes those that would have to wait.
     pub remaining: u64,
-    /// How long until the same call would be admitted without waiting, or in a queue until the same call, with the same
-    /// timeout, would get a slot: a lone caller that comes back then gets in. `None` if it was admitted, or if it costs more
-    /// than the policy ever admits.
+    /// Time until the same call would be admitted without waiting; for a queue, until the same call with the same timeout would
+    /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, or
+    /// costs more than the policy can ever admit.
     pub retry_after: Option<Duration>,
-    /// How long until the state of the key says nothing more: the bucket is full, the window has ended.
+    /// Time until the key's state expires: the bucket is full, or the window is over.
     pub reset_after: Duration,
-    /// How long the call has waited: from when it was decided to its slot, by the store's clock; for a window from the call on.
+    /// How long the call waited. For a bucket, from the decision to its slot by the store's clock; for a window, from the call.
     pub waited: Duration,
-    /// Where it was decided.
+    /// Where the decision was made.
     pub source: Source,
+    /// The index of the reported policy.
     reported: usize,
     policies: Vec<PolicyDecision>,
     receipt: Option<Receipt>,
 }
 
-/// What one policy of a decision said.
+/// What one policy of a [`Decision`] said.
+///
+/// ```
+/// # use ratelimits::{FixedWindow, Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let burst = registry.limiter("burst", TokenBucket::per_second(1).burst(5))?;
+/// let daily = registry.limiter("daily", FixedWindow::new(100, std::time::Duration::from_secs(86_400)))?;
+/// let decision = registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+/// let remaining: Vec<u64> = decision.policies().iter().map(|policy| policy.remaining).collect();
+/// assert_eq!(remaining, [4, 99]);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PolicyDecision {
-    /// The policy's name.
+    /// The name of the policy.
     pub policy: Arc<str>,
     /// Whether this policy admits the call.
     pub admitted: bool,
-    /// Whether it never refuses, and only tells what it would have said.
+    /// Whether this policy is a shadow, which never refuses.
     pub shadow: bool,
     /// As [`Decision::limit`].
     pub limit: u64,
@@ -68,19 +82,20 @@ pub struct PolicyDecision {
 }
 
 impl Decision {
-    /// What each policy said, in the order in which they stand on the function or in the list.
+    /// Returns what each policy said, in the order of the attributes or of the list.
     #[must_use]
     pub fn policies(&self) -> &[PolicyDecision] {
         &self.policies
     }
 
-    /// Gives back what the call was charged: once or not at all, and only what of it still counts. A window gets it back
-    /// while the charge counts, a bucket as far as the permits have not come back by themselves. The policies of a list get
-    /// theirs back one after another; a future that is dropped on the way leaves the later ones charged.
+    /// Gives back what the call was charged, at most once and only what still counts: all of it in a window that still counts
+    /// the charge, and in a bucket the permits that have not been refilled since.
+    ///
+    /// Several policies are refunded one after another. If the future is dropped, the remaining ones stay charged.
     ///
     /// # Errors
     ///
-    /// If the store fails; whether it has given the permits back is then unknown, and it is not asked again.
+    /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
     pub async fn refund(self) -> Result<(), StoreError> {
         match self.receipt {
             Some(receipt) => receipt.refund().await,
@@ -88,7 +103,7 @@ impl Decision {
         }
     }
 
-    /// Of what at least one policy said.
+    /// A decision of at least one policy.
     pub(crate) fn new(
         policies: Vec<PolicyDecision>,
         source: Source,
@@ -104,7 +119,7 @@ impl Decision {
         Decision { limit, remaining, retry_after, reset_after, waited, source, reported, policies, receipt }
     }
 
-    /// The place of the policy that is reported.
+    /// Returns the index of the reported policy.
     pub(crate) fn reported(&self) -> usize {
         self.reported
     }

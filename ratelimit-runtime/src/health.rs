@@ -31,6 +31,11 @@ pub struct StoreHealth {
     pub failed_decisions: u64,
 }
 
+impl StoreHealth {
+    /// The health of a store that cannot fail.
+    pub(crate) const HEALTHY: StoreHealth = StoreHealth { healthy: true, outages: 0, failed_decisions: 0 };
+}
+
 /// How long the store must make every decision before an outage is over.
 const RECOVERY: Duration = Duration::from_secs(1);
 

@@ -179,7 +179,6 @@ impl KeyWriter {
     }
 
     /// Whether it is tied to others of its decision by more than its own parts, and so to one slot of a Cluster.
-    #[cfg(feature = "redis")]
     pub(crate) fn is_tied(&self, head: &Head<'_>) -> bool {
         head.tag(self.parts).is_some()
     }

@@ -1,17 +1,16 @@
-//! The runtime of `ratelimits`, which is the crate to depend on: everything here stands there.
+//! The runtime of [`ratelimits`](https://docs.rs/ratelimits). Depend on that crate, which re-exports what users need.
 //!
-//! From the bottom up: policies, decisions, errors, keys and clocks; the algorithms, pure steps; the stores; limiters and
-//! the request's context; the registry; and what generated code names.
+//! The modules `algorithm`, `store` and `private` are public for the project's tests, benchmarks and generated code. They
+//! are not covered by semantic versioning.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bounds;
 mod call_site;
 mod clock;
-mod decision;
 mod error;
 mod key;
 mod name;
 mod on_store_error;
-mod policy;
 mod rate;
 mod source;
 mod timer;
@@ -19,19 +18,21 @@ mod units;
 
 pub mod algorithm;
 
+mod policy;
 pub mod store;
 
+mod acquire;
+mod acquired;
 mod backend;
-mod context;
-mod decide;
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
+mod decision;
+mod endpoint;
 mod health;
-mod limiter;
-mod question;
-mod turns;
-mod waiters;
-mod waiting;
+mod request;
+mod wait_queues;
+mod waiter_limit;
 
+mod context;
+mod limiter;
 mod registry;
 
 #[doc(hidden)]
@@ -39,7 +40,7 @@ pub mod private;
 
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
-pub use error::{Error, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use error::{Error, InstallError, InvalidPolicy, Limited, MissingKey, StoreError};
 pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};

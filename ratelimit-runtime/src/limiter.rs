@@ -1,22 +1,25 @@
-//! A name and a policy on a store.
+//! Limiters: limits by hand.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::backend::{Backend, Pending};
+use crate::backend::{Backend, KeyOwner};
 use crate::decision::Decision;
 use crate::error::Error;
+use crate::error::missing_key::MissingKey;
 use crate::key::IntoKey;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
+use crate::request::{AcquireRequest, PolicyCharge, max_wait};
+use crate::store::Charge;
 
-/// A name and a policy on the store of a [`Registry`](crate::Registry): limits by hand, where no attribute fits.
+/// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
-/// Cheap to clone. The state is the store's: limiters of one name and policy count together, and together with the
-/// function whose policy has that name.
+/// Cheap to clone. The state is in the store: limiters with the same name and policy share it, also with the function whose
+/// policy has that name.
 ///
 /// ```
 /// # use ratelimits::{Registry, TokenBucket};
@@ -34,7 +37,7 @@ pub struct Limiter {
     definition: Arc<Definition>,
 }
 
-/// What makes a limiter this one.
+/// What tells one limiter from another.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) name: Arc<str>,
@@ -50,15 +53,17 @@ impl Limiter {
         Limiter { backend, definition }
     }
 
-    /// The limiter whose keys begin with this prefix, as those of an attribute with `prefix = "…"`.
+    /// Returns this limiter with a key prefix, as an attribute sets with `prefix = "…"`.
     #[must_use]
     pub fn prefix(&self, prefix: &str) -> Self {
         let definition = Definition { prefix: prefix.into(), ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
-    /// The limiter that meets a policy of this function, where the function has several policies with different keys, or
-    /// with none: in a Redis Cluster such keys lie together, by the name of the function.
+    /// Returns this limiter with the keys of a policy of this function.
+    ///
+    /// Needed to share state with a function that has several policies whose keys differ, or that have no key: their keys
+    /// contain the function's name, so that a Redis Cluster keeps them in one slot.
     #[must_use]
     pub fn function(&self, function: &str) -> Self {
         let function = (!function.is_empty()).then(|| function.into());
@@ -66,8 +71,7 @@ impl Limiter {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
-    /// The limiter with another answer to trouble than its registry's: what becomes of its calls if Redis does not decide them. It
-    /// has no effect in process.
+    /// Returns this limiter with its own [`OnStoreError`] in place of the registry's. In process it has no effect.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, OnStoreError, Registry};
@@ -84,41 +88,41 @@ impl Limiter {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.definition.name
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> Policy {
         self.definition.policy
     }
 
-    /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 passes without asking.
+    /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 is admitted without asking the store.
     ///
     /// # Errors
     ///
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails and
-    /// [`OnStoreError`] does not say otherwise; whether it has charged the call is then unknown.
+    /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown.
     pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.backend.decide([self.pending(key, cost)]).await
+        self.acquire_timeout(key, cost, Duration::ZERO).await
     }
 
-    /// Takes `cost` permits for `key`, and waits for them as long as it takes, which
-    /// [`Decision::waited`](crate::Decision::waited) tells: `acquire` of Guava's `RateLimiter`. A cost of 0 passes without
-    /// asking.
+    /// Takes `cost` permits for `key`, and waits for them as long as necessary, as `acquire` of Guava's `RateLimiter` does.
+    /// [`Decision::waited`](crate::Decision::waited) is how long that was. A cost of 0 is admitted without asking the store.
     ///
-    /// A bucket gives its permits to those who wait in the order in which they came, be it from several processes. Those who
-    /// wait for a window stand in line in this process; calls that do not wait may get room before them. A future that is dropped while it waits gives back what no later call
-    /// stands on, and lets those behind it move up where they wait in this process.
+    /// A bucket grants permits in the order in which calls reach the store, from however many processes. Calls that wait for a
+    /// window queue in each process; calls that do not wait may be admitted before them. A future that is dropped while it waits
+    /// returns the permits that no later reservation depends on. In process, the calls behind it move up.
     ///
     /// # Errors
     ///
-    /// [`Error::Limited`] if the call costs more than the policy ever admits, a queue is full, or so many wait already as the
-    /// registry lets wait; nothing is charged then. [`Error::Store`] if the store fails and [`OnStoreError`] does not say
-    /// otherwise, or the call has to wait and there is no tokio runtime with its time enabled.
+    /// [`Error::Limited`] if the call costs more than the policy can ever admit, a queue is full, or
+    /// [`max_waiters`](crate::RegistryBuilder::max_waiters) calls wait already; nothing is charged then. [`Error::Store`] if the
+    /// store fails and [`OnStoreError`] does not decide the call, or if the call has to wait outside a tokio runtime with time
+    /// enabled.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
@@ -132,65 +136,91 @@ impl Limiter {
         self.acquire_timeout(key, cost, Duration::MAX).await
     }
 
-    /// As [`acquire`](Self::acquire), and waits for `timeout` at the most. A wait that would not fit takes nothing and is
-    /// refused at once: nobody waits in vain.
+    /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If the permits do not come
+    /// in time, the call is refused at once and takes nothing.
     ///
     /// # Errors
     ///
-    /// As there, and [`Error::Limited`] if the wait does not fit the timeout.
+    /// As [`acquire`](Self::acquire), and [`Error::Limited`] if the wait would exceed the timeout.
     pub async fn acquire_timeout<M>(
         &self,
         key: impl IntoKey<M>,
         cost: u64,
         timeout: Duration,
     ) -> Result<Decision, Error> {
-        self.backend.decide([Pending { timeout, ..self.pending(key, cost) }]).await
+        self.backend.acquire(self.request(key, cost, timeout)?).await
     }
 
-    /// A charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
-        NamedCharge { backend: Arc::clone(&self.backend), pending: self.pending(key, cost) }
+        NamedCharge {
+            backend: Arc::clone(&self.backend),
+            charge: self.policy_charge(key, cost, Duration::ZERO),
+        }
     }
 
-    /// What a call now would find. Charges nothing, writes nothing.
+    /// Returns what a call now would get, without charging or writing anything.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not say otherwise.
+    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call.
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        self.backend.peek(self.pending(key, 0)).await
+        self.backend.peek(self.request(key, 0, Duration::ZERO)?).await
     }
 
-    /// Gives `permits` back to what the key holds now, up to full; the newest charges of a window first. There is no
-    /// receipt: the caller answers for having been charged so much. Better is [`Decision::refund`], which also knows where the
-    /// charge was made: this gives back in Redis, whatever [`OnStoreError`] says.
+    /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
+    ///
+    /// Unchecked: the caller must have been charged this amount. Prefer [`Decision::refund`], which has a receipt and knows which
+    /// store was charged: this credits Redis, whatever [`OnStoreError`] did with the call.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails; whether it has given them back is then unknown, and it is not asked again.
+    /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
-        self.backend.refund(self.pending(key, permits)).await
+        let charge = self.policy_charge(key, permits, Duration::ZERO)?.charge;
+        Ok(self.backend.refund(&charge).await?)
     }
 
-    /// Forgets what the key holds: the next call finds a full bucket or an empty window. Those who wait for a bucket in this
-    /// process are charged anew first; in Redis they keep their slots, beside which new calls go at once. What this process has
-    /// counted while Redis did not answer is evicted too, here and not in other processes.
+    /// Removes the state of the key: the next call finds a full bucket or an empty window.
+    ///
+    /// In process, calls that wait for a bucket are charged to the new state first. In Redis they keep their slots, and new
+    /// calls are admitted beside them. What this process counted during an outage of Redis is removed as well, but not what
+    /// other processes counted.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails.
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
-        self.backend.reset(self.pending(key, 0)).await
+        let charge = self.policy_charge(key, 0, Duration::ZERO)?.charge;
+        Ok(self.backend.reset(&charge.key).await?)
     }
 
-    fn pending<M>(&self, key: impl IntoKey<M>, cost: u64) -> Pending {
+    fn request<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> Result<AcquireRequest, Error> {
+        let mut request = AcquireRequest::default();
+        request.push(self.policy_charge(key, cost, timeout)?)?;
+        Ok(request)
+    }
+
+    fn policy_charge<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> Result<PolicyCharge, MissingKey> {
         let Definition { name, prefix, function, spec, on_store_error, .. } = &*self.definition;
-        let mut parts = self.backend.key();
+        let mut parts = self.backend.key_writer();
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
-        let key = self.backend.finish(parts, (prefix, &name, function.as_deref()), spec);
-        let on_store_error = *on_store_error;
-        Pending { name, key, spec: *spec, cost, timeout: Duration::ZERO, on_store_error }
+        let owner = KeyOwner { prefix, name: &name, function: function.as_deref() };
+        let key = self.backend.finish_key(parts, owner, spec)?;
+        let charge = Charge { key, spec: *spec, cost, wait: max_wait(timeout), shadow: false };
+        let on_store_error = self.backend.on_store_error(*on_store_error);
+        Ok(PolicyCharge { name, site: None, charge, on_store_error })
     }
 }
 
@@ -200,11 +230,21 @@ impl fmt::Debug for Limiter {
     }
 }
 
-/// A charge of a limiter, to be decided together with others by
+/// A charge of one limiter, to be decided together with others by
 /// [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
+/// let charges = ["tenant-7", "tenant-8"].map(|tenant| reports.charge(tenant, 1));
+/// registry.try_acquire_all(charges).await?;
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-#[must_use = "a charge is decided by `Registry::try_acquire_all`"]
+#[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
     pub(crate) backend: Arc<Backend>,
-    pub(crate) pending: Pending,
+    pub(crate) charge: Result<PolicyCharge, MissingKey>,
 }

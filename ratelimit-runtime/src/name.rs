@@ -6,9 +6,9 @@ use std::sync::Arc;
 /// The name of a policy.
 #[derive(Clone, Debug)]
 pub(crate) enum Name {
-    /// Of a function's policy.
+    /// The name of a function's policy.
     Static(&'static str),
-    /// Of a limiter.
+    /// The name of a limiter.
     Shared(Arc<str>),
 }
 
@@ -34,9 +34,9 @@ impl Display for Name {
     }
 }
 
-/// The name of a function, from its module and the name of the type of a closure in it: module path and function, with
-/// the type for methods. Generic arguments do not count, nor does the trait. A type of another crate, `Arc<Users>`, has the
-/// module before it and keeps its arguments, which alone tell it from others.
+/// The name of a function, derived from its module and the type name of a closure in it: module path and function, with
+/// the type for methods. Generic arguments and the trait are left out. A foreign type, such as `Arc<Users>`, gets the module
+/// as a prefix and keeps its arguments, which distinguish it from others.
 pub(crate) struct FunctionName {
     pub(crate) module: &'static str,
     pub(crate) closure: &'static str,
@@ -44,39 +44,39 @@ pub(crate) struct FunctionName {
 
 impl Display for FunctionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        place(f, self.module, self.closure)
+        write_path(f, self.module, self.closure)
     }
 }
 
-/// The path of a function as the compiler writes it: functions that it tells apart have different ones, but for those
-/// in different blocks of one function.
-pub(crate) fn path(closure: &str) -> &str {
+/// Returns the path of a function as the compiler writes it. Different functions have different paths, unless they are in
+/// different blocks of one function.
+pub(crate) fn function_path(closure: &str) -> &str {
     closure.trim_end_matches(CLOSURE)
 }
 
 const CLOSURE: &str = "::{{closure}}";
 
-/// Writes the path that a type's name has: `a::f::{{closure}}`, `<a::T<u8> as a::Trait>::f::{{closure}}`, or
-/// `a::<impl a::Trait for b::T>::f::{{closure}}` where the `impl` stands in another module than trait and type.
-fn place(f: &mut fmt::Formatter<'_>, module: &str, closure: &str) -> fmt::Result {
-    let mut rest = path(closure);
+/// Writes the path in a type name: `a::f::{{closure}}`, `<a::T<u8> as a::Trait>::f::{{closure}}`, or
+/// `a::<impl a::Trait for b::T>::f::{{closure}}` for an `impl` in another module than its trait and type.
+fn write_path(f: &mut fmt::Formatter<'_>, module: &str, closure: &str) -> fmt::Result {
+    let mut rest = function_path(closure);
     if !rest.contains('<') && !rest.contains('{') {
         return f.write_str(rest);
     }
-    if let Some((ty, behind)) = implementing(rest) {
-        if of_crate(ty, module) {
-            place(f, module, ty)?;
+    if let Some((ty, tail)) = split_self_type(rest) {
+        if is_local(ty, module) {
+            write_path(f, module, ty)?;
         } else {
             write!(f, "{module}::{ty}")?;
         }
-        rest = behind;
+        rest = tail;
     }
     while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'<' | b'{')) {
         let brackets = &rest[at..];
         let skipped = if brackets.starts_with(CLOSURE.trim_start_matches(':')) {
             CLOSURE.len() - "::".len()
         } else {
-            closing(brackets).unwrap_or(brackets.len())
+            bracket_len(brackets).unwrap_or(brackets.len())
         };
         f.write_str(rest[..at].strip_suffix("::").unwrap_or(&rest[..at]))?;
         rest = &rest[at + skipped..];
@@ -84,37 +84,39 @@ fn place(f: &mut fmt::Formatter<'_>, module: &str, closure: &str) -> fmt::Result
     f.write_str(rest)
 }
 
-/// Whether the type is of the crate that the module is of. Names of other types do not begin with a crate.
-fn of_crate(ty: &str, module: &str) -> bool {
+/// Returns whether the type is from the crate of the module. Names of other types do not begin with a crate.
+fn is_local(ty: &str, module: &str) -> bool {
     let root = module.split("::").next().unwrap_or(module);
     let path = ty.strip_prefix("dyn ").unwrap_or(ty);
-    path.strip_prefix(root).is_some_and(|behind| behind.starts_with("::"))
+    path.strip_prefix(root).is_some_and(|tail| tail.starts_with("::"))
 }
 
-/// The type in the last brackets that stand for an `impl`, and the path behind them.
-fn implementing(path: &str) -> Option<(&str, &str)> {
+/// Returns the type in the last brackets that denote an `impl`, and the path after them.
+fn split_self_type(path: &str) -> Option<(&str, &str)> {
     let (mut at, mut found) = (0, None);
     while let Some(next) = path[at..].find('<') {
         at += next;
-        let length = closing(&path[at..])?;
-        let inside = &path[at + 1..at + length - 1];
-        if let Some(of_module) = inside.strip_prefix("impl ").filter(|_| at > 0) {
-            found = Some((behind(of_module, " for ").unwrap_or(of_module), at + length));
+        let end = at + bracket_len(&path[at..])?;
+        let inside = &path[at + 1..end - 1];
+        if let Some(of_impl) = inside.strip_prefix("impl ").filter(|_| at > 0) {
+            let ty = split_outside_brackets(of_impl, " for ").map_or(of_impl, |(_, ty)| ty);
+            found = Some((ty, end));
         } else if at == 0 {
-            found = Some((before(inside, " as ").unwrap_or(inside), length));
+            found = Some((split_outside_brackets(inside, " as ").map_or(inside, |(ty, _)| ty), end));
         }
-        at += length;
+        at = end;
     }
     found.map(|(ty, end)| (ty, &path[end..]))
 }
 
-/// How long the brackets are that the text begins with. The arrow of a function's type closes none.
-fn closing(text: &str) -> Option<usize> {
+/// Returns the length of the brackets at the start of the text.
+fn bracket_len(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut depth, mut at) = (0, 0);
     while at < bytes.len() {
         match bytes[at] {
             b'<' => depth += 1,
+            // The arrow of a function type.
             b'>' if at > 0 && bytes[at - 1] == b'-' => {}
             b'>' => depth -= 1,
             // A `char` among the generic arguments.
@@ -129,22 +131,16 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-fn before<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    outside(text, word).map(|at| &text[..at])
-}
-
-fn behind<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    outside(text, word).map(|at| &text[at + word.len()..])
-}
-
-/// Where the word, which begins with a space, stands outside of all angle brackets.
-fn outside(text: &str, word: &str) -> Option<usize> {
+/// Splits the text at the first occurrence of the word, which begins with a space, outside all angle brackets.
+fn split_outside_brackets<'a>(text: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
-            b' ' if bytes[at..].starts_with(word.as_bytes()) => return Some(at),
-            b'<' => at += closing(&text[at..])?,
+            b' ' if bytes[at..].starts_with(word.as_bytes()) => {
+                return Some((&text[..at], &text[at + word.len()..]));
+            }
+            b'<' => at += bracket_len(&text[at..])?,
             _ => at += 1,
         }
     }
@@ -156,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_named_by_module_and_function_with_the_type_for_methods() {
+    fn names_are_derived_from_type_names() {
         for (closure, name) in [
             ("a::f::{{closure}}::{{closure}}", "a::f"),
             ("a::f<alloc::vec::Vec<u8>>::{{closure}}::{{closure}}", "a::f"),

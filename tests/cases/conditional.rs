@@ -18,7 +18,7 @@ async fn arguments(
     Ok(id + here)
 }
 
-#[count_limit(1, "1d", key = id, fallback = returned, pass_args)]
+#[count_limit(1, "1d", key = id, fallback = |_| returned(id, text, Text(last)))]
 async fn passed(
     #[cfg(not(test))] gone: Missing,
     id: u8,
@@ -38,7 +38,7 @@ fn returned(id: u8, text: Text, Text(last): Text) -> Text {
 struct Api;
 
 impl Api {
-    #[count_limit(1, "1d", fallback = Self::refused, pass_args)]
+    #[count_limit(1, "1d", fallback = |_| Self::refused(self, text))]
     async fn method(&self, #[cfg(not(test))] gone: Missing, #[cfg(test)] text: Text) -> Text {
         Text(text.0 + "!")
     }
@@ -59,7 +59,7 @@ fn disabled_arguments_are_not_passed() {
     });
 }
 
-#[count_limit(1, "1d", key = T::default(), fallback = sum, pass_args)]
+#[count_limit(1, "1d", key = T::default(), fallback = |_| sum(value))]
 async fn parameters<
     #[cfg(test)] T: Default + Into<u64> + std::fmt::Display,
     #[cfg(not(test))] T: Missing,
@@ -118,7 +118,7 @@ fn disabled_attributes_and_functions() {
     });
 }
 
-#[count_limit(1, "1d", fallback = either, pass_args)]
+#[count_limit(1, "1d", fallback = |_| either(number))]
 async fn same_name(#[cfg(not(test))] number: Missing, #[cfg(test)] number: u16) -> u16 {
     number
 }

@@ -1,51 +1,70 @@
-//! A script that fails on the server's side, at whichever of its commands: all of a decision is charged or nothing is, and
-//! no key is left without an expiry.
+//! Scripts that fail in the server, at any of their commands: a decision is charged completely or not at all, and no key is
+//! left without an expiry.
 
-mod acl;
 mod cases;
-mod troubles;
-mod values;
+mod corrupt_values;
+mod permissions;
+mod server_errors;
 
 use ratelimit_runtime::store::{Charge, Outcome, RedisStore, StoreError};
 use redis::aio::MultiplexedConnection;
 
+use crate::support::budget::budget;
 use crate::support::registries::PATIENT;
 use crate::support::server::Server;
-use cases::{CASES, Case};
+use cases::{CASES, Case, State};
 
-/// Every command that the scripts call, and the two that call them.
+/// The commands that scripts call, and the two that call scripts.
 const COMMANDS: [&str; 14] = [
     "evalsha", "eval", "time", "get", "set", "incrby", "expireat", "del", "llen", "lindex", "lrange", "lset",
     "ltrim", "rpush",
 ];
 
-/// A server of the test's own, and a store that asks it as a user who may only what the scripts need.
-struct Bench {
+/// A server, and a store whose user may only do what the scripts need.
+struct Fixture {
     store: RedisStore,
     admin: MultiplexedConnection,
     server: Server,
 }
 
-/// What Redis holds under a key, and the millisecond at which it goes, -1 for never.
-type Held = (Vec<u8>, i64);
+/// What Redis stores under a key.
+#[derive(Debug, PartialEq)]
+struct Stored {
+    /// Empty if there is no such key.
+    dump: Vec<u8>,
+    /// In Unix milliseconds, negative if there is no expiry.
+    expires_at: i64,
+}
 
-impl Bench {
+/// The commands that start and end a fault of the server.
+struct Fault {
+    start: Vec<String>,
+    end: Vec<String>,
+}
+
+/// What Redis stored before and after some calls.
+struct Change {
+    before: Vec<Stored>,
+    after: Vec<Stored>,
+}
+
+impl Fixture {
     async fn start() -> Self {
         let server = Server::start();
         let admin = server.connect().await;
-        let mut bench = Bench { store: store(&server), admin, server };
-        bench.send("ACL SETUSER least on >secret ~rl:* -@all +ping").await;
+        let mut fixture = Fixture { store: store(&server), admin, server };
+        fixture.send("ACL SETUSER least on >secret ~rl:* -@all +ping").await;
         for command in COMMANDS {
-            bench.send(&format!("ACL SETUSER least +{command}")).await;
+            fixture.send(&format!("ACL SETUSER least +{command}")).await;
         }
-        bench
+        fixture
     }
 
-    /// Sends a command as one who may everything.
+    /// Sends a command as a user with all permissions.
     async fn send(&mut self, command: &str) -> redis::Value {
         let words: Vec<&str> = command.split(' ').collect();
-        let sent = redis::cmd(words[0]).arg(&words[1..]).query_async(&mut self.admin).await;
-        sent.unwrap_or_else(|error| panic!("{command}: {error}"))
+        let reply = redis::cmd(words[0]).arg(&words[1..]).query_async(&mut self.admin).await;
+        reply.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
     async fn now(&mut self) -> u64 {
@@ -54,37 +73,88 @@ impl Bench {
         seconds * 1_000_000 + micros
     }
 
-    /// Nothing under any key, then what `state` says: see [`Case::prepare`].
-    async fn prepare(&mut self, state: &str) {
-        self.forget_trouble();
+    /// Puts the key of each case into this state.
+    async fn prepare(&mut self, state: State) {
+        self.reconnect();
         self.send("FLUSHALL").await;
         for case in CASES {
             case.prepare(self, state).await;
         }
     }
 
-    async fn held(&mut self) -> Vec<Held> {
-        const LOOK: &str = "
-            local found = {}
+    async fn stored(&mut self) -> Vec<Stored> {
+        const SCRIPT: &str = "
+            local stored = {}
             for i, key in ipairs(KEYS) do
-                found[i] = {redis.call('DUMP', key) or '', redis.call('PEXPIRETIME', key)}
+                stored[i] = {redis.call('DUMP', key) or '', redis.call('PEXPIRETIME', key)}
             end
-            return found";
+            return stored";
         let mut call = redis::cmd("EVAL");
-        call.arg(LOOK).arg(CASES.len());
+        call.arg(SCRIPT).arg(CASES.len());
         for case in CASES {
             call.arg(case.text());
         }
-        call.query_async(&mut self.admin).await.expect("the server answers")
+        let stored: Vec<(Vec<u8>, i64)> =
+            call.query_async(&mut self.admin).await.expect("the server answers");
+        stored.into_iter().map(|(dump, expires_at)| Stored { dump, expires_at }).collect()
     }
 
-    /// Goes on with a store that knows of no trouble: one that does asks less often.
-    fn forget_trouble(&mut self) {
+    /// Makes calls during a fault. Every key must still expire after them.
+    async fn during<T>(&mut self, fault: &Fault, calls: impl AsyncFnOnce(&RedisStore) -> T) -> (T, Change) {
+        let before = self.stored().await;
+        for command in &fault.start {
+            self.send(command).await;
+        }
+        let result = calls(&self.store).await;
+        for command in &fault.end {
+            self.send(command).await;
+        }
+        let after = self.stored().await;
+        assert!(after.iter().all(Stored::is_absent_or_expires), "{:?}: {after:?}", fault.start);
+        (result, Change { before, after })
+    }
+
+    /// Replaces the store, whose circuit breaker may be open.
+    fn reconnect(&mut self) {
         self.store = store(&self.server);
     }
+}
 
-    async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
-        self.store.decide(&[charges]).await.remove(0)
+impl Stored {
+    fn is_absent_or_expires(&self) -> bool {
+        self.dump.is_empty() || self.expires_at > 0
+    }
+}
+
+impl Fault {
+    fn new(start: &str, end: &str) -> Self {
+        Fault { start: vec![start.to_owned()], end: vec![end.to_owned()] }
+    }
+
+    fn denied(commands: &[&str]) -> Self {
+        let acl = |sign| commands.iter().map(|name| format!("ACL SETUSER least {sign}{name}")).collect();
+        Fault { start: acl('-'), end: acl('+') }
+    }
+}
+
+impl Change {
+    fn assert_none(&self, context: &str) {
+        assert_eq!(self.before, self.after, "{context}");
+    }
+
+    /// Checks that every charge that counts was made, and no other.
+    fn assert_charged(&self, charges: &[Charge], outcome: &Outcome, state: State, context: &str) {
+        for (i, case) in CASES.iter().enumerate() {
+            let index = charges.iter().position(|charge| charge.key == case.key());
+            let charged = index.is_some_and(|index| {
+                let failed = outcome.failed.iter().any(|(failed, _)| *failed == index);
+                outcome.admitted && outcome.verdicts[index].admitted && !failed
+            });
+            // Even a refused decision moves a state from the future to now.
+            let moved = state == State::Future && index.is_some() && !charged;
+            let changed = self.before[i] != self.after[i];
+            assert!(moved || changed == charged, "{context}: {}, charged: {charged}", case.name);
+        }
     }
 }
 
@@ -92,8 +162,8 @@ fn store(server: &Server) -> RedisStore {
     RedisStore::lazy(&server.url_as("least", "secret")).expect("the URL is right").with_deadline(PATIENT)
 }
 
-/// Lists that take every place in turn: of all, of all with every second in shadow, of all in shadow, of one, and of all before
-/// one that refuses.
+/// Lists of charges in which every case has every position: all cases, all with every other one in shadow, all in shadow,
+/// one case, and all with a last one that is refused.
 fn lists() -> Vec<Vec<Charge>> {
     let mut lists = Vec::new();
     for first in 0..CASES.len() {
@@ -112,13 +182,21 @@ fn lists() -> Vec<Vec<Charge>> {
     lists
 }
 
-/// All that an error tells.
-fn text(error: &StoreError) -> String {
-    let source = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
-    format!("{error}: {source}")
+/// Returns some of the lists, others for each `round`, or all of them with a long budget.
+fn some_lists(round: usize) -> impl Iterator<Item = Vec<Charge>> {
+    // Coprime to the kinds of lists and to the cases, so that each turns up.
+    let step = budget(7, 1) as usize;
+    lists().into_iter().skip(round % step).step_by(step)
 }
 
-/// Whether an error says that something is wrong for good.
-fn is_defect(error: &StoreError) -> bool {
-    format!("{error:?}").contains("is_defect: true")
+/// Returns the text of an error and of its source, in lower case. It must not contain a key.
+fn text(error: &StoreError) -> String {
+    let source = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
+    let text = format!("{error}: {source}").to_lowercase();
+    assert!(!text.contains("rl:"), "{text}");
+    text
+}
+
+fn is_permanent(error: &StoreError) -> bool {
+    format!("{error:?}").contains("permanent: true")
 }

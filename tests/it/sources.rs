@@ -177,7 +177,7 @@ async fn every_key_has_an_expiry() {
             let key = format!("expiry:{i}:{period:?}");
             for cost in [2, 1, 1, 3, 0, 4] {
                 let charge = Charge { key: Key::raw(&key), spec: pair.spec, cost, wait: 0, shadow: false };
-                let outcome = store.decide(&[&[charge]]).await.remove(0).unwrap();
+                let outcome = store.decide(&[charge]).await.unwrap();
                 let verdict = outcome.verdicts[0];
                 if cost == 1 {
                     store.refund(&Key::raw(&key), &pair.spec, 1, Some(verdict.charge_id)).await.unwrap();
@@ -224,12 +224,12 @@ async fn no_clients_clock_is_sent() {
     };
     for (name, pair) in one_of_each() {
         let charge = Charge { key: Key::raw(name), spec: pair.spec, cost: 1, wait: 0, shadow: false };
-        store.decide(&[std::slice::from_ref(&charge)]).await.remove(0).unwrap();
+        store.decide(std::slice::from_ref(&charge)).await.unwrap();
         send(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]).await;
         let mut sent = Vec::new();
         for _ in 0..2 {
             send(&["SLOWLOG", "RESET"]).await;
-            store.decide(&[std::slice::from_ref(&charge)]).await.remove(0).unwrap();
+            store.decide(std::slice::from_ref(&charge)).await.unwrap();
             // Each entry: its number, its time, its duration, the command and its arguments, and more.
             let redis::Value::Array(entries) = send(&["SLOWLOG", "GET", "-1"]).await else {
                 panic!("no log")

@@ -1,4 +1,4 @@
-//! What the compiler says of mistakes, word for word. `TRYBUILD=overwrite` writes the expected messages anew.
+//! Compile errors, verbatim. `TRYBUILD=overwrite` rewrites the expected messages.
 
 #[test]
 fn compile_errors() {

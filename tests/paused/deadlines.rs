@@ -20,7 +20,7 @@ async fn decide(store: &RedisStore) -> (Result<(), String>, Duration) {
     let spec = Policy::from(FixedWindow::new(5, Duration::from_secs(60))).spec().unwrap();
     let charge = Charge { key: Key::raw("{k}"), spec, cost: 1, wait: 0, shadow: false };
     let begin = Instant::now();
-    let outcome = store.decide(&[&[charge]]).await.remove(0);
+    let outcome = store.decide(&[charge]).await;
     (outcome.map(drop).map_err(|error| error.to_string()), begin.elapsed())
 }
 

@@ -9,8 +9,8 @@ use tracing::instrument::WithSubscriber;
 use crate::told::Told;
 
 const SECOND: Duration = Duration::from_secs(1);
-const BEGINS: &str = "a call waits for its turn";
-const ENDS: &str = "a call has waited for its turn";
+const BEGINS: &str = "call is waiting";
+const ENDS: &str = "call has waited";
 
 fn policies() -> [Policy; 2] {
     [TokenBucket::per_second(1).burst(1).into(), FixedWindow::new(1, SECOND).into()]

@@ -1,77 +1,75 @@
-//! The charge of one policy, and the key it counts by.
+//! The charge of one policy and its key.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{hygienic, local, rule};
-use crate::model::{Policy, Tag};
+use super::policy::Numbers;
+use super::{Expansion, hygienic, local};
+use crate::model::{Limit, Tag};
 use crate::template::Part;
 
-/// Adds the policy, which stands at this place on the function, to the call.
-pub(super) fn charge(at: usize, policy: &Policy, tag: Tag, call: &Ident, closure: &Ident) -> TokenStream {
-    let [checked, constants, cost, timeout, named, skips] =
-        ["policy", "constants", "cost", "timeout", "named", "skips"].map(local);
-    let numbers = rule::policy_and_cost(&policy.rule, policy.cost.as_ref());
-    let most = rule::timeout(&policy.rule, policy.timeout.as_ref());
-    let declared = declared(at, policy, tag);
-    let parts = policy.key.iter().map(|part| match part {
+/// Adds a policy to the call.
+pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> TokenStream {
+    let [call, closure, skips] = ["call", "closure", "skips"].map(local);
+    let numbers = Numbers::new(limit);
+    let (computed, constants) = (numbers.computed(), numbers.constants());
+    let (policy, cost, timeout) = (numbers.policy(), numbers.cost(), numbers.timeout());
+    let literal = option(numbers.literal_policy());
+    let options = options(expansion.tag, index, limit);
+    // Of the attribute itself, even if it was deferred to another.
+    let line = quote_spanned!(limit.span=> ::core::line!());
+    let parts = parts(&limit.key, &call);
+    let charge = quote! {
+        #computed
+        {
+            #constants
+            static SITE: __ratelimits::CallSite =
+                __ratelimits::CallSite::new(::core::module_path!(), ::core::file!(), #line, #options);
+            __ratelimits::Call::charge(
+                &mut #call,
+                __ratelimits::CallSite::resolve(&SITE, #closure, const { &#literal }),
+                #policy,
+                #cost,
+                #timeout,
+            );
+        }
+        #parts
+    };
+    match &limit.skip_when {
+        None => charge,
+        Some(condition) => {
+            let span = hygienic(condition.span());
+            let condition = quote_spanned!(span=> let #skips: ::core::primitive::bool = #condition;);
+            quote!(#condition if !#skips { #charge })
+        }
+    }
+}
+
+fn parts(key: &[Part], call: &Ident) -> TokenStream {
+    let parts = key.iter().map(|part| match part {
         Part::Text(text) => quote!(__ratelimits::Call::part(&mut #call, #text);),
         Part::Expr(expr) => {
-            let place = hygienic(first_span(expr));
-            quote_spanned!(place=> __ratelimits::Call::part(&mut #call, &(#expr));)
+            let span = hygienic(first_span(expr));
+            quote_spanned!(span=> __ratelimits::Call::part(&mut #call, &(#expr));)
         }
         Part::Ip => quote!(__ratelimits::Call::ip(&mut #call);),
         Part::User => quote!(__ratelimits::Call::user(&mut #call);),
         Part::UserOrIp => quote!(__ratelimits::Call::user_or_ip(&mut #call);),
     });
-    // Of the attribute itself, which may have stepped behind others.
-    let line = quote_spanned!(policy.place=> ::core::line!());
-    let charge = quote! {
-        let ((#checked, #constants), #cost) = #numbers;
-        let #timeout = #most;
-        let #named = {
-            static SITE: __ratelimits::CallSite = __ratelimits::CallSite::new(
-                ::core::module_path!(),
-                ::core::file!(),
-                #line,
-                #declared,
-            );
-            __ratelimits::CallSite::named(&SITE, #closure, #constants)
-        };
-        __ratelimits::Call::charge(
-            &mut #call,
-            #named,
-            #checked,
-            #cost,
-            #timeout,
-        );
-        #(#parts)*
-    };
-    match &policy.skip_when {
-        None => charge,
-        Some(condition) => {
-            let place = hygienic(condition.span());
-            let asked = quote_spanned!(place=> let #skips: ::core::primitive::bool = #condition;);
-            quote!(#asked if !#skips { #charge })
-        }
-    }
+    quote!(#(#parts)*)
 }
 
-fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
-    let name = match &policy.name {
-        Some(name) => quote!(::core::option::Option::Some(#name)),
-        None => quote!(::core::option::Option::None),
-    };
-    let prefix = policy.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
-    let (number, algorithm, shadow) = (policy.number, policy.rule.algorithm(), policy.shadow);
-    let refundable = policy.charge_when.is_some();
-    let on_store_error = match policy.on_store_error {
-        Some("local") => some_on_store_error(quote!(Local)),
-        Some("allow") => some_on_store_error(quote!(Allow)),
-        Some(_) => some_on_store_error(quote!(Deny)),
-        None => quote!(::core::option::Option::None),
-    };
+fn options(tag: Tag, index: usize, limit: &Limit) -> TokenStream {
+    let name = option(limit.name.as_ref().map(|name| quote!(#name)));
+    let prefix = limit.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
+    let (number, algorithm, shadow) = (limit.number, limit.policy.algorithm(), limit.shadow);
+    let refundable = limit.charge_when.is_some();
+    let on_store_error = option(limit.on_store_error.map(|mode| match mode {
+        "local" => quote!(__ratelimits::OnStoreError::Local),
+        "allow" => quote!(__ratelimits::OnStoreError::Allow),
+        _ => quote!(__ratelimits::OnStoreError::Deny),
+    }));
     let tag = match tag {
         Tag::Key => quote!(Key),
         Tag::Name => quote!(Name),
@@ -79,7 +77,7 @@ fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
     };
     quote! {
         __ratelimits::SiteOptions {
-            policy: #at,
+            policy: #index,
             name: #name,
             number: #number,
             prefix: #prefix,
@@ -92,8 +90,11 @@ fn declared(at: usize, policy: &Policy, tag: Tag) -> TokenStream {
     }
 }
 
-fn some_on_store_error(mode: TokenStream) -> TokenStream {
-    quote!(::core::option::Option::Some(__ratelimits::OnStoreError::#mode))
+fn option(value: Option<TokenStream>) -> TokenStream {
+    match value {
+        Some(value) => quote!(::core::option::Option::Some(#value)),
+        None => quote!(::core::option::Option::None),
+    }
 }
 
 fn first_span(tokens: &TokenStream) -> Span {

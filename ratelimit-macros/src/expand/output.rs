@@ -1,72 +1,71 @@
-//! The body, and what it comes to.
+//! The body and its output.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{braced, hygienic, local};
+use super::{Expansion, braced, hygienic, local};
 use crate::function::Function;
-use crate::model::Policy;
+use crate::model::Limit;
 
-/// Whether a policy asks what the body comes to.
-pub(super) fn is_seen(policies: &[Policy]) -> bool {
-    policies.iter().any(|policy| policy.charge_when.is_some())
+/// Returns whether a policy looks at the output.
+pub(super) fn is_seen(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| limit.charge_when.is_some())
 }
 
-/// The output as an expression can name it, and where it is written.
+/// Returns the output type as an expression can name it, and where it is written.
 pub(super) fn written(function: &Function) -> (TokenStream, Span) {
     match function.output() {
         Some(output) => (output.to_token_stream(), output.span()),
         None => {
-            let place = function.signature.ident.span();
-            (quote_spanned!(place=> ()), place)
+            let span = function.signature.ident.span();
+            (quote_spanned!(span=> ()), span)
         }
     }
 }
 
-/// The body as it was. Where a policy asks what it comes to, it stands in an async block, and what the policies then do not
-/// charge for is given back.
+/// Returns the body after the statements that restore its arguments. If a policy looks at the output, the body is in an async
+/// block, and the calls that are not charged are refunded after it.
 pub(super) fn body(
-    function: &Function,
-    policies: &[Policy],
-    import: &TokenStream,
+    expansion: &Expansion<'_>,
     restored: TokenStream,
     body: TokenStream,
-    place: Span,
+    span: Span,
 ) -> TokenStream {
-    if !is_seen(policies) {
-        // In a block of its own in any case, so that items of the body are not in the way of the prologue or of patterns.
-        let body = braced(body, place);
+    let Expansion { function, limits, import, .. } = expansion;
+    if !is_seen(limits) {
+        // Always in a block, so that the body's items do not capture names in the prologue or in patterns.
+        let body = braced(body, span);
         if restored.is_empty() {
             return body.into_token_stream();
         }
-        return braced(quote!(#restored #body), place).into_token_stream();
+        return braced(quote!(#restored #body), span).into_token_stream();
     }
-    let [charged, output, refunding] = ["charged", "output", "refunding"].map(local);
+    let [charged, output, refund] = ["charged", "output", "refund"].map(local);
     let (ty, _) = written(function);
-    // The first `return` tells the compiler the type that the others are held against, as that of the function would.
-    let typing = quote_spanned! {place=>
+    // The first `return` determines the type that the others are checked against, as that of the function would.
+    let typing = quote_spanned! {span=>
         if let ::core::option::Option::Some(#output) = ::core::option::Option::None::<#ty> {
             return #output;
         }
     };
-    let block = braced(quote!(#typing #restored { #body }), place);
-    let charges = policies.iter().enumerate().filter_map(|(at, policy)| {
-        let condition = policy.charge_when.as_ref()?;
-        let place = hygienic(condition.span());
-        let satisfied = quote_spanned!(place=> __ratelimits::satisfies(&#output, #condition));
-        Some(quote!((#at, #satisfied)))
+    let block = braced(quote!(#typing #restored { #body }), span);
+    let charges = limits.iter().enumerate().filter_map(|(index, limit)| {
+        let condition = limit.charge_when.as_ref()?;
+        let span = hygienic(condition.span());
+        let satisfied = quote_spanned!(span=> __ratelimits::satisfies(&#output, #condition));
+        Some(quote!((#index, #satisfied)))
     });
-    // With `move`, so that what the future holds is what it would hold, and not a reference to it, which may not be `Send`.
-    let body = quote_spanned!(place=> async move #block);
+    // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
+    let body = quote_spanned!(span=> async move #block);
     quote! {
         let #output = #body.await;
         #[allow(clippy::redundant_closure_for_method_calls)]
-        let #refunding = {
+        let #refund = {
             #import
             __ratelimits::Charged::refund(#charged, &[#(#charges),*])
         };
-        #refunding.await;
+        #refund.await;
         #output
     }
 }

@@ -1,8 +1,8 @@
-//! What a call of the function comes to.
+//! Return types.
 
 use syn::{GenericArgument, Path, PathArguments, ReturnType, Type, TypeParamBound};
 
-/// The output of the future that a function returns, as far as its return type tells: `impl Future<Output = T>`,
+/// Returns the output of the future that a return type names: `impl Future<Output = T>`,
 /// `Pin<Box<dyn Future<Output = T>>>`, `BoxFuture<'_, T>`.
 pub(super) fn of_future(output: &ReturnType) -> Option<&Type> {
     match output {
@@ -46,7 +46,7 @@ fn of_bounds<'a>(mut bounds: impl Iterator<Item = &'a TypeParamBound>) -> Option
     })
 }
 
-/// Puts `_` for every `impl Trait`.
+/// Replaces every `impl Trait` by `_`.
 pub(super) fn infer_impl_trait(ty: &mut Type) {
     match ty {
         Type::ImplTrait(_) => {

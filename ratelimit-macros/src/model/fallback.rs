@@ -2,15 +2,13 @@
 
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
+use syn::spanned::Spanned;
 use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member};
 
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::expr::{literal, peel, shown};
 use crate::function::{Function, cfgs, plain};
-
-/// With each of them the calls in the generated code double.
-const MOST_CONDITIONAL: usize = 3;
 
 /// The function that is called instead of the body.
 pub(crate) struct Fallback {
@@ -23,11 +21,11 @@ pub(crate) struct Fallback {
 pub(crate) enum Target {
     /// `f`
     Function(ExprPath),
-    /// `Self::f`, `<T as Trait>::f`: gets `self` as its first argument.
+    /// `Self::f` or `<T as Trait>::f`, which gets `self` as its first argument.
     Associated(ExprPath),
     /// `self.f`
     Method(Box<Expr>, Ident),
-    /// `|error| …`: gets the error, and sees the arguments by itself.
+    /// `|error| …`, which gets the error and captures the arguments.
     Closure(Expr),
 }
 
@@ -37,10 +35,7 @@ impl Fallback {
         if !args.has("fallback")
             && let Some(span) = pass_args
         {
-            errors.at(
-                span,
-                "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it",
-            );
+            errors.at(span, "`pass_args` needs a fallback; write `fallback = f, pass_args`");
         }
         let value = args.value("fallback")?;
         if pass_args.is_some() {
@@ -53,28 +48,20 @@ impl Fallback {
         if let Some(Expr::Closure(closure)) = &named {
             check_closure(closure, value, pass_args, errors);
         }
-        let target = named.as_ref().and_then(Target::read);
-        let span = syn::spanned::Spanned::span(value);
-        let Some(target) = target else {
-            errors.on(value, named.as_ref().and_then(called).unwrap_or_else(|| {
-                "`fallback` names a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
-                 `fallback = |error| …`"
-                    .to_owned()
-            }));
+        let Some(target) = named.as_ref().and_then(Target::read) else {
+            errors.on(value, not_a_function(named.as_ref()));
             return None;
         };
         if let Target::Method(base, method) = &target
-            && names_only_self(base)
+            && base.to_token_stream().to_string() == "self"
             && function.receiver().is_none()
         {
-            errors.on(
-                value,
-                format!(
-                    "this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"
-                ),
+            let message = format!(
+                "this function has no `self`; write `fallback = {method}` or `fallback = Self::{method}`"
             );
+            errors.on(value, message);
         }
-        Some(Fallback { span, target, pass_args: pass_args.is_some() })
+        Some(Fallback { span: value.span(), target, pass_args: pass_args.is_some() })
     }
 }
 
@@ -99,68 +86,55 @@ impl Target {
     }
 }
 
-/// What keeps arguments of the function from being passed on.
+/// Checks that the arguments can be passed on.
 fn check_arguments(function: &Function, errors: &mut Errors) {
     let arguments = function.signature.inputs.iter().filter_map(|argument| match argument {
         FnArg::Typed(argument) => Some(argument),
         FnArg::Receiver(_) => None,
     });
-    let mut conditional = 0;
     for argument in arguments {
         if function.block.is_some() && plain(&argument.pat).is_none() {
-            errors.on(
-                &argument.pat,
-                "`pass_args` passes an argument whole, and here it is taken apart before the async block; write a name \
-                 for it, and take it apart in the block",
-            );
+            let message = "`pass_args` needs the whole argument, which is destructured before the async block; give it a \
+                           name, and destructure it in the block";
+            errors.on(&argument.pat, message);
         }
-        conditional += usize::from(!cfgs(&argument.attrs).is_empty());
-        if conditional > MOST_CONDITIONAL {
-            errors.on(
-                &argument.pat,
-                "`pass_args` passes at most three arguments that have a `#[cfg]`; write `fallback = |_| …`, which sees \
-                 them by itself",
-            );
-            return;
+        if !cfgs(&argument.attrs).is_empty() {
+            let message = "`pass_args` cannot pass an argument under `#[cfg]`; write `fallback = |_| …`, which captures it";
+            errors.on(&argument.pat, message);
         }
     }
 }
 
 fn check_closure(closure: &ExprClosure, value: &Expr, pass_args: Option<Span>, errors: &mut Errors) {
     if let Some(text) = literal(value) {
-        errors.on(value, format!("a closure has no quotes; write `fallback = {}`", text.value()));
+        errors.on(value, format!("a closure is written without quotes; write `fallback = {}`", text.value()));
         return;
     }
     if closure.inputs.len() != 1 {
         let ExprClosure { inputs_begin, inputs, inputs_end, .. } = closure;
         errors.on(
             quote!(#inputs_begin #inputs #inputs_end),
-            "a closure gets one argument, the `Error`, and sees those of the call itself; write `|_| …` or `|error| …`",
+            "a fallback closure takes one argument, the `Error`, and captures those of the function; write `|error| …`",
         );
     }
     if let Some(span) = pass_args {
-        errors.at(span, "a closure sees the arguments of the call itself; leave `pass_args` out");
+        errors.at(span, "a closure captures the arguments of the function; leave out `pass_args`");
     }
 }
 
-/// What to write for an expression that calls the function.
-fn called(expr: &Expr) -> Option<String> {
-    let (function, arguments) = match expr {
-        Expr::Call(call) => (shown(&call.func), &call.args),
-        Expr::MethodCall(call) => (format!("{}.{}", shown(&call.receiver), call.method), &call.args),
-        _ => return None,
-    };
-    let instead = if arguments.is_empty() {
-        format!("write `fallback = {function}`, without `()`")
-    } else {
-        format!(
-            "write `fallback = {function}`, and `pass_args` for the arguments of the call, or `fallback = |_| {}`",
-            shown(expr)
-        )
-    };
-    Some(format!("`fallback` names a function and does not call it; {instead}"))
-}
-
-fn names_only_self(base: &Expr) -> bool {
-    base.to_token_stream().to_string() == "self"
+fn not_a_function(value: Option<&Expr>) -> String {
+    let call = value.and_then(|value| match value {
+        Expr::Call(call) => Some((value, shown(&call.func))),
+        Expr::MethodCall(call) => Some((value, format!("{}.{}", shown(&call.receiver), call.method))),
+        _ => None,
+    });
+    match call {
+        Some((call, function)) => format!(
+            "expected a function, found a call; write `fallback = {function}` or `fallback = |_| {}`",
+            shown(call)
+        ),
+        None => "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
+                 `fallback = |error| …`"
+            .to_owned(),
+    }
 }

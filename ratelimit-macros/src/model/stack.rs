@@ -1,70 +1,62 @@
-//! What several policies of one function are to one another.
+//! How several limits of one function relate.
 
 use quote::ToTokens;
 use syn::LitStr;
 
-use super::{Policy, Tag};
+use super::{Limit, Tag};
 use crate::errors::Errors;
 use crate::expr::shown;
 use crate::kind::Kind;
 use crate::template::Part;
 
-/// Checks that the policies can be decided together.
-pub(super) fn check(policies: &[Policy], errors: &mut Errors) {
-    for (at, policy) in policies.iter().enumerate() {
-        let named = |other: &&Policy| given(&other.name) == given(&policy.name) && policy.name.is_some();
-        if policies[..at].iter().any(|other| named(&other)) {
-            errors.on(
-                &policy.name,
-                "this name is that of another attribute of the function; give each a name of its own, or leave it out",
-            );
+/// Checks that the limits can be decided together.
+pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
+    for (at, limit) in limits.iter().enumerate() {
+        let Some(name) = &limit.name else { continue };
+        let is_same = |other: &Limit| other.name.as_ref().map(LitStr::value) == Some(name.value());
+        if limits[..at].iter().any(is_same) {
+            errors.on(name, "another attribute of this function has the same name; rename one");
         }
     }
-    let Some(registry) = policies.iter().find_map(|policy| policy.registry.as_ref()) else { return };
+    let Some(registry) = limits.iter().find_map(|limit| limit.registry.as_ref()) else { return };
     let written = registry.to_token_stream().to_string();
-    for policy in policies {
+    for limit in limits {
         let message = || {
-            format!(
-                "the attributes of a function are one decision, on one registry; write `registry = {}` on each of them",
-                shown(registry)
-            )
+            let registry = shown(registry);
+            format!("all attributes of a function use one registry; write `registry = {registry}` on each")
         };
-        match &policy.registry {
-            None => errors.at(policy.place, message()),
+        match &limit.registry {
+            None => errors.at(limit.span, message()),
             Some(other) if other.to_token_stream().to_string() != written => errors.on(other, message()),
             Some(_) => {}
         }
     }
 }
 
-fn given(name: &Option<LitStr>) -> Option<String> {
-    name.as_ref().map(LitStr::value)
-}
-
-/// Numbers the policies of one kind that are named after the function: those in shadow last, so that one that comes for a
-/// while renames no other.
-pub(super) fn number(policies: &mut [Policy]) {
+/// Numbers the limits of each kind that derive their name from the function. Those in shadow come last, so that a temporary
+/// one renames no other.
+pub(super) fn number(limits: &mut [Limit]) {
     for kind in Kind::ALL {
-        let (enforced, in_shadow): (Vec<_>, Vec<_>) = policies
+        let (enforced, in_shadow): (Vec<_>, Vec<_>) = limits
             .iter_mut()
-            .filter(|policy| policy.kind == kind && policy.name.is_none())
-            .partition(|policy| !policy.shadow);
-        for (number, policy) in (1..).zip(enforced.into_iter().chain(in_shadow)) {
-            policy.number = number;
+            .filter(|limit| limit.kind == kind && limit.name.is_none())
+            .partition(|limit| !limit.shadow);
+        for (number, limit) in (1..).zip(enforced.into_iter().chain(in_shadow)) {
+            limit.number = number;
         }
     }
 }
 
-/// Ties the keys of the policies together: by their parts where they are the same, else by the function. The same is what
-/// is written the same, as what a call makes of it must not change where its state lies.
-pub(super) fn tag(policies: &[Policy]) -> Tag {
-    let key = |policy: &Policy| policy.key.iter().map(written).collect::<Vec<_>>();
-    let first = key(&policies[0]);
-    if policies.iter().any(|policy| key(policy) != first) {
+/// Returns what the keys share a cluster slot by: their parts if all limits write the same ones, else the function. Only the
+/// source counts, because the slot must not depend on the values of a call.
+pub(super) fn tag(limits: &[Limit]) -> Tag {
+    let key = |limit: &Limit| limit.key.iter().map(written).collect::<Vec<_>>();
+    let first = key(&limits[0]);
+    if limits.iter().any(|limit| key(limit) != first) {
         Tag::Function
     } else if !first.is_empty() {
         Tag::Key
-    } else if policies.len() > 1 {
+    } else if limits.len() > 1 {
         Tag::Function
     } else {
         Tag::Name

@@ -5,200 +5,179 @@ use super::*;
 const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, \
                         `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, `crate`, `aligned`, \
                         `pass_args`, `shadow`";
-const OF_RATE: &str = "the arguments of `rate_limit` are `rate`, `burst`, `refill`, `warmup`, `key`, `key_type`, \
-                       `prefix`, `name`, `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, \
-                       `crate`, `borrow`, `pass_args`, `shadow`";
-const OF_FUNNEL: &str = "the arguments of `funnel_limit` are `capacity`, `leak_rate`, `drain`, `key`, `key_type`, \
-                         `prefix`, `name`, `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, \
-                         `crate`, `queue`, `pass_args`, `shadow`";
 
 #[test]
-fn unknown_arguments() {
-    fails(
-        Count,
-        "limt = 5, period = \"1m\", limit = 5, zzz",
-        &[
-            ("limt", &format!("unknown argument `limt`; did you mean `limit`? {OF_COUNT}")),
-            ("zzz", &format!("unknown argument `zzz`; {OF_COUNT}")),
-        ],
-    );
-    fails(
-        Rate,
-        "5.0, busrt",
-        &[("busrt", &format!("unknown argument `busrt`; did you mean `burst`? {OF_RATE}"))],
-    );
+fn unknown_arguments_are_listed_or_corrected() {
+    fails(Count, "limit = 5, period = 60, zzz", &[("zzz", &format!("unknown argument `zzz`; {OF_COUNT}"))]);
+    fails(Count, "5, 60, r#type = 1", &[("r#type", &format!("unknown argument `type`; {OF_COUNT}"))]);
+    for (kind, args, written, meant) in [
+        (Count, "limt = 5, period = 60", "limt", "limit"),
+        (Rate, "5.0, busrt", "busrt", "burst"),
+        (Funnel, "5, drian = 5", "drian", "drain"),
+        (Rate, "5, onStoreError = deny", "onStoreError", "on_store_error"),
+        (Rate, "5, keyType = IP", "keyType", "key_type"),
+        (Rate, "5, Shadow", "Shadow", "shadow"),
+    ] {
+        let message = format!("unknown argument `{written}`; did you mean `{meant}`?");
+        fails(kind, args, &[(written, &message)]);
+    }
 }
 
 #[test]
-fn doubled_arguments() {
+fn words_of_other_limiters_get_a_hint() {
+    for (kind, args, word, hint) in [
+        (Rate, "maxBurstSeconds = 5", "maxBurstSeconds", "write `burst = \"5s\"` on `rate_limit`"),
+        (
+            Rate,
+            "5, timeUnit = TimeUnit.HOURS",
+            "timeUnit",
+            "durations and rates contain their unit: `\"30s\"`, `\"100/min\"`",
+        ),
+        (
+            Count,
+            "windowMs = 60000, max = 5",
+            "windowMs",
+            "write `period = \"1m\"` on `count_limit` or `window_limit`, or a rate with its period: `\"100/min\"`",
+        ),
+        (Funnel, "5, 60, pacing", "pacing", "write `capacity = 10, queue` on `funnel_limit`"),
+        (Window, "5, 60, lease = 100", "lease", "it is not supported yet; leave it out"),
+    ] {
+        let Err(errors) = read(kind, tokens(args), SEND) else { panic!("no error in `{args}`") };
+        let first = errors.into_iter().next().unwrap();
+        assert_eq!(first.span().source_text().unwrap(), word);
+        assert_eq!(first.to_string(), format!("unknown argument `{word}`; {hint}"));
+    }
+}
+
+#[test]
+fn arguments_of_other_attributes_name_their_owner() {
+    for (kind, args, written, owner) in [
+        (Rate, "5, aligned", "aligned", "`count_limit`"),
+        (Count, "5, 60, precision = \"1s\"", "precision", "`window_limit`"),
+        (Funnel, "5, 60, warmup = \"3s\"", "warmup", "`rate_limit`"),
+    ] {
+        let message = format!("unknown argument `{written}`; it belongs to {owner}");
+        fails(kind, args, &[(written, &message)]);
+    }
+}
+
+#[test]
+fn duplicate_arguments_are_rejected() {
     fails(
         Count,
         "5, \"1m\", limit = 6, aligned, aligned",
         &[
-            ("limit", "`limit` is given twice; write it once"),
-            ("aligned", "`aligned` is given twice; write it once"),
+            ("limit", "`limit` is specified more than once"),
+            ("aligned", "`aligned` is specified more than once"),
         ],
     );
 }
 
 #[test]
-fn missing_arguments() {
-    fails(
-        Count,
-        "",
-        &[
-            ("", "missing argument `limit`; write `limit = 100`"),
-            ("", "missing argument `period`; write `period = \"1m\"`"),
-        ],
-    );
+fn missing_arguments_are_reported() {
+    let limit = ("", "missing argument `limit`; write `limit = 100`");
+    let period = ("", "missing argument `period`; write `period = \"1m\"`");
+    fails(Count, "", &[limit, period]);
+    fails(Window, "5", &[period]);
     fails(Rate, "burst = 5", &[("", "missing argument `rate`; write `rate = 5.0`")]);
-    fails(
-        Funnel,
-        "",
-        &[
-            ("", "missing argument `capacity`; write `capacity = 10`"),
-            (
-                "",
-                "missing argument `leak_rate`; write `leak_rate = 5.0`, or the time from full to empty: `drain = \"30m\"`",
-            ),
-        ],
-    );
-    fails(Window, "5", &[("", "missing argument `period`; write `period = \"1m\"`")]);
+    let leak_rate = "missing argument `leak_rate`; write `leak_rate = 5.0`, or `drain = \"30m\"` for the time from full \
+                     to empty";
+    fails(Funnel, "", &[("", "missing argument `capacity`; write `capacity = 10`"), ("", leak_rate)]);
+    // An unknown argument may be the missing one.
+    fails(Rate, "rte = 5", &[("rte", "unknown argument `rte`; did you mean `rate`?")]);
 }
 
 #[test]
-fn flags_and_values() {
+fn flags_take_no_value() {
+    let message = "`aligned` takes no value; write `aligned`, or leave it out";
+    for value in ["true", "false", "% %"] {
+        fails(Count, &format!("5, 60, aligned = {value}"), &[("aligned", message)]);
+    }
+    expands(Count, "5, 60, shadow, aligned,", SEND);
+}
+
+#[test]
+fn other_arguments_need_a_value() {
     fails(
         Count,
-        "limit, period =, aligned = true, key",
+        "limit, period =, key",
         &[
             ("limit", "`limit` needs a value; write `limit = …`"),
             ("period", "`period` needs a value; write `period = …`"),
-            ("aligned", "`aligned` takes no value; write `aligned`"),
             ("key", "`key` needs a value; write `key = …`"),
         ],
     );
     fails(Count, "limit, \"1m\"", &[("limit", "`limit` needs a value; write `limit = …`")]);
-    fails(Count, "5, 60, shadow = true", &[("shadow", "`shadow` takes no value; write `shadow`")]);
-    fails(Count, "5, 60, shadow = false", &[("shadow", "`shadow` takes no value; leave it out")]);
-    fails(Count, "5, 60, shadow: true", &[("shadow", "`shadow` takes no value; write `shadow`")]);
-    expands(Count, "5, 60, shadow", SEND);
-}
-
-#[test]
-fn values_half_typed() {
-    fails(Rate, "5, key = user.", &[("user.", "`user.` is no expression; write `key = …`")]);
-    fails(Rate, "5, key = user., shadow", &[("user.", "`user.` is no expression; write `key = …`")]);
-    fails(Rate, "rate =", &[("rate", "`rate` needs a value; write `rate = …`")]);
-    fails(Rate, "5 *, 10", &[("5 *", "`5 *` is no expression; write `rate = …`")]);
-    fails(Rate, "rate = 5, 6 *", &[("6 *", "`6 *` is no expression; write `… = …`")]);
-    fails(Rate, "5, fallback = move", &[("move", "`move` is no expression; write `fallback = …`")]);
-    fails(Rate, "5,, 10", &[(",", "no argument in front of this `,`; leave it out")]);
-}
-
-#[test]
-fn separators() {
-    fails(Count, "limit = 5; period = 60", &[(";", "`;` does not separate arguments; write `,`")]);
-    fails(Count, "limit = 5 period = 60", &[("period", "no comma between two arguments; write `,`")]);
-    fails(Count, "5, 60 # x, shadow", &[("#", "no comma between two arguments; write `,`")]);
-    expands(Count, "5, 60, shadow,", SEND);
-}
-
-#[test]
-fn names_with_a_prefix_or_a_keyword() {
-    expands(Count, "r#limit = 5, r#period = 60, r#shadow", SEND);
-    expands(Count, "5, 60, crate = ::renamed", SEND);
     fails(Count, "5, 60, crate", &[("crate", "`crate` needs a value; write `crate = …`")]);
-    fails(
-        Count,
-        "r#max = 5, 60, r#type = 1",
-        &[
-            ("r#max", "`max` is written `limit` here; write `limit = 5`"),
-            ("60", "a value without its name goes before all arguments with one; write `period = 60`"),
-            ("r#type", &format!("unknown argument `type`; {OF_COUNT}")),
-        ],
-    );
+}
+
+#[test]
+fn incomplete_values_are_spanned_whole() {
+    let key = "expected an expression or a string; write `key = user.id` or `key = \"<user.id>\"`";
+    for (args, span) in [("user.", "user."), ("user., shadow", "user."), ("<n>", "<n>"), ("@ip", "@ip")] {
+        fails(Rate, &format!("5, key = {args}"), &[(span, key)]);
+    }
+    expands(Rate, "5, key = <User as Named>::name(user)", SEND);
+    fails(Rate, "5 *, 10", &[("5 *", "expected an expression; write `rate = …`")]);
+    fails(Rate, "5, fallback = move", &[("move", "expected an expression; write `fallback = …`")]);
+    fails(Rate, "5,, 10", &[(",", "expected an argument")]);
+}
+
+#[test]
+fn arguments_are_separated_by_commas() {
+    let message = "expected `,`; arguments are written like `cost = 2`";
+    for (args, found) in [
+        ("limit = 5; period = 60", ";"),
+        ("limit = 5 period = 60", "period"),
+        ("5, 60 # x, shadow", "#"),
+        ("5, 60, shadow: true", ":"),
+        ("limit: 5", ":"),
+        ("limit => 5", "=>"),
+    ] {
+        let errors: Vec<_> = read(Count, tokens(args), SEND).err().unwrap().into_iter().collect();
+        let found = errors.iter().any(|error| {
+            error.to_string() == message
+                && error.span().source_text().is_some_and(|text| found.starts_with(&text))
+        });
+        assert!(found, "{args}: {errors:?}");
+    }
+}
+
+#[test]
+fn raw_identifiers_are_accepted() {
+    expands(Count, "r#limit = 5, r#period = 60, r#shadow", SEND);
     expands(Rate, "r#type, crate::BURST", "async fn send(r#type: u64) -> Result<(), AppError> { Ok(()) }");
 }
 
 #[test]
-fn positions() {
-    fails(
-        Count,
-        "limit = 5, \"1m\"",
-        &[("\"1m\"", "a value without its name goes before all arguments with one; write `period = \"1m\"`")],
-    );
-    fails(
-        Rate,
-        "rate = 5, 10",
-        &[("10", "a value without its name goes before all arguments with one; write `burst = 10`")],
-    );
-    for (third, written) in [("user.id", "user.id"), ("user", "user"), ("\"<user.id>\"", "\"<user.id>\"")] {
-        let message = format!("only `limit` and `period` go without their names; write `key = {written}`");
-        fails(Count, &format!("5, \"1m\", {third}"), &[(third, &message)]);
+fn two_arguments_may_be_positional() {
+    for (args, span, of) in [
+        ("limit = 5, \"1m\"", "\"1m\"", Count),
+        ("5, \"1m\", user.id", "user.id", Count),
+        ("5, \"1m\", key = user.id, 7 + 1", "7 + 1", Count),
+        ("rate = 5, 10", "10", Rate),
+    ] {
+        let [first, second, ..] = of.own() else { unreachable!() };
+        let message = format!(
+            "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {span}`"
+        );
+        fails(of, args, &[(span, &message)]);
     }
-    fails(
-        Count,
-        "5, \"1m\", key = user.id, room.id",
-        &[("room.id", "only `limit` and `period` go without their names; write `… = …`")],
-    );
-    fails(
-        Count,
-        "5, \"1m\", 7 + 1",
-        &[("7 + 1", "only `limit` and `period` go without their names; write `… = …`")],
-    );
-    fails(Count, "5, \"1m\" aligned", &[("aligned", "no comma between two arguments; write `,`")]);
-    fails(
-        Count,
-        "5, period = %, aligned = 1",
-        &[
-            ("%", "`%` is no expression; write `period = …`"),
-            ("aligned", "`aligned` takes no value; write `aligned`"),
-        ],
-    );
 }
 
 #[test]
-fn what_is_missing_was_not_told_before() {
-    fails(Rate, "rte = 5", &[("rte", &format!("unknown argument `rte`; did you mean `rate`? {OF_RATE}"))]);
-    fails(
-        Funnel,
-        "5, drian = 5",
-        &[("drian", &format!("unknown argument `drian`; did you mean `drain`? {OF_FUNNEL}"))],
-    );
-}
-
-#[test]
-fn other_ways_to_assign() {
-    fails(Rate, "rate: 5", &[(":", "`:` gives no value; write `rate = 5`")]);
-    fails(Rate, "rate:", &[(":", "`:` gives no value; write `rate = …`")]);
-    for operator in [":=", "==", "=>"] {
-        let message = format!("`{operator}` gives no value; write `rate = 5`");
-        fails(Rate, &format!("rate {operator} 5"), &[(operator, &message)]);
+fn single_words_may_be_positional_values() {
+    for args in ["max, 60", "MAX, WINDOW", "limits::max, 60"] {
+        expands(Count, args, "async fn send(max: u64) -> Result<(), AppError> { Ok(()) }");
     }
-    fails(
-        Rate,
-        "rate(5), burst: 10",
-        &[("(5)", "`(…)` gives no value; write `rate = 5`"), (":", "`:` gives no value; write `burst = 10`")],
-    );
-    fails(
-        Count,
-        "5, \"1m\", key(user.id), aligned: true",
-        &[
-            ("(user.id)", "`(…)` gives no value; write `key = user.id`"),
-            ("aligned", "`aligned` takes no value; write `aligned`"),
-        ],
-    );
     expands(Rate, "limits::rate(5), burst(10) + 1", SEND);
+    let Err(errors) = read(Count, tokens("max, 60"), SEND) else { panic!("no error") };
+    assert!(errors.to_string().starts_with("unknown argument `max`; write"), "{errors}");
 }
 
 #[test]
-fn templates_without_quotes() {
-    for (written, meant) in
-        [("<n>", "<n>"), ("@ip", "<@ip>"), ("<user.id>:<@ip>", "<user.id>:<@ip>"), ("<@user>", "<@user>")]
-    {
-        let message = format!("a template is a string; write `key = \"{meant}\"`");
-        fails(Rate, &format!("5, key = {written}, pass_args, fallback = f"), &[(written, &message)]);
-    }
-    expands(Rate, "5, key = <User as Named>::name(user)", SEND);
+fn errors_are_reported_together() {
+    let args = tokens("rat = 1, 1 / 60, busrt = 2, pass_args, key = \"<\", aligned");
+    let errors = read(Rate, args, "fn f() {}").err().unwrap();
+    assert_eq!(errors.into_iter().count(), 6);
 }

@@ -4,70 +4,75 @@ use super::*;
 use crate::model::Target;
 
 #[test]
-fn functions_are_named() {
-    let not_a_name = "`fallback` names a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
-                      `fallback = |error| …`";
-    for (written, function) in [("f()", "f"), ("\"Self::f()\"", "Self::f"), ("self.f()", "self.f")] {
+fn fallbacks_are_named_not_called() {
+    for (written, function) in
+        [("f()", "f"), ("\"Self::f()\"", "Self::f"), ("self.f(user)", "self.f"), ("a::f(1)", "a::f")]
+    {
+        let call = written.trim_matches('"');
         let message = format!(
-            "`fallback` names a function and does not call it; write `fallback = {function}`, without `()`"
+            "expected a function, found a call; write `fallback = {function}` or `fallback = |_| {call}`"
         );
-        fails(Rate, &format!("5, fallback = {written}"), &[(written, &message)]);
+        fails_with(Rate, "5, fallback", &[written], &message);
     }
-    for (written, function) in [("self.f(user)", "self.f"), ("a::f(1)", "a::f")] {
-        let message = format!(
-            "`fallback` names a function and does not call it; write `fallback = {function}`, and `pass_args` for the arguments of the call, or `fallback = |_| {written}`"
-        );
-        fails(Rate, &format!("5, fallback = {written}"), &[(written, &message)]);
-    }
-    for written in ["\"no path\"", "5", "{ f }"] {
-        fails(Rate, &format!("5, fallback = {written}"), &[(written, not_a_name)]);
-    }
-    fails(
-        Rate,
-        "5, pass_args",
-        &[(
-            "pass_args",
-            "`pass_args` says what a fallback gets, and there is none; write `fallback = …` beside it",
-        )],
-    );
-    fails(
-        Rate,
-        "5, fallback = self.f",
-        &[("self.f", "this function has no `self`; write `fallback = f` or `fallback = Self::f`")],
-    );
+    let message = "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
+                   `fallback = |error| …`";
+    fails_with(Rate, "5, fallback", &["\"no path\"", "5", "{ f }"], message);
 }
 
 #[test]
-fn closures_get_the_error() {
+fn methods_need_self() {
+    let message = "this function has no `self`; write `fallback = f` or `fallback = Self::f`";
+    fails_with(Rate, "5, fallback", &["self.f"], message);
+}
+
+#[test]
+fn pass_args_needs_a_fallback() {
+    let message = "`pass_args` needs a fallback; write `fallback = f, pass_args`";
+    fails(Rate, "5, pass_args", &[("pass_args", message)]);
+}
+
+#[test]
+fn closures_take_the_error() {
     for closure in [
         "|error| Err(error.into())",
         "async |error| later(error).await",
         "move |_: Error| 5",
         "(|_| user.id)",
     ] {
-        let args = tokens(&format!("5, fallback = {closure}"));
-        let Ok(limits) = read(Rate, args, SEND) else { panic!("{closure}") };
-        let fallback = limits.policies[0].fallback.as_ref().unwrap();
+        let limited = read(Rate, tokens(&format!("5, fallback = {closure}")), SEND).unwrap();
+        let fallback = limited.limits[0].fallback.as_ref().unwrap();
         assert!(matches!(fallback.target, Target::Closure(_)), "{closure}");
+    }
+    let message = "a fallback closure takes one argument, the `Error`, and captures those of the function; write `|error| …`";
+    for (closure, span) in
+        [("|| 5", "||"), ("move |user, error| 5", "|user, error|"), ("async |a, b, c| 5", "|a, b, c|")]
+    {
+        fails(Rate, &format!("5, fallback = {closure}"), &[(span, message)]);
     }
 }
 
 #[test]
-fn closures_written_wrongly() {
-    let one = "a closure gets one argument, the `Error`, and sees those of the call itself; write `|_| …` or `|error| …`";
-    for (closure, place) in
-        [("|| 5", "||"), ("move |user, error| 5", "|user, error|"), ("async |a, b, c| 5", "|a, b, c|")]
-    {
-        fails(Rate, &format!("5, fallback = {closure}"), &[(place, one)]);
-    }
-    fails(
-        Rate,
-        "5, fallback = |error| f(error), pass_args",
-        &[("pass_args", "a closure sees the arguments of the call itself; leave `pass_args` out")],
-    );
-    fails(
-        Rate,
-        "5, fallback = \"|error| f(error)\", pass_args",
-        &[("\"|error| f(error)\"", "a closure has no quotes; write `fallback = |error| f(error)`")],
-    );
+fn closures_capture_the_arguments() {
+    let message = "a closure captures the arguments of the function; leave out `pass_args`";
+    fails(Rate, "5, fallback = |error| f(error), pass_args", &[("pass_args", message)]);
+    let message = "a closure is written without quotes; write `fallback = |error| f(error)`";
+    fails_with(Rate, "5, fallback", &["\"|error| f(error)\""], message);
+}
+
+#[test]
+fn passed_arguments_are_whole() {
+    let message = "`pass_args` needs the whole argument, which is destructured before the async block; give it a name, \
+                   and destructure it in the block";
+    let boxed = "fn f((a, b): (u8, u8)) -> BoxFuture<'static, u8> { Box::pin(async move { a }) }";
+    fails_on(boxed, Count, "5, 60, fallback = g, pass_args", &[("(a, b)", message)]);
+    expands(Count, "5, 60, fallback = g", boxed);
+}
+
+#[test]
+fn passed_arguments_are_unconditional() {
+    let message =
+        "`pass_args` cannot pass an argument under `#[cfg]`; write `fallback = |_| …`, which captures it";
+    let item = "async fn f(#[cfg(unix)] a: u8, b: u8) {}";
+    fails_on(item, Count, "5, 60, fallback = g, pass_args", &[("a", message)]);
+    expands(Count, "5, 60, fallback = |_| ()", item);
 }

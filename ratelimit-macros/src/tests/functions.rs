@@ -1,76 +1,52 @@
-//! What stands under the attribute.
+//! Functions and other items under the attribute.
 
 use super::*;
 
 #[test]
-fn are_async_and_have_a_body() {
-    fails_on(
-        "fn send() -> Result<(), E> { Ok(()) }",
-        Rate,
-        "5",
-        &[(
-            "fn",
-            "a decision is awaited, and this function is not async; write `async fn send`, or put this attribute above the one that made it so, or keep it and ask a `Limiter` where it is called: `limiter.try_acquire(key, 1).await?`",
-        )],
-    );
-    fails_on(
-        "fn send() -> impl Future<Output = ()> { ready(()) }",
-        Rate,
-        "5",
-        &[(
-            "fn",
-            "a decision is awaited, and `send` does not end in the async block that it returns; write `async fn send`, or end it in `async move { … }` or `Box::pin(async move { … })`",
-        )],
-    );
-    fails_on(
-        "/// Users.\n#[derive(Debug)] pub(crate) struct User;",
-        Rate,
-        "5",
-        &[("struct", "this is no function; write `#[rate_limit(…)]` on each `async fn`")],
-    );
-    fails_on(
-        "const fn send() -> Result<(), E> { Ok(()) }",
-        Rate,
-        "5",
-        &[("const", "a `const fn` runs while compiling, where no limit is known; write `async` for `const`")],
-    );
-    fails_on(
-        "async fn send(&self) -> Result<(), E>;",
-        Count,
-        "5, 60",
-        &[(
-            "send",
-            "there is no body to keep calls from; write `#[count_limit(…)]` on the implementations of `send`",
-        )],
-    );
-    fails_on(
-        "impl Api { async fn send(&self) {} }",
-        Count,
-        "5, 60",
-        &[("impl", "this is no function; write `#[count_limit(…)]` on each `async fn`")],
-    );
-    fails_on(
-        "async fn send() -> impl Future { ready(()) }",
-        Count,
-        "5, 60",
-        &[(
-            "-> impl Future",
-            "`impl Trait` does not say what a refused call returns; write `Result<_, E>` where `E: From<ratelimits::Error>`, or `fallback = …`",
-        )],
-    );
-    expands(Count, "5, 60, fallback = f", "async fn send() -> impl Future { ready(()) }");
+fn functions_are_async() {
+    let message = "the limit is awaited, so `send` must be async; write `async fn send`, move this attribute above the one \
+                   that makes it sync, or use a `Limiter` in its caller: `limiter.try_acquire(key, 1).await?`";
+    fails_on("fn send() -> Result<(), E> { Ok(()) }", Rate, "5", &[("fn", message)]);
+    let message = "the limit is awaited, so `send` must be async; write `async fn send`, or end the body with \
+                   `async move { … }` or `Box::pin(async move { … })`";
+    fails_on("fn send() -> impl Future<Output = ()> { ready(()) }", Rate, "5", &[("fn", message)]);
+    let message = "a `const fn` cannot be limited; write `async fn send`";
+    fails_on("const fn send() -> Result<(), E> { Ok(()) }", Rate, "5", &[("const", message)]);
 }
 
 #[test]
-fn the_body_is_not_parsed() {
+fn functions_have_a_body() {
+    let message =
+        "expected a function with a body; write `#[count_limit(…)]` on the implementations of `send`";
+    fails_on("async fn send(&self) -> Result<(), E>;", Count, "5, 60", &[("send", message)]);
+}
+
+#[test]
+fn other_items_are_rejected() {
+    let message = "expected an `async fn`; write `#[rate_limit(…)]` on each function";
+    fails_on("/// Users.\n#[derive(Debug)] pub(crate) struct User;", Rate, "5", &[("struct", message)]);
+    fails_on("impl Api { async fn send(&self) {} }", Rate, "5", &[("impl", message)]);
+}
+
+#[test]
+fn output_can_represent_a_refusal() {
+    let message = "`impl Trait` cannot represent a refused call; return `Result<_, E>` where `E: From<ratelimits::Error>`, \
+                   or add `fallback = …`";
+    let item = "async fn send() -> impl Future { ready(()) }";
+    fails_on(item, Count, "5, 60", &[("-> impl Future", message)]);
+    expands(Count, "5, 60, fallback = f", item);
+}
+
+#[test]
+fn body_is_not_parsed() {
     let expanded = expands(Rate, "5", "async fn f() -> R { #![allow(x)] half + ; typed . }");
     assert!(expanded.ends_with("{ half + ; typed . } }"), "{expanded}");
     assert!(expanded.contains("{ #! [allow (x)] # [allow"), "{expanded}");
 }
 
-/// Futures that are made by hand, as `#[async_trait]` makes them, and what their block then begins with.
+/// Each item with what its async block begins with.
 #[test]
-fn that_return_a_future_are_entered() {
+fn prologue_is_in_the_returned_async_block() {
     for (item, begins) in [
         (
             "fn f(&self) -> impl Future<Output = Result<u8, E>> { let a = 1; async move { body() } }",
@@ -101,9 +77,9 @@ fn that_return_a_future_are_entered() {
     }
 }
 
-/// `#[async_trait]` has taken the argument apart in the block, where a key is not yet.
+/// `#[async_trait]` destructures arguments in the block, after the prologue.
 #[test]
-fn that_async_trait_has_rewritten_keep_the_names_of_their_arguments() {
+fn keys_see_arguments_that_async_trait_destructures() {
     let expanded = expands(
         Count,
         "5, 60, key = \"<id>\"",
@@ -113,11 +89,9 @@ fn that_async_trait_has_rewritten_keep_the_names_of_their_arguments() {
     assert!(expanded.replace(' ', "").contains("letPath(id)=&__arg1;"), "{expanded}");
 }
 
-/// Before the block there is no decision.
 #[test]
-fn that_return_a_future_return_only_that() {
-    let early = "this `return` leaves before the decision, so such a call would have no limit; write it in the async block, \
-                 or write an `async fn`";
+fn returns_before_the_async_block_are_rejected() {
+    let early = "this `return` would skip the limit; move it into the async block, or write an `async fn`";
     fails_on(
         "fn f(a: u8) -> BoxFuture<'static, u8> { if a == 1 { return Box::pin(async { 1 }); } Box::pin(async move { a }) }",
         Count,
@@ -143,40 +117,15 @@ fn that_return_a_future_return_only_that() {
 }
 
 #[test]
-fn that_never_return_are_not_asked_what_they_come_to() {
-    fails_on(
-        "async fn f() -> ! { loop {} }",
-        Count,
-        "5, 60, fallback = f, charge_when = |out| true",
-        &[("|out| true", "a function that never returns comes to nothing; leave `charge_when` out")],
-    );
+fn functions_that_never_return_have_no_output() {
+    let message = "a function that never returns has no output; leave out `charge_when`";
+    let args = "5, 60, fallback = f, charge_when = |out| true";
+    fails_on("async fn f() -> ! { loop {} }", Count, args, &[("|out| true", message)]);
     expands(Count, "5, 60, fallback = f", "async fn f() -> ! { loop {} }");
 }
 
 #[test]
-fn pass_arguments_that_can_be_passed() {
-    let whole = "`pass_args` passes an argument whole, and here it is taken apart before the async block; write a name for \
-                 it, and take it apart in the block";
-    let boxed = "fn f((a, b): (u8, u8)) -> BoxFuture<'static, u8> { Box::pin(async move { a }) }";
-    fails_on(boxed, Count, "5, 60, fallback = g, pass_args", &[("(a, b)", whole)]);
-    expands(Count, "5, 60, fallback = g", boxed);
-
-    let most = "`pass_args` passes at most three arguments that have a `#[cfg]`; write `fallback = |_| …`, which sees them \
-                by itself";
-    let conditional = |most: usize| {
-        let arguments: String = (0..most).map(|at| format!("#[cfg(a{at})] a{at}: u8, ")).collect();
-        format!("async fn f({arguments}b: u8) {{}}")
-    };
-    fails_on(&conditional(4), Count, "5, 60, fallback = g, pass_args", &[("a3", most)]);
-    for (number, calls) in [(0, 1), (1, 2), (3, 8)] {
-        let expanded = expands(Count, "5, 60, fallback = g, pass_args", &conditional(number));
-        assert_eq!(expanded.matches("let ratelimits_called = g").count(), calls, "{expanded}");
-    }
-}
-
-/// Those of the user's stay together, as they may see the items among them.
-#[test]
-fn that_async_trait_has_rewritten_have_its_statements_first() {
+fn statements_of_async_trait_are_split_off() {
     let split = |inside: &str| {
         let item = format!(
             "fn f(&self, __arg1: Path) -> Pin<Box<dyn Future<Output = u8>>> {{ Box::pin(async move {{ {inside} }}) }}"

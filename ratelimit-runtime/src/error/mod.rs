@@ -1,38 +1,56 @@
 //! Why a call did not go ahead.
 
+pub(crate) mod install;
 pub(crate) mod invalid_policy;
 pub(crate) mod missing_key;
-#[cfg_attr(not(feature = "redis"), allow(dead_code))]
 pub(crate) mod store;
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::decision::Decision;
+pub use install::InstallError;
 pub use invalid_policy::InvalidPolicy;
 pub use missing_key::MissingKey;
 pub use store::StoreError;
 
 /// Why a call did not go ahead.
 ///
-/// Only [`Error::Limited`] says that a policy refused the call. A store that failed is never reported as a limit.
+/// Only [`Error::Limited`] means that a policy refused the call. A store failure is never reported as limited.
+///
+/// ```
+/// use ratelimits::{Error, count_limit};
+///
+/// #[count_limit(1, "1h")]
+/// async fn report() -> Result<(), Error> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// report().await.unwrap();
+/// match report().await {
+///     Err(Error::Limited(limited)) => assert!(limited.decision().retry_after.is_some()),
+///     Err(Error::Store(error)) => panic!("the store failed: {error}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The policy said no.
+    /// The call exceeded a policy.
     Limited(Limited),
-    /// The store failed or could not be asked.
+    /// The store failed or could not be reached.
     Store(StoreError),
-    /// The key asks for something the call does not have.
+    /// The key needs something that the call does not have.
     MissingKey(MissingKey),
-    /// The policy, or a number in it, makes no sense.
+    /// A policy, or a number in it, is invalid.
     Invalid(InvalidPolicy),
 }
 
 impl Error {
-    /// How long until the same call would be admitted. `None` if it never would be, or if no policy refused it.
+    /// Returns how long until the same call would be admitted. `None` if it never would be, or if no policy refused it.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -68,25 +86,32 @@ impl StdError for Error {
     }
 }
 
-/// A policy refused the call.
+/// The call exceeded a policy. Nothing was charged.
+///
+/// ```
+/// # use ratelimits::{Error, Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+/// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(1).burst(1))?;
+/// reports.try_acquire("tenant-7", 1).await?;
+/// let Err(Error::Limited(limited)) = reports.try_acquire("tenant-7", 1).await else { panic!() };
+/// assert_eq!(limited.policy(), "reports");
+/// assert_eq!(limited.decision().remaining, 0);
+/// # Ok(()) }
+/// ```
 #[derive(Debug)]
-pub struct Limited(Box<(Arc<str>, Decision)>);
+pub struct Limited(Box<Decision>);
 
 impl Limited {
-    pub(crate) fn new(policy: Arc<str>, decision: Decision) -> Self {
-        Limited(Box::new((policy, decision)))
-    }
-
-    /// The name of the policy that refused.
+    /// Returns the name of the policy that refused.
     #[must_use]
     pub fn policy(&self) -> &str {
-        &self.0.0
+        &self.0.policies()[self.0.reported()].policy
     }
 
-    /// What it decided. Nothing was charged.
+    /// Returns the decision.
     #[must_use]
     pub fn decision(&self) -> &Decision {
-        &self.0.1
+        &self.0
     }
 }
 
@@ -94,8 +119,8 @@ impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limited by policy `{}`", self.policy())?;
         match self.decision().retry_after {
-            Some(wait) => write!(f, "; the same call is admitted in {wait:?}"),
-            None => write!(f, "; the call costs more than the policy ever admits"),
+            Some(wait) => write!(f, "; retry after {wait:?}"),
+            None => f.write_str("; the call costs more than the policy can ever admit"),
         }
     }
 }
@@ -121,14 +146,13 @@ impl From<InvalidPolicy> for Error {
 }
 
 impl Decision {
-    /// The decision, or if a policy refused the error that says so.
+    /// Converts a decision in which a policy refused to an error.
     pub(crate) fn into_result(self) -> Result<Decision, Error> {
-        let reported = &self.policies()[self.reported()];
-        if reported.admitted { Ok(self) } else { Err(self.into_error()) }
+        if self.policies()[self.reported()].admitted { Ok(self) } else { Err(self.into_error()) }
     }
 
-    /// The error that says that the reported policy refused.
+    /// Converts a refusal to an error.
     pub(crate) fn into_error(self) -> Error {
-        Error::Limited(Limited::new(Arc::clone(&self.policies()[self.reported()].policy), self))
+        Error::Limited(Limited(Box::new(self)))
     }
 }

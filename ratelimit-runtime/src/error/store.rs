@@ -37,6 +37,7 @@ impl StoreError {
     }
 
     /// Adds the underlying error.
+    #[cfg(feature = "redis")]
     pub(crate) fn caused_by(self, source: impl StdError + Send + Sync + 'static) -> Self {
         let inner = Arc::unwrap_or_clone(self.0);
         StoreError(Arc::new(Inner { source: Some(Arc::new(source)), ..inner }))

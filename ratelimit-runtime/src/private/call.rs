@@ -1,111 +1,104 @@
-//! A decision being put together.
+//! A call of a limited function, as its generated prologue builds it.
 
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
-use super::{Charged, Checked, DecisionFuture, KeyPart, Refusal};
+use super::charged::{Refusal, log_shadow_failure};
+use super::future::DecisionFuture;
+use crate::acquire::decide_at_once;
+use crate::acquired::Acquired;
 use crate::algorithm::AlgorithmSpec;
-use crate::backend::By;
+use crate::backend::KeyOwner;
+use crate::backend::failover::AcquireFuture;
 use crate::call_site::SiteName;
 use crate::context;
 use crate::error::Error;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::error::missing_key::MissingKey;
-use crate::error::store::StoreError;
-use crate::key::KeyWriter;
+use crate::key::{KeyPart, KeyWriter};
 use crate::name::Name;
 use crate::policy::Policy;
-use crate::question::{Question, patience};
-use crate::registry::{self, Registry};
-use crate::source::Source;
-use crate::store::{Charge, INLINE, Outcome, Store};
-use crate::waiting::{self, Answer};
+use crate::registry::Registry;
+use crate::registry::current::current;
+use crate::request::{AcquireRequest, PolicyCharge, max_wait};
+use crate::store::Charge;
 
-/// A decision being put together: for each policy a charge, followed by the parts of its key.
+/// A call that is being put together: for each policy a charge, followed by the parts of its key.
 #[derive(Debug)]
 pub struct Call {
     registry: Registry,
-    open: Option<Open>,
-    asked: Asked,
+    request: AcquireRequest,
+    /// The charge whose key is being written.
+    open: Option<OpenCharge>,
     /// The first thing that is wrong with the call.
     refusal: Option<Refusal>,
 }
 
 #[derive(Debug)]
-struct Open {
-    named: &'static SiteName,
+struct OpenCharge {
+    site: &'static SiteName,
     spec: AlgorithmSpec,
     cost: u64,
     wait: u64,
-    key: KeyWriter,
-}
-
-/// A question, and the attribute that each of its policies stands on.
-#[derive(Debug, Default)]
-struct Asked {
-    question: Question,
-    named: SmallVec<[&'static SiteName; INLINE]>,
+    parts: KeyWriter,
 }
 
 impl Call {
-    /// A decision of the current registry.
+    /// Starts a call that the current registry decides.
     #[must_use]
-    #[expect(clippy::new_without_default, reason = "nobody else makes one")]
+    #[expect(clippy::new_without_default, reason = "only generated code makes one")]
     pub fn new() -> Self {
-        Call::on(&registry::current())
+        Call::on(&current())
     }
 
-    /// A decision of this registry.
+    /// Starts a call that this registry decides.
     #[must_use]
     pub fn on(registry: &Registry) -> Self {
-        Call { registry: registry.clone(), open: None, asked: Asked::default(), refusal: None }
+        Call { registry: registry.clone(), request: AcquireRequest::default(), open: None, refusal: None }
     }
 
-    /// Begins the charge of a policy, for which the call waits for `timeout` at the most. A charge of nothing is none: nobody is
-    /// asked, and nobody looks at its key.
+    /// Starts the charge of a policy, for which the call waits for at most `timeout`. A cost of 0 adds no charge.
     pub fn charge(
         &mut self,
-        named: &'static SiteName,
-        policy: Checked<Policy>,
-        cost: Checked<u64>,
-        timeout: Checked<Duration>,
+        site: &'static SiteName,
+        policy: Result<Policy, InvalidPolicy>,
+        cost: Result<u64, InvalidPolicy>,
+        timeout: Result<Duration, InvalidPolicy>,
     ) {
         self.close();
         if cost == Ok(0) {
             return;
         }
-        let checked = named.check().and_then(|()| Ok((policy?.spec()?, cost?, timeout?)));
+        let checked = site.check().and_then(|()| Ok((policy?.spec()?, cost?, timeout?)));
         match checked {
             Ok((spec, cost, timeout)) => {
-                let key = self.registry.backend().key();
-                self.open = Some(Open { named, spec, cost, wait: patience(timeout), key });
+                let parts = self.registry.backend().key_writer();
+                self.open = Some(OpenCharge { site, spec, cost, wait: max_wait(timeout), parts });
             }
-            Err(invalid) => self.fail(named, invalid.into()),
+            Err(invalid) => self.fail(site, invalid.into()),
         }
     }
 
     /// Adds a part to the key of the last charge.
     pub fn part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
         if let Some(open) = &mut self.open
-            && let Err(missing) = part.write(&mut open.key)
+            && let Err(missing) = part.write(&mut open.parts)
         {
             self.missing(missing);
         }
     }
 
-    /// Adds the address of the context.
+    /// Adds the client address of the context.
     pub fn ip(&mut self) {
-        self.context(context::ip());
+        self.context_part(context::ip());
     }
 
     /// Adds the user of the context.
     pub fn user(&mut self) {
-        self.context(context::user());
+        self.context_part(context::user());
     }
 
-    /// Adds the user of the context, or without one the address; one never meets the other.
+    /// Adds the user of the context, or without one the address. A user never equals an address.
     pub fn user_or_ip(&mut self) {
         match context::user() {
             Ok(user) => {
@@ -119,43 +112,27 @@ impl Call {
         }
     }
 
-    /// Decides, at once where nothing has to be awaited.
+    /// Decides the call, at once where nothing has to be awaited.
     pub fn decide(mut self) -> DecisionFuture {
         self.close();
-        let Call { registry, asked, refusal, .. } = self;
-        let backend = registry.backend();
-        let Some(store) = &backend.store else { return DecisionFuture::ready(Ok(Charged::NOTHING)) };
-        match refusal {
-            Some(refusal) => DecisionFuture::ready(Err(refusal)),
-            None if asked.question.is_empty() => DecisionFuture::ready(Ok(Charged::NOTHING)),
-            None => {
-                let Asked { mut question, named } = asked;
-                let shadow = question.is_shadow();
-                match waiting::ask(&mut question, backend, store) {
-                    waiting::Asked::Here(Ok(outcome)) => {
-                        let decided = backend.decided(By::Store);
-                        DecisionFuture::ready(settle(&question, &outcome, Duration::ZERO, &named, decided))
-                    }
-                    waiting::Asked::Here(Err(error)) => {
-                        DecisionFuture::ready(unanswered(error, &named, shadow))
-                    }
-                    waiting::Asked::Later(asking) => {
-                        let backend = Arc::clone(backend);
-                        DecisionFuture::asked(async move {
-                            match waiting::answer(asking, &backend).await {
-                                Ok(Answer { question, outcome, waited, by }) => {
-                                    settle(&question, &outcome, waited, &named, backend.decided(by))
-                                }
-                                Err(error) => unanswered(error, &named, shadow),
-                            }
-                        })
-                    }
-                }
+        let backend = self.registry.backend();
+        let Some(endpoint) = backend.primary() else { return DecisionFuture::admitted() };
+        if let Some(refusal) = self.refusal {
+            return DecisionFuture::ready(Err(refusal));
+        }
+        if self.request.is_empty() {
+            return DecisionFuture::admitted();
+        }
+        match decide_at_once(&mut self.request, endpoint) {
+            Some(outcome) => {
+                let acquired = Acquired::at_once(&self.request, &outcome, endpoint.store.source());
+                DecisionFuture::ready(acquired.into_charged(Some(&endpoint.store)))
             }
+            None => DecisionFuture::pending(AcquireFuture::new(self.request, endpoint, backend)),
         }
     }
 
-    fn context(&mut self, part: Result<impl Display, MissingKey>) {
+    fn context_part(&mut self, part: Result<impl Display, MissingKey>) {
         if self.open.is_none() {
             return;
         }
@@ -165,83 +142,39 @@ impl Call {
         }
     }
 
-    /// The key of the open charge lacks something, so there is nothing to charge.
+    /// Drops the open charge, because its key lacks a part.
     fn missing(&mut self, missing: MissingKey) {
         if let Some(open) = self.open.take() {
-            self.fail(open.named, missing.into());
+            self.fail(open.site, missing.into());
         }
     }
 
-    /// Ends the charge that was begun.
+    /// Adds the open charge to the request.
     fn close(&mut self) {
-        let Some(Open { named, spec, cost, wait, key }) = self.open.take() else { return };
-        let name = Name::Static(&named.name);
-        let head = (named.options.prefix, &name, named.function.as_deref());
-        let pushed = match self.registry.backend().finish(key, head, &spec) {
-            Ok(key) => {
-                let charge = Charge { key, spec, cost, wait, shadow: named.options.shadow };
-                let otherwise = named.options.on_store_error;
-                let otherwise = otherwise.unwrap_or(self.registry.backend().on_store_error);
-                self.asked.question.push(name, charge, otherwise).map_err(Error::from)
-            }
-            Err(missing) => Err(missing.into()),
-        };
-        match pushed {
-            Ok(()) => self.asked.named.push(named),
-            Err(error) => self.fail(named, error),
+        let Some(open) = self.open.take() else { return };
+        let site = open.site;
+        if let Err(error) = self.push(open) {
+            self.fail(site, error);
         }
     }
 
-    /// Refuses the call, unless the policy never does.
-    fn fail(&mut self, named: &SiteName, error: Error) {
-        if named.options.shadow {
-            report(&named.name, &error);
+    fn push(&mut self, open: OpenCharge) -> Result<(), Error> {
+        let OpenCharge { site, spec, cost, wait, parts } = open;
+        let backend = self.registry.backend();
+        let name = Name::Static(&site.name);
+        let owner = KeyOwner { prefix: site.options.prefix, name: &name, function: site.function.as_deref() };
+        let key = backend.finish_key(parts, owner, &spec)?;
+        let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+        let on_store_error = backend.on_store_error(site.options.on_store_error);
+        Ok(self.request.push(PolicyCharge { name, site: Some(site), charge, on_store_error })?)
+    }
+
+    /// Refuses the call, unless the policy never refuses.
+    fn fail(&mut self, site: &SiteName, error: Error) {
+        if site.options.shadow {
+            log_shadow_failure(&site.name, &error);
         } else {
-            self.refusal.get_or_insert(Refusal { policy: Some(named.options.policy), error });
+            self.refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
         }
     }
-}
-
-/// What it means for the call that nobody has decided.
-fn unanswered(error: StoreError, named: &[&'static SiteName], all_shadows: bool) -> Result<Charged, Refusal> {
-    let error = Error::Store(error);
-    if !all_shadows {
-        return Err(Refusal { policy: None, error });
-    }
-    named.iter().for_each(|named| report(&named.name, &error));
-    Ok(Charged::NOTHING)
-}
-
-/// What the answer means for the call.
-fn settle(
-    question: &Question,
-    outcome: &Outcome,
-    waited: Duration,
-    named: &[&'static SiteName],
-    (source, store): (Source, Option<&Store>),
-) -> Result<Charged, Refusal> {
-    let places = || named.iter().enumerate();
-    for (place, named) in places().filter(|(_, named)| named.options.shadow) {
-        if let Some(failure) = question.failure(outcome, place) {
-            report(&named.name, &failure.into());
-        } else if !question.verdict(outcome, place).admitted {
-            tracing::info!(policy = &*named.name, "a policy in shadow would have limited this call");
-        }
-    }
-    if outcome.admitted {
-        let Some(store) = store else { return Ok(Charged::NOTHING) };
-        let refundable = places().filter(|(_, named)| named.options.refundable);
-        return Ok(Charged::new(
-            refundable.map(|(place, named)| (*named, question.receipt(outcome, place, store))),
-        ));
-    }
-    let decision = question.decision(outcome, waited, (source, store));
-    let policy = Some(named[decision.reported()].options.policy);
-    Err(Refusal { policy, error: decision.into_error() })
-}
-
-/// Tells of a policy in shadow that could not be asked.
-fn report(policy: &str, error: &Error) {
-    let error = error as &(dyn std::error::Error + 'static);
-    tracing::info!(policy, error, "a policy in shadow could not decide on this call");
 }

@@ -1,132 +1,129 @@
-//! Numbers that are known while compiling. What is wrong with one is told where it stands.
+//! Numbers that are known at compile time. An invalid one is a compile error where it is written.
 
 use std::time::Duration;
 
 use super::runtime_args::{checked_count, checked_rate};
-use crate::bounds::LONGEST;
-use crate::policy::Policy;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::policy::{FixedWindow, Policy};
 use crate::rate::Rate;
 use crate::units;
 
-/// A count of permits.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Returns a count of permits.
 #[track_caller]
 #[must_use]
-pub const fn count(value: i128) -> u64 {
-    match checked_count("", value) {
-        Ok(count) => count,
-        Err(invalid) => fail(&["this ", invalid.problem()]),
-    }
+pub const fn count(argument: &'static str, value: i128) -> u64 {
+    let count = valid(argument, checked_count(argument, value));
+    valid(argument, FixedWindow::new(count, SECOND).check());
+    count
 }
 
-/// Permits per second.
+/// Returns the permits of one call, which may be none.
 #[track_caller]
 #[must_use]
-pub const fn rate_int(value: i128) -> Rate {
-    match checked_rate("", value) {
-        Ok(rate) => rate,
-        Err(invalid) => fail(&["this ", invalid.problem()]),
-    }
+pub const fn cost(argument: &'static str, value: i128) -> u64 {
+    valid(argument, checked_count(argument, value))
 }
 
-/// Permits per second.
+/// Returns permits per second.
 #[track_caller]
 #[must_use]
-pub const fn rate_float(value: f64) -> Rate {
-    match Rate::from_per_second(value) {
-        Ok(rate) => rate,
-        Err(invalid) => fail(&["this ", invalid.problem()]),
-    }
+pub const fn rate_int(argument: &'static str, value: i128) -> Rate {
+    valid(argument, checked_rate(argument, value))
 }
 
-/// Permits per time, `"100/min"`.
+/// Returns permits per second.
 #[track_caller]
 #[must_use]
-pub const fn rate_str(value: &str) -> Rate {
-    match Rate::parse(value) {
-        Ok(rate) => rate,
-        Err(invalid) => fail(&["this ", invalid.problem()]),
-    }
+pub const fn rate_float(argument: &'static str, value: f64) -> Rate {
+    valid(argument, Rate::from_per_second(value))
 }
 
-/// A period of whole seconds.
+/// Parses a rate such as `"100/min"`.
 #[track_caller]
 #[must_use]
-pub const fn seconds(value: i128) -> Duration {
-    Duration::from_secs(count(value))
+pub const fn rate_str(argument: &'static str, value: &str) -> Rate {
+    valid(argument, Rate::parse(value))
 }
 
-/// A duration with its unit, `"1h30m"`.
+/// Returns a duration of whole seconds.
 #[track_caller]
 #[must_use]
-pub const fn duration(value: &str) -> Duration {
+pub const fn seconds(argument: &'static str, value: i128) -> Duration {
+    let seconds = valid(argument, checked_count(argument, value));
+    period(argument, Duration::from_secs(seconds))
+}
+
+/// Parses a duration with units, such as `"1h30m"`.
+#[track_caller]
+#[must_use]
+pub const fn duration(argument: &'static str, value: &str) -> Duration {
     match units::parse_duration(value) {
-        Ok(duration) => duration,
-        Err(problem) => fail(&["this ", problem]),
+        Ok(duration) => period(argument, duration),
+        Err(problem) => fail(&["`", argument, "` ", problem]),
     }
 }
 
-/// A time to wait at the most, `"200ms"` or `"forever"`.
+#[track_caller]
+const fn period(argument: &'static str, period: Duration) -> Duration {
+    valid(argument, FixedWindow::new(1, period).check());
+    period
+}
+
+/// Parses a maximum wait: `"200ms"` or `"forever"`.
 #[track_caller]
 #[must_use]
-pub const fn timeout(value: &str) -> Duration {
+pub const fn timeout(argument: &'static str, value: &str) -> Duration {
     match units::parse_timeout(value) {
-        Ok(duration) => duration,
-        Err(problem) => fail(&["this ", problem]),
+        Ok(timeout) => timeout,
+        Err(problem) => fail(&["`", argument, "` ", problem]),
     }
 }
 
-/// Stands in for the rate that is computed beside a literal burst or capacity: any that is right fits it, so the fastest
-/// does.
-pub const FASTEST: Rate = Rate::per_second(1_000_000);
-
-/// Stands in for a number that is computed beside a literal one and does not change what that one may be.
-pub const ONE_PER_SECOND: Rate = Rate::per_second(1);
-
-/// Stands in for a time that is computed beside a literal.
-pub const SECOND: Duration = Duration::from_secs(1);
-
-/// Stands in for the period that is computed beside a literal precision: one that it divides, if any.
-#[must_use]
-pub const fn divided_by(precision: Duration) -> Duration {
-    let period = precision.saturating_mul(2);
-    if period.as_nanos() > LONGEST.as_nanos() { LONGEST } else { period }
-}
-
-/// Stops the compiler where the policy is wrong in this argument.
+/// Stops compilation if the policy is invalid because of this argument.
 #[track_caller]
-pub const fn admissible(policy: &Policy, argument: &str) {
+pub const fn check(policy: &Policy, argument: &str) {
     if let Err(invalid) = policy.check()
         && same(invalid.argument(), argument)
     {
-        fail(&[argument, " ", invalid.problem()]);
+        fail(&["`", argument, "` ", invalid.problem()]);
     }
 }
 
-/// Stops the compiler where a call costs more than the policy could ever give.
+/// Stops compilation if a call costs more than the policy can ever admit.
 #[track_caller]
-pub const fn payable(policy: &Policy, cost: u64) {
-    // A policy that makes no sense is told where the number stands that is wrong.
+pub const fn check_cost(policy: &Policy, cost: u64) {
+    // An invalid policy is reported by `check`, at the number that is wrong.
     let Ok(spec) = policy.spec() else { return };
-    let Some(most) = spec.max_cost() else { return };
-    if cost > most {
-        let (digits, first) = digits(most);
-        let Ok(most) = std::str::from_utf8(digits.split_at(first).1) else { return };
-        fail(&["cost is more than the policy ever admits, ", most, "; write at most ", most]);
+    let Some(max) = spec.max_cost() else { return };
+    if cost > max {
+        let (digits, start) = digits(max);
+        let Ok(max) = std::str::from_utf8(digits.split_at(start).1) else { return };
+        fail(&["`cost` is more than the policy can ever admit; write at most ", max]);
     }
 }
 
-/// The number in ASCII, from the place on that is told.
+/// Returns the number in ASCII, and the index of its first digit.
 const fn digits(mut number: u64) -> ([u8; 20], usize) {
-    let (mut text, mut first) = ([b'0'; 20], 20);
-    while number > 0 || first == 20 {
-        first -= 1;
-        text[first] = b'0' + (number % 10) as u8;
+    let (mut text, mut start) = ([b'0'; 20], 20);
+    while number > 0 || start == 20 {
+        start -= 1;
+        text[start] = b'0' + (number % 10) as u8;
         number /= 10;
     }
-    (text, first)
+    (text, start)
 }
 
-/// Stops the compiler with a sentence: a panic while compiling shows one text, so the pieces are made one.
+#[track_caller]
+const fn valid<T: Copy>(argument: &str, checked: Result<T, InvalidPolicy>) -> T {
+    match checked {
+        Ok(value) => value,
+        Err(invalid) => fail(&["`", argument, "` ", invalid.problem()]),
+    }
+}
+
+/// Stops compilation with these pieces as one message: a panic in a constant cannot format several.
 #[track_caller]
 const fn fail(pieces: &[&str]) -> ! {
     let mut text = [b' '; 400];
@@ -141,7 +138,7 @@ const fn fail(pieces: &[&str]) -> ! {
     }
     match std::str::from_utf8(text.split_at(end).0) {
         Ok(text) => panic!("{}", text),
-        Err(_) => panic!("this number makes no sense here"),
+        Err(_) => panic!("invalid number"),
     }
 }
 

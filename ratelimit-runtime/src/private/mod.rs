@@ -1,16 +1,18 @@
 //! What generated code names. Not for anybody else: it changes with every version.
 
 mod call;
+mod charged;
 pub mod const_args;
 mod future;
 mod refusal;
 pub mod runtime_args;
 
 pub use call::Call;
-pub use future::{Charged, DecisionFuture, RefundFuture, Refusal};
+pub use charged::{Charged, RefundFuture, Refusal};
+pub use future::DecisionFuture;
 pub use refusal::*;
 
-pub use crate::call_site::{CallSite, Constant, Constants, SiteName, SiteOptions, Tag};
+pub use crate::call_site::{CallSite, SiteName, SiteOptions, Tag};
 pub use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;

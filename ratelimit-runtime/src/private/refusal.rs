@@ -5,14 +5,14 @@ use std::pin::Pin;
 
 use crate::error::Error;
 
-/// A return type that can say that the call was refused.
+/// A return type that a refusal converts into.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot say that a call was refused",
-    label = "no `ratelimits::Error` turns into this return type",
+    message = "`{Self}` cannot represent a refused call",
+    label = "cannot be made from a `ratelimits::Error`",
     note = "return `Result<_, E>` where `E: From<ratelimits::Error>`, or give each attribute a `fallback = …`"
 )]
 pub trait FromRefusal: Sized {
-    /// The refusal as a return value.
+    /// Converts the refusal into a return value.
     fn from_refusal(error: Error) -> Self;
 }
 
@@ -24,39 +24,40 @@ impl<T, E: From<Error>> FromRefusal for Result<T, E> {
     }
 }
 
-/// Turns a refusal into a return type. A function, so that the compiler points at the type it is given.
+/// Converts a refusal into the return type. A function, so that the compiler points at the type it is given.
 #[cold]
 pub fn refuse<T: FromRefusal>(error: Error) -> T {
     T::from_refusal(error)
 }
 
-/// Asks a closure for its answer. A function, so that the compiler knows the type of the closure's argument.
+/// Calls a fallback closure. A function, so that the compiler infers the type of the closure's argument.
 #[cold]
 pub fn call_fallback<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
     fallback(error)
 }
 
-/// Whether the output satisfies the condition. A function, so that the compiler knows the type of the closure's argument.
+/// Returns whether the output satisfies the condition. A function, so that the compiler infers the type of the closure's
+/// argument.
 pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> bool {
     condition(output)
 }
 
-/// What a fallback returned, borrowed to ask whether it is a future: method lookup finds [`FutureFallback`] before
-/// [`ValueFallback`], since it needs one reference less taken off.
+/// A fallback's result, borrowed to find out whether it is a future: method lookup tries [`FutureFallback`] before
+/// [`ValueFallback`], which takes one more dereference.
 #[derive(Debug)]
 pub struct Fallback<'a, T>(pub &'a T);
 
-/// A fallback that returned a future.
+/// Selects the fallback's result as a future.
 #[derive(Clone, Copy, Debug)]
 pub struct OfFuture;
 
-/// A fallback that returned its value.
+/// Selects the fallback's result as a value.
 #[derive(Clone, Copy, Debug)]
 pub struct OfValue;
 
-/// Finds fallbacks that are async.
+/// Implemented by the results of async fallbacks.
 pub trait FutureFallback {
-    /// How to answer with it.
+    /// Returns how to await the result.
     fn ratelimits_kind(&self) -> OfFuture;
 }
 
@@ -66,9 +67,9 @@ impl<F: Future> FutureFallback for &Fallback<'_, F> {
     }
 }
 
-/// Finds all other fallbacks.
+/// Implemented by the results of all fallbacks.
 pub trait ValueFallback {
-    /// How to answer with it.
+    /// Returns how to await the result.
     fn ratelimits_kind(&self) -> OfValue;
 }
 
@@ -78,10 +79,9 @@ impl<T> ValueFallback for Fallback<'_, T> {
     }
 }
 
-// Both answers are boxed: the future of the limited function has room for a pointer more, not for all that its fallback
-// holds or returns.
+// Both are boxed, so that the future of the limited function grows by a pointer and not by what its fallback holds.
 impl OfFuture {
-    /// The fallback's future.
+    /// Returns the fallback's future.
     #[cold]
     pub fn ratelimits_answer<F: Future>(self, called: F) -> Pin<Box<F>> {
         Box::pin(called)
@@ -89,7 +89,7 @@ impl OfFuture {
 }
 
 impl OfValue {
-    /// The fallback's value, to be awaited like a future.
+    /// Returns a future of the fallback's value.
     #[cold]
     pub fn ratelimits_answer<T>(self, called: T) -> Pin<Box<Ready<T>>> {
         Box::pin(ready(called))

@@ -1,191 +1,141 @@
-//! Numbers that are evaluated in each call.
+//! Numbers that are evaluated on every call.
 
 use std::time::Duration;
 
 use super::Checked;
 use crate::bounds::TOO_MANY;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::policy::{Policy, TokenBucket};
 use crate::rate::Rate;
 use crate::units;
 
 /// A count of permits: any primitive integer.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a count of permits",
-    label = "this is not a count",
+    label = "not a count",
     note = "a count is any primitive integer"
 )]
 pub trait Count {
-    /// The number; those beyond `i128` as its greatest, which is too large anyway.
+    /// Returns the number. One above `i128::MAX` becomes that, which is too large anyway.
     fn number(self) -> i128;
 }
 
 /// A rate: permits per second as an integer or a float, a string like `"100/min"`, or a `Rate`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a rate",
-    label = "this is not a rate",
-    note = "a rate is permits per second (an integer or a float), a string like \"100/min\", or a `ratelimits::Rate`"
+    label = "not a rate",
+    note = "a rate is a number of permits per second, a string like \"100/min\", or a `ratelimits::Rate`"
 )]
 pub trait IntoRate {
-    /// The rate.
+    /// Returns the rate.
     fn rate(self) -> Checked<Rate>;
 }
 
 /// A period: whole seconds as an integer, a string like `"1h30m"`, or a `Duration`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a duration",
-    label = "this is not a duration",
+    label = "not a duration",
     note = "a duration is a whole number of seconds, a string with units like \"1h30m\", or a `std::time::Duration`"
 )]
 pub trait Period {
-    /// The duration.
+    /// Returns the duration.
     fn period(self) -> Checked<Duration>;
 }
 
-/// The length of a sub-window: a string like `"1s"`, or a `Duration`. An integer would not say its unit.
+/// The length of a sub-window: a string like `"1s"`, or a `Duration`. An integer would have no unit.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a duration with its unit",
-    label = "this has no unit",
+    message = "`{Self}` is not a duration with a unit",
+    label = "no unit",
     note = "a precision is a string with units like \"1s\", or a `std::time::Duration`"
 )]
 pub trait Precision {
-    /// The duration.
+    /// Returns the duration.
     fn precision(self) -> Checked<Duration>;
 }
 
-/// A burst: permits as an integer, or the time whose worth it is as a `Duration` or a string like `"5s"`.
+/// A burst: permits as an integer, or a `Duration` or string like `"5s"`, which stands for what the rate gives in that time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a burst",
-    label = "this is not a burst",
-    note = "a burst is a whole number of permits, or a time's worth of the rate: a `std::time::Duration` or a string like \"5s\""
+    label = "not a burst",
+    note = "a burst is a whole number of permits, or a duration's worth of the rate: a `std::time::Duration` or a string like \"5s\""
 )]
 pub trait IntoBurst {
-    /// The burst.
+    /// Returns the burst.
     fn burst(self) -> Checked<Burst>;
 }
 
-/// How much a bucket holds.
+/// The size of a token bucket.
 #[derive(Clone, Copy, Debug)]
 pub enum Burst {
-    /// So many permits.
+    /// A number of permits.
     Permits(u64),
-    /// So long a time's worth of its rate.
+    /// What the rate gives in this time.
     For(Duration),
 }
 
-/// A count that is an argument of this name.
+impl Burst {
+    /// Sets the burst of a bucket.
+    #[must_use]
+    pub const fn set(self, bucket: TokenBucket) -> TokenBucket {
+        match self {
+            Burst::Permits(permits) => bucket.burst(permits),
+            Burst::For(time) => bucket.burst_for(time),
+        }
+    }
+}
+
+/// Returns the count of permits that the argument is.
 pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
     checked_count(argument, value.number())
 }
 
-/// A rate that is an argument of this name.
+/// Returns the rate that the argument is.
 pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
     value.rate().map_err(|invalid| invalid.of(argument))
 }
 
-/// A period that is an argument of this name.
+/// Returns the period that the argument is.
 pub fn period(argument: &'static str, value: impl Period) -> Checked<Duration> {
     value.period().map_err(|invalid| invalid.of(argument))
 }
 
-/// A precision that is an argument of this name.
+/// Returns the precision that the argument is.
 pub fn precision(argument: &'static str, value: impl Precision) -> Checked<Duration> {
     value.precision().map_err(|invalid| invalid.of(argument))
 }
 
-/// A burst.
-pub fn burst(value: impl IntoBurst) -> Checked<Burst> {
-    value.burst()
+/// Returns the burst that the argument is.
+pub fn burst(argument: &'static str, value: impl IntoBurst) -> Checked<Burst> {
+    value.burst().map_err(|invalid| invalid.of(argument))
 }
 
-/// How a token bucket refills, and what it lets a call take.
-#[derive(Clone, Copy, Debug)]
-pub enum Refill {
-    /// Continuously.
-    Continuous,
-    /// At intervals.
-    Interval,
-    /// Continuously, and a call may borrow.
-    Borrow,
-    /// As one that warms up for so long.
-    Warmup(Checked<Duration>),
-}
-
-/// How long a call may wait: a string like `"200ms"`, or `"forever"`, or a `Duration`. An integer would not say its unit.
+/// A maximum wait: a string like `"200ms"`, `"forever"`, or a `Duration`. An integer would have no unit.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a duration with its unit",
-    label = "this has no unit",
-    note = "a timeout is a string with units like \"200ms\", or \"forever\", or a `std::time::Duration`"
+    message = "`{Self}` is not a duration with a unit",
+    label = "no unit",
+    note = "a timeout is a string with units like \"200ms\", the string \"forever\", or a `std::time::Duration`"
 )]
 pub trait Timeout {
-    /// The duration.
+    /// Returns the duration.
     fn timeout(self) -> Checked<Duration>;
 }
 
-/// A timeout.
-pub fn timeout(value: impl Timeout) -> Checked<Duration> {
-    value.timeout().map_err(|invalid| invalid.of("timeout"))
+/// Returns the maximum wait that the argument is.
+pub fn timeout(argument: &'static str, value: impl Timeout) -> Checked<Duration> {
+    value.timeout().map_err(|invalid| invalid.of(argument))
 }
 
-/// A token bucket of these numbers.
-pub fn token_bucket(rate: Checked<Rate>, burst: Option<Checked<Burst>>, refill: Refill) -> Checked<Policy> {
-    let mut bucket = TokenBucket::new(rate?);
-    bucket = match refill {
-        Refill::Continuous => bucket,
-        Refill::Interval => bucket.interval_refill(),
-        Refill::Borrow => bucket.borrow(),
-        Refill::Warmup(period) => bucket.warmup(period?),
-    };
-    bucket = match burst.transpose()? {
-        Some(Burst::Permits(permits)) => bucket.burst(permits),
-        Some(Burst::For(time)) => bucket.burst_for(time),
-        None => bucket,
-    };
-    Ok(bucket.into())
-}
-
-/// A fixed window of these numbers.
-pub fn fixed_window(limit: Checked<u64>, period: Checked<Duration>, aligned: bool) -> Checked<Policy> {
-    let window = FixedWindow::new(limit?, period?);
-    Ok(if aligned { window.aligned() } else { window }.into())
-}
-
-/// A leaky bucket of these numbers.
-pub fn leaky_bucket(capacity: Checked<u64>, leak_rate: Checked<Rate>, queue: bool) -> Checked<Policy> {
-    let bucket = LeakyBucket::new(capacity?, leak_rate?);
-    Ok(if queue { bucket.queue() } else { bucket }.into())
-}
-
-/// A leaky bucket of these numbers.
-pub fn leaky_bucket_draining(
-    capacity: Checked<u64>,
-    drain: Checked<Duration>,
-    queue: bool,
-) -> Checked<Policy> {
-    let bucket = LeakyBucket::draining(capacity?, drain?);
-    Ok(if queue { bucket.queue() } else { bucket }.into())
-}
-
-/// A sliding window of these numbers.
-pub fn sliding_window(
-    limit: Checked<u64>,
-    period: Checked<Duration>,
-    precision: Option<Checked<Duration>>,
-) -> Checked<Policy> {
-    let window = SlidingWindow::new(limit?, period?);
-    Ok(match precision.transpose()? {
-        Some(precision) => window.precision(precision),
-        None => window,
-    }
-    .into())
+/// Builds a policy from computed numbers, in a closure that the first invalid one leaves with `?`.
+pub fn policy(build: impl FnOnce() -> Checked<Policy>) -> Checked<Policy> {
+    build()
 }
 
 pub(super) const fn checked_count(argument: &'static str, value: i128) -> Checked<u64> {
-    whole(argument, value, "is negative; write a whole number above zero")
+    whole(argument, value, "is negative; write a positive whole number")
 }
 
 pub(super) const fn checked_rate(argument: &'static str, per_second: i128) -> Checked<Rate> {
-    const NEGATIVE: &str = "is negative; write permits per second above zero (5.0) or \"1/min\"";
+    const NEGATIVE: &str = "is negative; write permits per second (5.0) or \"1/min\"";
     match whole(argument, per_second, NEGATIVE) {
         Ok(permits) => Ok(Rate::per_second(permits)),
         Err(invalid) => Err(invalid),
@@ -203,7 +153,7 @@ const fn whole(argument: &'static str, value: i128, negative: &'static str) -> C
     Err(InvalidPolicy::new(argument, problem))
 }
 
-// References too: an argument that is taken apart is borrowed while its call is decided.
+// References too: a destructured argument is borrowed during the decision.
 macro_rules! borrowed {
     ($trait:ident::$method:ident -> $output:ty: $type:ty) => {
         #[diagnostic::do_not_recommend]
@@ -296,7 +246,7 @@ macro_rules! durations {
 
         impl IntoBurst for $type {
             fn burst(self) -> Checked<Burst> {
-                Ok(Burst::For(self.period().map_err(|invalid| invalid.of("burst"))?))
+                Ok(Burst::For(self.period()?))
             }
         }
     )*};

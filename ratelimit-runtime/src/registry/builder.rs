@@ -1,160 +1,223 @@
-//! Registries that differ from the default.
+//! Constructors of registries, and the settings of those that differ from the default.
 
 use std::sync::Arc;
-#[cfg(feature = "redis")]
 use std::time::Duration;
 
 use super::Registry;
+use super::off::{OFF, warn, warn_if_off};
+use crate::backend::{Backend, BackendOptions};
 use crate::clock::Clock;
 use crate::error::Error;
-#[cfg(not(feature = "redis"))]
-use crate::error::StoreError;
+use crate::error::store::StoreError;
 use crate::on_store_error::OnStoreError;
-#[cfg(feature = "redis")]
-use crate::store::RedisStore;
-use crate::store::{MemoryStore, Store};
+use crate::store::{MemoryStore, RedisStore, Store};
 
 /// Sets what the constructors of a [`Registry`] leave at its default.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use ratelimits::{OnStoreError, Registry};
+///
+/// # fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::builder()
+///     .namespace("shop")
+///     .deadline(Duration::from_millis(50))
+///     .on_store_error(OnStoreError::Local)
+///     .instances(8)
+///     .connect_lazy("redis://127.0.0.1:6379")?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RegistryBuilder {
-    pub(super) namespace: String,
-    pub(super) max_keys: usize,
-    pub(super) max_waiters: usize,
-    pub(super) on_store_error: OnStoreError,
-    pub(super) instances: u32,
-    #[cfg(feature = "redis")]
-    pub(super) deadline: Duration,
-    #[cfg(feature = "redis")]
-    pub(super) certificates: Option<Arc<[u8]>>,
+    namespace: String,
+    max_keys: usize,
+    max_waiters: usize,
+    on_store_error: OnStoreError,
+    instances: u32,
+    deadline: Duration,
+    ca_certificates: Option<Arc<[u8]>>,
 }
 
-impl RegistryBuilder {
-    pub(super) fn new() -> Self {
+impl Registry {
+    /// Creates an empty registry in process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Registry::builder().in_memory()
+    }
+
+    /// Creates a registry on the store at this URL, and waits until the store answers.
+    ///
+    /// | URL | store |
+    /// | --- | --- |
+    /// | `redis://user:password@host:6379/0` | one Redis |
+    /// | `rediss://…` | the same over TLS, with the feature `tls` |
+    /// | `redis+unix:///path?db=0` | over a Unix socket |
+    /// | `redis+sentinel://host1,host2/name/0` | the master with that name; `rediss+sentinel://…` over TLS |
+    /// | `redis+cluster://host1,host2` | a Redis Cluster; `rediss+cluster://…` over TLS |
+    /// | `memory://` | in process |
+    ///
+    /// Characters of a user name or password other than letters and digits are percent-encoded, as in any URL: `%40` for `@`,
+    /// `%2F` for `/`. Calls to Redis run on the tokio runtime of the caller, which must have time and IO enabled.
+    ///
+    /// Connecting may take two seconds or the deadline, whichever is longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the URL is invalid, no server answers, or authentication fails.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Registry::builder().connect(url).await
+    }
+
+    /// Creates a registry on the store at this URL, without connecting yet. An absent Redis does not keep a process from
+    /// starting.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the URL is invalid.
+    pub fn connect_lazy(url: &str) -> Result<Self, Error> {
+        Registry::builder().connect_lazy(url)
+    }
+
+    /// Creates a registry on the store at the URL in the environment variable `RATELIMITS_URL`; in process if it is not set.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    pub async fn from_env() -> Result<Self, Error> {
+        match std::env::var("RATELIMITS_URL") {
+            Ok(url) => Registry::connect(&url).await,
+            Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
+            // Its own message would contain the URL, and with it perhaps a password.
+            Err(_) => Err(StoreError::permanent("RATELIMITS_URL is not valid UTF-8").into()),
+        }
+    }
+
+    /// Creates a registry that limits nothing, and logs a warning. The environment variable `RATELIMITS_OFF=1` turns every
+    /// registry into one.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        warn("Registry::unlimited() is in use");
+        Registry::builder().build(None)
+    }
+
+    /// Returns a builder for settings that the other constructors leave at their default.
+    pub fn builder() -> RegistryBuilder {
         RegistryBuilder {
             namespace: String::from("rl"),
             max_keys: 1_000_000,
             max_waiters: 10_000,
             on_store_error: OnStoreError::default(),
             instances: 1,
-            #[cfg(feature = "redis")]
             deadline: RedisStore::DEADLINE,
-            #[cfg(feature = "redis")]
-            certificates: None,
+            ca_certificates: None,
         }
     }
+}
 
-    /// What all keys begin with, `rl` by default. Registries of different namespaces on one Redis share nothing.
+impl RegistryBuilder {
+    /// Sets what all keys start with (default `rl`). Registries with different namespaces on one Redis share nothing.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// How many keys are held in this process at the most, 1,000,000 by default; of a registry on Redis those that it decides by
-    /// itself while Redis does not answer. A full store forgets first what says nothing more, and then what is nearest to it.
+    /// Sets the maximum number of keys in memory (default 1,000,000); keys closest to expiry are evicted first. For a registry on
+    /// Redis these are the keys that it decides itself during an outage.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
         self
     }
 
-    /// How many calls of the registry wait at one time at the most, 10,000 by default; calls that may have to wait count while
-    /// Redis decides. Further ones do not wait: they are admitted at once or limited, with a true `retry_after`.
+    /// Sets how many calls of the registry may wait at one time (default 10,000). Further calls do not wait: they are admitted at
+    /// once or limited, with an exact `retry_after`. In Redis, a call that may have to wait counts while Redis decides.
     pub fn max_waiters(mut self, max_waiters: usize) -> Self {
         self.max_waiters = max_waiters;
         self
     }
 
-    /// What becomes of a call that Redis does not decide, [`OnStoreError::Local`] by default, where neither its attribute nor its
-    /// limiter says it. It has no effect in process.
+    /// Sets what happens to a call that Redis does not decide (default [`OnStoreError::Local`]), where neither its attribute nor
+    /// its limiter does. It has no effect in process.
     pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
         self.on_store_error = on_store_error;
         self
     }
 
-    /// How many processes share the Redis at the most, 1 by default, and at least 1: what each of them decides by itself while
-    /// Redis does not answer ([`OnStoreError::Local`]) is this part of every policy. Every process
-    /// beyond this number adds one more share on top of the policy. It has no effect in process, nor while Redis answers.
+    /// Sets how many processes share the Redis (default 1, at least 1). During an outage each process decides by this fraction of
+    /// every policy ([`OnStoreError::Local`]), so every process beyond this number adds one more share on top of the policy. It
+    /// has no effect in process, nor while Redis answers.
     pub fn instances(mut self, instances: u32) -> Self {
         self.instances = instances.max(1);
         self
     }
 
-    /// How long a call to Redis may take at the most, 100 ms by default, whatever Redis and the network do: connecting counts.
-    /// A call that is not answered by then is decided as `on_store_error` says; Redis may have charged it all the same. It
-    /// does not bound how long a call waits for its permits. More than an hour counts as an hour.
-    #[cfg(feature = "redis")]
+    /// Sets the deadline for each Redis call, including connecting (default 100 ms, at most one hour).
+    ///
+    /// A call that is not answered by then is decided as `on_store_error` says, although Redis may have charged it. The deadline
+    /// does not limit how long a call waits for permits. It has no effect in process.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// The authorities that vouch for the servers behind `rediss://`, as certificates in PEM, in place of those of the
-    /// system. Servers are always verified.
+    /// Sets the certificate authorities that are trusted for `rediss://`, as PEM, in place of those of the system. Servers are
+    /// always verified.
     #[cfg(feature = "tls")]
     pub fn ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.certificates = Some(pem.as_ref().into());
+        self.ca_certificates = Some(pem.as_ref().into());
         self
     }
 
-    /// As [`Registry::in_memory`].
+    /// Creates the registry like [`Registry::in_memory`].
     #[must_use]
     pub fn in_memory(self) -> Registry {
-        super::warn_if_off();
-        self.in_memory_silently()
+        warn_if_off();
+        self.in_memory_without_warning()
     }
 
-    pub(super) fn in_memory_silently(self) -> Registry {
+    pub(super) fn in_memory_without_warning(self) -> Registry {
         let store = MemoryStore::new(self.max_keys, Clock::process());
-        Registry::new(self, Some(Store::Memory(Arc::new(store))))
+        self.build(Some(Store::Memory(Arc::new(store))))
     }
 
-    /// As [`Registry::connect`].
+    /// Creates the registry like [`Registry::connect`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Registry::connect`].
     pub async fn connect(self, url: &str) -> Result<Registry, Error> {
         let registry = self.connect_lazy(url)?;
-        #[cfg(feature = "redis")]
-        if let Some(Store::Redis(store)) = &registry.0.backend.store {
-            store.ping().await?;
-        }
+        registry.backend().ping().await?;
         Ok(registry)
     }
 
-    /// As [`Registry::connect_lazy`].
+    /// Creates the registry like [`Registry::connect_lazy`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`Registry::connect_lazy`].
     pub fn connect_lazy(self, url: &str) -> Result<Registry, Error> {
         if url.starts_with("memory://") {
             return Ok(self.in_memory());
         }
-        self.connect_lazy_to_redis(url)
+        warn_if_off();
+        let store = RedisStore::trusting(url, self.ca_certificates.as_deref());
+        let store = store.map(|store| Store::Redis(Arc::new(store.with_deadline(self.deadline))))?;
+        Ok(self.build(Some(store)))
     }
 
-    #[cfg(feature = "redis")]
-    fn connect_lazy_to_redis(self, url: &str) -> Result<Registry, Error> {
-        super::warn_if_off();
-        let store = RedisStore::trusting(url, self.certificates.as_deref())?;
-        let store = Store::Redis(Arc::new(store.with_deadline(self.deadline)));
-        Ok(Registry::new(self, Some(store)))
-    }
-
-    /// A registry on a Redis behind streams of a test's own.
+    /// Creates a registry on a Redis behind streams that a test provides.
     #[cfg(all(feature = "redis", feature = "test-util"))]
     #[doc(hidden)]
     #[must_use]
     pub fn over(self, dial: impl crate::store::Dial) -> Registry {
         let store = RedisStore::over(dial).with_deadline(self.deadline);
-        Registry::new(self, Some(Store::Redis(Arc::new(store))))
+        self.build(Some(Store::Redis(Arc::new(store))))
     }
 
-    #[cfg(not(feature = "redis"))]
-    fn connect_lazy_to_redis(self, _: &str) -> Result<Registry, Error> {
-        let problem =
-            "the URL of a store begins with memory://; Redis needs the feature `redis` of `ratelimits`";
-        Err(StoreError::permanent(problem).into())
+    fn build(self, store: Option<Store>) -> Registry {
+        let RegistryBuilder { namespace, max_keys, max_waiters, on_store_error, instances, .. } = self;
+        let options = BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances };
+        Registry::new(Backend::new(store.filter(|_| !*OFF), options))
     }
 }

@@ -12,9 +12,9 @@ const MOST_NAMES: usize = 10_000;
 
 /// Limiters by name. Of one name all have one algorithm; each other number is another limiter.
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<HashMap<Arc<str>, Vec<Arc<Definition>>>>);
+pub(super) struct LimiterCache(Mutex<HashMap<Arc<str>, Vec<Arc<Definition>>>>);
 
-impl Cache {
+impl LimiterCache {
     /// The limiter of this name and policy, made where there is none.
     pub(super) fn get(&self, name: &str, policy: Policy) -> Result<Arc<Definition>, InvalidPolicy> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn limiters_are_cached_by_name_and_policy() {
-        let cache = Cache::default();
+        let cache = LimiterCache::default();
         let get =
             |name: &str, burst| cache.get(name, TokenBucket::per_second(1).burst(burst).into()).unwrap();
         let first = get("a", 5);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn one_name_has_one_algorithm() {
-        let cache = Cache::default();
+        let cache = LimiterCache::default();
         cache.get("a", TokenBucket::per_second(1).into()).unwrap();
         let window = FixedWindow::new(1, std::time::Duration::from_secs(1));
         assert_eq!(cache.get("a", window.into()).unwrap_err().argument(), "name");
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn idle_limiters_leave_and_used_ones_stay() {
-        let cache = Cache::default();
+        let cache = LimiterCache::default();
         let policy = Policy::from(TokenBucket::per_second(1));
         let held = cache.get("held", policy).unwrap();
         for i in 0..3 * MOST_NAMES {

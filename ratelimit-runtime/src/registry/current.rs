@@ -1,75 +1,90 @@
-//! Which registry decides a call: that of the scope, else the installed one, else one in this process.
+//! Which registry decides a call: that of the scope, else the installed one, else one in process.
 
 use std::future::Future;
 
 use super::Registry;
-use crate::error::Error;
-use crate::error::store::StoreError;
+use super::off::warn_if_off;
+use crate::error::install::InstallError;
 
 tokio::task_local! {
     static SCOPE: Registry;
 }
 
-/// Makes this the registry of the process: every function counts there that is not in the scope of another.
+/// Installs the registry of the process, which decides every limited function outside a [`Registry::scope`].
 ///
 /// # Errors
 ///
-/// [`Error::Store`] if one is installed already, or a decision has been made without one: a process that has begun to
-/// count in one place does not go on in another.
+/// [`InstallError`] if a registry is installed already, or a decision was made without one: a process never counts in two
+/// places.
 ///
 /// ```no_run
-/// # async fn main_of_a_service() -> Result<(), ratelimits::Error> {
+/// # async fn main_of_a_service() -> Result<(), Box<dyn std::error::Error>> {
 /// ratelimits::install(ratelimits::Registry::connect("redis://127.0.0.1:6379").await?)?;
 /// # Ok(()) }
 /// ```
-pub fn install(registry: Registry) -> Result<(), Error> {
-    process::install(registry).map_err(|problem| StoreError::permanent(problem).into())
+pub fn install(registry: Registry) -> Result<(), InstallError> {
+    process::install(registry)
 }
 
-/// The registry of this call.
+impl Registry {
+    /// Runs the future with this registry in place of the installed one, for tests or tenants. It applies to everything awaited
+    /// in the future, not to tasks spawned there.
+    ///
+    /// ```
+    /// # use ratelimits::{Error, Registry, count_limit};
+    /// #[count_limit(1, "1h")]
+    /// async fn report() -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// for _ in 0..2 {
+    ///     Registry::in_memory().scope(report()).await.unwrap();
+    /// }
+    /// # }
+    /// ```
+    pub async fn scope<F: Future>(&self, future: F) -> F::Output {
+        SCOPE.scope(self.clone(), future).await
+    }
+}
+
+/// Returns the registry that decides the current call.
 pub(crate) fn current() -> Registry {
     SCOPE.try_with(Registry::clone).unwrap_or_else(|_| {
         let registry = process::registry();
-        if registry.backend().store.is_none() {
-            super::warn_if_off();
+        if registry.backend().primary().is_none() {
+            warn_if_off();
         }
         registry
     })
 }
 
-/// The registry of those who have none.
+/// The registry of processes that install none.
 fn default() -> Registry {
-    Registry::builder().in_memory_silently()
+    Registry::builder().in_memory_without_warning()
 }
 
-pub(super) async fn scope<F: Future>(registry: Registry, future: F) -> F::Output {
-    SCOPE.scope(registry, future).await
-}
-
-const INSTALLED: &str = "a registry is installed already";
-const DECIDED: &str = "a decision was made before a registry was installed; install it first thing in main";
-
-/// One registry for the process, installed or by default, whichever comes first.
+/// One registry for the process: the installed or the default one, whichever is used first.
 #[cfg(not(feature = "test-util"))]
 mod process {
     use std::sync::OnceLock;
 
-    use super::{DECIDED, INSTALLED, Registry, default};
+    use super::{InstallError, Registry, default};
 
-    static REGISTRY: OnceLock<(Registry, &str)> = OnceLock::new();
+    /// The registry, and why no other can be installed.
+    static REGISTRY: OnceLock<(Registry, InstallError)> = OnceLock::new();
 
-    pub(super) fn install(registry: Registry) -> Result<(), &'static str> {
-        REGISTRY
-            .set((registry, INSTALLED))
-            .map_err(|_| REGISTRY.get().map_or(INSTALLED, |(_, problem)| problem))
+    pub(super) fn install(registry: Registry) -> Result<(), InstallError> {
+        let installed = REGISTRY.set((registry, InstallError::AlreadyInstalled));
+        installed.map_err(|_| REGISTRY.get().map_or(InstallError::AlreadyInstalled, |(_, error)| *error))
     }
 
     pub(super) fn registry() -> Registry {
-        REGISTRY.get_or_init(|| (default(), DECIDED)).0.clone()
+        REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse)).0.clone()
     }
 }
 
-/// By default one registry for each runtime, so that tests do not meet.
+/// By default one registry for each runtime, so that tests do not share limits.
 #[cfg(feature = "test-util")]
 mod process {
     use std::collections::HashMap;
@@ -77,7 +92,7 @@ mod process {
 
     use tokio::runtime::{Handle, Id};
 
-    use super::{DECIDED, INSTALLED, Registry, default};
+    use super::{InstallError, Registry, default};
 
     #[derive(Default)]
     struct Registries {
@@ -85,12 +100,12 @@ mod process {
         by_runtime: HashMap<Option<Id>, Registry>,
     }
 
-    pub(super) fn install(registry: Registry) -> Result<(), &'static str> {
+    pub(super) fn install(registry: Registry) -> Result<(), InstallError> {
         let mut registries = registries();
         if registries.installed.is_some() {
-            return Err(INSTALLED);
+            return Err(InstallError::AlreadyInstalled);
         } else if !registries.by_runtime.is_empty() {
-            return Err(DECIDED);
+            return Err(InstallError::AlreadyInUse);
         }
         registries.installed = Some(registry);
         Ok(())

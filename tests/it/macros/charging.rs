@@ -88,7 +88,7 @@ async fn remaining(registry: &Registry) -> [u64; 4] {
 }
 
 /// Refunds every call that completes.
-#[count_limit(1, "1d", charge_when = |()| false, fallback = |_| -> () { panic!("limited") })]
+#[count_limit(1, "1d", charge_when = |()| false, fallback = |_| panic!("limited"))]
 async fn ends(end: End) {
     match end {
         End::Returns => {}

@@ -127,7 +127,7 @@ fn reported_policy_picks_the_fallback() {
     });
 }
 
-#[count_limit(5, "1d", key = id, shadow, fallback = |_| -> Result<_, _> { unreachable!("shadow policies never refuse") })]
+#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("shadow policies never refuse"))]
 #[rate_limit("1/day", key = "<id>")]
 #[count_limit(3, "1d", key = id, name = "stacks.some_fallbacks", fallback = |_| Ok("own"))]
 #[count_limit(2, "1h", key = id)]
@@ -273,10 +273,8 @@ async fn shadow_policies_log_and_never_refuse() {
     denying.scope(two_shadows(Some(1), 1, 1, true)).await.unwrap();
     denying.scope(two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
 
-    let (limited, undecided) = (
-        "a policy in shadow would have limited this call",
-        "a policy in shadow could not decide on this call",
-    );
+    let (limited, undecided) =
+        ("shadow policy would have limited this call", "shadow policy could not be evaluated");
     let (first, second) = ("it::macros::stacks::two_shadows#2", "it::macros::stacks::two_shadows#3");
     let each = [("it::macros::stacks::on_trial", limited), (first, undecided), (second, undecided)];
     let outage = ("", "store unavailable; applying `on_store_error`");
@@ -296,6 +294,6 @@ async fn shadow_store_errors_are_not_logged_as_limited() {
     let told = Told::default();
     let _guard = tracing::subscriber::set_default(told.clone());
     assert_eq!(registry.scope(on_trial()).await, 1);
-    let undecided = "a policy in shadow could not decide on this call";
+    let undecided = "shadow policy could not be evaluated";
     assert_eq!(told.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
 }

@@ -1,16 +1,38 @@
-//! Policies of every algorithm and way to keep its state, and states that make a charge call every command it ever may.
+//! Policies of every algorithm and form of state, and states that make charges call every command.
 
 use std::time::Duration;
 
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key};
 
-use super::Bench;
+use super::Fixture;
 use crate::support::policies::{self, Pair};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const HOUR_MICROS: u64 = 3_600_000_000;
 const MINUTE_MICROS: u64 = 60_000_000;
 const SECOND_MICROS: u64 = 1_000_000;
+
+/// The state of a key before a charge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum State {
+    Absent,
+    /// What two charges leave.
+    Charged,
+    /// Some charges of a window no longer count.
+    Ended,
+    /// The state is from the future.
+    Future,
+}
+
+impl State {
+    pub(super) const ALL: [State; 4] = [State::Absent, State::Charged, State::Ended, State::Future];
+}
+
+/// A command that writes a state, and when that state ends.
+struct Write {
+    command: String,
+    ends: u64,
+}
 
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -56,55 +78,54 @@ impl Case {
         Charge { key: self.key(), spec: self.spec(), cost: 1, wait: self.wait, shadow: false }
     }
 
-    /// Under the key `nothing`, what two charges leave (`charged`), or what makes a charge do most (`odd`): entries that have
-    /// ended, or a state from the future.
-    pub(super) async fn prepare(&self, bench: &mut Bench, state: &str) {
+    /// Puts the key into this state. `Ended` and `Future` leave it absent if they mean nothing to the algorithm.
+    pub(super) async fn prepare(&self, fixture: &mut Fixture, state: State) {
         match state {
-            "nothing" => {}
-            "charged" => {
+            State::Absent => {}
+            State::Charged => {
                 for _ in 0..2 {
-                    assert!(bench.decide(&[self.charge()]).await.expect("the store answers").admitted);
+                    let outcome = fixture.store.decide(&[self.charge()]).await.expect("the store answers");
+                    assert!(outcome.admitted);
                 }
             }
-            _ => {
-                let now = bench.now().await;
-                let (value, ends) = self.odd(now, state);
-                if let Some(value) = value {
-                    bench.send(&value).await;
-                    bench.send(&format!("EXPIREAT {} {}", self.text(), ends / SECOND_MICROS + 1)).await;
+            State::Ended | State::Future => {
+                let now = fixture.now().await;
+                if let Some(Write { command, ends }) = self.write(now, state) {
+                    fixture.send(&command).await;
+                    fixture.send(&format!("EXPIREAT {} {}", self.text(), ends / SECOND_MICROS + 1)).await;
                 }
             }
         }
     }
 
-    /// The command that makes it, and when it ends.
-    fn odd(&self, now: u64, state: &str) -> (Option<String>, u64) {
+    fn write(&self, now: u64, state: State) -> Option<Write> {
         let key = self.text();
         let later = now + 1000 * SECOND_MICROS;
-        match (self.name, state) {
-            ("bucket" | "borrow" | "long" | "queue", "future") => {
+        let (command, ends) = match (self.name, state) {
+            ("bucket" | "borrow" | "long" | "queue", State::Future) => {
                 let tat = now + 100 * HOUR_MICROS;
-                (Some(format!("SET {key} {tat}")), tat)
+                (format!("SET {key} {tat}"), tat)
             }
-            ("log", "ended") => {
+            ("log", State::Ended) => {
                 let (old, new) = (now - HOUR_MICROS - SECOND_MICROS, now - SECOND_MICROS);
-                (Some(format!("RPUSH {key} 0 {old} 2 {new} 3")), new + HOUR_MICROS)
+                (format!("RPUSH {key} 0 {old} 2 {new} 3"), new + HOUR_MICROS)
             }
-            ("counter", "ended") => {
-                let (old, new) =
-                    (now - HOUR_MICROS - 5 * MINUTE_MICROS, now - now % MINUTE_MICROS - MINUTE_MICROS);
-                (Some(format!("RPUSH {key} 0 {old} 2 {new} 3")), new + HOUR_MICROS + MINUTE_MICROS)
-            }
-            ("log", "future") => {
-                let old = now - HOUR_MICROS - SECOND_MICROS;
-                (Some(format!("RPUSH {key} 0 {old} 1 {later} 2 {} 3", later + 5)), later + 5 + HOUR_MICROS)
-            }
-            ("counter", "future") => {
+            ("counter", State::Ended) => {
                 let old = now - HOUR_MICROS - 5 * MINUTE_MICROS;
-                let at = later - later % MINUTE_MICROS;
-                (Some(format!("RPUSH {key} 0 {old} 1 {at} 2")), at + HOUR_MICROS + MINUTE_MICROS)
+                let new = now - now % MINUTE_MICROS - MINUTE_MICROS;
+                (format!("RPUSH {key} 0 {old} 2 {new} 3"), new + HOUR_MICROS + MINUTE_MICROS)
             }
-            _ => (None, 0),
-        }
+            ("log", State::Future) => {
+                let old = now - HOUR_MICROS - SECOND_MICROS;
+                (format!("RPUSH {key} 0 {old} 1 {later} 2 {} 3", later + 5), later + 5 + HOUR_MICROS)
+            }
+            ("counter", State::Future) => {
+                let old = now - HOUR_MICROS - 5 * MINUTE_MICROS;
+                let start = later - later % MINUTE_MICROS;
+                (format!("RPUSH {key} 0 {old} 1 {start} 2"), start + HOUR_MICROS + MINUTE_MICROS)
+            }
+            _ => return None,
+        };
+        Some(Write { command, ends })
     }
 }

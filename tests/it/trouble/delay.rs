@@ -49,7 +49,7 @@ async fn timed<T>(future: impl Future<Output = T>) -> (T, Duration) {
 async fn store(proxy: &Proxy, silence: Silence) -> Arc<RedisStore> {
     let store = Arc::new(RedisStore::lazy(&proxy.url()).expect("the URL is right"));
     if !matches!(silence, Silence::StoppedFromTheStart) {
-        while store.decide(&[&[charge()]]).await[0].is_err() {
+        while store.decide(&[charge()]).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -94,14 +94,14 @@ async fn measure(silence: Silence, calls: usize) -> Overruns {
         let pairs: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 let store = Arc::clone(&store);
-                let decision = async move { (first.elapsed(), timed(store.decide(&[&[charge()]])).await) };
+                let decision = async move { (first.elapsed(), timed(store.decide(&[charge()])).await) };
                 let sleep = async { timed(async { tokio::time::sleep(DEADLINE).await }).await };
                 (tokio::spawn(decision), tokio::spawn(sleep))
             })
             .collect();
         for (decision, sleep) in pairs {
             let (begun, (outcome, took)) = decision.await.expect("no decision panics");
-            assert!(outcome[0].is_err(), "{silence:?}: an answer");
+            assert!(outcome.is_err(), "{silence:?}: an answer");
             let ((), slept) = sleep.await.expect("no sleep panics");
             assert!(took < LONGEST + slept, "{silence:?}: {took:?} beside {slept:?}");
             // Those before it were late by then: the breaker may be open.
@@ -113,7 +113,7 @@ async fn measure(silence: Silence, calls: usize) -> Overruns {
             overruns.sleeps.push(slept - DEADLINE);
         }
         for _ in 0..10 {
-            overruns.refused.push(timed(store.decide(&[&[charge()]])).await.1);
+            overruns.refused.push(timed(store.decide(&[charge()])).await.1);
         }
         end(silence, &server, &proxy).await;
     }

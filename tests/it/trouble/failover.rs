@@ -155,7 +155,7 @@ async fn what_the_replica_of_a_master_has_not_got_is_admitted_again() {
     let spec = Policy::from(FixedWindow::new(5, Duration::from_secs(3600))).spec().expect("it is valid");
     let take = async || {
         let charge = Charge { key: Key::raw("{0}"), spec, cost: 1, wait: 0, shadow: false };
-        let outcome = store.decide(&[&[charge]]).await.remove(0);
+        let outcome = store.decide(&[charge]).await;
         outcome.map(|outcome| outcome.admitted).map_err(|error| told(&error))
     };
     let master = cluster.master_of("{0}").await;

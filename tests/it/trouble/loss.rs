@@ -118,7 +118,7 @@ async fn a_key_that_is_evicted_gives_one_capacity_each_time() {
         for key in 0..50 {
             let text = format!("{{{key}}}");
             let charge = Charge { key: Key::raw(&*text), spec, cost: 1, wait: 0, shadow: false };
-            if let Ok(outcome) = store.decide(&[&[charge]]).await.remove(0) {
+            if let Ok(outcome) = store.decide(&[charge]).await {
                 *admitted.entry(text).or_default() += u64::from(outcome.admitted);
             }
         }

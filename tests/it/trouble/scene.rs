@@ -224,7 +224,7 @@ impl Caller {
         });
         let charges: Vec<_> = charges.collect();
         let begun = Instant::now();
-        let outcome = self.store.decide(&[&charges]).await.remove(0);
+        let outcome = self.store.decide(&charges).await;
         let took = begun.elapsed();
         let has_waited = took + Duration::from_millis(2) >= self.deadline;
         let left = match outcome {

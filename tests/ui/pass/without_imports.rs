@@ -1,4 +1,4 @@
-//! Nothing but the attribute itself has to be in scope.
+//! Attributes that need no import or prelude.
 
 #![deny(warnings)]
 #![no_implicit_prelude]

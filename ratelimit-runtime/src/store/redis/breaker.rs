@@ -1,4 +1,4 @@
-//! A circuit breaker: stops asking a server that does not answer, and has one call find out when it does again.
+//! A circuit breaker: stops sending to a server that does not answer, and lets one call probe for its recovery.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,245 +9,269 @@ use tokio::time::Instant;
 use super::jitter::jittered;
 use crate::error::store::StoreError;
 
-/// So many failures in a row open it, or two of which the first is long ago. One that is bad counts as half of them.
-const FAILURES: u32 = 5;
-const LONG_AGO: Duration = Duration::from_secs(1);
+/// The number of consecutive failures that open the breaker. Two suffice if the first was `STALE_AFTER` ago.
+const MAX_FAILURES: u32 = 5;
 
-/// How long it is open before the first try, doubled with each try up to the longest.
-const FIRST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_millis(400);
+/// After this time a second failure opens the breaker, a probe counts as stuck, and a closed breaker forgets its backoff.
+const STALE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long the breaker stays open before the first probe, doubled with each failed one up to the maximum.
+const MIN_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_millis(400);
 
 /// Closed while the server answers. Shared by all runtimes, as the server is.
 #[derive(Debug, Default)]
 pub(super) struct Breaker {
-    /// Whether there is anything in the state: most calls look no further.
-    stirred: AtomicBool,
-    state: Mutex<State>,
+    /// False if the state holds nothing, which is all that most calls read.
+    has_failures: AtomicBool,
+    state: Mutex<BreakerState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// Failures in a row, and the first of them.
+struct BreakerState {
+    /// Consecutive failures, and the time of the first.
     failures: u32,
-    since: Option<Instant>,
-    open: Option<Open>,
-    /// When it was closed last, and after how many tries.
-    closed: Option<(Instant, u32)>,
+    first_failure: Option<Instant>,
+    outage: Option<OpenBreaker>,
+    last_outage: Option<ClosedOutage>,
     /// The number of the last probe.
     probes: u64,
 }
 
+/// An open breaker.
 #[derive(Debug)]
-struct Open {
+struct OpenBreaker {
     until: Instant,
-    /// Tries that have failed.
-    tries: u32,
-    /// Which probe is trying, and since when.
-    trying: Option<(u64, Instant)>,
-    why: StoreError,
+    failed_probes: u32,
+    probing: Option<RunningProbe>,
+    reason: StoreError,
 }
 
-/// How bad a failure is.
+#[derive(Clone, Copy, Debug)]
+struct RunningProbe {
+    number: u64,
+    since: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ClosedOutage {
+    at: Instant,
+    failed_probes: u32,
+}
+
+/// How much a failure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failed {
-    /// Once is nothing.
-    Once,
-    /// Twice is too often.
-    Badly,
-    /// There is no use in asking again at once.
-    ForNow,
+pub(super) enum Severity {
+    /// One of `MAX_FAILURES`.
+    Minor,
+    /// Half of them: two such failures open the breaker.
+    Major,
+    /// Opens the breaker at once.
+    Critical,
 }
 
-/// The one call that is let through while it is open, until it has told how that went. Dropped before, the next one tries, and
-/// also where it takes so long that it may be a future that nobody polls.
+/// The one call that an open breaker admits, until its outcome is recorded. If it is dropped before, or takes longer than
+/// `STALE_AFTER` because its future may not be polled any more, the next call becomes the probe.
 #[derive(Debug)]
-pub(super) struct Probe<'a>(&'a Breaker, u64);
+pub(super) struct Probe<'a> {
+    breaker: &'a Breaker,
+    number: u64,
+}
 
 impl Breaker {
-    /// Lets a call through, as the probe if it is open and its time has come.
+    /// Admits a call: as the probe if the breaker is open and its backoff is over.
     pub(super) fn admit(&self, now: Instant) -> Result<Option<Probe<'_>>, StoreError> {
-        if !self.stirred.load(Ordering::Relaxed) {
+        if !self.has_failures.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let State { open, probes, .. } = &mut *self.lock();
-        let Some(open) = open else { return Ok(None) };
-        let is_tried = open.trying.is_some_and(|(_, since)| now < since + LONG_AGO);
-        if is_tried || now < open.until {
-            return Err(open.why.clone());
+        let BreakerState { outage, probes, .. } = &mut *self.lock();
+        let Some(outage) = outage else { return Ok(None) };
+        let is_probing = outage.probing.is_some_and(|probe| now < probe.since + STALE_AFTER);
+        if is_probing || now < outage.until {
+            return Err(outage.reason.clone());
         }
         *probes += 1;
-        open.trying = Some((*probes, now));
-        Ok(Some(Probe(self, *probes)))
+        outage.probing = Some(RunningProbe { number: *probes, since: now });
+        Ok(Some(Probe { breaker: self, number: *probes }))
     }
 
-    /// Whether a call that was let through may still ask.
-    pub(super) fn admits_still(&self, probe: Option<&Probe<'_>>) -> Result<(), StoreError> {
-        if probe.is_some() || !self.stirred.load(Ordering::Relaxed) {
+    /// Checks whether an admitted call may still be sent.
+    pub(super) fn still_admits(&self, probe: Option<&Probe<'_>>) -> Result<(), StoreError> {
+        if probe.is_some() || !self.has_failures.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.lock().open.as_ref().map_or(Ok(()), |open| Err(open.why.clone()))
+        self.lock().outage.as_ref().map_or(Ok(()), |outage| Err(outage.reason.clone()))
     }
 
-    /// The server has answered.
-    pub(super) fn answered(&self) {
-        if self.stirred.load(Ordering::Relaxed) {
+    /// Records an answer of the server.
+    pub(super) fn succeeded(&self) {
+        if self.has_failures.load(Ordering::Relaxed) {
             self.close(Instant::now());
         }
     }
 
     fn close(&self, now: Instant) {
         let mut state = self.lock();
-        (state.failures, state.since) = (0, None);
-        if let Some(open) = state.open.take() {
-            state.closed = Some((now, open.tries));
+        (state.failures, state.first_failure) = (0, None);
+        if let Some(outage) = state.outage.take() {
+            state.last_outage = Some(ClosedOutage { at: now, failed_probes: outage.failed_probes });
         }
-        self.stirred.store(false, Ordering::Relaxed);
+        self.has_failures.store(false, Ordering::Relaxed);
     }
 
-    /// The server has not answered, or only that it cannot.
-    pub(super) fn failed(&self, now: Instant, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
+    /// Records that the server did not answer, or only that it cannot work.
+    pub(super) fn failed(
+        &self,
+        now: Instant,
+        severity: Severity,
+        probe: Option<Probe<'_>>,
+        reason: &StoreError,
+    ) {
         let mut state = self.lock();
-        self.stirred.store(true, Ordering::Relaxed);
-        state.failures += if failed == Failed::Badly { FAILURES.div_ceil(2) } else { 1 };
-        let since = *state.since.get_or_insert(now);
-        let many = state.failures >= FAILURES || state.failures > 1 && now >= since + LONG_AGO;
-        let closed = state.closed;
-        match &mut state.open {
-            Some(open) if probe.as_ref().is_some_and(|probe| open.is_tried_by(probe.1)) => {
-                open.tries += 1;
-                (open.until, open.why) = (now + pause(open.tries), why.clone());
+        self.has_failures.store(true, Ordering::Relaxed);
+        state.failures += if severity == Severity::Major { MAX_FAILURES.div_ceil(2) } else { 1 };
+        let first_failure = *state.first_failure.get_or_insert(now);
+        let too_many =
+            state.failures >= MAX_FAILURES || state.failures > 1 && now >= first_failure + STALE_AFTER;
+        let last_outage = state.last_outage;
+        match &mut state.outage {
+            Some(outage) if probe.as_ref().is_some_and(|probe| outage.is_probed_by(probe.number)) => {
+                outage.failed_probes += 1;
+                outage.until = now + backoff(outage.failed_probes);
+                outage.reason = reason.clone();
             }
-            None if many || failed == Failed::ForNow => {
-                // A server that answers some calls, and not others, goes on where it was.
-                let again = closed.filter(|(closed, _)| now < *closed + LONG_AGO);
-                let tries = again.map_or(0, |(_, tries)| tries + 1);
-                let until = now + pause(tries);
-                state.open = Some(Open { until, tries, trying: None, why: why.clone() });
+            None if too_many || severity == Severity::Critical => {
+                // A server that answers only some calls continues the backoff where it left off.
+                let recent = last_outage.filter(|last| now < last.at + STALE_AFTER);
+                let failed_probes = recent.map_or(0, |last| last.failed_probes + 1);
+                let until = now + backoff(failed_probes);
+                let reason = reason.clone();
+                state.outage = Some(OpenBreaker { until, failed_probes, probing: None, reason });
             }
-            // Others had been let through before it opened.
+            // A call that was admitted before the breaker opened.
             _ => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BreakerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
-    fn is_tried_by(&self, number: u64) -> bool {
-        self.trying.is_some_and(|(trying, _)| trying == number)
+impl OpenBreaker {
+    fn is_probed_by(&self, number: u64) -> bool {
+        self.probing.is_some_and(|probe| probe.number == number)
     }
 }
 
 impl Drop for Probe<'_> {
     fn drop(&mut self) {
-        if let Some(open) = &mut self.0.lock().open
-            && open.is_tried_by(self.1)
+        if let Some(outage) = &mut self.breaker.lock().outage
+            && outage.is_probed_by(self.number)
         {
-            open.trying = None;
+            outage.probing = None;
         }
     }
 }
 
-/// Processes that lost a server together do not come back together.
-fn pause(tries: u32) -> Duration {
-    jittered(FIRST.saturating_mul(1 << tries.min(8)).min(LONGEST))
+/// With jitter, so that processes that lost a server together do not return together.
+fn backoff(failed_probes: u32) -> Duration {
+    jittered(MIN_BACKOFF.saturating_mul(1 << failed_probes.min(8)).min(MAX_BACKOFF))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn why() -> StoreError {
-        StoreError::transient("because")
+    fn fail(breaker: &Breaker, now: Instant, severity: Severity, probe: Option<Probe<'_>>) {
+        breaker.failed(now, severity, probe, &StoreError::transient("reason"));
     }
 
     #[test]
-    fn some_failures_in_a_row_open_it_and_an_answer_closes_it() {
+    fn opens_after_failures_and_closes_after_an_answer() {
         let (breaker, now) = (Breaker::default(), Instant::now());
-        for _ in 1..FAILURES {
-            breaker.failed(now, Failed::Once, None, &why());
+        for _ in 1..MAX_FAILURES {
+            fail(&breaker, now, Severity::Minor, None);
         }
-        breaker.answered();
-        for _ in 1..FAILURES {
-            breaker.failed(now, Failed::Once, None, &why());
+        breaker.succeeded();
+        for _ in 1..MAX_FAILURES {
+            fail(&breaker, now, Severity::Minor, None);
             assert!(breaker.admit(now).is_ok_and(|probe| probe.is_none()));
         }
-        breaker.failed(now, Failed::Once, None, &why());
-        assert_eq!(breaker.admit(now).unwrap_err().to_string(), "because");
-        assert!(breaker.admits_still(None).is_err());
-        breaker.answered();
+        fail(&breaker, now, Severity::Minor, None);
+        assert_eq!(breaker.admit(now).unwrap_err().to_string(), "reason");
+        assert!(breaker.still_admits(None).is_err());
+        breaker.succeeded();
         assert!(breaker.admit(now).is_ok_and(|probe| probe.is_none()));
-        assert!(breaker.admits_still(None).is_ok());
+        assert!(breaker.still_admits(None).is_ok());
     }
 
     #[test]
-    fn where_calls_are_rare_two_failures_open_it() {
+    fn opens_after_two_failures_if_calls_are_rare() {
         let (breaker, now) = (Breaker::default(), Instant::now());
-        breaker.failed(now, Failed::Once, None, &why());
+        fail(&breaker, now, Severity::Minor, None);
         assert!(breaker.admit(now).is_ok());
-        breaker.failed(now + LONG_AGO, Failed::Once, None, &why());
-        assert!(breaker.admit(now + LONG_AGO).is_err());
+        fail(&breaker, now + STALE_AFTER, Severity::Minor, None);
+        assert!(breaker.admit(now + STALE_AFTER).is_err());
     }
 
     #[test]
-    fn one_call_at_a_time_tries_and_ever_less_often() {
+    fn probes_run_one_at_a_time_and_back_off() {
         let (breaker, mut now) = (Breaker::default(), Instant::now());
-        breaker.failed(now, Failed::ForNow, None, &why());
-        let mut tries = 0;
-        let begin = now;
-        while now < begin + Duration::from_secs(10) {
+        fail(&breaker, now, Severity::Critical, None);
+        let mut probes = 0;
+        let start = now;
+        while now < start + Duration::from_secs(10) {
             if let Ok(probe) = breaker.admit(now) {
                 let probe = probe.expect("it is open");
-                assert!(breaker.admit(now).is_err(), "a second one tries");
-                // Of those that were let through before it opened.
-                breaker.failed(now, Failed::Once, None, &why());
-                breaker.failed(now, Failed::Once, Some(probe), &why());
-                tries += 1;
+                assert!(breaker.admit(now).is_err(), "two probes at once");
+                // A call that was admitted before the breaker opened.
+                fail(&breaker, now, Severity::Minor, None);
+                fail(&breaker, now, Severity::Minor, Some(probe));
+                probes += 1;
             }
             now += Duration::from_millis(1);
         }
-        assert!((20..=40).contains(&tries), "{tries} tries in 10 s");
+        assert!((20..=40).contains(&probes), "{probes} probes in 10 s");
     }
 
     #[test]
-    fn a_try_that_takes_too_long_is_taken_over_and_says_nothing_any_more() {
+    fn stuck_probe_is_replaced_and_ignored() {
         let (breaker, now) = (Breaker::default(), Instant::now());
-        breaker.failed(now, Failed::ForNow, None, &why());
-        let later = now + LONGEST * 2;
+        fail(&breaker, now, Severity::Critical, None);
+        let later = now + MAX_BACKOFF * 2;
         let stuck = breaker.admit(later).unwrap().expect("it is open");
-        assert!(breaker.admit(later + LONG_AGO / 2).is_err());
-        let next = breaker.admit(later + LONG_AGO).unwrap().expect("it is open");
+        assert!(breaker.admit(later + STALE_AFTER / 2).is_err());
+        let next = breaker.admit(later + STALE_AFTER).unwrap().expect("it is open");
         drop(stuck);
-        assert!(breaker.admit(later + LONG_AGO).is_err(), "the next one still tries");
-        breaker.failed(later + LONG_AGO, Failed::Once, Some(next), &why());
-        assert!(breaker.admit(later + LONG_AGO).is_err(), "it was tried just now");
+        assert!(breaker.admit(later + STALE_AFTER).is_err(), "the next probe is still running");
+        fail(&breaker, later + STALE_AFTER, Severity::Minor, Some(next));
+        assert!(breaker.admit(later + STALE_AFTER).is_err(), "the last probe has only just failed");
     }
 
     #[test]
-    fn where_some_calls_are_answered_and_others_not_it_is_tried_ever_less_often() {
+    fn partial_outage_backs_off() {
         let breaker = Breaker::default();
-        let begin = Instant::now();
-        let (mut tries, mut now) = (0, begin);
-        while now < begin + Duration::from_secs(10) {
+        let start = Instant::now();
+        let (mut calls, mut now) = (0, start);
+        while now < start + Duration::from_secs(10) {
             if breaker.admit(now).is_ok() {
                 breaker.close(now);
-                breaker.failed(now, Failed::ForNow, None, &why());
-                tries += 1;
+                fail(&breaker, now, Severity::Critical, None);
+                calls += 1;
             }
             now += Duration::from_millis(1);
         }
-        assert!((20..=40).contains(&tries), "{tries} tries in 10 s");
+        assert!((20..=40).contains(&calls), "{calls} calls in 10 s");
     }
 
     #[test]
-    fn a_try_that_is_dropped_is_taken_up_by_the_next_call() {
+    fn dropped_probe_is_replaced() {
         let (breaker, now) = (Breaker::default(), Instant::now());
-        breaker.failed(now, Failed::ForNow, None, &why());
-        let later = now + LONGEST * 2;
+        fail(&breaker, now, Severity::Critical, None);
+        let later = now + MAX_BACKOFF * 2;
         drop(breaker.admit(later).unwrap().expect("it is open"));
         let probe = breaker.admit(later).unwrap();
-        assert!(probe.is_some() && breaker.admits_still(probe.as_ref()).is_ok());
+        assert!(probe.is_some() && breaker.still_admits(probe.as_ref()).is_ok());
     }
 }

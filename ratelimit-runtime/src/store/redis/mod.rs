@@ -1,44 +1,46 @@
-//! State in Redis, for every process that asks it.
+//! State in Redis, shared by all processes that use it.
 
-mod address;
 mod breaker;
 mod cluster;
-mod dial;
-mod failure;
+mod connect;
+mod connection;
+mod error;
+mod error_code;
 mod jitter;
-mod link;
 mod node;
-mod redirect;
 mod scripts;
-mod slots;
-mod split;
-#[cfg(feature = "test-util")]
-mod stream;
-#[cfg(test)]
-mod values;
+#[cfg(any(test, feature = "test-util"))]
+mod testing;
+mod url;
 
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-use self::address::Address;
-use self::cluster::Cluster;
-use self::dial::{Sentinels, Server, Target, Trust};
-use self::failure::Failure;
-use self::node::{Node, Request};
+use self::cluster::{Cluster, by_slot};
+use self::connect::{Sentinels, Server, Target, Trust};
+use self::error::CallError;
+use self::node::{Node, NodeRequest};
 use self::scripts::{Invocation, Scripts};
 #[cfg(feature = "test-util")]
-pub use self::stream::{Dial, Stream};
-use super::{Charge, Outcome};
+use self::testing::test_stream::Dialer;
+#[cfg(feature = "test-util")]
+pub use self::testing::test_stream::{Dial, Stream};
+use self::url::RedisUrl;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
+use crate::store::charge::{Charge, Outcome};
 
-/// State in Redis: one multiplexed connection a runtime and server, one script call for any number of decisions, each call
-/// answered or given up at its deadline.
+/// State in Redis.
+///
+/// Uses one multiplexed connection per runtime and server, and one script call for any number of decisions. Each call
+/// ends by its deadline.
 #[derive(Debug)]
 pub struct RedisStore {
     deployment: Deployment,
@@ -46,78 +48,75 @@ pub struct RedisStore {
     scripts: Scripts,
 }
 
-/// What each certificate begins with.
+/// The first line of a PEM certificate.
 const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
 
-/// How Redis is run.
 enum Deployment {
-    /// As one server, be it one after another.
+    /// One server, or the current master of several.
     Node(Arc<Node>),
     Cluster(Arc<Cluster>),
 }
 
 impl RedisStore {
-    /// A call to Redis takes no longer, unless it is said otherwise.
+    /// The default deadline of a call to Redis.
     pub const DEADLINE: Duration = Duration::from_millis(100);
 
-    /// A store that connects when it is first asked.
+    /// Returns a store that connects on first use.
     ///
     /// # Errors
     ///
-    /// If the URL is wrong, or needs a feature that is off.
+    /// If the URL is invalid or needs a feature that is disabled.
     pub fn lazy(url: &str) -> Result<Self, StoreError> {
         RedisStore::trusting(url, None)
     }
 
-    /// As [`lazy`](Self::lazy), of servers that are verified by these certificates, in PEM, and not by those of the system.
+    /// Like [`lazy`](Self::lazy), but verifies servers with these CA certificates, in PEM, instead of the system's.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Like `lazy`, or if there is no certificate.
     pub fn trusting(url: &str, certificates: Option<&[u8]>) -> Result<Self, StoreError> {
         #[cfg(feature = "tls")]
         if url.starts_with("rediss") {
-            // rustls panics where it would have to choose between several, and chooses none by itself.
+            // rustls panics if it would have to choose between several providers.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         if certificates.is_some_and(|pem| !pem.windows(PEM.len()).any(|window| window == PEM)) {
-            return Err(StoreError::permanent(
-                "the CA certificates hold none in PEM, which is the form of `-----BEGIN CERTIFICATE`",
-            ));
+            return Err(StoreError::permanent("no PEM certificate in the CA bundle"));
         }
         let trust: Trust = certificates.map(Into::into);
         let server = |info| Server { info, trust: trust.clone() };
-        let deployment = match Address::parse(url)? {
-            Address::Server(info) => Deployment::Node(Node::new(Target::Server(server(info)))),
-            Address::Sentinel { sentinels, master, login } => {
+        let deployment = match RedisUrl::parse(url)? {
+            RedisUrl::Server(info) => Deployment::Node(Node::new(Target::Server(server(info)))),
+            RedisUrl::Sentinel { sentinels, master, login } => {
                 let sentinels = sentinels.into_iter().map(server).collect();
                 let sentinels = Sentinels::new(sentinels, master, server(login));
                 Deployment::Node(Node::new(Target::Master(sentinels)))
             }
-            Address::Cluster { seeds } => {
+            RedisUrl::Cluster { seeds } => {
                 Deployment::Cluster(Cluster::new(seeds.into_iter().map(server).collect()))
             }
         };
-        Ok(RedisStore::of(deployment))
+        Ok(RedisStore::new(deployment))
     }
 
-    /// A store over streams of a test's own, which take commands as a server does.
+    /// Returns a store over a test's streams to a simulated server.
     #[cfg(feature = "test-util")]
     pub fn over(dial: impl Dial) -> Self {
-        RedisStore::of(Deployment::Node(Node::new(Target::Stream(stream::Dialer::new(dial)))))
+        RedisStore::new(Deployment::Node(Node::new(Target::Stream(Dialer::new(dial)))))
     }
 
-    fn of(deployment: Deployment) -> Self {
+    fn new(deployment: Deployment) -> Self {
         RedisStore { deployment, deadline: Self::DEADLINE, scripts: Scripts::new(|script| script) }
     }
 
-    /// The store with another deadline for each of its calls, an hour at the most.
+    /// Sets the deadline of each call, at most an hour.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         RedisStore { deadline: deadline.min(Duration::from_secs(3600)), ..self }
     }
 
-    /// The store under a time of the caller's, for tests: both as [`ratelimit_lua::with_time`] takes them.
+    /// Replaces the clock, for tests. The arguments are those of [`ratelimit_lua::with_time`].
     #[must_use]
     pub fn with_time(self, now: &str, expire: &str) -> Self {
         let scripts = Scripts::new(|script| ratelimit_lua::with_time(&script, now, expire));
@@ -128,37 +127,56 @@ impl RedisStore {
         matches!(self.deployment, Deployment::Cluster(_))
     }
 
-    /// Connects and waits for a sign of life, longer than a call may take.
+    /// Connects and waits for a response, for at least two seconds.
     ///
     /// # Errors
     ///
-    /// If no server answers, or it does not let us in.
+    /// If no server responds or authentication fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let end = Instant::now() + self.deadline.max(Duration::from_secs(2));
+        let deadline = Instant::now() + self.deadline.max(Duration::from_secs(2));
         let pong = match &self.deployment {
-            Deployment::Node(node) => node.send(Request::Plain(&redis::cmd("PING")), end).await.map(drop),
-            Deployment::Cluster(cluster) => cluster.ping(end).await,
+            Deployment::Node(node) => {
+                node.send(NodeRequest::Plain(&redis::cmd("PING")), deadline).await.map(drop)
+            }
+            Deployment::Cluster(cluster) => cluster.ping(deadline).await,
         };
         match pong {
-            Err(failure) if !failure.is_no_permission() => Err(failure.into()),
+            Err(error) if !error.is_no_permission() => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// Decides every list of charges, all or nothing but for shadows, in order and at one time.
-    pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        match (&self.deployment, decisions) {
-            // Each may lie in another slot.
-            (Deployment::Cluster(_), [_, _, ..]) => self.decide_by_slot(decisions).await,
-            _ => self.decide_together(decisions).await,
-        }
-    }
-
-    /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds. It is sent once.
+    /// Makes one decision about a list of charges, all or nothing except for shadows.
     ///
     /// # Errors
     ///
-    /// If Redis fails. It may have given the permits back all the same.
+    /// If Redis fails. The charges may have been made all the same.
+    pub async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
+        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?).await?;
+        scripts::outcome(charges, reply)
+    }
+
+    /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot.
+    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+        if !self.is_cluster() || decisions.len() < 2 {
+            return self.decide_together(decisions).await;
+        }
+        let groups = by_slot(decisions);
+        let calls = groups.iter().map(|group| async {
+            let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
+            self.decide_together(&decisions).await
+        });
+        let outcomes = join_all(calls).await.into_iter().flatten();
+        let mut outcomes: Vec<_> = groups.iter().flatten().zip(outcomes).collect();
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// Refunds `cost` permits of the identified charge, or of whatever the key holds. Sent at most once.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails. The refund may have been made all the same.
     pub async fn refund(
         &self,
         key: &Key,
@@ -170,50 +188,46 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Forgets what the key holds.
+    /// Deletes the state of the key.
     ///
     /// # Errors
     ///
     /// If Redis fails.
     pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
-        let key = scripts::text(key)?;
-        self.send(&[key], redis::cmd("DEL").arg(key), self.end()).await?;
+        let key = scripts::key_text(key)?;
+        self.send(&[key], redis::cmd("DEL").arg(key), Instant::now() + self.deadline).await?;
         Ok(())
     }
 
-    /// In one call, which fails for all of them.
+    /// Makes several decisions with one call, which fails for all of them.
     async fn decide_together(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        let decided = match self.scripts.decide(decisions) {
+        let reply = match self.scripts.decide(decisions.iter().copied()) {
             Ok(invocation) => self.invoke(&invocation).await,
             Err(error) => Err(error),
         };
-        match decided.and_then(|reply| scripts::outcomes(decisions, reply)) {
+        match reply.and_then(|reply| scripts::outcomes(decisions, reply)) {
             Ok(outcomes) => outcomes,
-            Err(error) => decisions.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) => vec![Err(error); decisions.len()],
         }
     }
 
-    /// By hash, and only where the server says that it has not run the script, once more with the text: an error that
-    /// could come after the script has run is never followed by another try.
+    /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other
+    /// error the script may have run.
     async fn invoke(&self, invocation: &Invocation<'_>) -> Result<Value, StoreError> {
-        let end = self.end();
-        match self.send(invocation.keys(), &invocation.evalsha(), end).await {
-            Err(failure) if failure.is_no_script() => {
-                Ok(self.send(invocation.keys(), &invocation.eval(), end).await?)
+        let deadline = Instant::now() + self.deadline;
+        match self.send(invocation.keys(), &invocation.evalsha(), deadline).await {
+            Err(error) if error.is_no_script() => {
+                Ok(self.send(invocation.keys(), &invocation.eval(), deadline).await?)
             }
             reply => Ok(reply?),
         }
     }
 
-    async fn send(&self, keys: &[&str], command: &Cmd, end: Instant) -> Result<Value, Failure> {
+    async fn send(&self, keys: &[&str], command: &Cmd, deadline: Instant) -> Result<Value, CallError> {
         match &self.deployment {
-            Deployment::Node(node) => node.send(Request::Plain(command), end).await,
-            Deployment::Cluster(cluster) => cluster.send(keys, command, end).await,
+            Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline).await,
+            Deployment::Cluster(cluster) => cluster.send(keys, command, deadline).await,
         }
-    }
-
-    fn end(&self) -> Instant {
-        Instant::now() + self.deadline
     }
 }
 

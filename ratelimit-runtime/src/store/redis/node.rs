@@ -1,4 +1,4 @@
-//! One server: asked in time or not at all, over a connection that is opened anew when it is lost.
+//! One server: a call is answered by its deadline or fails, and a lost connection is replaced.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,28 +8,28 @@ use redis::{Cmd, Pipeline, RedisResult, Value, cmd};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use super::breaker::{Breaker, Failed, Probe};
-use super::dial::Target;
-use super::failure::{Failure, Sign, sign, unreachable};
-use super::link::{Link, Links};
+use super::breaker::{Breaker, Probe, Severity};
+use super::connect::Target;
+use super::connection::{Connections, SharedConnection};
+use super::error::{CallError, ServerState, cannot_connect};
 use crate::error::store::StoreError;
 use crate::timer::until;
 
-/// A server, and what is known of its health.
+/// A server, its connections and its health.
 #[derive(Debug)]
 pub(super) struct Node {
     target: Arc<Target>,
     breaker: Breaker,
-    links: Arc<Links>,
-    /// Whether its settings were looked at.
-    examined: AtomicBool,
+    connections: Arc<Connections>,
+    /// Whether its eviction policy has been checked.
+    checked: AtomicBool,
 }
 
-/// A command, and how it is sent.
+/// A command, and how to send it.
 #[derive(Clone, Copy)]
-pub(super) enum Request<'a> {
+pub(super) enum NodeRequest<'a> {
     Plain(&'a Cmd),
-    /// For a slot of a Cluster that is on its way to this node.
+    /// After `ASKING`: for a Cluster slot that is being moved to this node.
     Asking(&'a Cmd),
 }
 
@@ -38,142 +38,142 @@ impl Node {
         Arc::new(Node {
             target: Arc::new(target),
             breaker: Breaker::default(),
-            links: Arc::default(),
-            examined: AtomicBool::new(false),
+            connections: Arc::default(),
+            checked: AtomicBool::new(false),
         })
     }
 
-    /// Sends a command, and waits for its reply until then.
-    pub(super) async fn send(self: &Arc<Self>, request: Request<'_>, end: Instant) -> Result<Value, Failure> {
+    /// Sends a command and waits for its reply, until the deadline.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        request: NodeRequest<'_>,
+        deadline: Instant,
+    ) -> Result<Value, CallError> {
         let runtime = runtime()?;
-        let probe = self.breaker.admit(Instant::now()).map_err(Failure::Unsent)?;
-        let link = self.link(&runtime).ok_or_else(|| {
-            Failure::Unsent(StoreError::transient(
-                "Redis closes each connection, and is not connected to for a while",
-            ))
+        let probe = self.breaker.admit(Instant::now()).map_err(CallError::NotSent)?;
+        let connection = self.connection(&runtime).ok_or_else(|| {
+            let reason = "Redis keeps closing connections; reconnecting is throttled";
+            CallError::NotSent(StoreError::transient(reason))
         })?;
-        let asking = async {
-            let mut connection = link.connection().await.map_err(Failure::Unsent)?;
-            let mut place = link.free_place();
-            if place.is_none() {
-                place = link.place().await;
-                // The places of those who were not answered go to those who came after them, who need not be sent any more.
-                self.breaker.admits_still(probe.as_ref()).map_err(Failure::Unsent)?;
+        let reply = async {
+            let mut opened = connection.opened().await.map_err(CallError::NotSent)?;
+            let mut permit = connection.try_permit();
+            if permit.is_none() {
+                permit = connection.permit().await;
+                // Calls that time out hand their permits to later calls, which need not be sent if the breaker has opened.
+                self.breaker.still_admits(probe.as_ref()).map_err(CallError::NotSent)?;
             }
-            let _place = place;
-            request.over(&mut connection).await.map_err(Failure::Replied)
+            let _permit = permit;
+            request.send(&mut opened).await.map_err(CallError::Replied)
         };
-        let failure = match until(&runtime, end, asking).await.map_err(Failure::Unsent)? {
+        let error = match until(&runtime, deadline, reply).await.map_err(CallError::NotSent)? {
             Some(Ok(reply)) => {
-                self.heed(sign(&reply), &link, probe);
+                self.record(ServerState::of_reply(&reply), &connection, probe);
                 return Ok(reply);
             }
-            Some(Err(failure)) => failure,
-            None if link.is_open() => Failure::late(),
+            Some(Err(error)) => error,
+            None if connection.is_open() => CallError::timed_out(),
             None => {
-                let why = StoreError::transient("Redis cannot be reached in time");
-                self.failed(Failed::Once, probe, &why);
-                return Err(Failure::Unsent(why));
+                let reason = StoreError::transient("could not connect to Redis before the deadline");
+                self.record_failure(Severity::Minor, probe, &reason);
+                return Err(CallError::NotSent(reason));
             }
         };
-        match &failure {
-            Failure::Replied(error) => self.heed(Sign::of(error), &link, probe),
-            // The attempt has told for all who waited for it. A defect is of this call or runtime, and not of the server.
-            Failure::Unsent(why) if probe.is_some() && !why.is_permanent() => {
-                self.failed(Failed::Once, probe, why);
+        match &error {
+            CallError::Replied(error) => self.record(ServerState::of_error(error), &connection, probe),
+            // The attempt to connect has recorded this once for all calls. A permanent error is the fault of this call or
+            // runtime, not of the server.
+            CallError::NotSent(reason) if probe.is_some() && !reason.is_permanent() => {
+                self.record_failure(Severity::Minor, probe, reason);
             }
-            Failure::Unsent(_) => {}
-            Failure::Late(why) => {
-                // One that is open already, and now does not answer the one call that asks, may be a dead line. Or the server
-                // answers on those of other runtimes, and on this one nobody.
-                if link.is_silent() || probe.is_some() {
-                    self.links.forget(&link);
+            CallError::NotSent(_) => {}
+            CallError::TimedOut(reason) => {
+                // A connection that leaves the only call unanswered may be half-open. So may one that has long been silent
+                // although the server answers other runtimes.
+                if connection.record_timeout() || probe.is_some() {
+                    self.connections.remove(&connection);
                 }
-                self.failed(Failed::Once, probe, why);
+                self.record_failure(Severity::Minor, probe, reason);
             }
         }
-        Err(failure)
+        Err(error)
     }
 
-    /// Does what an answer calls for.
-    fn heed(&self, sign: Sign, link: &Link, probe: Option<Probe<'_>>) {
-        if let Sign::Well | Sign::Unable(_) = sign {
-            link.answered();
+    /// Updates the connection and the breaker after a reply.
+    fn record(&self, state: ServerState, connection: &SharedConnection, probe: Option<Probe<'_>>) {
+        if let ServerState::Healthy | ServerState::Unavailable(_) = state {
+            connection.record_reply();
         }
-        match sign {
-            Sign::Well => self.breaker.answered(),
-            Sign::Lost(why) => self.lost(link, probe, &why),
-            Sign::Unable(why) => self.failed(Failed::ForNow, probe, &why),
-            Sign::Elsewhere(why) => {
-                self.links.forget(link);
-                self.failed(Failed::ForNow, probe, &why);
+        match state {
+            ServerState::Healthy => self.breaker.succeeded(),
+            ServerState::Disconnected(reason) => {
+                self.connections.remove(connection);
+                // Every call in flight reports the same loss.
+                if connection.record_loss() || probe.is_some() {
+                    self.record_failure(Severity::Minor, probe, &reason);
+                }
+            }
+            ServerState::Unavailable(reason) => self.record_failure(Severity::Critical, probe, &reason),
+            ServerState::NeedsReconnect(reason) => {
+                self.connections.remove(connection);
+                self.record_failure(Severity::Critical, probe, &reason);
             }
         }
     }
 
-    /// A connection is gone. That is told by each call that waited for it, and counts once.
-    fn lost(&self, link: &Link, probe: Option<Probe<'_>>, why: &StoreError) {
-        self.links.forget(link);
-        if link.is_lost_first() || probe.is_some() {
-            self.failed(Failed::Once, probe, why);
-        }
+    fn record_failure(&self, severity: Severity, probe: Option<Probe<'_>>, reason: &StoreError) {
+        self.breaker.failed(Instant::now(), severity, probe, reason);
     }
 
-    fn failed(&self, failed: Failed, probe: Option<Probe<'_>>, why: &StoreError) {
-        self.breaker.failed(Instant::now(), failed, probe, why);
+    /// Closes its connections.
+    pub(super) fn close(&self) {
+        self.connections.clear();
     }
 
-    /// Closes its connections, when nobody needs them any more.
-    pub(super) fn rest(&self) {
-        self.links.forget_all();
-    }
-
-    fn link(self: &Arc<Self>, runtime: &Handle) -> Option<Arc<Link>> {
-        self.links.get(runtime, |link| {
+    fn connection(self: &Arc<Self>, runtime: &Handle) -> Option<Arc<SharedConnection>> {
+        self.connections.get(runtime, |connection| {
             let (node, target) = (Arc::downgrade(self), Arc::clone(&self.target));
-            // A server may close a connection that nobody uses: no failure, if no call hears of it.
+            // A server may close an idle connection. That is no failure unless a call notices.
             let on_lost = move || {
-                if let (Some(node), Some(link)) = (node.upgrade(), link.upgrade()) {
-                    node.links.forget(&link);
+                if let (Some(node), Some(connection)) = (node.upgrade(), connection.upgrade()) {
+                    node.connections.remove(&connection);
                 }
             };
             let node = Arc::downgrade(self);
             async move {
-                let why = match timeout(target.opened_within(), target.open(on_lost)).await {
+                let reason = match timeout(target.connect_timeout(), target.open(on_lost)).await {
                     Ok(Ok(connection)) => {
-                        if node.upgrade().is_some_and(|node| !node.examined.swap(true, Ordering::Relaxed)) {
-                            tokio::spawn(timeout(
-                                target.opened_within(),
-                                warn_of_eviction(connection.clone()),
-                            ));
+                        if node.upgrade().is_some_and(|node| !node.checked.swap(true, Ordering::Relaxed)) {
+                            let check = warn_about_eviction(connection.clone());
+                            tokio::spawn(timeout(target.connect_timeout(), check));
                         }
                         return Ok(connection);
                     }
-                    Ok(Err(error)) => unreachable(error),
-                    Err(_) => StoreError::transient("Redis cannot be reached: it takes no connection"),
+                    Ok(Err(error)) => cannot_connect(error),
+                    Err(_) => StoreError::transient("could not connect to Redis: timed out"),
                 };
                 if let Some(node) = node.upgrade() {
-                    node.failed(Failed::Badly, None, &why);
+                    node.record_failure(Severity::Major, None, &reason);
                 }
-                Err(why)
+                Err(reason)
             }
         })
     }
 }
 
-impl Request<'_> {
-    async fn over(self, connection: &mut MultiplexedConnection) -> RedisResult<Value> {
-        // An error that the server answers is a value up to here.
+impl NodeRequest<'_> {
+    async fn send(self, connection: &mut MultiplexedConnection) -> RedisResult<Value> {
+        // The connection returns an error reply as a value.
         match self {
-            Request::Plain(command) => connection.send_packed_command(command).await?.extract_error(),
-            Request::Asking(command) => {
-                // Both in one, as the server forgets that it was asked with the next command of the connection.
+            NodeRequest::Plain(command) => connection.send_packed_command(command).await?.extract_error(),
+            NodeRequest::Asking(command) => {
+                // In one pipeline, as `ASKING` applies only to the next command of the connection.
                 let mut pipeline = Pipeline::new();
                 pipeline.cmd("ASKING").add_command(command.clone());
                 let mut reply = Err((redis::ErrorKind::UnexpectedReturnType, "no reply").into());
                 for each in connection.req_packed_commands(&pipeline, 0, 2).await? {
                     reply = each.extract_error();
-                    // Who may not ask is sent back and forth else.
+                    // Without the permission for `ASKING`, the command's own reply would redirect us back and forth.
                     if reply.is_err() {
                         break;
                     }
@@ -184,15 +184,15 @@ impl Request<'_> {
     }
 }
 
-/// The runtime that a call to Redis is made on.
-pub(super) fn runtime() -> Result<Handle, Failure> {
+/// Returns the runtime of the current call.
+pub(super) fn runtime() -> Result<Handle, CallError> {
     Handle::try_current().map_err(|error| {
-        Failure::Unsent(StoreError::permanent("Redis was asked outside a tokio runtime").caused_by(error))
+        CallError::NotSent(StoreError::permanent("Redis was called outside a tokio runtime").caused_by(error))
     })
 }
 
-/// State that is evicted is capacity given away. A server that does not let us look is as its operator wants it.
-async fn warn_of_eviction(mut connection: MultiplexedConnection) {
+/// Warns if Redis may evict state, which gives away capacity. If we may not ask, the operator wants it that way.
+async fn warn_about_eviction(mut connection: MultiplexedConnection) {
     let memory: RedisResult<String> = cmd("INFO").arg("memory").query_async(&mut connection).await;
     let Ok(memory) = memory else { return };
     let setting = |name: &str| {
@@ -203,8 +203,7 @@ async fn warn_of_eviction(mut connection: MultiplexedConnection) {
     if setting("maxmemory") != "0" && !matches!(policy, "noeviction" | "") {
         tracing::warn!(
             maxmemory_policy = policy,
-            "this Redis evicts keys when its memory is full: a key of a limit that is evicted starts anew; \
-             set maxmemory-policy to noeviction"
+            "this Redis evicts keys when its memory is full, which resets their limits; set maxmemory-policy to noeviction"
         );
     }
 }

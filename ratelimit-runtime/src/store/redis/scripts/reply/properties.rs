@@ -1,4 +1,4 @@
-//! Whatever comes in place of a script's reply.
+//! Parses arbitrary replies.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use redis::Value;
 
-use super::super::super::values::{numbers, texts, values};
 use super::*;
 use crate::key::Key;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::rate::Rate;
+use crate::store::redis::testing::test_values::{config, numbers, texts, values};
 
 const NOW: i64 = 1_700_000_000_000_000;
 
@@ -39,8 +39,8 @@ fn charges() -> impl Strategy<Value = Charge> {
         .prop_map(|(spec, cost, wait, shadow)| Charge { key: Key::raw("a"), spec, cost, wait, shadow })
 }
 
-/// Lists of charges, and what is often a reply to them.
-fn asked_and_replied() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
+/// Decisions, and what is mostly a reply to them.
+fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
     vec(vec(charges(), 1..4), 1..3).prop_flat_map(|decisions| {
         let time = || prop_oneof![8 => NOW - 2_000_000..NOW + 2_000_000, 1 => numbers()];
         let int = |number: BoxedStrategy<i64>| {
@@ -77,7 +77,7 @@ fn asked_and_replied() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
     })
 }
 
-/// What the script has decided about each list, if it is a reply of the script to the last value.
+/// What the script decided, `None` where it failed, if all of the reply is valid.
 fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>> {
     let Value::Array(values) = reply else { return None };
     let mut values = values.iter().peekable();
@@ -105,8 +105,8 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
             if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
                 values.next();
             } else {
-                for at in 0..width(spec) {
-                    let is_text = at == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
+                for index in 0..width(spec) {
+                    let is_text = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
                     values
                         .next()
                         .filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
@@ -126,22 +126,22 @@ fn read(decisions: &[Vec<Charge>], reply: &Value) -> Result<Vec<Result<Outcome, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(config())]
 
     #[test]
-    fn nothing_else_is_a_reply(decisions in vec(vec(charges(), 1..4), 1..3), reply in values()) {
+    fn arbitrary_values_are_rejected(decisions in vec(vec(charges(), 1..4), 1..3), reply in values()) {
         prop_assert_eq!(read(&decisions, &reply).is_ok(), decided(&decisions, &reply).is_some());
     }
 
     #[test]
-    fn nobody_is_admitted_but_by_the_script((decisions, reply) in asked_and_replied()) {
+    fn only_the_script_admits((decisions, reply) in decisions_and_reply()) {
         let decided = decided(&decisions, &reply);
         let read = read(&decisions, &reply);
         prop_assert_eq!(read.is_ok(), decided.is_some(), "{:?}", read);
         for (outcome, decided) in read.into_iter().flatten().zip(decided.into_iter().flatten()) {
             match outcome {
                 Ok(outcome) => prop_assert_eq!(Some(outcome.admitted), decided),
-                // It has failed, or tells of a decision that is not made on what it tells.
+                // The decision failed, or does not follow from what the script read.
                 Err(error) => prop_assert!(decided.is_none() || error.is_permanent(), "{error}"),
             }
         }
@@ -149,13 +149,13 @@ proptest! {
 }
 
 #[test]
-fn a_reply_of_its_own_is_mostly_read() {
+fn most_generated_replies_are_valid() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     let (mut admitted, mut refused) = (0, 0);
     for _ in 0..2_000 {
-        let (decisions, reply) = asked_and_replied().new_tree(&mut runner).unwrap().current();
+        let (decisions, reply) = decisions_and_reply().new_tree(&mut runner).unwrap().current();
         for outcome in read(&decisions, &reply).into_iter().flatten().flatten() {
             if outcome.admitted { admitted += 1 } else { refused += 1 }
         }

@@ -1,0 +1,224 @@
+//! Policies and their numbers. Literals become constants, which are checked at compile time; other numbers are evaluated and
+//! checked on every call.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use super::{hygienic, local};
+use crate::model::{Limit, Policy, Refill};
+use crate::number::{Form, Number, Unit};
+
+/// The numbers of one limit.
+pub(super) struct Numbers<'a> {
+    limit: &'a Limit,
+    policy: Vec<&'a Number>,
+    /// Whether all numbers of the policy are literals.
+    is_literal: bool,
+}
+
+impl<'a> Numbers<'a> {
+    pub(super) fn new(limit: &'a Limit) -> Self {
+        let policy: Vec<_> = limit.policy.numbers().collect();
+        let is_literal = policy.iter().all(|number| number.is_literal());
+        Numbers { limit, policy, is_literal }
+    }
+
+    /// Evaluates the numbers that are not literals into local variables. No item is in scope that they could name.
+    pub(super) fn computed(&self) -> TokenStream {
+        let numbers = self.policy.iter().copied().chain(&self.limit.cost).chain(&self.limit.timeout);
+        let computed = numbers.filter(|number| !number.is_literal()).map(|number| {
+            let (name, local, expr) = (number.name, local(number.name), &number.expr);
+            let span = hygienic(expr.span());
+            let function = Ident::new(
+                match number.unit {
+                    Unit::Count | Unit::Cost => "count",
+                    Unit::Rate => "rate",
+                    Unit::Period => "period",
+                    Unit::Precision => "precision",
+                    Unit::Timeout => "timeout",
+                    Unit::Burst => "burst",
+                },
+                span,
+            );
+            let value = quote_spanned!(span=> __ratelimits::runtime_args::#function(#name, #expr));
+            quote!(let #local = #value;)
+        });
+        quote!(#(#computed)*)
+    }
+
+    /// Defines the constants.
+    pub(super) fn constants(&self) -> TokenStream {
+        // The literals of a constant policy need no names, which would add notes to their errors.
+        let named = self.policy.iter().filter(|number| !self.is_literal && number.is_literal());
+        let named = named.copied().chain(self.limit.timeout.as_ref().filter(|timeout| timeout.is_literal()));
+        let named = named.map(|number| constant(number, &literal(number)));
+        let policy = self.checked_policy();
+        let cost = self.limit.cost.as_ref().filter(|cost| cost.is_literal()).map(|cost| {
+            let (value, cost_local) = (literal(cost), local("cost"));
+            let check = quote_spanned!(hygienic(cost.expr.span())=> __ratelimits::const_args::check_cost(&POLICY, #cost_local));
+            let check = self.is_literal.then_some(check);
+            constant(cost, &quote!({ let #cost_local = #value; #check; #cost_local }))
+        });
+        quote!(#(#named)* #policy #cost)
+    }
+
+    /// Returns the policy as a constant, if it is one.
+    pub(super) fn literal_policy(&self) -> Option<TokenStream> {
+        self.is_literal.then(|| quote!(POLICY))
+    }
+
+    /// Returns the policy as a `Checked` value.
+    pub(super) fn policy(&self) -> TokenStream {
+        if self.is_literal {
+            return quote!(::core::result::Result::Ok(POLICY));
+        }
+        let policy = build(&self.limit.policy, |number| {
+            if number.is_literal() {
+                constant_name(number).into_token_stream()
+            } else {
+                let local = local(number.name);
+                quote!(#local?)
+            }
+        });
+        quote!(__ratelimits::runtime_args::policy(|| ::core::result::Result::Ok(#policy)))
+    }
+
+    /// Returns the cost as a `Checked` value.
+    pub(super) fn cost(&self) -> TokenStream {
+        self.limit.cost.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(1)), checked)
+    }
+
+    /// Returns the maximum wait as a `Checked` value. A queue limits it by itself.
+    pub(super) fn timeout(&self) -> TokenStream {
+        let default = if self.limit.policy.waits() { quote!(MAX) } else { quote!(ZERO) };
+        let default = || quote!(::core::result::Result::Ok(::core::time::Duration::#default));
+        self.limit.timeout.as_ref().map_or_else(default, checked)
+    }
+
+    /// Defines the policy of the literals, and checks it argument by argument, so that an error is where the argument is. Any
+    /// number can stand for a computed one, because those that depend on it are not checked.
+    fn checked_policy(&self) -> TokenStream {
+        let checked = local("policy");
+        let policy = build(&self.limit.policy, |number| match number.unit {
+            _ if number.is_literal() && self.is_literal => literal(number),
+            _ if number.is_literal() => constant_name(number).into_token_stream(),
+            Unit::Count | Unit::Cost => quote!(1),
+            Unit::Rate => quote!(__ratelimits::Rate::per_second(1)),
+            Unit::Burst => quote!(__ratelimits::runtime_args::Burst::Permits(1)),
+            Unit::Period | Unit::Precision | Unit::Timeout => quote!(::core::time::Duration::from_secs(1)),
+        });
+        let independent =
+            self.policy.iter().take_while(|number| number.is_literal() || number.unit == Unit::Count);
+        let checks = independent.filter(|number| number.is_literal()).map(|number| {
+            let name = number.name;
+            quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::check(&#checked, #name);)
+        });
+        let checks: Vec<_> = checks.collect();
+        let name = match self.is_literal {
+            true => quote!(POLICY),
+            false if checks.is_empty() => return TokenStream::new(),
+            false => quote!(_),
+        };
+        quote! {
+            const #name: __ratelimits::Policy = {
+                let #checked = #policy;
+                #(#checks)*
+                #checked
+            };
+        }
+    }
+}
+
+/// Returns the policy, with these values of its numbers.
+fn build(policy: &Policy, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
+    match policy {
+        Policy::TokenBucket { rate, burst, refill } => {
+            let rate = value(rate);
+            let mut bucket = quote!(__ratelimits::TokenBucket::new(#rate));
+            if let Some(burst) = burst {
+                let size = value(burst);
+                bucket = match burst.form {
+                    Form::Text => quote!(#bucket.burst_for(#size)),
+                    Form::Computed => quote!(__ratelimits::runtime_args::Burst::set(#size, #bucket)),
+                    Form::Int | Form::Float => quote!(#bucket.burst(#size)),
+                };
+            }
+            let refill = match refill {
+                Refill::Continuous => TokenStream::new(),
+                Refill::Interval => quote!(.interval_refill()),
+                Refill::Borrow => quote!(.borrow()),
+                Refill::Warmup(period) => {
+                    let period = value(period);
+                    quote!(.warmup(#period))
+                }
+            };
+            quote!(__ratelimits::Policy::TokenBucket(#bucket #refill))
+        }
+        Policy::FixedWindow { limit, period, aligned } => {
+            let (limit, period) = (value(limit), value(period));
+            let aligned = aligned.then(|| quote!(.aligned()));
+            quote!(__ratelimits::Policy::FixedWindow(__ratelimits::FixedWindow::new(#limit, #period) #aligned))
+        }
+        Policy::LeakyBucket { capacity, leak, queue } => {
+            let new = if leak.unit == Unit::Rate { quote!(new) } else { quote!(draining) };
+            let (capacity, leak) = (value(capacity), value(leak));
+            let queue = queue.then(|| quote!(.queue()));
+            quote!(__ratelimits::Policy::LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak) #queue))
+        }
+        Policy::SlidingWindow { limit, period, precision } => {
+            let (limit, period) = (value(limit), value(period));
+            let precision = precision.as_ref().map(&value).map(|precision| quote!(.precision(#precision)));
+            quote!(__ratelimits::Policy::SlidingWindow(__ratelimits::SlidingWindow::new(#limit, #period) #precision))
+        }
+    }
+}
+
+/// Returns the number as a `Checked` value.
+fn checked(number: &Number) -> TokenStream {
+    if number.is_literal() {
+        let name = constant_name(number);
+        quote!(::core::result::Result::Ok(#name))
+    } else {
+        local(number.name).into_token_stream()
+    }
+}
+
+fn constant(number: &Number, value: &TokenStream) -> TokenStream {
+    let name = constant_name(number);
+    let ty = match (number.unit, number.form) {
+        (Unit::Rate, _) => quote!(__ratelimits::Rate),
+        (Unit::Period | Unit::Precision | Unit::Timeout, _) | (_, Form::Text) => {
+            quote!(::core::time::Duration)
+        }
+        (Unit::Count | Unit::Cost | Unit::Burst, _) => quote!(::core::primitive::u64),
+    };
+    quote!(const #name: #ty = #value;)
+}
+
+fn constant_name(number: &Number) -> Ident {
+    format_ident!("{}", number.name.to_uppercase(), span = hygienic(number.expr.span()))
+}
+
+/// Returns the value of a literal, checked.
+fn literal(number: &Number) -> TokenStream {
+    let (name, expr) = (number.name, &number.expr);
+    let span = hygienic(expr.span());
+    let (function, operand) = match (number.unit, number.form) {
+        (Unit::Rate, Form::Text) => ("rate_str", None),
+        (Unit::Rate, Form::Float) => ("rate_float", Some("f64")),
+        (Unit::Rate, _) => ("rate_int", Some("i128")),
+        (Unit::Timeout, _) => ("timeout", None),
+        (_, Form::Text) => ("duration", None),
+        (Unit::Period | Unit::Precision, _) => ("seconds", Some("i128")),
+        (Unit::Count | Unit::Burst, _) => ("count", Some("i128")),
+        (Unit::Cost, _) => ("cost", Some("i128")),
+    };
+    let function = Ident::new(function, span);
+    // A literal with a type suffix does not become the operand's type by itself.
+    let value = match operand.filter(|_| number.has_suffix()).map(|operand| Ident::new(operand, span)) {
+        Some(operand) => quote_spanned!(span=> (#expr) as ::core::primitive::#operand),
+        None => quote!(#expr),
+    };
+    quote_spanned!(span=> __ratelimits::const_args::#function(#name, #value))
+}

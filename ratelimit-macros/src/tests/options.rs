@@ -1,0 +1,82 @@
+//! Keys, names, conditions, the registry and the crate.
+
+use super::*;
+
+#[test]
+fn options_are_kept() {
+    let args = "5, skip_when = user.is_admin && true, charge_when = |out| out.is_err(), registry = &user.registry, \
+                crate = ::renamed::limits, shadow";
+    let limited = read(Rate, tokens(args), SEND).unwrap();
+    let limit = &limited.limits[0];
+    assert!(limit.skip_when.is_some() && limit.charge_when.is_some() && limit.registry.is_some());
+    assert!(limit.shadow);
+    assert_eq!(limit.krate.as_ref().unwrap().segments.len(), 2);
+
+    let limited = read(Rate, tokens("5"), SEND).unwrap();
+    let limit = &limited.limits[0];
+    assert!(limit.skip_when.is_none() && limit.charge_when.is_none() && limit.registry.is_none());
+    assert!(!limit.shadow && limit.krate.is_none());
+}
+
+#[test]
+fn key_types_are_words() {
+    let message = "expected one of `IP`, `USER`, `METHOD`, `CUSTOM`";
+    fails_with(Rate, "5, key_type", &["user", "\"IP\"", "LimitType.IP", "KeyType::Ip", "5"], message);
+    let message = "`key_type = CUSTOM` needs a `key`; write `key = user.id`";
+    fails_with(Rate, "5, key_type", &["CUSTOM"], message);
+    let message = "`key` contradicts `key_type = IP`; leave out one of them";
+    fails_with(Rate, "5, key = user.id, key_type", &["IP"], message);
+}
+
+#[test]
+fn keys_have_parts() {
+    fails_with(Rate, "5, key", &["()"], "an empty key has no parts; write `key = user.id`");
+    let unclosed = "unclosed placeholder `<user`; write `<user>`, or `<<` for a literal `<`";
+    fails_with(Rate, "5, key", &["\"a<user\""], unclosed);
+}
+
+#[test]
+fn names_and_prefixes_are_strings() {
+    let name = "`name` is a non-empty string literal; write `name = \"sms.send\"`";
+    fails_with(Rate, "5, name", &["\"\"", "names::SEND"], name);
+    let prefix = "`prefix` is a non-empty string literal; write `prefix = \"sms\"`";
+    fails_with(Rate, "5, prefix", &["sms", "5"], prefix);
+}
+
+#[test]
+fn charge_when_is_a_function() {
+    let message = "`charge_when` is a closure over the output; write `charge_when = |out| out.is_err()`";
+    fails_with(Rate, "5, charge_when", &["true", "\"Result::is_err\"", "out.is_err()", "out == 5"], message);
+    for condition in
+        ["|out| out.is_err()", "move |_| false", "Result::is_err", "<E as Failed>::failed", "is_err"]
+    {
+        expands(Rate, &format!("5, charge_when = {condition}"), SEND);
+    }
+}
+
+#[test]
+fn crate_is_a_path() {
+    let message = "`crate` is the path of the renamed crate; write `crate = ::renamed`";
+    fails_with(Rate, "5, crate", &["\"renamed\"", "5", "limits()", "limits::<u8>"], message);
+    for path in ["::renamed", "renamed", "crate::limits", "self::limits", "super::limits"] {
+        expands(Rate, &format!("5, crate = {path}"), SEND);
+    }
+}
+
+#[test]
+fn on_store_error_is_a_word() {
+    for kind in [Rate, Count, Funnel, Window] {
+        for (word, mode) in [("local", "Local"), ("allow", "Allow"), ("deny", "Deny")] {
+            let expanded = expands(kind, &format!("5, 60, on_store_error = {word}"), SEND);
+            let written = format!(
+                "on_store_error : :: core :: option :: Option :: Some (__ratelimits :: OnStoreError :: {mode})"
+            );
+            assert!(expanded.contains(&written), "{expanded}");
+        }
+        let absent = expands(kind, "5, 60", SEND);
+        assert!(absent.contains("on_store_error : :: core :: option :: Option :: None"), "{absent}");
+    }
+    let message = "expected one of `local`, `allow`, `deny`";
+    let values = ["\"deny\"", "Deny", "alow", "OnStoreError::Local", "5", "|error| error"];
+    fails_with(Rate, "5, on_store_error", &values, message);
+}

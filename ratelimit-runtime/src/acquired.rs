@@ -1,0 +1,123 @@
+//! What becomes of a request: a decision, or a failed store.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::decision::{Decision, PolicyDecision};
+use crate::error::store::StoreError;
+use crate::request::{AcquireRequest, RequestedPolicy};
+use crate::source::Source;
+use crate::store::{Outcome, Receipt, Store, Verdict, Waiter};
+
+/// The outcome of a request, to be converted to what the caller sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquired<'a> {
+    pub(crate) request: &'a AcquireRequest,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) waited: Duration,
+    pub(crate) source: Source,
+}
+
+/// A request that was decided, or the one that failed.
+pub(crate) type AcquireResult = Result<DecidedRequest, Box<FailedRequest>>;
+
+/// A decided request.
+#[derive(Debug)]
+pub(crate) struct DecidedRequest {
+    pub(crate) request: AcquireRequest,
+    pub(crate) outcome: Outcome,
+    pub(crate) waited: Duration,
+    pub(crate) source: Source,
+}
+
+/// A request that the store did not decide, kept for whatever decides it instead.
+#[derive(Debug)]
+pub(crate) struct FailedRequest {
+    pub(crate) error: StoreError,
+    pub(crate) request: AcquireRequest,
+    /// When the call was made, if it may wait.
+    pub(crate) since: Option<Instant>,
+    /// Whether the call has waited in a queue.
+    pub(crate) queued: bool,
+}
+
+impl<'a> Acquired<'a> {
+    /// The outcome of a request that was decided without waiting.
+    pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: Source) -> Self {
+        Acquired { request, outcome, waited: Duration::ZERO, source }
+    }
+
+    /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
+    pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
+        let receipt = store.filter(|_| self.outcome.admitted).map(|store| self.receipt(store));
+        let decided = |policy: &RequestedPolicy| {
+            let verdict = self.verdict(policy);
+            PolicyDecision {
+                policy: policy.name.to_shared(),
+                shadow: self.request.charges()[policy.charge].shadow,
+                admitted: verdict.admitted,
+                limit: verdict.limit,
+                remaining: verdict.remaining,
+                retry_after: verdict.retry_after.map(Duration::from_micros),
+                reset_after: Duration::from_micros(verdict.reset_after),
+            }
+        };
+        let policies = self.request.policies().iter().map(decided).collect();
+        Decision::new(policies, self.source, self.waited, receipt)
+    }
+
+    pub(crate) fn verdict(&self, policy: &RequestedPolicy) -> &Verdict {
+        &self.outcome.verdicts[policy.charge]
+    }
+
+    /// Returns why a shadow policy could not be decided, if it could not.
+    pub(crate) fn shadow_failure(&self, policy: &RequestedPolicy) -> Option<StoreError> {
+        let (_, problem) = self.outcome.failed.iter().find(|(charge, _)| *charge == policy.charge)?;
+        Some(StoreError::transient(problem))
+    }
+
+    /// Returns the receipt for all that was charged.
+    pub(crate) fn receipt(&self, store: &Store) -> Receipt {
+        let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
+        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted))
+    }
+
+    /// Returns the receipt for the charge of one policy.
+    pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
+        let charge = self.request.charges()[policy.charge].clone();
+        Receipt::new(store.clone(), [(charge, self.verdict(policy))])
+    }
+}
+
+impl DecidedRequest {
+    /// A request that was decided without waiting.
+    pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
+        DecidedRequest { request, outcome, waited: Duration::ZERO, source }
+    }
+
+    pub(crate) fn acquired(&self) -> Acquired<'_> {
+        let DecidedRequest { request, outcome, waited, source } = self;
+        Acquired { request, outcome, waited: *waited, source: *source }
+    }
+
+    /// Adopts the charge ids of a waiter whose reservations may have moved up.
+    pub(crate) fn adopt_charge_ids(&mut self, waiter: &Waiter) {
+        let charged = self.request.charges().iter().zip(&mut self.outcome.verdicts);
+        let charged = charged.filter(|(charge, verdict)| charge.is_made(verdict));
+        charged
+            .enumerate()
+            .for_each(|(index, (_, verdict))| verdict.charge_id = waiter.slot(index).charge_id);
+    }
+}
+
+impl FailedRequest {
+    pub(crate) fn new(error: StoreError, request: AcquireRequest) -> Box<Self> {
+        Box::new(FailedRequest { error, request, since: None, queued: false })
+    }
+
+    /// The failed request of a call that was made at `since` and may wait.
+    pub(crate) fn of_waiting_call(self: Box<Self>, since: Instant, queued: bool) -> Box<Self> {
+        Box::new(FailedRequest { since: Some(since), queued, ..*self })
+    }
+}

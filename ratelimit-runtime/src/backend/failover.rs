@@ -1,0 +1,149 @@
+//! Requests to a backend, and what happens to those that its store does not decide.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Backend;
+use crate::acquire::{self, EndpointFuture};
+use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
+use crate::decision::Decision;
+use crate::endpoint::Endpoint;
+use crate::error::Error;
+use crate::on_store_error::OnStoreError;
+use crate::request::AcquireRequest;
+use crate::source::Source;
+
+/// A request to a backend that is under way. Dropped, it gives back what it was charged.
+pub(crate) struct AcquireFuture {
+    backend: Arc<Backend>,
+    future: EndpointFuture,
+    /// Some while the request is decided in process because the primary store failed.
+    local: Option<Box<LocalRequest>>,
+}
+
+/// How a request reports that was decided by a share of its policies.
+struct LocalRequest {
+    since: Option<Instant>,
+    queued: bool,
+    /// The shadow charges that the share can never admit, by index.
+    never_admitted: Vec<usize>,
+}
+
+/// Why a shadow policy was not decided locally.
+const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more than this process's share";
+
+impl Backend {
+    /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
+    pub(crate) async fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
+        if !request.has_cost() {
+            return Ok(skipped(&request));
+        }
+        self.peek(request).await?.into_result()
+    }
+
+    /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
+    pub(crate) async fn peek(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
+        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+            let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+            return Ok(acquired.into_decision(Some(&endpoint.store)));
+        }
+        let result = AcquireFuture::new(request, endpoint, self).await;
+        let decided = result.map_err(|failed| failed.error)?;
+        Ok(decided.acquired().into_decision(self.charged_store(decided.source)))
+    }
+}
+
+/// The decision about a request that is not sent to a store.
+fn skipped(request: &AcquireRequest) -> Decision {
+    Acquired::at_once(request, &request.unused_outcome(), Source::Skipped).into_decision(None)
+}
+
+impl AcquireFuture {
+    /// Sends a request to the primary endpoint of a backend.
+    pub(crate) fn new(request: AcquireRequest, endpoint: &Arc<Endpoint>, backend: &Arc<Backend>) -> Self {
+        AcquireFuture {
+            backend: Arc::clone(backend),
+            future: acquire::acquire(request, endpoint),
+            local: None,
+        }
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.backend
+    }
+
+    /// Applies `on_store_error` to a request that the primary store did not decide. Returns `None` if it is now under way in
+    /// process.
+    fn apply(&mut self, failed: Box<FailedRequest>) -> Option<AcquireResult> {
+        if failed.error.is_permanent() {
+            return Some(Err(failed));
+        }
+        match failed.request.on_store_error() {
+            OnStoreError::Local => self.decide_locally(failed),
+            OnStoreError::Allow => {
+                let outcome = failed.request.unused_outcome();
+                Some(Ok(DecidedRequest::new(failed.request, outcome, Source::Allowed)))
+            }
+            OnStoreError::Deny => Some(Err(failed)),
+        }
+    }
+
+    /// Decides in process, in the time that the call may still wait.
+    fn decide_locally(&mut self, mut failed: Box<FailedRequest>) -> Option<AcquireResult> {
+        let Some(stand_in) = &self.backend.local else { return Some(Err(failed)) };
+        // Limited would be wrong for a cost that only the share cannot admit: the policy may admit the same call.
+        let Some(never_admitted) = failed.request.divide(stand_in.instances) else {
+            return Some(Err(failed));
+        };
+        let FailedRequest { mut request, since, queued, .. } = *failed;
+        request.spend_wait(since.map_or(Duration::ZERO, |since| since.elapsed()));
+        let local = LocalRequest { since, queued, never_admitted };
+        let endpoint = &stand_in.endpoint;
+        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+            return Some(local.report(Ok(DecidedRequest::new(request, outcome, Source::Local))));
+        }
+        (self.future, self.local) = (acquire::acquire(request, endpoint), Some(Box::new(local)));
+        None
+    }
+}
+
+impl LocalRequest {
+    fn report(self, result: AcquireResult) -> AcquireResult {
+        let mut decided = result?;
+        decided.source = Source::Local;
+        let never_admitted = self.never_admitted.into_iter();
+        decided.outcome.failed.extend(never_admitted.map(|charge| (charge, EXCEEDS_SHARE.to_owned())));
+        // A call that waits for a window has waited since it was made.
+        if let Some(since) = self.since
+            && !decided.request.can_reserve()
+            && (self.queued || !decided.waited.is_zero())
+        {
+            decided.waited = since.elapsed();
+        }
+        Ok(decided)
+    }
+}
+
+impl Future for AcquireFuture {
+    type Output = AcquireResult;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<AcquireResult> {
+        loop {
+            let result = ready!(Pin::new(&mut self.future).poll(context));
+            let result = match (self.local.take(), result) {
+                (Some(local), result) => Some(local.report(result)),
+                (None, Ok(decided)) => Some(Ok(decided)),
+                (None, Err(failed)) => self.apply(failed),
+            };
+            if let Some(result) = result {
+                return Poll::Ready(result);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where a registry decides: its store, the keys there, and what stands in when the store fails.
+
+pub(crate) mod failover;
+mod one_slot;
+
+use std::fmt;
+use std::sync::Arc;
+
+use self::one_slot::OneSlotLog;
+use crate::algorithm::AlgorithmSpec;
+use crate::endpoint::Endpoint;
+use crate::error::missing_key::MissingKey;
+use crate::error::store::StoreError;
+use crate::health::StoreHealth;
+use crate::key::{Head, Key, KeyForm, KeyWriter};
+use crate::name::Name;
+use crate::on_store_error::OnStoreError;
+use crate::source::Source;
+use crate::store::{Charge, Clock, MemoryStore, Store};
+use crate::waiter_limit::WaiterLimit;
+
+/// The store of a registry, and the namespace of its keys.
+pub(crate) struct Backend {
+    namespace: String,
+    /// `None` where limits are off.
+    primary: Option<Arc<Endpoint>>,
+    /// `None` if the primary store is in process itself.
+    local: Option<Local>,
+    /// Applies to policies that do not set their own.
+    on_store_error: OnStoreError,
+    one_slot_log: OneSlotLog,
+}
+
+/// A store in process that stands in for one that fails. Its state outlives the outage, so that a store that comes and goes
+/// grants no fresh capacity.
+#[derive(Debug)]
+struct Local {
+    /// It has queues of its own, because its keys hold other state than those of the primary store.
+    endpoint: Arc<Endpoint>,
+    /// The number of processes that share the policies.
+    instances: u32,
+}
+
+/// The settings of a backend.
+#[derive(Debug)]
+pub(crate) struct BackendOptions {
+    pub(crate) namespace: String,
+    pub(crate) on_store_error: OnStoreError,
+    pub(crate) max_waiters: usize,
+    pub(crate) max_keys: usize,
+    pub(crate) instances: u32,
+}
+
+/// Whose state a key names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyOwner<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) name: &'a Name,
+    /// The function whose policies have different keys.
+    pub(crate) function: Option<&'a str>,
+}
+
+impl Backend {
+    /// A backend on this store, or one that limits nothing.
+    pub(crate) fn new(store: Option<Store>, options: BackendOptions) -> Arc<Self> {
+        let BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances } = options;
+        let waiters = WaiterLimit::new(max_waiters);
+        let local = matches!(store, Some(Store::Redis(_))).then(|| {
+            let memory = Store::Memory(Arc::new(MemoryStore::new(max_keys, Clock::process())));
+            Local { endpoint: Endpoint::new(memory, Arc::clone(&waiters)), instances }
+        });
+        let primary = store.map(|store| Endpoint::new(store, waiters));
+        let one_slot_log = OneSlotLog::default();
+        Arc::new(Backend { namespace, primary, local, on_store_error, one_slot_log })
+    }
+
+    /// Returns the endpoint that decides; `None` if limits are off.
+    pub(crate) fn primary(&self) -> Option<&Arc<Endpoint>> {
+        self.primary.as_ref()
+    }
+
+    /// Returns what happens on a store error, given what the policy says.
+    pub(crate) fn on_store_error(&self, of_policy: Option<OnStoreError>) -> OnStoreError {
+        of_policy.unwrap_or(self.on_store_error)
+    }
+
+    pub(crate) fn health(&self) -> StoreHealth {
+        self.primary.as_ref().map_or(StoreHealth::HEALTHY, |endpoint| endpoint.health.health())
+    }
+
+    /// Connects to the store, if it is remote.
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        match self.store() {
+            Some(Store::Redis(store)) => store.ping().await,
+            Some(Store::Memory(_)) | None => Ok(()),
+        }
+    }
+
+    /// Returns a writer for the parts of a key, in the form that the store wants.
+    pub(crate) fn key_writer(&self) -> KeyWriter {
+        KeyWriter::new(self.store().map_or(KeyForm::Text, Store::key_form))
+    }
+
+    /// Completes a key whose parts are written.
+    pub(crate) fn finish_key(
+        &self,
+        parts: KeyWriter,
+        owner: KeyOwner<'_>,
+        spec: &AlgorithmSpec,
+    ) -> Result<Key, MissingKey> {
+        let KeyOwner { prefix, name, function } = owner;
+        let function = function.as_ref().map(|function| function as &dyn fmt::Display);
+        let head = Head { namespace: &self.namespace, prefix, name, shape: spec, function };
+        if self.store().is_some_and(Store::is_cluster) && parts.is_tied(&head) {
+            self.one_slot_log.log_once(name.as_str());
+        }
+        parts.finish(&head)
+    }
+
+    /// Returns the store that a decision from this source charged.
+    pub(crate) fn charged_store(&self, source: Source) -> Option<&Store> {
+        match source {
+            Source::Memory | Source::Redis => self.store(),
+            Source::Local => self.local.as_ref().map(|local| &local.endpoint.store),
+            Source::Allowed | Source::Skipped => None,
+        }
+    }
+
+    /// Gives permits back to a key, without a receipt.
+    pub(crate) async fn refund(&self, charge: &Charge) -> Result<(), StoreError> {
+        match self.store() {
+            Some(store) => store.refund(&charge.key, &charge.spec, charge.cost, None).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the state of a key.
+    pub(crate) async fn reset(&self, key: &Key) -> Result<(), StoreError> {
+        let Some(store) = self.store() else { return Ok(()) };
+        if let Some(local) = &self.local {
+            local.endpoint.store.reset(key).await?;
+        }
+        store.reset(key).await
+    }
+
+    fn store(&self) -> Option<&Store> {
+        self.primary.as_ref().map(|endpoint| &endpoint.store)
+    }
+}
+
+/// Without keys, and without what the store holds.
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = self.store().map_or(Source::Skipped, Store::source);
+        f.debug_struct("Backend").field("namespace", &self.namespace).field("store", &source).finish()
+    }
+}

@@ -1,0 +1,24 @@
+//! A store with the calls that wait for it.
+
+use std::sync::Arc;
+
+use crate::health::HealthMonitor;
+use crate::store::Store;
+use crate::wait_queues::WaitQueues;
+use crate::waiter_limit::WaiterLimit;
+
+/// A store, the queues of calls that wait for its windows, and its health.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) store: Store,
+    pub(crate) queues: WaitQueues,
+    pub(crate) waiters: Arc<WaiterLimit>,
+    pub(crate) health: HealthMonitor,
+}
+
+impl Endpoint {
+    pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
+        let (queues, health) = (WaitQueues::default(), HealthMonitor::default());
+        Arc::new(Endpoint { store, queues, waiters, health })
+    }
+}

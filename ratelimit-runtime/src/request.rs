@@ -1,0 +1,237 @@
+//! A request to a store: charges of distinct keys, and the policies they are for.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::algorithm::AlgorithmSpec;
+use crate::bounds::LONGEST;
+use crate::call_site::SiteName;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::name::Name;
+use crate::on_store_error::OnStoreError;
+use crate::store::{Charge, INLINE, Outcome};
+
+/// The charges of one call, to be decided together.
+#[derive(Debug, Default)]
+pub(crate) struct AcquireRequest {
+    charges: SmallVec<[Charge; INLINE]>,
+    /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
+    max_waits: SmallVec<[u64; INLINE]>,
+    policies: SmallVec<[RequestedPolicy; INLINE]>,
+    /// The strictest of the policies that can refuse.
+    on_store_error: Option<OnStoreError>,
+    /// The strictest of the shadow policies.
+    shadow_on_store_error: Option<OnStoreError>,
+}
+
+/// A policy and what it charges to its key. Attributes and limiters both make their requests of these.
+#[derive(Debug)]
+pub(crate) struct PolicyCharge {
+    pub(crate) name: Name,
+    /// The attribute that declares the policy; `None` for a limiter.
+    pub(crate) site: Option<&'static SiteName>,
+    pub(crate) charge: Charge,
+    pub(crate) on_store_error: OnStoreError,
+}
+
+/// A policy of a request.
+#[derive(Debug)]
+pub(crate) struct RequestedPolicy {
+    pub(crate) name: Name,
+    pub(crate) site: Option<&'static SiteName>,
+    /// The index of its charge, which policies of the same key share.
+    pub(crate) charge: usize,
+}
+
+/// A refused charge that is worth another try.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NextTry {
+    /// The index of the charge.
+    pub(crate) charge: usize,
+    pub(crate) wait: Duration,
+}
+
+/// Converts a timeout to the µs that a charge may wait, which no policy needs more of than it remembers.
+pub(crate) fn max_wait(timeout: Duration) -> u64 {
+    timeout.as_micros().min(LONGEST.as_micros()) as u64
+}
+
+impl AcquireRequest {
+    /// Adds a policy. Charges to the same key become one charge of their sum.
+    pub(crate) fn push(&mut self, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
+        let PolicyCharge { name, site, charge, on_store_error } = policy;
+        let strictest =
+            if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
+        *strictest = Some(strictest.map_or(on_store_error, |other| other.strictest(on_store_error)));
+        let index = match self.charges.iter().position(|other| other.key == charge.key) {
+            None => {
+                self.max_waits.push(charge.wait);
+                self.charges.push(charge);
+                self.charges.len() - 1
+            }
+            Some(index) if self.charges[index].spec == charge.spec => {
+                let same_key = &mut self.charges[index];
+                same_key.cost = same_key.cost.saturating_add(charge.cost);
+                same_key.wait = same_key.wait.min(charge.wait);
+                self.max_waits[index] = same_key.wait;
+                index
+            }
+            Some(_) => {
+                return Err(InvalidPolicy::new(
+                    "limit",
+                    "differs between two policies with the same name and key; give the policies different names",
+                ));
+            }
+        };
+        self.policies.push(RequestedPolicy { name, site, charge: index });
+        Ok(())
+    }
+
+    pub(crate) fn charges(&self) -> &[Charge] {
+        &self.charges
+    }
+
+    pub(crate) fn policies(&self) -> &[RequestedPolicy] {
+        &self.policies
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.policies.is_empty()
+    }
+
+    /// Whether it takes any permits.
+    pub(crate) fn has_cost(&self) -> bool {
+        self.charges.iter().any(|charge| charge.cost > 0)
+    }
+
+    /// Whether none of its policies can refuse.
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.charges.iter().all(|charge| charge.shadow)
+    }
+
+    /// Whether the call may wait for any of its charges.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.required().any(|index| self.max_waits[index] > 0)
+    }
+
+    /// Returns how long the call may wait.
+    pub(crate) fn max_wait(&self) -> Duration {
+        let longest = self.required().map(|index| self.max_waits[index]).max();
+        Duration::from_micros(longest.unwrap_or(0))
+    }
+
+    /// Returns what happens on a transient store error. Shadow policies decide only where there are no others.
+    pub(crate) fn on_store_error(&self) -> OnStoreError {
+        self.on_store_error.or(self.shadow_on_store_error).unwrap_or_default()
+    }
+
+    /// Deducts time that has passed from what the call may still wait.
+    pub(crate) fn spend_wait(&mut self, elapsed: Duration) {
+        let elapsed = max_wait(elapsed);
+        self.max_waits.iter_mut().for_each(|wait| *wait = wait.saturating_sub(elapsed));
+        self.allow_reservations();
+    }
+
+    /// Replaces each policy by one instance's share of it. Returns the shadow charges, by index, that a share can never admit
+    /// although the policy can; `None` if that holds for a charge that can refuse.
+    pub(crate) fn divide(&mut self, instances: u32) -> Option<Vec<usize>> {
+        let mut never_admitted = Vec::new();
+        for (index, charge) in self.charges.iter_mut().enumerate() {
+            let share = charge.spec.per_instance(instances);
+            if charge.spec.fits(charge.cost) && !share.fits(charge.cost) {
+                if !charge.shadow {
+                    return None;
+                }
+                never_admitted.push(index);
+            }
+            charge.spec = share;
+        }
+        Some(never_admitted)
+    }
+
+    /// Whether every charge that can refuse can take future permits.
+    pub(crate) fn can_reserve(&self) -> bool {
+        self.required().all(|index| self.charges[index].spec.reserves())
+    }
+
+    /// Takes no future permits, except for shadows, which delay no call.
+    pub(crate) fn forbid_reservations(&mut self) {
+        self.charges.iter_mut().filter(|charge| !charge.shadow).for_each(|charge| charge.wait = 0);
+    }
+
+    /// Takes future permits as far as the call may wait.
+    pub(crate) fn allow_reservations(&mut self) {
+        self.charges.iter_mut().zip(&self.max_waits).for_each(|(charge, wait)| charge.wait = *wait);
+    }
+
+    /// Returns the refused charge with the longest wait, if the call, having waited for `waited`, can wait for every charge
+    /// that refused it.
+    pub(crate) fn next_try(&self, outcome: &Outcome, waited: Duration) -> Option<NextTry> {
+        let waited = waited.as_micros() as u64;
+        let mut longest: Option<(usize, u64)> = None;
+        for index in self.required().filter(|index| !outcome.verdicts[*index].admitted) {
+            let wait = outcome.verdicts[index].retry_after?;
+            if waited.saturating_add(wait) > self.max_waits[index] {
+                return None;
+            }
+            if longest.is_none_or(|(_, other)| wait >= other) {
+                longest = Some((index, wait));
+            }
+        }
+        longest.map(|(charge, wait)| NextTry { charge, wait: Duration::from_micros(wait) })
+    }
+
+    /// Whether a charge costs more than its policy can ever admit.
+    pub(crate) fn is_unsatisfiable(&self) -> bool {
+        let exceeds = |charge: &Charge| charge.spec.max_cost().is_some_and(|most| charge.cost > most);
+        self.required().any(|index| exceeds(&self.charges[index]))
+    }
+
+    /// Returns the name of the first policy of the charge at this index.
+    pub(crate) fn policy_of(&self, charge: usize) -> &str {
+        let policy = self.policies.iter().find(|policy| policy.charge == charge);
+        policy.map_or("", |policy| policy.name.as_str())
+    }
+
+    /// Returns the name of the policy that the call waits for the longest.
+    pub(crate) fn slowest_policy(&self, outcome: &Outcome) -> &str {
+        let required = self.policies.iter().filter(|policy| !self.charges[policy.charge].shadow);
+        let slowest = required.max_by_key(|policy| outcome.verdicts[policy.charge].wait);
+        slowest.map_or("", |policy| policy.name.as_str())
+    }
+
+    /// Returns the outcome of a call that goes ahead uncharged: what its policies say of keys without state.
+    pub(crate) fn unused_outcome(&self) -> Outcome {
+        let unused = |spec: &AlgorithmSpec| spec.verdict(spec.check(None, 0, 0), 0, 0, 0);
+        let verdicts = self.charges.iter().map(|charge| unused(&charge.spec)).collect();
+        Outcome { now: 0, admitted: true, verdicts, failed: Vec::new() }
+    }
+
+    fn required(&self) -> impl Iterator<Item = usize> {
+        (0..self.charges.len()).filter(|index| !self.charges[*index].shadow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use crate::policy::{Policy, TokenBucket};
+
+    #[test]
+    fn charges_to_one_key_wait_the_shorter_time() {
+        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
+        for waits in [[5, 9], [9, 5]] {
+            let mut request = AcquireRequest::default();
+            for wait in waits {
+                let charge = Charge { key: Key::raw("a"), spec, cost: 1, wait, shadow: false };
+                let name = Name::Static("a");
+                let policy = PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local };
+                request.push(policy).unwrap();
+            }
+            assert_eq!((request.charges()[0].cost, request.charges()[0].wait), (2, 5));
+            assert_eq!(request.max_wait(), Duration::from_micros(5));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What stores decide about, and what they decide.
+
+use smallvec::SmallVec;
+
+use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
+use crate::key::Key;
+
+/// The number of charges that a decision in process holds without allocating.
+pub(crate) const INLINE: usize = 3;
+
+/// The verdicts of a decision, in the order of its charges.
+pub type Verdicts = SmallVec<[Verdict; INLINE]>;
+
+pub(crate) type Snapshots = SmallVec<[Snapshot; INLINE]>;
+
+/// A request for permits of one key.
+#[derive(Clone, Debug)]
+pub struct Charge {
+    /// The key of the state.
+    pub key: Key,
+    /// The policy, in the numbers its algorithm counts in.
+    pub spec: AlgorithmSpec,
+    /// The permits. 0 reads the state and writes nothing.
+    pub cost: u64,
+    /// How long the call may wait for them, in microseconds. Windows ignore it.
+    pub wait: u64,
+    /// Whether it never refuses: it is charged if the decision is admitted and its own policy admits it, and is ignored
+    /// otherwise.
+    pub shadow: bool,
+}
+
+impl Charge {
+    /// Whether an admitted decision with this verdict has charged it.
+    pub(crate) fn is_made(&self, verdict: &Verdict) -> bool {
+        self.cost > 0 && verdict.admitted
+    }
+}
+
+/// The decision about a list of charges.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The store's time of the decision, in microseconds.
+    pub now: u64,
+    /// Whether every required charge is admitted. These are then charged, and so are the shadows that are admitted.
+    pub admitted: bool,
+    /// The verdict on each charge.
+    pub verdicts: Verdicts,
+    /// The shadows that could not be decided, by index, and why. Their verdicts mean nothing.
+    pub failed: Vec<(usize, String)>,
+}
+
+impl Outcome {
+    /// Returns how long the call has to wait, in microseconds: until the last of its slots.
+    #[must_use]
+    pub fn wait(&self) -> u64 {
+        if self.admitted { self.verdicts.iter().map(|verdict| verdict.wait).max().unwrap_or(0) } else { 0 }
+    }
+}
+
+/// Returns whether every required charge is admitted, and the verdict on each. If one is not, nothing is charged, and the
+/// others report the state as it is.
+pub(crate) fn judge(charges: &[Charge], snapshots: &[Snapshot], now: u64) -> (bool, Verdicts) {
+    let pairs = || charges.iter().zip(snapshots);
+    let verdict = |(charge, snapshot): (&Charge, &Snapshot)| {
+        let verdict = charge.spec.verdict(*snapshot, now, charge.cost, charge.wait);
+        // A shadow delays no call, whatever slot it takes.
+        Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
+    };
+    let mut verdicts: Verdicts = pairs().map(verdict).collect();
+    let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
+    if !admitted {
+        for ((charge, snapshot), verdict) in
+            pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
+        {
+            *verdict = charge.spec.verdict(*snapshot, now, 0, 0);
+        }
+    }
+    (admitted, verdicts)
+}

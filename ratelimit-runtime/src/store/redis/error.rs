@@ -1,0 +1,160 @@
+//! Failed calls to Redis, and what they reveal about the server.
+
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+
+use super::error_code::{is_permanent, words};
+use crate::error::store::StoreError;
+
+/// Why a call has no usable reply.
+pub(super) enum CallError {
+    /// Nothing was sent.
+    NotSent(StoreError),
+    /// Redis replied with an error, or the connection failed before the reply.
+    Replied(RedisError),
+    /// No reply came before the deadline.
+    TimedOut(StoreError),
+}
+
+/// What a reply reveals about the server.
+pub(super) enum ServerState {
+    /// It works.
+    Healthy,
+    /// The connection is gone.
+    Disconnected(StoreError),
+    /// It cannot work for now.
+    Unavailable(StoreError),
+    /// It is the wrong server, or no longer accepts our login: a new connection may reach the right one.
+    NeedsReconnect(StoreError),
+}
+
+impl CallError {
+    pub(super) fn timed_out() -> Self {
+        CallError::TimedOut(StoreError::transient("Redis did not respond before the deadline"))
+    }
+
+    /// Whether the server is at fault, which may be the wrong one, and not the command.
+    pub(super) fn is_server_fault(&self) -> bool {
+        match self {
+            CallError::NotSent(error) => !error.is_permanent(),
+            CallError::TimedOut(_) => true,
+            CallError::Replied(error) => !matches!(ServerState::of_error(error), ServerState::Healthy),
+        }
+    }
+
+    /// Whether the server accepted our login and denied the command.
+    pub(super) fn is_no_permission(&self) -> bool {
+        matches!(self, CallError::Replied(error) if error.code() == Some("NOPERM"))
+    }
+
+    /// Whether the server did not know the script, so that nothing ran.
+    pub(super) fn is_no_script(&self) -> bool {
+        let no_script = ErrorKind::Server(ServerErrorKind::NoScript);
+        matches!(self, CallError::Replied(error) if error.kind() == no_script)
+    }
+}
+
+impl From<CallError> for StoreError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotSent(error) | CallError::TimedOut(error) => error,
+            CallError::Replied(error) => command_failed(error),
+        }
+    }
+}
+
+impl ServerState {
+    pub(super) fn of_error(error: &RedisError) -> Self {
+        let reason = || command_failed(error.clone());
+        match error.code() {
+            Some(code) => ServerState::of_text(&text(code, error), reason),
+            None if error.is_unrecoverable_error() || error.is_io_error() => {
+                ServerState::Disconnected(reason())
+            }
+            None => ServerState::Healthy,
+        }
+    }
+
+    /// Looks for errors in a script's reply: a script catches the errors of its decisions and replies with their texts.
+    pub(super) fn of_reply(reply: &Value) -> Self {
+        let Value::Array(values) = reply else { return ServerState::Healthy };
+        let error_text = |value: &Value| match value {
+            Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
+            _ => None,
+        };
+        let Some(text) = values.iter().find_map(error_text) else { return ServerState::Healthy };
+        ServerState::of_text(&text, || StoreError::transient(format!("Redis returned an error: {text}")))
+    }
+
+    fn of_text(text: &str, reason: impl Fn() -> StoreError) -> Self {
+        let state = words(text).take(12).find_map(|word| match word {
+            "LOADING" | "BUSY" | "CLUSTERDOWN" => Some(ServerState::Unavailable(reason())),
+            "READONLY" | "MASTERDOWN" | "NOAUTH" | "WRONGPASS" => Some(ServerState::NeedsReconnect(reason())),
+            _ => None,
+        });
+        state.unwrap_or(ServerState::Healthy)
+    }
+}
+
+/// Returns the error of a connection that could not be opened.
+pub(super) fn cannot_connect(error: RedisError) -> StoreError {
+    match error.code() {
+        Some(code) => StoreError::transient(format!("could not connect to Redis: {}", text(code, &error))),
+        None => StoreError::transient("could not connect to Redis").caused_by(error),
+    }
+}
+
+/// Returns the error of a command that was sent.
+fn command_failed(error: RedisError) -> StoreError {
+    let Some(code) = error.code() else {
+        return StoreError::transient("Redis command failed").caused_by(error);
+    };
+    let text = text(code, &error);
+    let message = format!("Redis returned an error: {text}");
+    match code {
+        _ if is_permanent(&text) => StoreError::permanent(message),
+        "MOVED" | "ASK" => StoreError::transient(format!(
+            "{message}; the server belongs to a Redis Cluster, whose URL starts with redis+cluster://"
+        )),
+        _ => StoreError::transient(message),
+    }
+}
+
+/// Returns the server's error, without the arguments of an unknown command, which may hold keys or a password.
+fn text(code: &str, error: &RedisError) -> String {
+    let detail = error.detail().unwrap_or_default().split(", with args").next().unwrap_or_default();
+    format!("{code} {detail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_wherever_redis_puts_them() {
+        let state = |text: &str| ServerState::of_text(text, || StoreError::transient(text));
+        for text in [
+            "READONLY You can't write against a read only replica.",
+            "READONLY You can't write against a read only replica. script: 7a3, on @user_script:12.",
+            "@user_script: 12: -READONLY You can't write against a read only replica.",
+            "ERR Error running script (call to f_7a3): @user_script:12: @user_script: 12: -READONLY You can't write",
+        ] {
+            assert!(matches!(state(text), ServerState::NeedsReconnect(_)), "{text}");
+        }
+        let loading = "LOADING Redis is loading the dataset in memory";
+        assert!(matches!(state(loading), ServerState::Unavailable(_)));
+        let out_of_memory = "OOM command not allowed when used memory > 'maxmemory'.";
+        assert!(matches!(state(out_of_memory), ServerState::Healthy));
+    }
+
+    #[test]
+    fn arguments_of_unknown_commands_are_left_out() {
+        let reply = b"-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'ann' 'secret' \r\n";
+        let error = redis::parse_redis_value(reply).unwrap().extract_error().unwrap_err();
+        for error in [cannot_connect(error.clone()), command_failed(error)] {
+            let text = format!("{error} {error:?}");
+            assert!(text.contains("unknown command 'HELLO'") && !text.contains("secret"), "{text}");
+        }
+    }
+}

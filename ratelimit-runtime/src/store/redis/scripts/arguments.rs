@@ -1,0 +1,129 @@
+//! The arguments of the scripts, as the headers of the Lua files specify them.
+
+use std::borrow::Cow;
+use std::iter;
+
+use redis::Cmd;
+
+use crate::algorithm::gcra::Kind;
+use crate::algorithm::warming_up::COSTLIEST;
+use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::bounds::MOST;
+use crate::store::charge::Charge;
+
+/// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.
+const MIXED_WIDTH: usize = 5;
+
+/// The number of arguments of each refund. Shorter ones are padded.
+const REFUND_WIDTH: usize = 7;
+
+#[derive(Clone, Debug)]
+pub(super) enum Argument {
+    Number(u64),
+    Text(Cow<'static, str>),
+}
+
+impl Argument {
+    const EMPTY: Argument = Argument::Text(Cow::Borrowed(""));
+
+    pub(super) fn write(&self, command: &mut Cmd) {
+        match self {
+            Argument::Number(number) => command.arg(number),
+            Argument::Text(text) => command.arg(&**text),
+        };
+    }
+}
+
+impl From<u64> for Argument {
+    fn from(number: u64) -> Self {
+        Argument::Number(number)
+    }
+}
+
+impl From<Option<u64>> for Argument {
+    fn from(number: Option<u64>) -> Self {
+        number.map_or(Argument::EMPTY, Argument::Number)
+    }
+}
+
+impl From<f64> for Argument {
+    /// Writes the shortest text that parses as exactly this number.
+    fn from(number: f64) -> Self {
+        Argument::Text(number.to_string().into())
+    }
+}
+
+/// Returns the number of charges, or if there are shadows a letter for each charge.
+pub(super) fn kinds(charges: &[Charge]) -> Argument {
+    if charges.iter().any(|charge| charge.shadow) {
+        Argument::Text(charges.iter().map(|charge| if charge.shadow { 's' } else { 'r' }).collect())
+    } else {
+        Argument::Number(charges.len() as u64)
+    }
+}
+
+/// Returns the arguments of `check` in the script of all algorithms.
+pub(super) fn mixed_check(charge: &Charge) -> impl Iterator<Item = Argument> {
+    let name = Argument::Text(charge.spec.name().into());
+    let arguments = check(charge);
+    let padding = iter::repeat_n(Argument::EMPTY, MIXED_WIDTH - arguments.len());
+    iter::once(name).chain(arguments).chain(padding)
+}
+
+/// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost, which Lua represents exactly.
+pub(super) fn check(charge: &Charge) -> Vec<Argument> {
+    let Charge { spec, cost, wait, .. } = *charge;
+    match spec {
+        AlgorithmSpec::Gcra(spec) => {
+            let charge = spec.charge(cost);
+            let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
+            vec![charge.into(), spec.capacity.into(), lead, spec.patience(charge, wait).into()]
+        }
+        AlgorithmSpec::IntervalBucket(spec) => {
+            [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
+                .map(Argument::from)
+                .to_vec()
+        }
+        AlgorithmSpec::WarmingUp(spec) => {
+            vec![cost.min(COSTLIEST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
+        }
+        AlgorithmSpec::FixedWindow(spec) => {
+            let aligned = u64::from(spec.aligned);
+            [cost.min(spec.limit + 1), spec.limit, spec.period, aligned].map(Argument::from).to_vec()
+        }
+        AlgorithmSpec::SlidingWindow(spec) => {
+            [cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision].map(Argument::from).to_vec()
+        }
+    }
+}
+
+/// Returns the arguments of `refund`.
+pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Vec<Argument> {
+    let at = Argument::from(charge_id.map(|charge_id| charge_id.at));
+    let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
+    let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
+    let mut arguments = match *spec {
+        AlgorithmSpec::Gcra(spec) => {
+            let last_only = u64::from(spec.kind == Kind::Queue);
+            let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
+            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
+        }
+        AlgorithmSpec::IntervalBucket(spec) => {
+            let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
+            [cost.min(spec.burst).into(), at, level, credited].into_iter().chain(numbers).collect()
+        }
+        AlgorithmSpec::WarmingUp(spec) => {
+            let stored =
+                charge_id.map_or(Argument::EMPTY, |charge_id| f64::from_bits(charge_id.level).into());
+            vec![cost.min(COSTLIEST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
+        }
+        AlgorithmSpec::FixedWindow(spec) => {
+            vec![cost.min(MOST).into(), at, spec.period.into(), u64::from(spec.aligned).into()]
+        }
+        AlgorithmSpec::SlidingWindow(spec) => {
+            vec![cost.min(MOST).into(), at, spec.period.into(), spec.precision.into()]
+        }
+    };
+    arguments.resize(REFUND_WIDTH, Argument::EMPTY);
+    arguments
+}

@@ -1,0 +1,142 @@
+//! The scripts: which one to call with which keys and arguments, and how to read its reply.
+
+mod arguments;
+mod reply;
+
+use std::fmt;
+
+use redis::Cmd;
+
+use self::arguments::Argument;
+pub(super) use self::reply::{outcome, outcomes};
+use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::error::store::StoreError;
+use crate::key::{Key, Repr};
+use crate::store::charge::Charge;
+
+/// The scripts of a store, by algorithm.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    decide: [Script; 5],
+    decide_mixed: Script,
+    refund: [Script; 5],
+}
+
+struct Script {
+    source: String,
+    hash: String,
+}
+
+/// A script with its keys and arguments.
+#[derive(Debug)]
+pub(super) struct Invocation<'a> {
+    script: &'a Script,
+    keys: Vec<&'a str>,
+    arguments: Vec<Argument>,
+}
+
+impl Scripts {
+    /// Assembles all scripts, and applies `finish` to each.
+    pub(super) fn new(finish: impl Fn(String) -> String) -> Self {
+        let script = |source| {
+            let source = finish(source);
+            let hash = redis::Script::new(&source).get_hash().to_owned();
+            Script { source, hash }
+        };
+        let names = ratelimit_lua::ALGORITHMS.map(|(name, _)| name);
+        Scripts {
+            decide: names.map(|name| script(ratelimit_lua::decide(Some(name)))),
+            decide_mixed: script(ratelimit_lua::decide(None)),
+            refund: names.map(|name| script(ratelimit_lua::refund(name))),
+        }
+    }
+
+    /// Returns the invocation for these decisions: of the script of their algorithm, or of the mixed script if there are
+    /// several.
+    pub(super) fn decide<'a>(
+        &'a self,
+        decisions: impl Iterator<Item = &'a [Charge]> + Clone,
+    ) -> Result<Invocation<'a>, StoreError> {
+        let mut names = decisions.clone().flatten().map(|charge| charge.spec.name());
+        let first = names.next();
+        let mixed = names.any(|name| Some(name) != first);
+        let script = match first {
+            Some(name) if !mixed => &self.decide[index(name)?],
+            _ => &self.decide_mixed,
+        };
+        let (mut keys, mut arguments) = (Vec::new(), Vec::new());
+        for charges in decisions {
+            arguments.push(arguments::kinds(charges));
+            for charge in charges {
+                keys.push(key_text(&charge.key)?);
+                if mixed {
+                    arguments.extend(arguments::mixed_check(charge));
+                } else {
+                    arguments.extend(arguments::check(charge));
+                }
+            }
+        }
+        Ok(Invocation { script, keys, arguments })
+    }
+
+    /// Returns the invocation that refunds a charge.
+    pub(super) fn refund<'a>(
+        &'a self,
+        key: &'a Key,
+        spec: &AlgorithmSpec,
+        cost: u64,
+        charge_id: Option<ChargeId>,
+    ) -> Result<Invocation<'a>, StoreError> {
+        let script = &self.refund[index(spec.name())?];
+        let arguments = arguments::refund(spec, cost, charge_id);
+        Ok(Invocation { script, keys: vec![key_text(key)?], arguments })
+    }
+}
+
+impl Invocation<'_> {
+    pub(super) fn keys(&self) -> &[&str] {
+        &self.keys
+    }
+
+    /// Calls the script by its hash, under which the server mostly knows it.
+    pub(super) fn evalsha(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.hash)
+    }
+
+    /// Calls the script by its source, which the server then remembers.
+    pub(super) fn eval(&self) -> Cmd {
+        self.command("EVAL", &self.script.source)
+    }
+
+    fn command(&self, name: &str, script: &str) -> Cmd {
+        let mut command = Cmd::new();
+        command.arg(name).arg(script).arg(self.keys.len());
+        for key in &self.keys {
+            command.arg(key);
+        }
+        for argument in &self.arguments {
+            argument.write(&mut command);
+        }
+        command
+    }
+}
+
+impl fmt::Debug for Script {
+    /// Omits the long source.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Script").field(&self.hash).finish()
+    }
+}
+
+fn index(algorithm: &str) -> Result<usize, StoreError> {
+    let index = ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm);
+    index.ok_or_else(|| StoreError::permanent(format!("no script for the algorithm `{algorithm}`")))
+}
+
+/// Returns the key as it is in Redis.
+pub(super) fn key_text(key: &Key) -> Result<&str, StoreError> {
+    match &key.0 {
+        Repr::Text(text) => Ok(text),
+        Repr::Hash(_) => Err(StoreError::permanent("a key of the memory store cannot be used in Redis")),
+    }
+}

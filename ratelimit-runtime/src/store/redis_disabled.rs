@@ -1,0 +1,62 @@
+//! Stands in for the Redis store in builds without the feature `redis`. It cannot be constructed.
+
+use std::time::Duration;
+
+use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::error::store::StoreError;
+use crate::key::Key;
+use crate::store::charge::{Charge, Outcome};
+
+/// A store that no value of exists.
+#[derive(Clone, Copy, Debug)]
+pub enum RedisStore {}
+
+impl RedisStore {
+    /// The deadline of its calls.
+    pub const DEADLINE: Duration = Duration::ZERO;
+
+    /// Fails.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn trusting(_url: &str, _certificates: Option<&[u8]>) -> Result<Self, StoreError> {
+        Err(StoreError::permanent(
+            "Redis needs the feature `redis` of `ratelimits`; without it the URL of a store is memory://",
+        ))
+    }
+
+    pub(crate) fn with_deadline(self, _deadline: Duration) -> Self {
+        self
+    }
+
+    pub(crate) fn is_cluster(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+        match *self {}
+    }
+
+    pub(crate) async fn decide(&self, _charges: &[Charge]) -> Result<Outcome, StoreError> {
+        match *self {}
+    }
+
+    pub(crate) async fn decide_many(&self, _decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+        match *self {}
+    }
+
+    pub(crate) async fn refund(
+        &self,
+        _key: &Key,
+        _spec: &AlgorithmSpec,
+        _cost: u64,
+        _charge_id: Option<ChargeId>,
+    ) -> Result<(), StoreError> {
+        match *self {}
+    }
+
+    pub(crate) async fn reset(&self, _key: &Key) -> Result<(), StoreError> {
+        match *self {}
+    }
+}

@@ -1,0 +1,121 @@
+//! Users who may not run one of the commands.
+
+use std::collections::BTreeSet;
+
+use ratelimit_runtime::store::{Charge, RedisStore};
+
+use super::cases::{CASES, State};
+use super::{COMMANDS, Fault, Fixture, Stored, is_permanent, lists, some_lists, text};
+use crate::support::budget::budget;
+
+#[tokio::test]
+async fn documented_permissions_suffice() {
+    let mut fixture = Fixture::start().await;
+    fixture.store.ping().await.unwrap();
+    for (round, state) in State::ALL.into_iter().enumerate() {
+        for list in some_lists(round) {
+            fixture.prepare(state).await;
+            let outcome = fixture.store.decide(&list).await.unwrap();
+            assert!(outcome.failed.is_empty(), "{outcome:?}");
+            for case in &CASES {
+                let index = list.iter().position(|charge| charge.key == case.key());
+                let charge_id = index.map(|index| outcome.verdicts[index].charge_id);
+                fixture.store.refund(&case.key(), &case.spec(), 1, charge_id).await.unwrap();
+                fixture.store.refund(&case.key(), &case.spec(), 1, None).await.unwrap();
+            }
+            assert!(fixture.stored().await.iter().all(Stored::is_absent_or_expires));
+            let peek = Charge { cost: 0, ..list[0].clone() };
+            fixture.store.decide(&[peek]).await.unwrap();
+            fixture.store.reset(&list[0].key).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn denied_command_leaves_decisions_atomic() {
+    let mut fixture = Fixture::start().await;
+    let mut needed = BTreeSet::new();
+    for (round, denied) in COMMANDS.into_iter().enumerate() {
+        let fault = Fault::denied(&[denied]);
+        for state in State::ALL {
+            for list in some_lists(round) {
+                let context = format!("{denied} denied, {state:?}: {list:?}");
+                fixture.prepare(state).await;
+                let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
+                match outcome {
+                    Err(error) => {
+                        change.assert_none(&context);
+                        let text = text(&error);
+                        let named = text.contains("noperm") && text.contains(denied);
+                        assert!(named && !is_permanent(&error), "{context}: {text}");
+                        needed.insert(denied);
+                    }
+                    Ok(outcome) => {
+                        for (index, error) in &outcome.failed {
+                            assert!(error.to_lowercase().contains(denied), "{context}: {error}");
+                            assert!(list[*index].shadow);
+                            needed.insert(denied);
+                        }
+                        change.assert_charged(&list, &outcome, state, &context);
+                    }
+                }
+            }
+        }
+    }
+    // Scripts can replace DEL with an expiry in the past.
+    assert!(COMMANDS.iter().all(|command| needed.contains(command) == (*command != "del")), "{needed:?}");
+}
+
+#[tokio::test]
+async fn two_denied_commands_leave_no_key_without_expiry() {
+    let mut fixture = Fixture::start().await;
+    let step = budget(23, 7) as usize;
+    for (i, first) in COMMANDS.iter().enumerate().skip(2) {
+        for (j, second) in COMMANDS.iter().enumerate().skip(i + 1) {
+            let fault = Fault::denied(&[first, second]);
+            for state in State::ALL {
+                for list in lists().iter().skip(j % step).step_by(step) {
+                    let context = format!("{first} and {second} denied, {state:?}: {list:?}");
+                    fixture.prepare(state).await;
+                    let decide = async |store: &RedisStore| store.decide(list).await;
+                    let (Ok(outcome), change) = fixture.during(&fault, decide).await else { continue };
+                    // A shadow that cannot be charged may not be restored either.
+                    let has_shadow = list.iter().any(|charge| charge.shadow);
+                    assert!(has_shadow || outcome.failed.is_empty(), "{context}: {outcome:?}");
+                    if outcome.failed.is_empty() {
+                        change.assert_charged(list, &outcome, state, &context);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn denied_command_leaves_refunds_atomic() {
+    let mut fixture = Fixture::start().await;
+    for denied in COMMANDS {
+        let fault = Fault::denied(&[denied]);
+        for state in [State::Charged, State::Ended, State::Future] {
+            for case in &CASES {
+                for by_receipt in [true, false] {
+                    fixture.prepare(state).await;
+                    let outcome = fixture.store.decide(&[case.charge()]).await.unwrap();
+                    // With a later charge, the refund cannot just delete the key.
+                    fixture.store.decide(&[case.charge()]).await.unwrap();
+                    let charge_id = by_receipt.then(|| outcome.verdicts[0].charge_id);
+                    let refund = async |store: &RedisStore| {
+                        store.refund(&case.key(), &case.spec(), 1, charge_id).await
+                    };
+                    let context = format!("{denied} denied, {state:?}, {}, {by_receipt}", case.name);
+                    let (refunded, change) = fixture.during(&fault, refund).await;
+                    if let Err(error) = refunded {
+                        change.assert_none(&context);
+                        let text = text(&error);
+                        assert!(text.contains(denied), "{context}: {text}");
+                    }
+                }
+            }
+        }
+    }
+}
