@@ -5,22 +5,24 @@
 //! absolute, and items are in blocks without any expression of the user.
 
 mod charge;
+mod context;
 mod output;
 mod policy;
 mod refusal;
 
 use std::collections::HashSet;
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use proc_macro2::{Group, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
+use self::context::{Expansion, braced, hygienic, local};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{ArgumentNames, Destructured, Function};
 use crate::kind::Kind;
-use crate::model::{Limit, LimitedFunction, Tag};
+use crate::model::LimitedFunction;
 use crate::stack::{self, LimitAttribute};
 
 /// Expands one attribute.
@@ -74,16 +76,6 @@ fn words(attributes: &[LimitAttribute]) -> HashSet<String> {
 
 fn library(krate: Option<&syn::Path>) -> TokenStream {
     krate.map_or_else(|| quote!(::ratelimits), ToTokens::to_token_stream)
-}
-
-/// What the parts of the expansion are generated from.
-struct Expansion<'a> {
-    function: &'a Function,
-    limits: &'a [Limit],
-    tag: Tag,
-    arguments: &'a ArgumentNames,
-    /// The import of the items that generated code names.
-    import: TokenStream,
 }
 
 fn limited_function(limited: LimitedFunction, words: &HashSet<String>) -> TokenStream {
@@ -179,20 +171,4 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
             #refusal
         };
     }
-}
-
-fn braced(tokens: TokenStream, span: Span) -> Group {
-    let mut group = Group::new(Delimiter::Brace, tokens);
-    group.set_span(span);
-    group
-}
-
-/// Returns a span in the user's code with the hygiene of the macro.
-fn hygienic(span: Span) -> Span {
-    Span::mixed_site().located_at(span)
-}
-
-/// Returns the name of a local variable. The prefix avoids constants and unit structs in scope, which no `let` can shadow.
-fn local(name: &str) -> Ident {
-    format_ident!("ratelimits_{name}", span = Span::mixed_site())
 }

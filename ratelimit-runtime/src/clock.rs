@@ -1,4 +1,4 @@
-//! The clock of the stores in this process, in whole microseconds.
+//! The clock of the memory store, in whole microseconds.
 
 use std::sync::Arc;
 #[cfg(not(feature = "test-util"))]
@@ -11,40 +11,41 @@ use std::time::{Instant, SystemTime};
 
 /// A clock that counts microseconds.
 #[derive(Debug)]
-pub struct Clock(Kind);
+pub struct Clock(TimeSource);
 
 #[derive(Debug)]
-enum Kind {
-    /// Since the Unix epoch as the process found it, and monotonic from then on.
+enum TimeSource {
+    /// The time since the Unix epoch, read once and monotonic from then on.
     #[cfg(not(feature = "test-util"))]
     Monotonic,
-    /// Of tokio, which a test can pause. The first snapshot is 0.
+    /// Tokio's clock, which tests can pause. The first reading is 0.
     #[cfg(feature = "test-util")]
     Tokio(OnceLock<tokio::time::Instant>),
-    /// Set by hand.
+    /// Set by a test.
     Manual(Arc<AtomicU64>),
 }
 
 impl Clock {
-    /// The clock of this process. With the feature `test-util` it follows tokio's, and its first snapshot is 0.
+    /// Creates a monotonic clock. With the feature `test-util` it follows tokio's clock, and its first reading is 0.
     #[must_use]
     pub fn process() -> Self {
         #[cfg(not(feature = "test-util"))]
-        return Clock(Kind::Monotonic);
+        return Clock(TimeSource::Monotonic);
         #[cfg(feature = "test-util")]
-        return Clock(Kind::Tokio(OnceLock::new()));
+        return Clock(TimeSource::Tokio(OnceLock::new()));
     }
 
-    /// A clock that shows what it is told, for tests of the stores.
+    /// Creates a clock that reads the given value, for tests of the stores.
     #[must_use]
     pub fn manual(micros: Arc<AtomicU64>) -> Self {
-        Clock(Kind::Manual(micros))
+        Clock(TimeSource::Manual(micros))
     }
 
+    /// Returns the current time.
     pub(crate) fn now(&self) -> u64 {
         match &self.0 {
             #[cfg(not(feature = "test-util"))]
-            Kind::Monotonic => {
+            TimeSource::Monotonic => {
                 static ANCHOR: LazyLock<(Instant, u64)> = LazyLock::new(|| {
                     let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
                     (Instant::now(), epoch.map_or(0, |epoch| epoch.as_micros() as u64))
@@ -53,11 +54,11 @@ impl Clock {
                 epoch + instant.elapsed().as_micros() as u64
             }
             #[cfg(feature = "test-util")]
-            Kind::Tokio(anchor) => {
+            TimeSource::Tokio(anchor) => {
                 let now = tokio::time::Instant::now();
                 now.saturating_duration_since(*anchor.get_or_init(|| now)).as_micros() as u64
             }
-            Kind::Manual(micros) => micros.load(Ordering::SeqCst),
+            TimeSource::Manual(micros) => micros.load(Ordering::SeqCst),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who makes the call, for keys that count by address or user.
+//! The client and user of a request, for keys.
 
 use std::fmt::Display;
 use std::future::Future;
@@ -11,11 +11,11 @@ tokio::task_local! {
     static CONTEXT: RequestContext;
 }
 
-/// Who makes the call: what `key_type = IP`, `key_type = USER` and the placeholders `<@ip>`, `<@user>` and
-/// `<@user_or_ip>` read.
+/// The client address and user of a request, which `key_type = IP`, `key_type = USER` and the placeholders `<@ip>`, `<@user>`
+/// and `<@user_or_ip>` read.
 ///
-/// It holds for everything awaited inside [`scope`](Self::scope), not for what is spawned there. Where it lacks what a
-/// key asks for, the call is refused with [`MissingKey`]: it never shares an "unknown" bucket.
+/// It applies to everything awaited inside [`scope`](Self::scope), but not to tasks spawned there. If a key needs an address
+/// or user that the context does not have, the call is refused with [`MissingKey`]. Such calls never share a bucket.
 ///
 /// ```
 /// # use ratelimits::{count_limit, Error, RequestContext};
@@ -39,41 +39,46 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// A context that knows nothing yet.
+    /// Creates an empty context.
     #[must_use]
     pub fn new() -> Self {
         RequestContext::default()
     }
 
-    /// The client's address. An IPv6 address counts by its /64, which is what one customer gets; one that maps an IPv4
-    /// address counts as that.
+    /// Sets the client's address.
+    ///
+    /// An IPv6 address is reduced to its /64 network, which a provider usually assigns to a single customer. An IPv4-mapped
+    /// address counts as the IPv4 address.
     #[must_use]
     pub fn with_ip(mut self, ip: impl Into<IpAddr>) -> Self {
         self.ip = Some(partition(ip.into()));
         self
     }
 
-    /// The user, by whatever names one.
+    /// Sets the user, by any identifier that is `Display`.
     #[must_use]
     pub fn with_user(mut self, user: impl Display) -> Self {
         self.user = Some(user.to_string().into());
         self
     }
 
-    /// Runs the future in this context. It replaces the surrounding one as a whole.
+    /// Runs the future in this context, which replaces the surrounding one completely.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CONTEXT.scope(self, future).await
     }
 }
 
+/// Returns the address of the current context.
 pub(crate) fn ip() -> Result<IpAddr, MissingKey> {
     CONTEXT.try_with(|context| context.ip).ok().flatten().ok_or(MissingKey::Ip)
 }
 
+/// Returns the user of the current context.
 pub(crate) fn user() -> Result<Arc<str>, MissingKey> {
     CONTEXT.try_with(|context| context.user.clone()).ok().flatten().ok_or(MissingKey::User)
 }
 
+/// Returns the address that an address is counted by.
 fn partition(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_count_by_customer() {
+    fn addresses_count_by_network() {
         for (address, counts_as) in [
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),

@@ -1,4 +1,4 @@
-//! Who is counted, encoded so that no two different keys meet.
+//! Injective key encoding.
 
 use std::fmt::{self, Display, Write};
 use std::hash::Hasher;
@@ -9,23 +9,33 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use crate::error::missing_key::MissingKey;
 use crate::name::Name;
 
-/// The longest encoded parts that stand in a key as they are. Longer ones are replaced by their digest.
-const LONGEST_PARTS: usize = 200;
+/// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
+const MAX_PARTS_LEN: usize = 200;
 
-/// Ends a piece of what is hashed: no UTF-8 text contains it.
+/// Terminates each hashed piece. It does not occur in UTF-8.
 const END: u8 = 0xff;
 
-/// What can be a key: anything that is `Display`, a tuple of up to four such parts, or `()` for the one counter of the
-/// policy itself.
+/// A key: anything that is `Display`, a tuple of up to four such parts, or `()` for a single counter per policy.
 ///
-/// Parts never run into one another: `("a:b", "c")` and `("a", "b:c")` are two keys. `M` is found by the compiler.
+/// Different tuples are different keys: `("a:b", "c")` and `("a", "b:c")` never share a counter. The compiler infers `M`.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use ratelimits::{FixedWindow, Registry};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let messages = Registry::in_memory().limiter("messages", FixedWindow::new(1, Duration::from_secs(60)))?;
+/// messages.try_acquire((), 1).await?; // one counter for all
+/// messages.try_acquire(7, 1).await?; // one per user
+/// messages.try_acquire((7, "lobby"), 1).await?; // one per user and room
+/// # Ok(()) }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a key",
-    label = "this is no key",
+    label = "not a key",
     note = "a key is anything that is `Display`, a tuple of such parts, or `()`"
 )]
 pub trait IntoKey<M> {
-    /// Writes the parts.
+    /// Writes the parts of the key.
     #[doc(hidden)]
     fn write(&self, key: &mut KeyWriter);
 }
@@ -53,7 +63,7 @@ macro_rules! tuples {
 }
 tuples!(A; A B; A B C; A B C D;);
 
-/// Tell the ways to be a key apart, which may overlap as far as the compiler knows.
+/// Markers for the implementations, which would otherwise overlap for the compiler.
 pub(crate) mod kind {
     #[derive(Debug)]
     pub enum Part {}
@@ -65,7 +75,7 @@ pub(crate) mod kind {
     pub enum Tuple {}
 }
 
-/// What can be a part of a key: anything that is `Display`, or an `Option` of it, whose `None` is a missing key.
+/// A part of a key: anything that is `Display`, or an `Option` of it, where `None` is a [`MissingKey`].
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be part of a key",
@@ -98,45 +108,45 @@ impl<T: KeyPart<kind::Optional>> KeyPart<(kind::Optional,)> for &T {
     }
 }
 
-/// The whole name of one state in one store.
+/// The name of a state in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(pub(crate) Repr);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repr {
-    /// Of a store in this process, which hashes with a key of its own and never builds the text.
+    /// For a memory store, which hashes the pieces with a random key and never builds the text.
     Hash(u128),
-    /// As it stands in Redis.
+    /// For Redis.
     Text(String),
 }
 
 impl Key {
-    /// A key of exactly this text, for tests of the stores.
+    /// Creates a key of exactly this text, for tests of the stores.
     #[must_use]
     pub fn raw(text: impl Into<String>) -> Self {
         Key(Repr::Text(text.into()))
     }
 }
 
-/// In which form a store wants its keys.
+/// The form of a store's keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyForm {
     Hash { seed: (u64, u64) },
     Text,
 }
 
-/// Everything of a key but its parts.
+/// The pieces of a key other than its parts.
 pub(crate) struct Head<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) prefix: &'a str,
     pub(crate) name: &'a Name,
-    /// The algorithm and the numbers that shape the state.
+    /// The algorithm and the numbers that shape its state.
     pub(crate) shape: &'a dyn Display,
-    /// The function whose name is the tag, where the decision has other keys beside this.
+    /// The function whose name is the tag, if the decision also has other keys.
     pub(crate) function: Option<&'a dyn Display>,
 }
 
-/// Collects the parts of a key, in the form its store wants.
+/// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
     form: Sink,
@@ -178,12 +188,12 @@ impl KeyWriter {
         self.parts += 1;
     }
 
-    /// Whether it is tied to others of its decision by more than its own parts, and so to one slot of a Cluster.
+    /// Returns whether the key's hash tag is a name instead of its parts, which puts all such keys into one Cluster slot.
     pub(crate) fn is_tied(&self, head: &Head<'_>) -> bool {
         head.tag(self.parts).is_some()
     }
 
-    /// The key, unless a part of it could not be written.
+    /// Returns the key, or an error if a part could not be formatted.
     pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
         let repr = match self.form {
             Sink::Hash(hasher) => hash(hasher, self.parts, head).map(Repr::Hash),
@@ -197,8 +207,7 @@ impl KeyWriter {
 }
 
 impl<'a> Head<'a> {
-    /// What ties the key to others of its decision, where that is not its own parts: the function, or without parts the
-    /// name.
+    /// Returns the hash tag if it is not a digest of the parts: the function, or the name if there are no parts.
     fn tag(&self, parts: usize) -> Option<&'a dyn Display> {
         match &self.function {
             Some(function) => Some(*function),
@@ -208,7 +217,7 @@ impl<'a> Head<'a> {
 }
 
 fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, fmt::Error> {
-    // After the parts, of which there may be any number.
+    // Ends the parts, whose number varies.
     hasher.write_u8(END);
     let tag = head.tag(parts).unwrap_or(&"");
     for piece in [&head.namespace as &dyn Display, &head.prefix, head.name, head.shape, tag] {
@@ -219,7 +228,7 @@ fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, 
 }
 
 fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error> {
-    let mut key = String::with_capacity(96 + parts.len().min(LONGEST_PARTS));
+    let mut key = String::with_capacity(96 + parts.len().min(MAX_PARTS_LEN));
     for piece in [&head.namespace as &dyn Display, &head.prefix, head.name] {
         write!(Escaped { out: &mut key, path: true }, "{piece}")?;
         key.push(':');
@@ -232,7 +241,7 @@ fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error
     key.push('}');
     if count > 0 {
         key.push(':');
-        if parts.len() <= LONGEST_PARTS {
+        if parts.len() <= MAX_PARTS_LEN {
             key.push_str(parts);
         } else {
             key.push('~');
@@ -242,7 +251,7 @@ fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error
     Ok(key)
 }
 
-/// The first bytes of the SHA-256, in hexadecimal: every process writes the same, and nobody can choose it.
+/// Writes the first bytes of the SHA-256 in hexadecimal. They are the same in every process, and callers cannot choose them.
 fn digest(key: &mut String, text: &str, bytes: usize) -> fmt::Result {
     Sha256::digest(text)[..bytes].iter().try_for_each(|byte| write!(key, "{byte:02x}"))
 }
@@ -256,7 +265,7 @@ impl Write for Bytes<'_> {
     }
 }
 
-/// Escapes what has a meaning in a key or none on a screen. In a path `::` becomes `/`, so that names stay readable.
+/// Escapes control characters and those with a meaning in a key. In a path, `::` becomes `/` to keep names readable.
 struct Escaped<'a> {
     out: &'a mut String,
     path: bool,
@@ -299,18 +308,18 @@ mod tests {
     fn text<M>(parts: impl IntoKey<M>) -> String {
         match key(KeyForm::Text, parts).0 {
             Repr::Text(text) => text,
-            Repr::Hash(_) => unreachable!("text was asked for"),
+            Repr::Hash(_) => unreachable!("the form is text"),
         }
     }
 
     #[test]
-    fn a_key_reads_well() {
+    fn keys_are_readable() {
         assert_eq!(text(()), "rl:sms:app/send:fw1-60000000:{app/send}");
         assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw1-60000000:{f354376d8540891c}:u1:7");
     }
 
     #[test]
-    fn hostile_parts_stay_apart() {
+    fn hostile_parts_do_not_collide() {
         let long = "x".repeat(1 << 20);
         let longer = format!("{long}x");
         let parts = [
@@ -330,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_redis_is_short_and_has_one_tag() {
+    fn redis_keys_are_short_with_one_tag() {
         for part in ["x".repeat(1 << 20), "{}{}".repeat(50), "\n\0".repeat(3)] {
             let key = text(part);
             assert!(key.len() < 320, "{key}");

@@ -1,44 +1,54 @@
-//! What becomes of a call that the store does not decide.
+//! What happens to a call that the store cannot decide.
 
-/// What becomes of a call that the store did not decide, because it failed or did not answer in time.
+/// What happens to a call if the store fails or does not respond before the deadline.
 ///
-/// A registry has one ([`RegistryBuilder::on_store_error`](crate::RegistryBuilder::on_store_error)), an attribute
-/// (`on_store_error = deny`) and a limiter ([`Limiter::on_store_error`](crate::Limiter::on_store_error)) may have their own.
-/// Of several policies that are decided together the strictest holds, of those that can refuse: deny before local before
-/// allow.
+/// [`RegistryBuilder::on_store_error`](crate::RegistryBuilder::on_store_error) sets it for a registry. An attribute
+/// (`on_store_error = deny`) or [`Limiter::on_store_error`](crate::Limiter::on_store_error) overrides it. If several policies
+/// are decided together, the strictest setting of those that can refuse applies: deny, then local, then allow.
 ///
-/// It is about trouble, which passes. Errors that a healthy store would not fix are always [`Error::Store`](crate::Error):
-/// another program's value under a key, a URL that makes no sense, no tokio runtime. In a registry in this process there is
-/// no trouble, and this says nothing.
+/// It applies to outages. Permanent errors, which a healthy store would return too, always become
+/// [`Error::Store`](crate::Error::Store): another program's value under a key, a missing permission, no tokio runtime. It has
+/// no effect in a registry without Redis.
 ///
-/// Whoever can bring the store down chooses what happens then: behind a login, a payment or a one-time code, which somebody
-/// gains from guessing at, write `deny`.
+/// An attacker who can overload the store chooses what happens here. Use [`Deny`](Self::Deny) where guessing pays: logins,
+/// payments, one-time codes.
+///
+/// ```
+/// use ratelimits::{OnStoreError, Registry, TokenBucket};
+///
+/// # fn main() -> Result<(), ratelimits::Error> {
+/// # let registry = Registry::in_memory();
+/// let search = registry.limiter("search", TokenBucket::per_second(50))?.on_store_error(OnStoreError::Allow);
+/// let login = registry.limiter("login", TokenBucket::per_second(1))?.on_store_error(OnStoreError::Deny);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnStoreError {
-    /// Decide in this process, by its share of the policy: the rate per_instance by
-    /// [`instances`](crate::RegistryBuilder::instances), and the capacity too, down to one permit. The default.
+    /// Decides in process, by this instance's share of the policy: its rate and capacity divided by
+    /// [`instances`](crate::RegistryBuilder::instances), but at least one permit. This is the default.
     ///
-    /// The shares of all instances come to no more than the policy, with two exceptions: where the capacity is less than there
-    /// are instances, each of them lets one call pass that the policy may not have had room for; and where a call may
-    /// borrow, each lends one call's cost. More processes than `instances`, which is 1 by default, give as many shares more, rate
-    /// and capacity. What Redis has counted before and what is counted here do not know of each other, so an
-    /// outage costs at most one capacity a key, and its end none: what was counted here is kept as long as the registry lives, and
-    /// the next outage goes on with it. A share of less than a permit in 3650 days counts as that.
+    /// All shares together admit no more than the policy, with two exceptions. If the capacity is smaller than the number of
+    /// instances, each instance may admit one call more. If calls may borrow, each instance lends the cost of one call.
+    /// `instances` is 1 by default; every process beyond it adds another share.
     ///
-    /// A call that costs more than a share ever holds, and not more than the policy, is [`Error::Store`](crate::Error). A call
-    /// that waits stands in a line of this process, with the time that it has left. Memory is bounded by
-    /// [`max_keys`](crate::RegistryBuilder::max_keys).
+    /// Local state is independent of what Redis has counted, so an outage admits at most one extra capacity per key. The state
+    /// is kept for the life of the registry and a later outage continues with it, so intermittent outages do not add up. A
+    /// share of less than one permit per 3650 days is one permit per 3650 days.
+    ///
+    /// A call that costs more than a share can hold, but no more than the policy can, fails with
+    /// [`Error::Store`](crate::Error::Store). A call that waits joins a local queue with the rest of its timeout.
+    /// [`max_keys`](crate::RegistryBuilder::max_keys) bounds the memory.
     #[default]
     Local,
-    /// Let the call go ahead uncharged: while the store is in trouble there is no limit.
+    /// Lets the call through without charging it. During an outage nothing is limited.
     Allow,
-    /// Refuse the call with [`Error::Store`](crate::Error): while the store is in trouble nobody gets in, and the store is
-    /// as needed as the function itself.
+    /// Refuses the call with [`Error::Store`](crate::Error::Store). During an outage every call is refused.
     Deny,
 }
 
 impl OnStoreError {
+    /// Returns the stricter of two settings.
     pub(crate) fn strictest(self, other: Self) -> Self {
         let is_any = |mode| self == mode || other == mode;
         [OnStoreError::Deny, OnStoreError::Local].into_iter().find(|mode| is_any(*mode)).unwrap_or(self)
@@ -50,7 +60,7 @@ mod tests {
     use super::OnStoreError::{Allow, Deny, Local};
 
     #[test]
-    fn the_strictest_holds() {
+    fn strictest_setting_wins() {
         for (one, other, strictest) in [
             (Allow, Allow, Allow),
             (Allow, Local, Local),

@@ -1,4 +1,4 @@
-//! How fast permits come back, as an exact ratio.
+//! Rates as exact ratios.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,7 +7,10 @@ use crate::bounds::LONGEST;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::units;
 
-/// How fast permits come back: so many per period, kept as the exact ratio.
+/// A rate of permits per period, kept as an exact ratio.
+///
+/// A rate is written as a number of permits per second, as text, or as permits and a period. A float becomes the simplest
+/// ratio that rounds to it, so `1.0 / 60.0` is exactly one permit per minute.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,8 +21,8 @@ use crate::units;
 /// # Ok::<(), ratelimits::InvalidPolicy>(())
 /// ```
 ///
-/// Two rates are equal if their permits and their periods are: `2/2s` is as fast as `1/s`, and another rate, because a
-/// refill at intervals comes in other portions.
+/// Rates are equal if both permits and period are equal. `2/2s` and `1/s` are different rates, because they refill a bucket
+/// with [`interval_refill`](crate::TokenBucket::interval_refill) in different steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     pub(crate) permits: u64,
@@ -27,23 +30,26 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `permits` per `period`. Whether the ratio is one that a policy can keep is told by the policy's `check`.
+    /// Creates a rate of `permits` per `period`. It is checked with the policy that uses it.
     #[must_use]
     pub const fn new(permits: u64, period: Duration) -> Self {
         Rate { permits, period }
     }
 
-    /// `permits` per second.
+    /// Creates a rate of `permits` per second.
     #[must_use]
     pub const fn per_second(permits: u64) -> Self {
         Rate::new(permits, Duration::from_secs(1))
     }
 
-    /// Reads `"100/min"`, `"5/s"`, `"1/5s"`.
+    /// Parses text such as `"100/min"`, `"5/s"` or `"1/5s"`.
+    ///
+    /// The period is a duration (`"1h30m"`) or a single unit: `us`, `ms`, `s`, `min`, `h`, `day`, or a longer form such as
+    /// `second`.
     ///
     /// # Errors
     ///
-    /// If the text is no rate.
+    /// Fails if the text is not a rate.
     pub const fn parse(text: &str) -> Result<Self, InvalidPolicy> {
         match units::parse_rate(text) {
             Ok((permits, period)) => Ok(Rate { permits, period }),
@@ -51,8 +57,8 @@ impl Rate {
         }
     }
 
-    /// The same rate in the least numbers that keep its period in whole microseconds. To what refills continuously `60/min`
-    /// and `1/s` are one rate.
+    /// Returns the same rate in the smallest numbers with a period of whole microseconds. For continuous refill `60/min` and
+    /// `1/s` are the same.
     pub(crate) const fn reduced(self) -> Self {
         let micros = self.period.as_micros();
         if self.permits == 0 || micros > u64::MAX as u128 || micros * 1000 != self.period.as_nanos() {
@@ -65,7 +71,7 @@ impl Rate {
         Rate::new(self.permits / divisor, Duration::from_micros(micros as u64 / divisor))
     }
 
-    /// The rate of one of so many, or a little less; at the slowest what a policy can have.
+    /// Returns this rate divided by a number, rounded down, but at least the minimum rate of a policy.
     pub(crate) fn per_instance(self, by: u32) -> Self {
         let Rate { permits, period } = match self.period.checked_mul(by) {
             Some(period) => Rate { period, ..self },
@@ -76,26 +82,26 @@ impl Rate {
         if is_too_slow { slowest } else { Rate { permits, period } }
     }
 
-    /// The microseconds that so many permits take, rounded up. `None` for what no policy covers.
-    pub(crate) const fn takes(self, permits: u64) -> Option<u64> {
+    /// Returns the microseconds that this many permits take, rounded up, or `None` if they exceed what a policy covers.
+    pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
         let micros = nanos.div_ceil(self.permits as u128 * 1000);
         if micros > LONGEST.as_micros() { None } else { Some(micros as u64) }
     }
 
-    /// The permits that come in so many microseconds, whole ones.
-    pub(crate) const fn gives(self, micros: u64) -> u64 {
+    /// Returns the whole permits that refill in this many microseconds.
+    pub(crate) const fn permits_in(self, micros: u64) -> u64 {
         let Some(permits) = (micros as u128 * 1000).checked_mul(self.permits as u128) else {
             return u64::MAX;
         };
         (permits / self.period.as_nanos()) as u64
     }
 
-    /// The simplest ratio of permits to seconds that rounds to `per_second`: `0.1` is 1 per 10 s.
+    /// Converts permits per second to the simplest ratio that rounds to this number: `0.1` is 1 per 10 s.
     ///
     /// # Errors
     ///
-    /// If the number is zero, negative, infinite, NaN, or outside one per 3650 days to 10¹² a second.
+    /// Fails if the number is zero, negative, infinite, NaN, below one per 3650 days, or above 10¹².
     pub const fn from_per_second(per_second: f64) -> Result<Self, InvalidPolicy> {
         let problem = if per_second.is_nan() {
             "is not a number; write permits per second (5.0) or \"100/min\""
@@ -104,9 +110,9 @@ impl Rate {
         } else if per_second.is_infinite() {
             "is infinite; write permits per second (5.0) or \"100/min\""
         } else if per_second < 3.1e-9 {
-            "is too slow; the slowest is one permit in 3650 days"
+            "is too slow; the minimum is one permit per 3650 days"
         } else if per_second > 1e12 {
-            "is too fast; the fastest is one permit a microsecond, 1000000 per second"
+            "is too fast; the maximum is 1000000 per second, one permit per microsecond"
         } else {
             let (permits, seconds) = simplest_ratio(per_second);
             return Ok(Rate::new(permits, Duration::from_secs(seconds)));
@@ -131,15 +137,15 @@ impl FromStr for Rate {
     }
 }
 
-/// The fraction with the least denominator, and of those the least numerator, between the midpoints to the neighbouring
-/// floats: a walk down the continued fractions of both until an integer lies between them. For numbers from 1e-9 to 1e12,
-/// whose midpoints have denominators of at most 2^84.
+/// Returns the fraction with the smallest denominator, and then the smallest numerator, between the midpoints to the
+/// neighboring floats. Expands both midpoints as continued fractions until an integer lies between them. Exact for numbers
+/// from 1e-9 to 1e12, whose midpoints have denominators of at most 2^84.
 const fn simplest_ratio(number: f64) -> (u64, u64) {
     const MANTISSA: u32 = 52;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as i32 - 1075;
     let mantissa = ((bits & ((1 << MANTISSA) - 1)) | (1 << MANTISSA)) as u128;
-    // In quarters of the last place, since below a power of two the neighbour is only half as far.
+    // In quarters of the last place, because below a power of two the neighbor is only half as far away.
     let lower = if mantissa == 1 << MANTISSA { 4 * mantissa - 1 } else { 4 * mantissa - 2 };
     let upper = 4 * mantissa + 2;
     let denominator = 1u128 << (2 - exponent);
@@ -165,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_float_is_the_simplest_ratio_that_rounds_to_it() {
+    fn float_becomes_simplest_ratio() {
         for (number, permits, seconds) in [
             (5.0, 5, 1),
             (0.1, 1, 10),
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_rounds_back_to_the_float() {
+    fn ratio_rounds_back_to_float() {
         let mut number = 3.2e-9;
         while number < 1e12 {
             let (permits, seconds) = simplest_ratio(number);
@@ -195,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_reduced() {
+    fn rates_are_reduced() {
         for (text, reduced) in [
             ("60/min", "1/s"),
             ("100/min", "1/600ms"),
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn invalid_floats_are_errors() {
         for number in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-10, 1e300, 5e-324] {
             assert!(Rate::from_per_second(number).is_err(), "{number}");
         }

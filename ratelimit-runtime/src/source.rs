@@ -1,20 +1,27 @@
 //! Where a decision was made.
 
-/// Where a decision was made.
+/// Where a decision was made: [`Decision::source`](crate::Decision::source).
+///
+/// ```
+/// # use ratelimits::{Registry, Source, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let limiter = Registry::in_memory().limiter("reports", TokenBucket::per_second(1))?;
+/// assert_eq!(limiter.try_acquire("tenant-7", 1).await?.source, Source::Memory);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// In this process.
+    /// In process.
     Memory,
-    /// In Redis, for all processes.
+    /// In Redis, shared by all processes.
     Redis,
-    /// In this process, by its share of the policy, as Redis did not decide
+    /// In process during an outage of Redis, by this instance's share of the policy
     /// ([`OnStoreError::Local`](crate::OnStoreError::Local)). All numbers of the decision are those of the share.
     Local,
-    /// Nowhere, as Redis did not decide, and the call goes ahead all the same
-    /// ([`OnStoreError::Allow`](crate::OnStoreError::Allow)). The decision then tells of an unused policy, and there is nothing to
-    /// give back.
+    /// Nowhere: Redis failed and the call was let through ([`OnStoreError::Allow`](crate::OnStoreError::Allow)). The decision
+    /// reports an unused policy, and nothing was charged.
     Allowed,
-    /// Nowhere: the call costs nothing, or limits are turned off. The decision then tells of an unused policy.
+    /// Nowhere: the call costs nothing, or limits are disabled. The decision reports an unused policy.
     Skipped,
 }

@@ -1,4 +1,4 @@
-//! Tokio's timers, without its panics.
+//! Tokio's timers, without their panics.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,22 +10,27 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::error::store::StoreError;
 
-/// What comes of the future until then, if anything does: a future that is ready wins over a time that is over. It may be called
-/// off before, and then whoever waits looks again: where the runtime has ended that the timer is of. It is of the one on which
-/// this is polled first, else of the one on which the call began.
+/// Awaits the future until `end`. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
+///
+/// The timer belongs to the runtime on which this is first polled, or outside a runtime, to the one on which the call began.
+/// When that runtime shuts down this returns `None` early, so callers check the time again.
 pub(crate) async fn until<F: Future>(
     began: &Handle,
     end: Instant,
     future: F,
 ) -> Result<Option<F::Output>, StoreError> {
     let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
-    // Tokio tells of a runtime that has no timers, or no longer, by a panic alone.
+    // Tokio panics if the runtime has no timers, or no longer.
     let timer = {
         let _entered = runtime.enter();
         catch_unwind(|| sleep_until(end))
     };
-    let no_time = |_| StoreError::permanent("a call has to wait, and its tokio runtime has no time enabled");
-    let (mut timer, mut future) = (pin!(timer.map_err(no_time)?), pin!(future));
+    let no_timers = |_| {
+        StoreError::permanent(
+            "a call has to wait, but its tokio runtime has no timers; build it with `enable_time`",
+        )
+    };
+    let (mut timer, mut future) = (pin!(timer.map_err(no_timers)?), pin!(future));
     let mut is_set = false;
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(Some(output))),
@@ -35,8 +40,8 @@ pub(crate) async fn until<F: Future>(
                 over.map(|()| Ok(None))
             }
             Err(_) if is_set => Poll::Ready(Ok(None)),
-            // One that cannot even be set would not be the next time.
-            Err(panic) => Poll::Ready(Err(no_time(panic))),
+            // A timer that could not be set will not be set on a retry either.
+            Err(panic) => Poll::Ready(Err(no_timers(panic))),
         },
     })
     .await

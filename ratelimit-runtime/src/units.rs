@@ -1,42 +1,29 @@
-//! Durations and rates as text: `"1h30m"`, `"100/min"`, `"1/5s"`. `const`, so that literals are read while compiling.
+//! Durations and rates as text: `"1h30m"`, `"100/min"`, `"1/5s"`. The parsers are `const`, for literals in attributes.
 
 use std::time::Duration;
 
 const NOT_A_DURATION: &str =
     "is not a duration; write whole numbers with units: \"500ms\", \"30s\", \"5m\", \"1h30m\", \"1d\"";
 const NOT_A_TIMEOUT: &str =
-    "is not a time to wait; write whole numbers with units, \"200ms\", \"5s\", \"1m30s\", or \"forever\"";
-const TOO_LONG_TO_WAIT: &str = "is too long; write \"forever\"";
-const NOT_A_RATE: &str = "is not a rate; write permits per time: \"100/min\", \"5/s\", \"1/5s\"";
-const TOO_LONG: &str = "is too long; a policy covers at most 3650 days";
+    "is not a timeout; write whole numbers with units, \"200ms\", \"5s\", \"1m30s\", or \"forever\"";
+const TIMEOUT_TOO_LONG: &str = "is too long; write \"forever\"";
+const NOT_A_RATE: &str = "is not a rate; write permits per duration: \"100/min\", \"5/s\", \"1/5s\"";
+const TOO_LONG: &str = "is too long; the maximum is 3650 days";
 
-enum Fault {
-    Malformed,
-    TooLong,
-}
-
-/// Reads a duration: whole numbers, each with its unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name).
+/// Parses a duration: whole numbers, each with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name).
 pub(crate) const fn parse_duration(text: &str) -> Result<Duration, &'static str> {
-    match micros(text.as_bytes(), 0) {
-        Ok(micros) => Ok(Duration::from_micros(micros)),
-        Err(Fault::Malformed) => Err(NOT_A_DURATION),
-        Err(Fault::TooLong) => Err(TOO_LONG),
-    }
+    duration(text.as_bytes(), 0, NOT_A_DURATION, TOO_LONG)
 }
 
-/// Reads how long to wait: a duration, or `forever`, which is as long as there is.
+/// Parses a timeout: a duration, or `forever`, which is `Duration::MAX`.
 pub(crate) const fn parse_timeout(text: &str) -> Result<Duration, &'static str> {
     match text.as_bytes() {
         b"forever" => Ok(Duration::MAX),
-        _ => match micros(text.as_bytes(), 0) {
-            Ok(micros) => Ok(Duration::from_micros(micros)),
-            Err(Fault::Malformed) => Err(NOT_A_TIMEOUT),
-            Err(Fault::TooLong) => Err(TOO_LONG_TO_WAIT),
-        },
+        bytes => duration(bytes, 0, NOT_A_TIMEOUT, TIMEOUT_TOO_LONG),
     }
 }
 
-/// Reads a rate: permits, a slash, and a duration, or a unit alone, which stands for one of it.
+/// Parses a rate: permits, a slash, and a duration or a single unit.
 pub(crate) const fn parse_rate(text: &str) -> Result<(u64, Duration), &'static str> {
     let bytes = text.as_bytes();
     let Some((permits, at)) = number(bytes, 0) else {
@@ -50,59 +37,59 @@ pub(crate) const fn parse_rate(text: &str) -> Result<(u64, Duration), &'static s
     if let Some(unit) = unit(bytes.split_at(from).1) {
         return Ok((permits, Duration::from_micros(unit)));
     }
-    match micros(bytes, from) {
-        Ok(period) => Ok((permits, Duration::from_micros(period))),
-        Err(Fault::Malformed) => Err(NOT_A_RATE),
-        Err(Fault::TooLong) => Err(TOO_LONG),
+    match duration(bytes, from, NOT_A_RATE, TOO_LONG) {
+        Ok(period) => Ok((permits, period)),
+        Err(problem) => Err(problem),
     }
 }
 
-const fn micros(bytes: &[u8], mut at: usize) -> Result<u64, Fault> {
-    let mut sum = 0u64;
+/// Parses the duration that starts at `at`. Fails with one of the given problems.
+const fn duration(
+    bytes: &[u8],
+    mut at: usize,
+    malformed: &'static str,
+    too_long: &'static str,
+) -> Result<Duration, &'static str> {
+    let mut micros = 0u64;
     if at == bytes.len() {
-        return Err(Fault::Malformed);
+        return Err(malformed);
     }
     while at < bytes.len() {
         let Some((count, from)) = number(bytes, at) else {
-            return Err(Fault::Malformed);
+            return Err(malformed);
         };
-        let mut to = from;
-        while to < bytes.len() && bytes[to].is_ascii_alphabetic() {
-            to += 1;
+        at = from;
+        while at < bytes.len() && bytes[at].is_ascii_alphabetic() {
+            at += 1;
         }
-        let Some(unit) = unit(bytes.split_at(to).0.split_at(from).1) else {
-            return Err(Fault::Malformed);
+        let Some(unit) = unit(bytes.split_at(at).0.split_at(from).1) else {
+            return Err(malformed);
         };
-        sum = match count.checked_mul(unit) {
-            Some(part) => match sum.checked_add(part) {
-                Some(sum) => sum,
-                None => return Err(Fault::TooLong),
-            },
-            None => return Err(Fault::TooLong),
+        let Some(part) = count.checked_mul(unit) else {
+            return Err(too_long);
         };
-        at = to;
+        let Some(sum) = micros.checked_add(part) else {
+            return Err(too_long);
+        };
+        micros = sum;
     }
-    Ok(sum)
+    Ok(Duration::from_micros(micros))
 }
 
-/// The number that begins at `at`, and where it ends. `None` where there is none, or one beyond `u64`.
+/// Parses the number that starts at `at`. Returns it and its end, or `None` if there is none or it exceeds `u64`.
 const fn number(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
     let from = at;
     let mut number = 0u64;
     while at < bytes.len() && bytes[at].is_ascii_digit() {
-        number = match number.checked_mul(10) {
-            Some(tens) => match tens.checked_add((bytes[at] - b'0') as u64) {
-                Some(number) => number,
-                None => return None,
-            },
-            None => return None,
-        };
+        let Some(tens) = number.checked_mul(10) else { return None };
+        let Some(sum) = tens.checked_add((bytes[at] - b'0') as u64) else { return None };
+        number = sum;
         at += 1;
     }
     if at == from { None } else { Some((number, at)) }
 }
 
-/// The unit in microseconds.
+/// Returns the unit in microseconds.
 const fn unit(name: &[u8]) -> Option<u64> {
     Some(match name {
         b"us" => 1,
@@ -130,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn durations_are_parsed() {
         for (text, micros) in [
             ("500ms", 500_000),
             ("30s", 30_000_000),
@@ -145,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_durations_are_errors() {
         for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5sm", "5x", "1h30", "ms5", "５s"] {
             assert_eq!(parse_duration(text), Err(NOT_A_DURATION), "{text}");
         }
@@ -155,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_read() {
+    fn timeouts_are_parsed() {
         assert_eq!(parse_timeout("200ms"), Ok(Duration::from_millis(200)));
         assert_eq!(parse_timeout("0s"), Ok(Duration::ZERO));
         assert_eq!(parse_timeout("forever"), Ok(Duration::MAX));
         for text in ["", "5", "Forever", "forever ", "for ever", "-1s"] {
             assert_eq!(parse_timeout(text), Err(NOT_A_TIMEOUT), "{text}");
         }
-        assert_eq!(parse_timeout("18446744073709551615d"), Err(TOO_LONG_TO_WAIT));
+        assert_eq!(parse_timeout("18446744073709551615d"), Err(TIMEOUT_TOO_LONG));
     }
 
     #[test]
-    fn rates_are_read() {
+    fn rates_are_parsed() {
         for (text, permits, micros) in [
             ("100/min", 100, 60_000_000),
             ("5/s", 5, 1_000_000),

@@ -19,7 +19,7 @@ fn quickstart_prints_decisions_and_retry_after() {
 fn per_user_key_counts_users_separately() {
     let text = succeeds(example("per-user-key").output());
     assert_eq!((text.matches(": admitted").count(), text.matches(": limited").count()), (8, 3), "{text}");
-    assert!(text.contains("refused: no client address to "), "{text}");
+    assert!(text.contains("refused: no client address to use as the key"), "{text}");
 }
 
 #[test]

@@ -1,38 +1,38 @@
-//! What the shares of several instances give together: no more than the policy, and where its capacity is less than there are
-//! instances, one call an instance more.
+//! Shares of a policy: together they admit no more than the policy, or up to one more call per instance if its capacity is
+//! smaller than the number of instances.
 
 use std::time::Duration;
 
 use ratelimit_runtime::algorithm::{AlgorithmSpec, State};
 use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
+use crate::support::budget::budget;
 use crate::support::random::Random;
 
-const RUNS: u64 = 300;
 const CALLS: usize = 100;
 const START: u64 = 1_700_000_000_000_000;
 
-/// A policy, and what it promises.
+/// A policy and its upper bound.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     policy: Policy,
-    promise: Promise,
-    /// The permits that it gives at once.
+    bound: Bound,
+    /// The permits that it admits at once.
     capacity: u64,
-    /// The most that a call costs.
-    costliest: u64,
+    /// The maximum cost of the calls.
+    max_cost: u64,
 }
 
-/// What may be given within a span, of microseconds and permits.
+/// The maximum of permits within a span of microseconds.
 #[derive(Clone, Copy, Debug)]
-enum Promise {
-    /// `capacity + span / interval`, the capacity in microseconds, and so many calls of the greatest cost.
+enum Bound {
+    /// `capacity + span · permits / period`, the capacity in microseconds of refill, plus this many calls of maximum cost.
     Bucket { capacity: u128, permits: u128, period: u128, calls: u128 },
     /// `burst + refill · (⌊span / period⌋ + 1)`
     Interval { burst: u128, refill: u128, period: u128 },
-    /// `limit` in every window, however many the span touches.
+    /// `limit` for each window that the span touches.
     Fixed { limit: u128, period: u128, aligned: bool },
-    /// `limit` in every interval of the period.
+    /// `limit` in every interval of one period.
     Sliding { limit: u128, period: u128 },
 }
 
@@ -42,7 +42,7 @@ struct Grant {
     cost: u64,
 }
 
-fn case(random: &mut Random) -> Case {
+fn random_case(random: &mut Random) -> Case {
     let permits = random.between(1, 60);
     let period = Duration::from_millis(random.between(1, 40) * permits);
     let capacity = random.between(1, 40);
@@ -50,50 +50,50 @@ fn case(random: &mut Random) -> Case {
     let bucket = TokenBucket::new(rate);
     let micros = |time: Duration| time.as_micros();
     let interval = micros(period).div_ceil(permits.into());
-    let filled = |capacity: u64, calls| Promise::Bucket {
+    let filled = |capacity: u64, calls| Bound::Bucket {
         capacity: u128::from(capacity) * interval,
         permits: permits.into(),
         period: micros(period),
         calls,
     };
-    let costliest = if random.percent(50) { 1 } else { random.between(1, capacity) };
-    let case = |policy: Policy, promise, capacity| Case { policy, promise, capacity, costliest };
+    let max_cost = if random.percent(50) { 1 } else { random.between(1, capacity) };
+    let case = |policy: Policy, bound, capacity| Case { policy, bound, capacity, max_cost };
     match random.below(9) {
         0 => case(bucket.burst(capacity).into(), filled(capacity, 0), capacity),
         1 => case(LeakyBucket::new(capacity, rate).into(), filled(capacity, 0), capacity),
-        // One call at a time, whatever the line is long.
+        // One call at a time, however long the queue is.
         2 => case(LeakyBucket::new(capacity, rate).queue().into(), filled(0, 1), 1),
         3 => {
-            // What all lend is one call of each.
+            // Each instance lends the cost of one call.
             let case = case(bucket.burst(capacity).borrow().into(), filled(capacity, 1), capacity);
-            Case { capacity: if case.costliest > 1 { 1 } else { capacity }, ..case }
+            Case { capacity: if case.max_cost > 1 { 1 } else { capacity }, ..case }
         }
         4 => {
             let warmup = Duration::from_micros(random.between(1, 20) * interval as u64);
             case(bucket.warmup(warmup).into(), filled(0, 1), 1)
         }
         5 => {
-            let promise =
-                Promise::Interval { burst: capacity.into(), refill: permits.into(), period: micros(period) };
-            case(bucket.interval_refill().burst(capacity).into(), promise, capacity)
+            let bound =
+                Bound::Interval { burst: capacity.into(), refill: permits.into(), period: micros(period) };
+            case(bucket.interval_refill().burst(capacity).into(), bound, capacity)
         }
         kind @ 6..=7 => {
             let window = FixedWindow::new(capacity, period);
             let aligned = kind == 7;
-            let promise = Promise::Fixed { limit: capacity.into(), period: micros(period), aligned };
-            case(if aligned { window.aligned() } else { window }.into(), promise, capacity)
+            let bound = Bound::Fixed { limit: capacity.into(), period: micros(period), aligned };
+            case(if aligned { window.aligned() } else { window }.into(), bound, capacity)
         }
         _ => {
             let window = SlidingWindow::new(capacity, period);
-            let promise = Promise::Sliding { limit: capacity.into(), period: micros(period) };
+            let bound = Bound::Sliding { limit: capacity.into(), period: micros(period) };
             let window = if random.percent(50) { window } else { window.precision(period / 10) };
-            case(window.into(), promise, capacity)
+            case(window.into(), bound, capacity)
         }
     }
 }
 
-/// Callers of so many instances that ask for all they get, now and then after a pause.
-fn grants(spec: &AlgorithmSpec, instances: u32, costliest: u64, random: &mut Random) -> Vec<Grant> {
+/// Simulates greedy callers of this many instances, with occasional pauses. Returns all grants in order.
+fn simulate(spec: &AlgorithmSpec, instances: u32, max_cost: u64, random: &mut Random) -> Vec<Grant> {
     let share = spec.per_instance(instances);
     let mut states: Vec<Option<State>> = vec![None; instances as usize];
     let mut now = START + random.below(10_000_000);
@@ -102,7 +102,7 @@ fn grants(spec: &AlgorithmSpec, instances: u32, costliest: u64, random: &mut Ran
         let instance = random.below(instances.into()) as usize;
         let greedy = random.percent(80);
         for state in if greedy { &mut states[..] } else { &mut states[instance..=instance] } {
-            let cost = if costliest == 1 { 1 } else { random.between(1, costliest) };
+            let cost = if max_cost == 1 { 1 } else { random.between(1, max_cost) };
             let wait = if random.percent(20) { random.below(200_000) } else { 0 };
             let snapshot = share.check(state.as_ref(), now, cost);
             let verdict = share.verdict(snapshot, now, cost, wait);
@@ -124,86 +124,91 @@ fn grants(spec: &AlgorithmSpec, instances: u32, costliest: u64, random: &mut Ran
     grants
 }
 
-/// Whether so much may be given from the first to the last of these grants, `more` beyond the promise.
-fn is_kept(promise: Promise, first: u64, last: u64, sum: u128, more: u128, costliest: u64) -> bool {
-    let span = u128::from(last - first);
-    match promise {
-        Promise::Bucket { capacity, permits, period, calls } => {
-            // Of each call's parts a fraction of 1 µs is cut.
-            let lent = calls * u128::from(costliest) + more;
-            sum * period <= permits * (capacity + span + 2) + lent * period
+impl Case {
+    /// Returns whether this sum of permits is allowed between two grants, with `extra` permits on top of the bound.
+    fn allows(&self, sum: u128, first: &Grant, last: &Grant, extra: u128) -> bool {
+        let (first, last) = (u128::from(first.at), u128::from(last.at));
+        let span = last - first;
+        match self.bound {
+            Bound::Bucket { capacity, permits, period, calls } => {
+                let extra = calls * u128::from(self.max_cost) + extra;
+                // A call that warms up is in two parts, each truncated to microseconds.
+                sum * period <= permits * (capacity + span + 2) + extra * period
+            }
+            Bound::Interval { burst, refill, period } => sum <= burst + refill * (span / period + 1) + extra,
+            Bound::Fixed { limit, period, aligned } => {
+                let windows = if aligned { last / period - first / period + 1 } else { span / period + 2 };
+                sum <= limit * windows + extra
+            }
+            Bound::Sliding { limit, period } => sum <= limit * (span / period + 1) + extra,
         }
-        Promise::Interval { burst, refill, period } => sum <= burst + refill * (span / period + 1) + more,
-        Promise::Fixed { limit, period, aligned } => {
-            let windows = if aligned {
-                u128::from(last) / period - u128::from(first) / period + 1
-            } else {
-                span / period + 2
-            };
-            sum <= limit * windows + more
-        }
-        Promise::Sliding { limit, period } => sum <= limit * (span / period + 1) + more,
     }
 }
 
+fn runs() -> u64 {
+    budget(300, 5000)
+}
+
 #[test]
-fn all_shares_together_give_no_more_than_the_policy() {
+fn shares_together_stay_within_policy() {
     let random = Random::seeded();
-    let mut at_their_bound = 0;
-    for run in 0..RUNS {
+    let mut runs_with_extra = 0;
+    for run in 0..runs() {
         let random = &mut random.run(run);
-        let case = case(random);
+        let case = random_case(random);
         let instances = random.between(1, 25) as u32;
         let spec = case.policy.spec().unwrap();
-        let more = if case.capacity < u64::from(instances) {
-            u128::from(instances) * u128::from(case.costliest)
+        let extra = if case.capacity < u64::from(instances) {
+            u128::from(instances) * u128::from(case.max_cost)
         } else {
             0
         };
-        let grants = grants(&spec, instances, case.costliest, random);
-        let (mut most, fault) = (0, |sum| {
-            format!("run {run}: {sum} by {instances} of {case:?}, each {:?}", spec.per_instance(instances))
-        });
+        let grants = simulate(&spec, instances, case.max_cost, random);
+        let mut uses_extra = false;
         for (i, first) in grants.iter().enumerate() {
             let mut sum = 0;
             for last in &grants[i..] {
                 sum += u128::from(last.cost);
-                let kept = |more| is_kept(case.promise, first.at, last.at, sum, more, case.costliest);
-                assert!(kept(more), "{}", fault(sum));
-                most = most.max(if kept(0) { sum } else { u128::MAX });
+                assert!(
+                    case.allows(sum, first, last, extra),
+                    "run {run}: {sum} permits by {instances} instances of {case:?}, each {:?}",
+                    spec.per_instance(instances)
+                );
+                uses_extra |= !case.allows(sum, first, last, 0);
             }
         }
-        at_their_bound += u64::from(most == u128::MAX);
+        runs_with_extra += u64::from(uses_extra);
     }
-    println!("in {at_their_bound} runs each instance had a call more");
-    assert!(at_their_bound > 0);
+    println!("{runs_with_extra} runs used the extra call per instance");
+    assert!(runs_with_extra > 0);
 }
 
 #[test]
-fn the_share_of_one_is_the_policy() {
+fn single_share_is_the_policy() {
     let random = Random::seeded();
-    for run in 0..RUNS {
-        let spec = case(&mut random.run(run)).policy.spec().unwrap();
+    for run in 0..runs() {
+        let spec = random_case(&mut random.run(run)).policy.spec().unwrap();
         assert_eq!((spec.per_instance(1), spec.per_instance(0)), (spec, spec));
     }
 }
 
 #[test]
-fn a_share_gives_a_permit_where_the_policy_does() {
+fn shares_admit_one_permit() {
     let random = Random::seeded();
-    for run in 0..RUNS {
-        let spec = case(&mut random.run(run)).policy.spec().unwrap();
+    for run in 0..runs() {
+        let spec = random_case(&mut random.run(run)).policy.spec().unwrap();
         for instances in [2, 7, 1000, u32::MAX] {
             let share = spec.per_instance(instances);
             assert!(share.fits(1), "{share:?} of {spec:?}");
-            assert!(!share.fits(spec.max_cost().map_or(u64::MAX, |most| most + 1)), "{share:?} of {spec:?}");
+            let too_much = spec.max_cost().map_or(u64::MAX, |cost| cost + 1);
+            assert!(!share.fits(too_much), "{share:?} of {spec:?}");
         }
     }
 }
 
-/// The extremes of every number that a policy can have, by as many instances as there can be.
+/// Uses the extremes of all numbers, with up to the maximum number of instances.
 #[test]
-fn no_number_of_a_share_is_too_large() {
+fn extreme_shares_do_not_overflow() {
     const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
     const MOST: u64 = 1_000_000_000_000;
     let slow = Rate::new(1, LONGEST);

@@ -1,6 +1,6 @@
 //! The most that a bucket may admit in any interval of time.
 
-use ratelimit_runtime::algorithm::gcra::Kind;
+use ratelimit_runtime::algorithm::gcra::GcraKind;
 use ratelimit_runtime::store::AlgorithmSpec;
 
 /// Checks calls given as (slot, cost), in µs. `permit` is the nanoseconds of one permit, rounded down.
@@ -18,8 +18,8 @@ pub(super) fn assert_within(spec: &AlgorithmSpec, permit: u64, mut calls: Vec<(u
                 }
                 AlgorithmSpec::WarmingUp(_) => before * permit / 1000 <= elapsed + 1,
                 AlgorithmSpec::Gcra(spec) => match spec.kind {
-                    Kind::TokenBucket => total * spec.interval <= spec.capacity + elapsed,
-                    Kind::Queue => before * spec.interval <= elapsed,
+                    GcraKind::TokenBucket => total * spec.interval <= spec.capacity + elapsed,
+                    GcraKind::Queue => before * spec.interval <= elapsed,
                     _ => before * permit / 1000 <= spec.capacity + elapsed,
                 },
                 _ => unreachable!("only buckets reserve slots"),

@@ -4,8 +4,8 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
+use super::context::{Expansion, hygienic, local};
 use super::policy::Numbers;
-use super::{Expansion, hygienic, local};
 use crate::model::{Limit, Tag};
 use crate::template::Part;
 

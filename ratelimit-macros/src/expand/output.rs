@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{Expansion, braced, hygienic, local};
+use super::context::{Expansion, braced, hygienic, local};
 use crate::function::Function;
 use crate::model::Limit;
 

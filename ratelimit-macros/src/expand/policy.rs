@@ -5,7 +5,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::{hygienic, local};
+use super::context::{hygienic, local};
 use crate::model::{Limit, Policy, Refill};
 use crate::number::{Form, Number, Unit};
 

@@ -4,7 +4,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, ReturnType, parse_quote};
 
-use super::{Expansion, hygienic, local, output};
+use super::context::{Expansion, hygienic, local};
+use super::output;
 use crate::function::{Destructured, Function};
 use crate::model::{Fallback, Target};
 

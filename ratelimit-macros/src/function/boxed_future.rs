@@ -5,7 +5,8 @@ use quote::ToTokens;
 use syn::parse::Parser;
 use syn::{Block, Expr, ExprAsync, ExprLet, FnArg, Local, Pat, PatIdent, Signature, Stmt, Type, parse_quote};
 
-use super::{Destructured, cfgs, output};
+use super::arguments::{Destructured, cfgs};
+use super::output;
 
 /// The async block at the end of such a function: `Box::pin(async move { … })`, `async move { … }.boxed()`.
 pub(crate) struct AsyncBlock {

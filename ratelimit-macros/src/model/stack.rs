@@ -3,7 +3,7 @@
 use quote::ToTokens;
 use syn::LitStr;
 
-use super::{Limit, Tag};
+use super::limit::{Limit, Tag};
 use crate::errors::Errors;
 use crate::expr::shown;
 use crate::kind::Kind;

@@ -1,19 +1,20 @@
-//! Fixed window: so many permits from a window's start to its end, the first call or a multiple of the period opens it.
-//! Twin of lua/fixed_window.lua: change both or neither.
+//! Fixed window: a limit from a window's start to its end. A key's first call opens its window, as in the `INCR` and `EXPIRE`
+//! pattern of the Redis documentation, or windows start at multiples of the period. Twin of lua/fixed_window.lua: change both
+//! or neither.
 
 use std::fmt;
 
-use super::{ChargeId, Snapshot, State, Verdict};
+use super::state::{FixedWindowState, State};
+use super::verdict::{ChargeId, Snapshot, Verdict};
 
-/// The state is the time of the window's first charge, which tells it from others that began as it did, and what was
-/// charged to it.
+/// A limit for each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindowSpec {
     /// The permits of a window.
     pub limit: u64,
-    /// Its microseconds.
+    /// The length of a window in microseconds.
     pub period: u64,
-    /// Whether windows open on multiples of the period.
+    /// Whether windows start on multiples of the period.
     pub aligned: bool,
 }
 
@@ -24,13 +25,15 @@ impl FixedWindowSpec {
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         match stored(state) {
-            Some((opened, count)) if self.start(opened) > now => [now, count, 0],
-            Some((opened, count)) if now < self.start(opened) + self.period => [opened, count, 0],
+            Some(FixedWindowState { opened, count }) if self.start(opened) > now => [now, count, 0],
+            Some(FixedWindowState { opened, count }) if now < self.start(opened) + self.period => {
+                [opened, count, 0]
+            }
             _ => [now, 0, 0],
         }
     }
 
-    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
         let [opened, count, _] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(count);
         let after = if admitted { count + cost } else { count };
@@ -48,30 +51,30 @@ impl FixedWindowSpec {
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, _now: u64, cost: u64) {
         let [opened, count, _] = snapshot;
-        *state = Some(State::FixedWindow { opened, count: count + cost });
+        *state = Some(State::FixedWindow(FixedWindowState { opened, count: count + cost }));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some((opened, count)) = stored(state.as_ref())
+        if let Some(FixedWindowState { opened, count }) = stored(state.as_ref())
             && self.start(opened) > now
         {
-            *state = Some(State::FixedWindow { opened: now, count });
+            *state = Some(State::FixedWindow(FixedWindowState { opened: now, count }));
         }
     }
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        let Some((opened, count)) = stored(state.as_ref()) else { return };
+        let Some(FixedWindowState { opened, count }) = stored(state.as_ref()) else { return };
         if now >= self.start(opened) + self.period
             || charge_id.is_some_and(|charge_id| charge_id.at != opened)
         {
             return;
         }
-        *state = (count > cost).then(|| State::FixedWindow { opened, count: count - cost });
+        *state = (count > cost).then(|| State::FixedWindow(FixedWindowState { opened, count: count - cost }));
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         match stored(Some(state)) {
-            Some((opened, _)) => self.start(opened) + self.period,
+            Some(window) => self.start(window.opened) + self.period,
             None => 0,
         }
     }
@@ -81,9 +84,9 @@ impl FixedWindowSpec {
     }
 }
 
-fn stored(state: Option<&State>) -> Option<(u64, u64)> {
+fn stored(state: Option<&State>) -> Option<FixedWindowState> {
     match state {
-        Some(State::FixedWindow { opened, count }) => Some((*opened, *count)),
+        Some(State::FixedWindow(window)) => Some(*window),
         _ => None,
     }
 }

@@ -1,39 +1,28 @@
-//! Token bucket with interval refill: all of a refill at once, every period from the call that found the bucket full.
-//! Twin of lua/interval_bucket.lua: change both or neither.
+//! A token bucket that refills at intervals (`refillIntervally` of Bucket4j): a whole refill at once, every period from the
+//! call that found the bucket full. Twin of lua/interval_bucket.lua: change both or neither.
 
 use std::fmt;
 
-use super::{CREDITS_WRAP, ChargeId, Snapshot, State, Verdict, since};
+use super::credits::{CREDITS_WRAP, since};
+use super::state::{IntervalBucketState, State};
+use super::verdict::{ChargeId, Snapshot, Verdict};
 
-/// No line takes more than this: below it, dividing by a refill is exact in Lua too.
+/// The maximum of missing permits. Up to it, division by a refill is exact in Lua too.
 const MOST_MISSING: u64 = 1 << 52;
 
-/// A bucket in permits, and the time from one refill to the next.
+/// A bucket in permits, and its refills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct IntervalBucket {
+pub struct IntervalBucketSpec {
     /// The permits the bucket holds.
     pub burst: u64,
-    /// The permits that come back at once.
+    /// The permits of one refill.
     pub refill: u64,
     /// The microseconds from one refill to the next.
     pub period: u64,
 }
 
-/// A moment of refill, and the permits missing right after it: more than there are while calls wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Portions {
-    anchor: u64,
-    missing: u64,
-    /// All that was given back to charges that others were made after, as a running total.
-    credited: u64,
-    /// When none of the charges that this concerns can be given back any more.
-    until: u64,
-    /// The last slot that a call waits for, or a little later; 0 for none.
-    slot: u64,
-}
-
-impl IntervalBucket {
-    /// The bucket as of its last refill.
+impl IntervalBucketSpec {
+    /// Returns the last refill and the permits missing after it.
     fn refilled(&self, anchor: u64, missing: u64, now: u64) -> (u64, u64) {
         let refills = now.saturating_sub(anchor) / self.period;
         if anchor > now {
@@ -44,6 +33,7 @@ impl IntervalBucket {
         (anchor + refills * self.period, missing - refills * self.refill)
     }
 
+    /// Returns when nothing will be missing.
     fn full(&self, anchor: u64, missing: u64) -> u64 {
         anchor.saturating_add(missing.div_ceil(self.refill).saturating_mul(self.period))
     }
@@ -77,21 +67,22 @@ impl IntervalBucket {
         let (anchor, missing) = (snapshot[0], snapshot[1] + cost);
         let (slot, until) =
             (bucket.slot.max(self.slot(anchor, missing)), bucket.until.max(self.full(anchor, missing)));
-        *state = self.kept(Portions { anchor, missing, slot, until, ..bucket }, now);
+        *state = self.keep(IntervalBucketState { anchor, missing, slot, until, ..bucket }, now);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
         let bucket = stored(state.as_ref());
         if bucket.anchor > now {
-            *state = self.kept(self.current(bucket, now), now);
+            *state = self.keep(self.current(bucket, now), now);
         }
     }
 
-    /// As in [`gcra`](super::gcra): a charge is given back as far as the bucket, had nothing been charged after it, would not be
-    /// full before now, nor before the last slot that a call waits for. Of the last charge that is all that is still missing.
+    /// Refunds, as [`GcraSpec`](super::gcra::GcraSpec) does, the part of the charge that has not refilled by now or by the
+    /// last slot that a call waits for, assuming that nothing was charged after it. Of the last charge it refunds all that is
+    /// still missing.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let bucket = self.current(stored(state.as_ref()), now);
-        let Portions { anchor, missing, credited, until, slot } = bucket;
+        let IntervalBucketState { anchor, missing, credited, until, slot } = bucket;
         let (at, level, then) = charge_id.map_or((anchor, missing, credited), |charge_id| {
             (charge_id.at, charge_id.level, charge_id.credited)
         });
@@ -100,12 +91,13 @@ impl IntervalBucket {
         let last = charge_id.is_some() && then == credited && (anchor_now, left_now) == (anchor, missing);
         let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
         let credit = cost.min(worth).min(missing);
-        // Where more would be missing than there is, the charge was to a state that is lost.
+        // If more would be missing from the charged bucket than from this one, it was lost.
         if credit == 0 || left_now.saturating_sub(since(then, credited)) > missing {
             return;
         }
         let left = missing - credit;
-        // Of the last charge, given back whole, no trace remains. Else the charges before are worth less from here on.
+        // A full refund of the last charge leaves no trace. Any other one is remembered, as it lowers the value of the
+        // charges before it.
         let gone = last && credit == cost;
         let before = self.not_full(anchor, left);
         let slot = if gone && credited == 0 { self.slot(anchor, left) } else { slot.min(before) };
@@ -114,7 +106,7 @@ impl IntervalBucket {
         } else {
             ((credited + credit) % CREDITS_WRAP, until.max(self.full(anchor, missing)))
         };
-        *state = self.kept(Portions { anchor, missing: left, credited, until, slot }, now);
+        *state = self.keep(IntervalBucketState { anchor, missing: left, credited, until, slot }, now);
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
@@ -126,7 +118,7 @@ impl IntervalBucket {
         write!(out, "ib1-{}-{}-{}", self.burst, self.refill, self.period)
     }
 
-    /// When so many permits are no longer more than there are.
+    /// Returns when the bucket stops lacking more permits than it holds; 0 if it does not.
     fn slot(&self, anchor: u64, missing: u64) -> u64 {
         match missing.saturating_sub(self.burst) {
             0 => 0,
@@ -134,35 +126,41 @@ impl IntervalBucket {
         }
     }
 
-    /// The last refill that leaves so many missing, or some: no call waits for one beyond, unless a refill is more than the
-    /// bucket holds.
+    /// Returns the last refill after which permits are still missing. No call waits for a later one, unless a refill is more
+    /// than the bucket holds.
     fn not_full(&self, anchor: u64, missing: u64) -> u64 {
         let full = self.full(anchor, missing);
         if self.burst < self.refill { full } else { full.saturating_sub(self.period) }
     }
 
-    /// The bucket as of now.
-    fn current(&self, bucket: Portions, now: u64) -> Portions {
+    /// Returns the state as of now.
+    fn current(&self, bucket: IntervalBucketState, now: u64) -> IntervalBucketState {
         let (anchor, missing) = self.refilled(bucket.anchor, bucket.missing, now);
         let ahead = bucket.anchor.saturating_sub(now);
         let [until, slot] = [bucket.until, bucket.slot.max(self.slot(bucket.anchor, bucket.missing))]
             .map(|time| time.saturating_sub(ahead));
         let credited = if until > now { bucket.credited } else { 0 };
-        Portions { anchor, missing, credited, until, slot }
+        IntervalBucketState { anchor, missing, credited, until, slot }
     }
 
-    /// The bucket as it is stored: with no more than what says something.
-    fn kept(&self, bucket: Portions, now: u64) -> Option<State> {
-        let Portions { anchor, missing, credited, .. } = bucket;
+    /// Returns the state to store, without what has expired.
+    fn keep(&self, bucket: IntervalBucketState, now: u64) -> Option<State> {
+        let IntervalBucketState { anchor, missing, credited, .. } = bucket;
         let (until, slot) = if credited > 0 { (bucket.until, bucket.slot) } else { (0, 0) };
         let ends = self.full(anchor, missing).max(until);
-        (ends > now).then_some(State::IntervalBucket(Portions { anchor, missing, credited, until, slot }))
+        (ends > now).then_some(State::IntervalBucket(IntervalBucketState {
+            anchor,
+            missing,
+            credited,
+            until,
+            slot,
+        }))
     }
 }
 
-fn stored(state: Option<&State>) -> Portions {
+fn stored(state: Option<&State>) -> IntervalBucketState {
     match state {
-        Some(State::IntervalBucket(portions)) => *portions,
-        _ => Portions::default(),
+        Some(State::IntervalBucket(bucket)) => *bucket,
+        _ => IntervalBucketState::default(),
     }
 }

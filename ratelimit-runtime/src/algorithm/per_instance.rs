@@ -1,64 +1,59 @@
-//! What one of several instances may give by itself, so that all of them together keep to the spec.
+//! The share of a policy that one of several instances grants on its own.
 //!
-//! The rate is per_instance by stretching time, the capacity down to one permit. All numbers stay within those of a policy, so
-//! what the algorithms make sure of holds for shares too. What would be slower than one permit in 3650 days is that: no
-//! process runs for so long that it would give a second one.
+//! A share divides the rate by stretching time, and the capacity down to one permit. Its numbers stay within the bounds of a
+//! policy, so everything that the algorithms guarantee holds for shares too. A share slower than one permit in 3650 days
+//! becomes exactly that, as no process runs for long enough to grant a second one.
 
-use super::AlgorithmSpec;
 use super::fixed_window::FixedWindowSpec;
-use super::gcra::{Gcra, Kind};
-use super::interval_bucket::IntervalBucket;
+use super::gcra::{GcraKind, GcraSpec};
+use super::interval_bucket::IntervalBucketSpec;
 use super::sliding_window::SlidingWindowSpec;
-use super::warming_up::WarmingUp;
+use super::spec::AlgorithmSpec;
+use super::warming_up::WarmingUpSpec;
 use crate::bounds::LONGEST_MICROS;
 
 impl AlgorithmSpec {
-    /// The share of one of so many instances; of one it is the spec itself, and 0 counts as 1.
+    /// Returns the share of one of this many instances. The share of a single instance is the spec itself; 0 counts as 1.
     ///
-    /// In every interval all shares together give no more than the spec, where its capacity is at least a permit for each
-    /// instance. Where it is not, one call an instance more: so too where calls may borrow, of a cost above 1.
+    /// In every interval all shares together admit no more than the spec if its capacity is at least one permit per instance.
+    /// If it is smaller, or if calls of a cost above 1 may borrow, they admit up to one more call per instance.
     #[must_use]
     pub fn per_instance(self, instances: u32) -> AlgorithmSpec {
         let instances = instances.max(1);
+        let n = u64::from(instances);
         match self {
             AlgorithmSpec::Gcra(spec) => AlgorithmSpec::Gcra(spec.per_instance(instances)),
-            AlgorithmSpec::IntervalBucket(spec) => {
-                AlgorithmSpec::IntervalBucket(spec.per_instance(instances.into()))
+            AlgorithmSpec::IntervalBucket(spec) => AlgorithmSpec::IntervalBucket(spec.per_instance(n)),
+            AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup }) => {
+                AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: rate.per_instance(instances), warmup })
             }
-            AlgorithmSpec::WarmingUp(WarmingUp { rate, warmup }) => {
-                AlgorithmSpec::WarmingUp(WarmingUp { rate: rate.per_instance(instances), warmup })
-            }
-            AlgorithmSpec::FixedWindow(spec) => {
-                AlgorithmSpec::FixedWindow(spec.per_instance(instances.into()))
-            }
-            AlgorithmSpec::SlidingWindow(spec) => {
-                AlgorithmSpec::SlidingWindow(spec.per_instance(instances.into()))
-            }
+            AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
+            AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
         }
     }
 }
 
-impl Gcra {
-    /// Where a permit takes so many times as long, the same time from empty to full is that part of the permits.
+impl GcraSpec {
+    /// Stretches only the interval: the same time from empty to full then holds fewer permits.
     fn per_instance(self, instances: u32) -> Self {
         let interval = stretched(self.interval, instances.into(), 1);
         let (kind, capacity) = match self.kind {
-            Kind::Borrowing(rate) => {
-                // Each of them lends a permit, and the policy only one in all.
+            GcraKind::Borrowing(rate) => {
+                // Each share lends a permit, but the policy lends only one in total.
                 let lent = self.interval.saturating_mul(u64::from(instances) - 1);
-                (Kind::Borrowing(rate.per_instance(instances)), self.capacity.saturating_sub(lent))
+                (GcraKind::Borrowing(rate.per_instance(instances)), self.capacity.saturating_sub(lent))
             }
             kind => (kind, self.capacity.max(interval)),
         };
-        Gcra { kind, interval, capacity }
+        GcraSpec { kind, interval, capacity }
     }
 }
 
-impl IntervalBucket {
+impl IntervalBucketSpec {
     fn per_instance(self, instances: u64) -> Self {
-        let IntervalBucket { burst, refill, period } = self;
+        let IntervalBucketSpec { burst, refill, period } = self;
         let period = if refill < instances { stretched(period, instances, refill) } else { period };
-        IntervalBucket { burst: (burst / instances).max(1), refill: (refill / instances).max(1), period }
+        IntervalBucketSpec { burst: (burst / instances).max(1), refill: (refill / instances).max(1), period }
     }
 }
 
@@ -68,7 +63,7 @@ impl FixedWindowSpec {
         if limit >= instances {
             return FixedWindowSpec { limit: limit / instances, period, aligned };
         }
-        // Of one permit a window that opens with the call keeps the next one a whole period away, and aligned ones do not.
+        // With one permit, unaligned windows keep calls a whole period apart, and aligned ones do not.
         FixedWindowSpec { limit: 1, period: stretched(period, instances, limit), aligned: false }
     }
 }
@@ -89,7 +84,7 @@ impl SlidingWindowSpec {
     }
 }
 
-/// A time in microseconds, `times / by` as long, rounded up.
+/// Returns the time multiplied by `times / by`, rounded up.
 fn stretched(micros: u64, times: u64, by: u64) -> u64 {
     let stretched = (u128::from(micros) * u128::from(times)).div_ceil(by.into());
     stretched.min(LONGEST_MICROS.into()) as u64

@@ -1,48 +1,35 @@
-//! Sliding window: an exact log of charges, or with a precision a counter of sub-windows.
-//! Twin of lua/sliding_window.lua: change both or neither.
+//! Sliding window: an exact log of charges, or with a precision a counter of sub-windows, as "An alternative approach to
+//! rate limiting" (Figma, 2017) describes both. Twin of lua/sliding_window.lua: change both or neither.
 //!
-//! The exact log is the usual one. The counter is the log with fewer entries: charges of one sub-window are one, stamped
-//! with the time of the first, which tells it from others that the sub-window had. It counts until the end of its
-//! sub-window + period; in the log a sub-window is a microsecond.
+//! The counter is the log with fewer entries: the charges of a sub-window are one entry, stamped with the time of the first,
+//! which identifies it for refunds. An entry counts until one period after the end of its sub-window; the sub-windows of the
+//! log are single microseconds.
 
-use std::collections::VecDeque;
 use std::fmt;
 
-use super::{ChargeId, Snapshot, State, Verdict};
+use super::state::{LogEntry, SlidingWindowState, State};
+use super::verdict::{ChargeId, Snapshot, Verdict};
 
-/// Running totals wrap here. A difference of two is exact, as it never exceeds the limit.
+/// Running totals wrap here. The difference of two is exact, because it never exceeds the limit.
 const WRAP: u64 = 1 << 50;
 
-/// The state is the log of charges that still count, and some that no longer do.
+/// A limit for every interval of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindowSpec {
     /// The permits of a window.
     pub limit: u64,
-    /// Its microseconds.
+    /// The length of a window in microseconds.
     pub period: u64,
     /// The microseconds of a sub-window, 0 for the exact log.
     pub precision: u64,
 }
 
-/// Entries in rising order of their stamps, each with the running total of permits charged before it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Log {
-    entries: VecDeque<Entry>,
-    total: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    before: u64,
-    stamp: u64,
-}
-
-impl Log {
+impl SlidingWindowState {
     fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The permits charged before the entry `i`, or in all.
+    /// Returns the permits charged before the entry `i`, or in total if there is none.
     fn total(&self, i: usize) -> u64 {
         self.entries.get(i).map_or(self.total, |entry| entry.before)
     }
@@ -55,12 +42,12 @@ impl Log {
         self.entries.back().map(|entry| entry.stamp)
     }
 
-    /// The permits charged by the entry `i` and those after it.
+    /// Returns the permits charged by the entry `i` and those after it.
     fn counted(&self, i: usize) -> u64 {
         minus(self.total, self.total(i))
     }
 
-    /// Takes a cost from all totals from `i` on.
+    /// Subtracts a cost from all totals from `i` on.
     fn lower(&mut self, i: usize, cost: u64) {
         for entry in self.entries.iter_mut().skip(i) {
             entry.before = minus(entry.before, cost);
@@ -70,18 +57,18 @@ impl Log {
 }
 
 impl SlidingWindowSpec {
-    /// The start of the sub-window.
+    /// Returns the start of the sub-window.
     fn slot(&self, time: u64) -> u64 {
         if self.precision == 0 { time } else { time - time % self.precision }
     }
 
-    /// Counts until then.
+    /// Returns until when an entry of this time counts.
     fn ends_at(&self, time: u64) -> u64 {
         self.slot(time) + self.precision + self.period
     }
 
-    /// The first entry that still counts.
-    fn live(&self, log: &Log, now: u64) -> usize {
+    /// Returns the first entry that still counts.
+    fn live(&self, log: &SlidingWindowState, now: u64) -> usize {
         first(0, log.len(), |i| self.ends_at(log.stamp(i)) > now)
     }
 
@@ -100,8 +87,8 @@ impl SlidingWindowSpec {
         [counted, self.ends_at(log.stamp(last).min(now)), newest]
     }
 
-    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64) -> Verdict {
-        let [counted, room_at, newest] = snapshot;
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
+        let [counted, fits_at, newest] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };
         let last = if admitted && cost > 0 { now } else { newest.min(now) };
@@ -111,26 +98,26 @@ impl SlidingWindowSpec {
             wait: 0,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
-            retry_after: (!admitted && cost <= self.limit).then(|| room_at.saturating_sub(now)),
+            retry_after: (!admitted && cost <= self.limit).then(|| fits_at.saturating_sub(now)),
             reset_after: if after == 0 { 0 } else { self.ends_at(last).saturating_sub(now) },
             charge_id: ChargeId { at: if joins { newest } else { now }, level: 0, credited: 0 },
         }
     }
 
-    fn is_future(&self, log: &Log, now: u64) -> bool {
+    fn is_future(&self, log: &SlidingWindowState, now: u64) -> bool {
         log.newest().is_some_and(|newest| self.slot(newest) > self.slot(now))
     }
 
-    /// Makes one entry, stamped now, of all that are not in an earlier sub-window.
-    fn repair(&self, log: &mut Log, now: u64) {
+    /// Merges all entries of this and later sub-windows into one with the current time.
+    fn repair(&self, log: &mut SlidingWindowState, now: u64) {
         let cut = first(0, log.len(), |i| self.slot(log.stamp(i)) >= self.slot(now));
         log.entries.truncate(cut + 1);
         log.entries[cut].stamp = now;
     }
 
-    pub(super) fn commit(&self, state: &mut Option<State>, _reading: Snapshot, now: u64, cost: u64) {
+    pub(super) fn commit(&self, state: &mut Option<State>, _snapshot: Snapshot, now: u64, cost: u64) {
         if !matches!(state, Some(State::SlidingWindow(_))) {
-            *state = Some(State::SlidingWindow(Log::default()));
+            *state = Some(State::SlidingWindow(SlidingWindowState::default()));
         }
         let Some(log) = stored_mut(state) else { return };
         let live = self.live(log, now);
@@ -138,7 +125,7 @@ impl SlidingWindowSpec {
             self.repair(log, now);
         }
         if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(now)) {
-            log.entries.push_back(Entry { before: log.total, stamp: now });
+            log.entries.push_back(LogEntry { before: log.total, stamp: now });
         }
         log.total = (log.total + cost) % WRAP;
         log.entries.drain(..live);
@@ -152,7 +139,7 @@ impl SlidingWindowSpec {
         }
     }
 
-    /// Without a charge_id the newest charges are given back first.
+    /// Without a charge, refunds the newest charges first.
     pub(super) fn refund(
         &self,
         state: &mut Option<State>,
@@ -205,12 +192,13 @@ impl SlidingWindowSpec {
     }
 }
 
-/// The difference of two running totals.
+/// Returns the difference of two running totals.
 fn minus(later: u64, earlier: u64) -> u64 {
     (later + WRAP - earlier) % WRAP
 }
 
-/// The first of the entries from `low` to `high` that passes, else `high`. Looks near `low` first: there it mostly is.
+/// Returns the first of the entries from `low` to `high` that passes, or `high`, where all after it pass too. The search starts
+/// near `low`, where the entry usually is.
 fn first(mut low: usize, high: usize, passes: impl Fn(usize) -> bool) -> usize {
     let (mut step, mut probe) = (1, low);
     while probe < high && !passes(probe) {
@@ -228,14 +216,14 @@ fn first(mut low: usize, high: usize, passes: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-fn stored(state: Option<&State>) -> Option<&Log> {
+fn stored(state: Option<&State>) -> Option<&SlidingWindowState> {
     match state {
         Some(State::SlidingWindow(log)) => Some(log),
         _ => None,
     }
 }
 
-fn stored_mut(state: &mut Option<State>) -> Option<&mut Log> {
+fn stored_mut(state: &mut Option<State>) -> Option<&mut SlidingWindowState> {
     match state {
         Some(State::SlidingWindow(log)) => Some(log),
         _ => None,

@@ -1,49 +1,46 @@
-//! A token bucket that warms up: `SmoothWarmingUp` of Guava's `RateLimiter` (cold factor 3), by the same operations on
-//! doubles in the same order. Twin of lua/warming_up.lua: change both or neither.
+//! A token bucket that warms up: `SmoothWarmingUp` of Guava's `SmoothRateLimiter` with its cold factor of 3, by the same
+//! operations on doubles in the same order. Twin of lua/warming_up.lua: change both or neither.
 //!
-//! The idler the bucket, the more permits it has stored, and stored permits are slow: taking one takes from one to three
-//! intervals of the rate, along a line that climbs from the threshold to the greatest store.
+//! The longer the bucket is idle, the more permits it stores, and stored permits are slow: each takes from one to three
+//! intervals of the rate, rising linearly from the threshold to the maximum store.
 
 use std::fmt;
 
-use super::{ChargeId, Snapshot, State, Verdict};
+use super::state::{State, WarmingUpState};
+use super::verdict::{ChargeId, Snapshot, Verdict};
 use crate::bounds::LONGEST_MICROS;
 use crate::rate::Rate;
 
 const COLD_FACTOR: f64 = 3.0;
 
-/// Beyond what any policy admits, and exact in a double.
-pub(crate) const COSTLIEST: u64 = 1 << 53;
+/// Higher than any admitted cost, and exact in a double.
+pub(crate) const MAX_COST: u64 = 1 << 53;
 
-/// A rate, and how long it takes to come to it.
+/// A rate, and the time it takes to reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WarmingUp {
+pub struct WarmingUpSpec {
     /// The rate when warm.
     pub rate: Rate,
     /// The microseconds from cold to warm.
     pub warmup: u64,
 }
 
-/// When the next call may go, and what is stored until then.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Warmth {
-    next: u64,
-    stored: f64,
-    /// When it was written: from then on the debt reaches as far as it does, and no further.
-    written: u64,
-}
-
-/// What follows from the policy.
+/// Guava's constants, derived from the spec. Times are in microseconds.
 struct Curve {
+    /// The time of a permit when warm.
     interval: f64,
+    /// The stored permits above which each takes longer.
     threshold: f64,
-    most: f64,
+    /// The maximum of stored permits, when cold.
+    max_stored: f64,
+    /// The increase of a permit's time per permit above the threshold.
     slope: f64,
+    /// The time in which an idle bucket stores one permit.
     cool_down: f64,
 }
 
-impl WarmingUp {
-    /// The microseconds one permit takes when warm.
+impl WarmingUpSpec {
+    /// Returns the microseconds of one permit when warm.
     pub(crate) fn interval(&self) -> f64 {
         self.rate.period.as_nanos() as f64 / 1000.0 / self.rate.permits as f64
     }
@@ -52,18 +49,18 @@ impl WarmingUp {
         let (interval, warmup) = (self.interval(), self.warmup as f64);
         let threshold = 0.5 * warmup / interval;
         let cold = interval * COLD_FACTOR;
-        let most = threshold + 2.0 * warmup / (interval + cold);
+        let max_stored = threshold + 2.0 * warmup / (interval + cold);
         Curve {
             interval,
             threshold,
-            most,
-            slope: (cold - interval) / (most - threshold),
-            cool_down: warmup / most,
+            max_stored,
+            slope: (cold - interval) / (max_stored - threshold),
+            cool_down: warmup / max_stored,
         }
     }
 
     pub(super) fn limit(&self) -> u64 {
-        (self.curve().most as u64).max(1)
+        (self.curve().max_stored as u64).max(1)
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
@@ -92,43 +89,47 @@ impl WarmingUp {
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let (takes, stored) = self.curve().taken(f64::from_bits(snapshot[1]), cost);
-        *state = Some(State::WarmingUp(Warmth { next: snapshot[0] + takes, stored, written: now }));
+        *state = Some(State::WarmingUp(WarmingUpState { next: snapshot[0] + takes, stored, written: now }));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        let warmth = stored(state.as_ref());
-        if warmth.is_some_and(|warmth| warmth.written > now) {
-            let (next, stored) = self.curve().current(warmth, now);
-            *state = Some(State::WarmingUp(Warmth { next, stored, written: now }));
+        let bucket = stored(state.as_ref());
+        if bucket.is_some_and(|bucket| bucket.written > now) {
+            let (next, stored) = self.curve().current(bucket, now);
+            *state = Some(State::WarmingUp(WarmingUpState { next, stored, written: now }));
         }
     }
 
-    /// The last charge is taken back as if it had never been, of those before it nothing is. Without a charge_id the debt is lowered.
+    /// Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        let (curve, Some(warmth)) = (self.curve(), stored(state.as_ref())) else { return };
+        let (curve, Some(bucket)) = (self.curve(), stored(state.as_ref())) else { return };
         let left = match charge_id {
             Some(charge_id) => {
                 let before = f64::from_bits(charge_id.level);
                 let (takes, left) = curve.taken(before, cost);
-                if (charge_id.at, left) != (warmth.next, warmth.stored) {
+                if (charge_id.at, left) != (bucket.next, bucket.stored) {
                     return;
                 }
-                Warmth { next: charge_id.at.saturating_sub(takes), stored: before, written: warmth.written }
+                WarmingUpState {
+                    next: charge_id.at.saturating_sub(takes),
+                    stored: before,
+                    written: bucket.written,
+                }
             }
             None => {
-                let (next, stored) = curve.current(Some(warmth), now);
+                let (next, stored) = curve.current(Some(bucket), now);
                 if next == now {
                     return;
                 }
                 let next = next.saturating_sub(curve.fresh(cost as f64)).max(now);
-                Warmth { next, stored, written: now }
+                WarmingUpState { next, stored, written: now }
             }
         };
         *state = (curve.cold_at(left.next, left.stored) > now).then_some(State::WarmingUp(left));
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        stored(Some(state)).map_or(0, |warmth| self.curve().cold_at(warmth.next, warmth.stored))
+        stored(Some(state)).map_or(0, |bucket| self.curve().cold_at(bucket.next, bucket.stored))
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,32 +139,32 @@ impl WarmingUp {
 }
 
 impl Curve {
-    /// When the next call may go, not before now, and what is stored then.
-    fn current(&self, warmth: Option<Warmth>, now: u64) -> (u64, f64) {
-        let Some(Warmth { next, stored, written }) = warmth else { return (now, self.most) };
+    /// Returns when the next call may start, not before now, and the permits stored then.
+    fn current(&self, bucket: Option<WarmingUpState>, now: u64) -> (u64, f64) {
+        let Some(WarmingUpState { next, stored, written }) = bucket else { return (now, self.max_stored) };
         let next = next.saturating_sub(written.saturating_sub(now));
         if next >= now {
             return (next, stored);
         }
-        // The sum below may miss it by the last bit.
+        // The sum below may be off by the last bit.
         if self.cold_at(next, stored) <= now {
-            return (now, self.most);
+            return (now, self.max_stored);
         }
         let new = (now - next) as f64 / self.cool_down;
-        (now, (stored + new).min(self.most))
+        (now, (stored + new).min(self.max_stored))
     }
 
-    /// The microseconds that a call takes, and what it leaves in store. Each part is cut to whole microseconds, as Guava does;
-    /// where that comes to less than the rate allows it is one more. It is less still, by under 2 µs, only where stored
-    /// permits run out amid a call, and before that the bucket was idle for about as long.
+    /// Returns the microseconds that a call takes, and the permits it leaves stored. As in Guava each part is cut to whole
+    /// microseconds; if that is less than the rate requires, one is added. A call during which the stored permits run out
+    /// may still be up to 2 µs short, after the bucket was idle for about as long.
     fn taken(&self, stored: f64, cost: u64) -> (u64, f64) {
-        let cost = cost.min(COSTLIEST) as f64;
+        let cost = cost.min(MAX_COST) as f64;
         let spent = cost.min(stored);
         let takes = self.stored_time(stored, spent).saturating_add(((cost - spent) * self.interval) as u64);
         (if takes < self.fresh(cost) { takes + 1 } else { takes }, stored - spent)
     }
 
-    /// The microseconds that it takes to take so much of what is stored.
+    /// Returns the microseconds in which stored permits are spent.
     fn stored_time(&self, stored: f64, mut spent: f64) -> u64 {
         let above = stored - self.threshold;
         let mut micros = 0;
@@ -176,24 +177,25 @@ impl Curve {
         micros + (self.interval * spent) as u64
     }
 
-    /// The microseconds that one permit takes where so many are stored above the threshold.
+    /// Returns the microseconds of one permit with this many stored above the threshold.
     fn time(&self, above: f64) -> f64 {
         self.interval + above * self.slope
     }
 
-    /// The microseconds of so many permits when warm.
+    /// Returns the microseconds of permits when warm.
     fn fresh(&self, permits: f64) -> u64 {
         (permits * self.interval).ceil() as u64
     }
 
+    /// Returns when the bucket will be cold, which is its state when new.
     fn cold_at(&self, next: u64, stored: f64) -> u64 {
-        next + ((self.most - stored) * self.cool_down).ceil() as u64
+        next + ((self.max_stored - stored) * self.cool_down).ceil() as u64
     }
 }
 
-fn stored(state: Option<&State>) -> Option<Warmth> {
+fn stored(state: Option<&State>) -> Option<WarmingUpState> {
     match state {
-        Some(State::WarmingUp(warmth)) => Some(*warmth),
+        Some(State::WarmingUp(bucket)) => Some(*bucket),
         _ => None,
     }
 }

@@ -1,9 +1,18 @@
-//! A policy that makes no sense.
+//! An invalid policy.
 
 use std::error::Error as StdError;
 use std::fmt;
 
-/// A policy that makes no sense: which argument is wrong, and what to write instead.
+/// An invalid policy configuration: which argument is wrong, and what to write instead.
+///
+/// ```
+/// use std::time::Duration;
+/// use ratelimits::FixedWindow;
+///
+/// let invalid = FixedWindow::new(0, Duration::from_secs(60)).check().unwrap_err();
+/// assert_eq!(invalid.argument(), "limit");
+/// assert_eq!(invalid.to_string(), "`limit` is 0, which admits nothing; write at least 1");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPolicy {
     argument: &'static str,
@@ -11,22 +20,23 @@ pub struct InvalidPolicy {
 }
 
 impl InvalidPolicy {
+    /// Creates an error. The problem is a predicate, such as "is too long; …", to which the argument is the subject.
     pub(crate) const fn new(argument: &'static str, problem: &'static str) -> Self {
         InvalidPolicy { argument, problem }
     }
 
-    /// The same problem, of the argument as the caller named it.
-    pub(crate) const fn of(self, argument: &'static str) -> Self {
+    /// Replaces the argument with the one that the caller wrote.
+    pub(crate) const fn with_argument(self, argument: &'static str) -> Self {
         InvalidPolicy { argument, problem: self.problem }
     }
 
-    /// The argument that is wrong, as the attribute calls it.
+    /// Returns the name of the wrong argument, as the attributes call it.
     #[must_use]
     pub const fn argument(&self) -> &'static str {
         self.argument
     }
 
-    /// What is wrong with it, and what to write.
+    /// Returns what is wrong with the argument, and what to write instead.
     #[must_use]
     pub const fn problem(&self) -> &'static str {
         self.problem

@@ -1,17 +1,33 @@
-//! A key that lacks something.
+//! A key of which a part is missing.
 
 use std::error::Error as StdError;
 use std::fmt;
 
-/// The key asks for something that the call does not have. Such a call is refused: it never shares an "unknown" bucket.
+/// A part of the key that the call does not provide.
+///
+/// Such a call is refused. It never shares a bucket with other calls that lack the same part.
+///
+/// ```
+/// use ratelimits::{Error, MissingKey, rate_limit};
+///
+/// #[rate_limit(5.0, key_type = IP)]
+/// async fn search() -> Result<(), Error> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let error = search().await.unwrap_err();
+/// assert!(matches!(error, Error::MissingKey(MissingKey::Ip)));
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingKey {
-    /// The client's address, which no surrounding [`RequestContext`](crate::RequestContext) has.
+    /// The client's address, because the call is not in a [`RequestContext`](crate::RequestContext) that has one.
     Ip,
-    /// The user, whom no surrounding [`RequestContext`](crate::RequestContext) has.
+    /// The user, because the call is not in a [`RequestContext`](crate::RequestContext) that has one.
     User,
-    /// A part of the key, which is `None`.
+    /// A part that is `None`, or whose `Display` implementation failed.
     Part,
 }
 
@@ -19,10 +35,10 @@ impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             MissingKey::Ip => {
-                "no client address to count by; run the call inside `RequestContext::new().with_ip(address).scope(…)`"
+                "no client address to use as the key; run the call inside `RequestContext::new().with_ip(address).scope(…)`"
             }
             MissingKey::User => {
-                "no user to count by; run the call inside `RequestContext::new().with_user(user).scope(…)`"
+                "no user to use as the key; run the call inside `RequestContext::new().with_user(user).scope(…)`"
             }
             MissingKey::Part => "a part of the key is `None`",
         })

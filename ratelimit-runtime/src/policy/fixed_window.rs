@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use super::Policy;
-use super::numbers::{checked_count, checked_period};
+use super::numbers::{checked_count, checked_period, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 
-/// Fixed window: at most `limit` permits from a window's start to its end.
+/// Fixed window: admits at most `limit` permits per window.
 ///
-/// A key's first call opens its window, and the first call after its end opens the next; or windows are
-/// [`aligned`](Self::aligned). Two windows that touch can admit twice the limit around their border: where that hurts, use
+/// A key's first call opens a window of length `period`, and the first call after its end opens the next one. With
+/// [`aligned`](Self::aligned), windows start at multiples of the period instead.
+///
+/// Up to twice the limit can be admitted within a short time across the boundary of two windows. If that matters, use
 /// [`SlidingWindow`](crate::SlidingWindow).
 ///
-/// The window keeps its count when the limit changes.
+/// A window keeps its count when the limit changes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,38 +32,35 @@ pub struct FixedWindow {
 }
 
 impl FixedWindow {
-    /// At most `limit` permits in each window of length `period`.
+    /// Creates a policy that admits at most `limit` permits per window of length `period`.
     #[must_use]
     pub const fn new(limit: u64, period: Duration) -> Self {
         FixedWindow { limit, period, aligned: false }
     }
 
-    /// Puts the windows on multiples of the period since the Unix epoch, in UTC: days begin at midnight.
+    /// Starts windows at multiples of the period since the Unix epoch, in UTC, so that a window of one day starts at
+    /// midnight.
+    ///
+    /// In process the system time is read once, and later adjustments of it are ignored. With the feature `test-util` the
+    /// first decision of a registry is at time 0.
     #[must_use]
     pub const fn aligned(mut self) -> Self {
         self.aligned = true;
         self
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the numbers of the policy.
     ///
     /// # Errors
     ///
-    /// If the limit or the period is zero or out of range, or the period is no whole number of microseconds.
+    /// Fails if the limit or the period is zero or too large, or if the period is not a whole number of microseconds.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
-        Policy::FixedWindow(*self).check()
+        is_valid(self.spec())
     }
 
     pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
-        let limit = match checked_count(self.limit, "limit") {
-            Ok(limit) => limit,
-            Err(invalid) => return Err(invalid),
-        };
-        match checked_period(self.period, "period") {
-            Ok(period) => {
-                Ok(AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: self.aligned }))
-            }
-            Err(invalid) => Err(invalid),
-        }
+        let limit = tri!(checked_count(self.limit, "limit"));
+        let period = tri!(checked_period(self.period, "period"));
+        Ok(AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: self.aligned }))
     }
 }

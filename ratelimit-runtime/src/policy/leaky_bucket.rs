@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use super::Policy;
-use super::numbers::{checked_count, fits, interval};
+use super::numbers::{checked_capacity, checked_count, checked_interval, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
-use crate::algorithm::gcra::{Gcra, Kind};
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
 
-/// Leaky bucket: calls fill a bucket of a capacity that leaks at a rate, and what does not fit is refused.
+/// Leaky bucket: calls fill a bucket that leaks at a constant rate, and calls that would overflow it are refused.
 ///
-/// As a meter it answers at once, and in every interval of length `t` at most `capacity + leak_rate · t` permits are given. It
-/// is the token bucket seen from the other side (Turner 1986), and the sentences on rounding there hold here too. As a
-/// [`queue`](Self::queue) it lets calls wait and leave evenly spaced.
+/// By default the bucket is a meter, which decides every call at once and admits at most `capacity + leak_rate · t` permits in
+/// every interval of length `t`. It is the mirror image of a [`TokenBucket`](crate::TokenBucket) (Turner 1986) and rounds its
+/// rate in the same way. As a [`queue`](Self::queue) it delays calls, so that they start evenly spaced.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,24 +36,27 @@ enum Leak {
 }
 
 impl LeakyBucket {
-    /// A bucket for `capacity` permits that leaks at `leak_rate`.
+    /// Creates a bucket for `capacity` permits that leaks at `leak_rate`.
     #[must_use]
     pub const fn new(capacity: u64, leak_rate: Rate) -> Self {
         LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false }
     }
 
-    /// A bucket for `capacity` permits that takes `drain` from full to empty.
+    /// Creates a bucket for `capacity` permits that drains from full to empty in `drain`.
     #[must_use]
     pub const fn draining(capacity: u64, drain: Duration) -> Self {
         LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false }
     }
 
-    /// The textbook queue: one call leaves at once, `capacity` more wait and leave evenly spaced at the leak rate, and
-    /// further ones are refused. A call of cost n takes the next n slots, leaves at the first, and is refused unless all of
-    /// them are free. In every interval of length `t` at most `1 + leak_rate · t` permits are given.
+    /// Makes the bucket the textbook queue: one call starts at once, up to `capacity` more wait and start evenly spaced at the
+    /// leak rate, and further calls are refused.
+    ///
+    /// A call of cost n takes the next n slots and starts at the first of them. It is refused unless all n are within the
+    /// queue. At most `1 + leak_rate · t` slots lie in every interval of length `t`.
     ///
     /// [`Limiter::acquire`](crate::Limiter::acquire) waits for the slot; [`try_acquire`](crate::Limiter::try_acquire)
-    /// gets one only if the line is empty. `retry_after` tells when the same call, with the same timeout, would get a slot.
+    /// succeeds only if the queue is empty. `retry_after` is the time until the same call, with the same timeout, would get a
+    /// slot.
     ///
     /// ```
     /// use ratelimits::{LeakyBucket, Rate, Registry};
@@ -77,36 +79,29 @@ impl LeakyBucket {
         self
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the numbers of the policy.
     ///
     /// # Errors
     ///
-    /// If the capacity or the rate is zero or out of range, or a microsecond too coarse for the rate.
+    /// Fails if the capacity or the rate is zero or out of range, or if rounding to microseconds would change the rate by
+    /// over 1 %.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
-        Policy::LeakyBucket(*self).check()
+        is_valid(self.spec())
     }
 
     pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
-        let capacity = match checked_count(self.capacity, "capacity") {
-            Ok(capacity) => capacity,
-            Err(invalid) => return Err(invalid),
-        };
-        let interval = match self.leak {
-            Leak::Rate(rate) => interval(rate, "leak_rate"),
+        let capacity = tri!(checked_count(self.capacity, "capacity"));
+        let interval = tri!(match self.leak {
+            Leak::Rate(rate) => checked_interval(rate, "leak_rate"),
             Leak::Drain(drain) if drain.is_zero() => {
-                Err(InvalidPolicy::new("drain", "has no length; write a time above zero, like \"30m\""))
+                Err(InvalidPolicy::new("drain", "is zero; write a duration above zero, like \"30m\""))
             }
-            Leak::Drain(drain) => interval(Rate::new(capacity, drain), "drain"),
-        };
-        let interval = match interval {
-            Ok(interval) => interval,
-            Err(invalid) => return Err(invalid),
-        };
-        // The call that leaves at once has a place of its own.
-        let (kind, capacity) = if self.queue { (Kind::Queue, capacity + 1) } else { (Kind::Meter, capacity) };
-        match fits(capacity as u128 * interval as u128, "capacity") {
-            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity })),
-            Err(invalid) => Err(invalid),
-        }
+            Leak::Drain(drain) => checked_interval(Rate::new(capacity, drain), "drain"),
+        });
+        // A queue has one slot more, for the call that starts at once.
+        let (kind, slots) =
+            if self.queue { (GcraKind::Queue, capacity + 1) } else { (GcraKind::Meter, capacity) };
+        let capacity = tri!(checked_capacity(slots as u128 * interval as u128, "capacity"));
+        Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }))
     }
 }

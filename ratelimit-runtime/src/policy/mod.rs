@@ -1,4 +1,4 @@
-//! The specs: an algorithm and its numbers.
+//! The policies that users write: an algorithm and its numbers.
 
 mod fixed_window;
 mod leaky_bucket;
@@ -14,34 +14,53 @@ pub use token_bucket::TokenBucket;
 use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 
-/// A spec: one of the four algorithms with its numbers.
+/// One of the four algorithms with its numbers.
+///
+/// Functions that take a policy accept `impl Into<Policy>`, so each algorithm can be passed directly. Use this type to store
+/// policies of different algorithms, for example from a configuration file.
+///
+/// ```
+/// use std::time::Duration;
+/// use ratelimits::{FixedWindow, Policy, Registry, TokenBucket};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let plans: [(&str, Policy); 2] = [
+///     ("free", FixedWindow::new(100, Duration::from_secs(86_400)).into()),
+///     ("paid", TokenBucket::per_second(50).burst(200).into()),
+/// ];
+/// let registry = Registry::in_memory();
+/// for (name, policy) in plans {
+///     registry.limiter(name, policy)?.try_acquire("tenant-7", 1).await?;
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Policy {
-    /// Permits come back at a rate, up to a burst.
+    /// Permits refill at a rate, up to a burst.
     TokenBucket(TokenBucket),
-    /// So many permits in each window.
+    /// A limit for each window.
     FixedWindow(FixedWindow),
     /// Calls fill a bucket that leaks at a rate.
     LeakyBucket(LeakyBucket),
-    /// So many permits in every interval of a length.
+    /// A limit for every interval of one period.
     SlidingWindow(SlidingWindow),
 }
 
 impl Policy {
-    /// Whether the numbers make sense.
+    /// Checks the numbers of the policy.
+    ///
+    /// Creating a limiter checks them as well. In a `const` this check makes an invalid policy a compile error.
     ///
     /// # Errors
     ///
-    /// Names the argument that is zero, too large, too small, or not exact enough, and what to write instead.
+    /// Returns the first argument that is zero, out of range, or cannot be represented exactly enough, and what to write
+    /// instead.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
-        match self.spec() {
-            Ok(_) => Ok(()),
-            Err(invalid) => Err(invalid),
-        }
+        numbers::is_valid(self.spec())
     }
 
-    /// The policy in the numbers that the algorithms count in.
+    /// Returns the policy in the numbers that its algorithm counts in.
     #[doc(hidden)]
     pub const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         match self {
@@ -52,7 +71,7 @@ impl Policy {
         }
     }
 
-    /// The textbook name of the algorithm.
+    /// Returns the textbook name of the algorithm.
     pub(crate) const fn algorithm(&self) -> &'static str {
         match self {
             Policy::TokenBucket(_) => "token bucket",
@@ -63,7 +82,7 @@ impl Policy {
     }
 }
 
-macro_rules! policies {
+macro_rules! impl_from {
     ($($policy:ident)*) => {$(
         impl From<$policy> for Policy {
             fn from(policy: $policy) -> Self {
@@ -72,4 +91,4 @@ macro_rules! policies {
         }
     )*};
 }
-policies!(TokenBucket FixedWindow LeakyBucket SlidingWindow);
+impl_from!(TokenBucket FixedWindow LeakyBucket SlidingWindow);

@@ -2,24 +2,25 @@
 
 use std::time::Duration;
 
-use super::Policy;
-use super::numbers::{ZERO_RATE, checked_count, checked_period, fits, interval, worth};
+use super::numbers::{
+    ZERO_RATE, checked_capacity, checked_count, checked_interval, checked_period, is_valid, refill_in, tri,
+};
 use crate::algorithm::AlgorithmSpec;
-use crate::algorithm::gcra::{Gcra, Kind};
-use crate::algorithm::interval_bucket::IntervalBucket;
-use crate::algorithm::warming_up::WarmingUp;
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::bounds::{LONGEST, MOST, TOO_MANY};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::rate::Rate;
 
-/// Token bucket: permits come back at a rate, and up to `burst` of them wait for their use.
+/// Token bucket: permits refill at a rate, and up to `burst` of them are saved for later calls.
 ///
-/// In every interval of length `t` at most `burst + rate · t` permits are given (Turner 1986; kept as one theoretical
-/// arrival time, as in the generic cell rate algorithm of ITU-T I.371). Without a burst it holds one second's worth, and
-/// at least one permit.
+/// Admits at most `burst + rate · t` permits in every interval of length `t` (Turner 1986). The default burst is one second's
+/// worth of the rate, but at least one permit. The bucket is stored as a single theoretical arrival time, as in the generic
+/// cell rate algorithm (ITU-T I.371).
 ///
-/// A permit takes ⌈period ÷ permits⌉ microseconds to come back. Where that is not whole the rate is a little lower than
-/// asked for: 0.02 % at 300 per second. A rate that would lose over 1 % is invalid.
+/// Each permit takes ⌈period ÷ permits⌉ microseconds to refill. If this is rounded, the effective rate is slightly lower than
+/// requested: 0.02 % at 300 per second. A rate that would lose over 1 % is invalid.
 ///
 /// ```
 /// use std::time::Duration;
@@ -31,80 +32,87 @@ use crate::rate::Rate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket {
     rate: Rate,
-    burst: Burst,
-    refill: Refill,
+    burst: BurstSize,
+    interval_refill: bool,
     borrow: bool,
     warmup: Option<Duration>,
 }
 
-const NO_BURST: InvalidPolicy =
-    InvalidPolicy::new("burst", "is zero; write at least one permit or a time like \"5s\"");
-
-const NOT_AT_INTERVALS: InvalidPolicy = InvalidPolicy::new(
-    "refill",
-    "is continuous where calls borrow or the bucket warms up; leave out `refill`, or `borrow` and `warmup`",
-);
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Burst {
+enum BurstSize {
     Default,
     Permits(u64),
     For(Duration),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Refill {
-    Continuous,
-    Interval,
-}
+const NO_BURST: InvalidPolicy =
+    InvalidPolicy::new("burst", "is zero; write at least one permit or a duration like \"5s\"");
+
+const NOT_AT_INTERVALS: InvalidPolicy = InvalidPolicy::new(
+    "refill",
+    "must be continuous with `borrow` or `warmup`; remove `refill`, or `borrow` and `warmup`",
+);
 
 impl TokenBucket {
-    /// A bucket that refills at `rate`.
+    /// Creates a bucket that refills at `rate`.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        TokenBucket { rate, burst: Burst::Default, refill: Refill::Continuous, borrow: false, warmup: None }
+        TokenBucket { rate, burst: BurstSize::Default, interval_refill: false, borrow: false, warmup: None }
     }
 
-    /// A bucket that refills with `permits` per second.
+    /// Creates a bucket that refills at `permits` per second.
     #[must_use]
     pub const fn per_second(permits: u64) -> Self {
         TokenBucket::new(Rate::per_second(permits))
     }
 
-    /// Holds up to so many permits.
+    /// Sets the number of permits that the bucket holds.
     #[must_use]
     pub const fn burst(mut self, permits: u64) -> Self {
-        self.burst = Burst::Permits(permits);
+        self.burst = BurstSize::Permits(permits);
         self
     }
 
-    /// Holds so long a time's worth of its rate, fractions kept, and at least one permit.
+    /// Sets the burst to what the rate refills in this time, including fractions of a permit, but at least one permit.
     #[must_use]
     pub const fn burst_for(mut self, time: Duration) -> Self {
-        self.burst = Burst::For(time);
+        self.burst = BurstSize::For(time);
         self
     }
 
-    /// Refills all at once: the permits of its rate every period of its rate, counted from the call that found the
-    /// bucket full. In every interval of length `t` at most `burst + refill · (⌊t / period⌋ + 1)` permits are given.
-    /// Without a burst it holds one refill.
+    /// Refills all permits of the rate at once, every period of the rate, counted from the call that found the bucket full.
+    ///
+    /// Admits at most `burst + refill · (⌊t / period⌋ + 1)` permits in every interval of length `t`. The default burst is one
+    /// refill.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ratelimits::{Rate, TokenBucket};
+    ///
+    /// // Up to 100 calls at once, and 50 more every minute.
+    /// const QUOTA: TokenBucket = TokenBucket::new(Rate::new(50, Duration::from_secs(60))).interval_refill().burst(100);
+    /// const _: () = assert!(QUOTA.check().is_ok());
+    /// ```
     #[must_use]
     pub const fn interval_refill(mut self) -> Self {
-        self.refill = Refill::Interval;
+        self.interval_refill = true;
         self
     }
 
-    /// Lets a call of any cost go ahead while there is no debt, and the next one wait for what that call was short of:
-    /// `SmoothBursty` of Guava's `RateLimiter`. Without a burst it holds exactly one second's worth. In every interval of
-    /// length `t` at most `burst + rate · t` permits are given, and one call's cost more.
+    /// Admits a call of any cost while there is no debt, and makes later calls wait until the debt is paid, as
+    /// `SmoothBursty` of Guava's `RateLimiter` does.
     ///
-    /// A new bucket is full, where Guava's is empty. What a call is short of is rounded up to a microsecond, not each permit.
+    /// Admits at most `burst + rate · t` permits plus the cost of one call in every interval of length `t`. The default burst
+    /// is exactly one second's worth of the rate.
+    ///
+    /// A new bucket is full, where Guava's is empty. The debt of a call is rounded up to a microsecond as a whole, not per
+    /// permit.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let jobs = Registry::in_memory().limiter("jobs", TokenBucket::per_second(10).borrow())?;
-    /// jobs.try_acquire((), 25).await?; // 10 that the bucket holds, and 15 on credit
+    /// jobs.try_acquire((), 25).await?; // takes the 10 permits in the bucket and borrows 15
     /// let debt = jobs.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
     /// assert!(debt.as_secs_f64() > 1.4 && debt.as_secs_f64() <= 1.5);
     /// # Ok(()) }
@@ -115,15 +123,17 @@ impl TokenBucket {
         self
     }
 
-    /// Warms up for so long after it was idle: `SmoothWarmingUp` of Guava's `RateLimiter` with its cold factor of 3. A cold
-    /// bucket gives permits at a third of its rate, and comes to the full rate over the period; idle for as long, it is cold
-    /// again, and so is a new one. It implies [`borrow`](Self::borrow) and takes the place of a burst. In every interval of
-    /// length `t` at most `rate · t` permits are given, and one call's cost more.
+    /// Warms up over `period` after the bucket was idle, as `SmoothWarmingUp` of Guava's `RateLimiter` does with its cold
+    /// factor of 3.
     ///
-    /// A call waits as long as it would in Guava, to a microsecond a call. Guava cuts the parts of a call's time to whole
-    /// microseconds, and where stored permits run out amid a call this may be 2 µs less than the rate asks for.
+    /// A cold bucket refills at a third of its rate and reaches the full rate over `period`. A new bucket is cold, and a
+    /// bucket that is idle for `period` is cold again. Implies [`borrow`](Self::borrow), and replaces the burst. Admits at
+    /// most `rate · t` permits plus the cost of one call in every interval of length `t`.
     ///
-    /// It takes back only its last charge: the receipt of an older one gives nothing back.
+    /// Waits equal Guava's to one microsecond per call. Guava truncates the parts of a call's time to whole microseconds, so
+    /// a call during which the stored permits run out may take up to 2 µs less than the rate requires.
+    ///
+    /// Only the last charge can be refunded; the receipts of earlier ones refund nothing.
     ///
     /// ```
     /// use std::time::Duration;
@@ -138,117 +148,91 @@ impl TokenBucket {
         self
     }
 
-    /// Whether the numbers make sense.
+    /// Checks the numbers of the policy.
     ///
     /// # Errors
     ///
-    /// If the rate, the burst or the warm-up is zero or out of range, a microsecond is too coarse for the rate, or two of
-    /// them contradict: a warm-up has no burst and no interval refill, and what borrows refills continuously.
+    /// Fails if the rate, the burst or the warm-up is zero or out of range, if rounding to microseconds would change the rate
+    /// by over 1 %, or if two options contradict each other: a warm-up excludes a burst, and interval refill excludes
+    /// borrowing and a warm-up.
     pub const fn check(&self) -> Result<(), InvalidPolicy> {
-        Policy::TokenBucket(*self).check()
+        is_valid(self.spec())
     }
 
     pub(super) const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
-        match (&self.refill, self.warmup) {
-            (Refill::Interval, None) if !self.borrow => return self.interval_rule(),
-            (Refill::Interval, None) => return Err(NOT_AT_INTERVALS),
-            (_, Some(warmup)) => return self.warming_up_rule(warmup),
-            (Refill::Continuous, None) => {}
-        }
-        let interval = match interval(self.rate, "rate") {
-            Ok(interval) => interval,
-            Err(invalid) => return Err(invalid),
-        };
-        if self.borrow {
-            return self.borrowing_rule(interval);
-        }
-        let capacity = match self.burst {
-            Burst::Default => worth(self.rate, interval, Duration::from_secs(1)),
-            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
-            Burst::For(time) => worth(self.rate, interval, time),
-            Burst::Permits(permits) => match checked_count(permits, "burst") {
-                Ok(permits) => permits as u128 * interval as u128,
-                Err(invalid) => return Err(invalid),
-            },
-        };
-        match fits(capacity, "burst") {
-            Ok(capacity) => Ok(AlgorithmSpec::Gcra(Gcra { kind: Kind::TokenBucket, interval, capacity })),
-            Err(invalid) => Err(invalid),
+        match self.warmup {
+            Some(warmup) => self.warming_up_spec(warmup),
+            None if self.interval_refill && self.borrow => Err(NOT_AT_INTERVALS),
+            None if self.interval_refill => self.interval_bucket_spec(),
+            None if self.borrow => self.borrowing_spec(),
+            None => self.continuous_spec(),
         }
     }
 
-    const fn borrowing_rule(&self, interval: u64) -> Result<AlgorithmSpec, InvalidPolicy> {
+    const fn continuous_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
+        let interval = tri!(checked_interval(self.rate, "rate"));
         let capacity = match self.burst {
-            Burst::Default => 1_000_000,
-            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
-            Burst::For(time) => time.as_nanos().div_ceil(1000),
-            Burst::Permits(permits) => match checked_count(permits, "burst") {
-                Ok(permits) => match self.rate.takes(permits) {
+            BurstSize::Default => refill_in(self.rate, interval, Duration::from_secs(1)),
+            BurstSize::For(time) if time.is_zero() => return Err(NO_BURST),
+            BurstSize::For(time) => refill_in(self.rate, interval, time),
+            BurstSize::Permits(permits) => tri!(checked_count(permits, "burst")) as u128 * interval as u128,
+        };
+        let capacity = tri!(checked_capacity(capacity, "burst"));
+        Ok(AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }))
+    }
+
+    const fn borrowing_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
+        let interval = tri!(checked_interval(self.rate, "rate"));
+        let capacity = match self.burst {
+            BurstSize::Default => 1_000_000,
+            BurstSize::For(time) if time.is_zero() => return Err(NO_BURST),
+            BurstSize::For(time) => time.as_nanos().div_ceil(1000),
+            BurstSize::Permits(permits) => {
+                match self.rate.micros_for(tri!(checked_count(permits, "burst"))) {
                     Some(micros) => micros as u128,
                     None => u128::MAX,
-                },
-                Err(invalid) => return Err(invalid),
-            },
+                }
+            }
         };
-        match fits(capacity, "burst") {
-            Ok(capacity) => {
-                let kind = Kind::Borrowing(self.rate.reduced());
-                Ok(AlgorithmSpec::Gcra(Gcra { kind, interval, capacity }))
-            }
-            Err(invalid) => Err(invalid),
-        }
+        let capacity = tri!(checked_capacity(capacity, "burst"));
+        let kind = GcraKind::Borrowing(self.rate.reduced());
+        Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }))
     }
 
-    const fn warming_up_rule(&self, warmup: Duration) -> Result<AlgorithmSpec, InvalidPolicy> {
-        match (&self.burst, &self.refill) {
-            (Burst::Default, Refill::Continuous) => {}
-            (Burst::Default, Refill::Interval) => return Err(NOT_AT_INTERVALS),
-            _ => {
-                let problem = "is what `warmup` takes the place of; leave out one of them";
-                return Err(InvalidPolicy::new("burst", problem));
-            }
+    const fn warming_up_spec(&self, warmup: Duration) -> Result<AlgorithmSpec, InvalidPolicy> {
+        if !matches!(self.burst, BurstSize::Default) {
+            let problem = "cannot be combined with `warmup`, which replaces it; remove one of them";
+            return Err(InvalidPolicy::new("burst", problem));
         }
-        if let Err(invalid) = interval(self.rate, "rate") {
-            return Err(invalid);
+        if self.interval_refill {
+            return Err(NOT_AT_INTERVALS);
         }
-        match checked_period(warmup, "warmup") {
-            Ok(warmup) => Ok(AlgorithmSpec::WarmingUp(WarmingUp { rate: self.rate.reduced(), warmup })),
-            Err(invalid) => Err(invalid),
-        }
+        tri!(checked_interval(self.rate, "rate"));
+        let warmup = tri!(checked_period(warmup, "warmup"));
+        Ok(AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: self.rate.reduced(), warmup }))
     }
 
-    const fn interval_rule(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
+    const fn interval_bucket_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         if self.rate.permits == 0 {
             return Err(InvalidPolicy::new("rate", ZERO_RATE));
         }
-        let refill = match checked_count(self.rate.permits, "rate") {
-            Ok(refill) => refill,
-            Err(invalid) => return Err(invalid),
-        };
-        let period = match checked_period(self.rate.period, "rate") {
-            Ok(period) => period,
-            Err(invalid) => return Err(invalid),
-        };
+        let refill = tri!(checked_count(self.rate.permits, "rate"));
+        let period = tri!(checked_period(self.rate.period, "rate"));
         let burst = match self.burst {
-            Burst::Default => refill as u128,
-            Burst::Permits(permits) => permits as u128,
-            Burst::For(time) if time.is_zero() => return Err(NO_BURST),
-            Burst::For(time) if time.as_nanos() > LONGEST.as_nanos() => u128::MAX,
-            Burst::For(time) => {
-                let worth = time.as_nanos() * refill as u128 / (period as u128 * 1000);
-                if worth == 0 { 1 } else { worth }
+            BurstSize::Default => refill as u128,
+            BurstSize::Permits(permits) => permits as u128,
+            BurstSize::For(time) if time.is_zero() => return Err(NO_BURST),
+            BurstSize::For(time) if time.as_nanos() > LONGEST.as_nanos() => u128::MAX,
+            BurstSize::For(time) => {
+                let permits = time.as_nanos() * refill as u128 / (period as u128 * 1000);
+                if permits == 0 { 1 } else { permits }
             }
         };
         if burst > MOST as u128 {
             return Err(InvalidPolicy::new("burst", TOO_MANY));
         }
-        let burst = match checked_count(burst as u64, "burst") {
-            Ok(burst) => burst,
-            Err(invalid) => return Err(invalid),
-        };
-        match fits(burst.div_ceil(refill) as u128 * period as u128, "burst") {
-            Ok(_) => Ok(AlgorithmSpec::IntervalBucket(IntervalBucket { burst, refill, period })),
-            Err(invalid) => Err(invalid),
-        }
+        let burst = tri!(checked_count(burst as u64, "burst"));
+        tri!(checked_capacity(burst.div_ceil(refill) as u128 * period as u128, "burst"));
+        Ok(AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst, refill, period }))
     }
 }

@@ -91,22 +91,22 @@ pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
 
 /// Returns the rate that the argument is.
 pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
-    value.rate().map_err(|invalid| invalid.of(argument))
+    value.rate().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// Returns the period that the argument is.
 pub fn period(argument: &'static str, value: impl Period) -> Checked<Duration> {
-    value.period().map_err(|invalid| invalid.of(argument))
+    value.period().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// Returns the precision that the argument is.
 pub fn precision(argument: &'static str, value: impl Precision) -> Checked<Duration> {
-    value.precision().map_err(|invalid| invalid.of(argument))
+    value.precision().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// Returns the burst that the argument is.
 pub fn burst(argument: &'static str, value: impl IntoBurst) -> Checked<Burst> {
-    value.burst().map_err(|invalid| invalid.of(argument))
+    value.burst().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// A maximum wait: a string like `"200ms"`, `"forever"`, or a `Duration`. An integer would have no unit.
@@ -122,7 +122,7 @@ pub trait Timeout {
 
 /// Returns the maximum wait that the argument is.
 pub fn timeout(argument: &'static str, value: impl Timeout) -> Checked<Duration> {
-    value.timeout().map_err(|invalid| invalid.of(argument))
+    value.timeout().map_err(|invalid| invalid.with_argument(argument))
 }
 
 /// Builds a policy from computed numbers, in a closure that the first invalid one leaves with `?`.

@@ -1,14 +1,23 @@
-//! Whatever number is a rate.
+//! Properties of rates from arbitrary numbers.
 
 use proptest::prelude::*;
 
 use super::*;
 
+/// Returns the number of cases: more with `RATELIMITS_TEST_BUDGET=long`.
+fn cases() -> u32 {
+    if std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long") {
+        10_000
+    } else {
+        1_000
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn any_float_is_a_rate_that_rounds_to_it_or_an_error(bits in any::<u64>(), scale in -30..41_i32, near in 0.5..2.0_f64) {
+    fn floats_round_trip_or_fail(bits in any::<u64>(), scale in -30..41_i32, near in 0.5..2.0_f64) {
         for number in [f64::from_bits(bits), near * 2.0_f64.powi(scale)] {
             let within = (3.1e-9..=1e12).contains(&number);
             let rate = Rate::try_from(number);
@@ -20,7 +29,7 @@ proptest! {
     }
 
     #[test]
-    fn a_ratio_of_small_numbers_is_found_again(permits in 1..1_000_000_u64, seconds in 1..100_000_u64) {
+    fn small_ratios_are_recovered(permits in 1..1_000_000_u64, seconds in 1..100_000_u64) {
         let (mut a, mut b) = (permits, seconds);
         while b > 0 {
             (a, b) = (b, a % b);
@@ -31,10 +40,10 @@ proptest! {
     }
 
     #[test]
-    fn a_reduced_rate_is_as_fast(permits in any::<u64>(), secs in any::<u64>(), nanos in 0..1_000_000_000_u32) {
+    fn reduced_rates_are_equally_fast(permits in any::<u64>(), secs in any::<u64>(), nanos in 0..1_000_000_000_u32) {
         let period = Duration::new(secs, nanos);
         let Rate { permits: least, period: reduced } = Rate::new(permits, period).reduced();
-        // Up to 2^158, and so by parts.
+        // The product may reach 2^158, so it is computed in parts.
         let product = |permits: u64, period: Duration| {
             let (secs, nanos) = (u128::from(permits) * u128::from(period.as_secs()), u128::from(permits) * u128::from(period.subsec_nanos()));
             (secs + nanos / 1_000_000_000, nanos % 1_000_000_000)
@@ -44,11 +53,11 @@ proptest! {
     }
 
     #[test]
-    fn takes_and_gives_never_overflow(permits in 1..=u64::MAX, nanos in 1..=u64::MAX, count in any::<u64>(), micros in any::<u64>()) {
+    fn conversions_never_overflow(permits in 1..=u64::MAX, nanos in 1..=u64::MAX, count in any::<u64>(), micros in any::<u64>()) {
         let rate = Rate::new(permits, Duration::from_nanos(nanos));
-        if let Some(takes) = rate.takes(count) {
-            prop_assert!(rate.gives(takes) >= count);
+        if let Some(takes) = rate.micros_for(count) {
+            prop_assert!(rate.permits_in(takes) >= count);
         }
-        let _ = rate.gives(micros);
+        let _ = rate.permits_in(micros);
     }
 }

@@ -10,8 +10,8 @@ mod redis;
 #[path = "redis_disabled.rs"]
 mod redis;
 
+pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
-pub(crate) use charge::{INLINE, Snapshots, judge};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use receipt::Receipt;

@@ -44,11 +44,8 @@ fn warming_up_bucket_borrows() {
     isolated(async {
         assert_admits_one!(warms_up(), warms_up_for(HOUR));
         let Err(AppError::Refused(error)) = warms_up_for(Duration::ZERO).await else { panic!("admitted") };
-        let message = error.to_string();
-        assert!(
-            message.starts_with("`warmup` ") && message.ends_with("above zero, like \"1m\""),
-            "{message}"
-        );
+        let message = "`warmup` is zero; write a duration above zero, like \"1m\"";
+        assert_eq!(error.to_string(), message);
     });
     let registry = Registry::in_memory();
     isolated(registry.clone().scope(async {

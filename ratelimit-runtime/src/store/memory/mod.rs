@@ -1,6 +1,6 @@
-//! State in this process.
+//! State in process.
 
-mod line;
+mod reservations;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,16 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-pub(crate) use self::line::Waiter;
+pub(crate) use self::reservations::Waiter;
+use self::reservations::WaiterSlot;
 use self::table::Table;
-use super::{Charge, Outcome, Snapshots, judge};
+use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};
 
-/// State in this process, for so many keys at the most.
+/// State in process, for a bounded number of keys.
 ///
-/// When it is full it forgets first what says nothing more, and then what is nearest to it.
+/// When it is full it removes expired states first, and then evicts those closest to expiry.
 #[derive(Debug)]
 pub struct MemoryStore {
     clock: Clock,
@@ -31,7 +32,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store for `max_keys` keys, at least one.
+    /// Creates an empty store for `max_keys` keys, at least one.
     #[must_use]
     pub fn new(max_keys: usize, clock: Clock) -> Self {
         let random = || RandomState::new().hash_one(0u8);
@@ -39,23 +40,23 @@ impl MemoryStore {
         MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(Table::new(max_keys)) }
     }
 
-    /// Decides one list of charges, all or nothing but for shadows. Its keys are distinct.
+    /// Decides a list of charges of distinct keys, all or nothing except for shadows.
     ///
-    /// A charge that has to wait stands in no line, as in Redis: nothing moves it up.
+    /// As in Redis, a charge that has to wait is not queued, so it never moves up.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
         self.decide_for(charges, false).0
     }
 
-    /// Decides one list of charges, and if the call has to wait puts it in line.
+    /// Decides a list of charges, and queues the call if it has to wait.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
         self.decide_for(charges, true)
     }
 
-    fn decide_for(&self, charges: &[Charge], in_line: bool) -> (Outcome, Option<Arc<Waiter>>) {
+    fn decide_for(&self, charges: &[Charge], queues: bool) -> (Outcome, Option<Arc<Waiter>>) {
         let mut table = self.lock();
-        // Under the lock, so that time does not go back from one decision to the next.
+        // Read under the lock, so that time does not step back between decisions.
         let now = self.clock.now();
-        if !table.lines.is_empty() {
+        if !table.queues.is_empty() {
             charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
         }
         let snapshots = charges.iter().map(|charge| {
@@ -65,16 +66,20 @@ impl MemoryStore {
         let snapshots: Snapshots = snapshots.collect();
         let (admitted, verdicts) = judge(charges, &snapshots, now);
         let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
-        let is_charged = |(charge, verdict): &(&Charge, &Verdict)| admitted && charge.is_made(verdict);
-        let charged = charges.iter().zip(&outcome.verdicts).filter(is_charged).map(|(_, verdict)| verdict);
-        let waiter = (in_line && outcome.wait() > 0).then(|| Arc::new(Waiter::new(now, charged)));
-        let mut place = 0;
+        let is_charged = |charge: &Charge, verdict: &Verdict| admitted && charge.is_made(verdict);
+        let waiter = (queues && outcome.wait() > 0).then(|| {
+            let pairs = charges.iter().zip(&outcome.verdicts);
+            let charged = pairs.filter(|(charge, verdict)| is_charged(charge, verdict));
+            Arc::new(Waiter::new(now, charged.map(|(_, verdict)| verdict)))
+        });
+        let mut charged = 0;
         for ((charge, snapshot), verdict) in charges.iter().zip(snapshots).zip(&outcome.verdicts) {
             let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
-            if is_charged(&(charge, verdict)) {
-                let waits = waiter.as_ref().filter(|_| verdict.wait > 0);
-                table.charge(index, charge, (now, snapshot), waits.map(|waiter| (waiter, place)));
-                place += 1;
+            if is_charged(charge, verdict) {
+                let waiter = waiter.as_ref().filter(|_| verdict.wait > 0);
+                let slot = waiter.map(|waiter| WaiterSlot { waiter: Arc::clone(waiter), charge: charged });
+                table.charge(index, charge, snapshot, now, slot);
+                charged += 1;
             } else if *cost > 0 {
                 table.change(index, spec, now, |state| spec.undo(state, now));
             }
@@ -83,31 +88,32 @@ impl MemoryStore {
         (outcome, waiter)
     }
 
-    /// Gives back what a call that waits was charged: all of it to those behind it, if none of them has started, else as
-    /// far as it can be given back.
+    /// Refunds a waiting call: completely, to those behind it, while its charge is queued, or else the part that is still
+    /// refundable.
     pub(crate) fn leave(&self, charged: &[(Charge, ChargeId)], waiter: &Arc<Waiter>) {
         let mut table = self.lock();
         let now = self.clock.now();
-        for (place, (Charge { key, spec, cost, .. }, _)) in charged.iter().enumerate() {
+        for (i, (Charge { key, spec, cost, .. }, _)) in charged.iter().enumerate() {
             let index = self.index(key);
-            if !table.leave(index, waiter, place, now) {
-                let charge_id = waiter.slot(place).charge_id;
+            let slot = WaiterSlot { waiter: Arc::clone(waiter), charge: i };
+            if !table.leave(index, &slot, now) {
+                let charge_id = waiter.slot(i).charge_id;
                 let refund = |state: &mut _| spec.refund(state, now, *cost, Some(charge_id));
-                table.change_before_line(index, spec, now, refund);
+                table.change_before_queue(index, spec, now, refund);
             }
         }
         self.unlock(table);
     }
 
-    /// Lets go of a call whose slots have come.
+    /// Removes the queues whose slots have started.
     pub(crate) fn start(&self, charges: &[Charge]) {
         let mut table = self.lock();
         let now = self.clock.now();
-        charges.iter().for_each(|charge| table.tidy(self.index(&charge.key), now));
+        charges.iter().for_each(|charge| table.remove_finished_queue(self.index(&charge.key), now));
         self.unlock(table);
     }
 
-    /// Lets a call move up that has been told it may, and all behind it.
+    /// Moves up the calls behind those that have left the queues of these keys.
     pub(crate) fn move_up(&self, charges: &[Charge]) {
         let mut table = self.lock();
         let now = self.clock.now();
@@ -115,21 +121,21 @@ impl MemoryStore {
         self.unlock(table);
     }
 
-    /// The time.
+    /// Returns the current time.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Gives back `cost` permits: of the charge so marked, or of whatever the key holds.
+    /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, key: &Key, spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) {
         let mut table = self.lock();
         let now = self.clock.now();
         let refund = |state: &mut _| spec.refund(state, now, cost, charge_id);
-        table.change_before_line(self.index(key), spec, now, refund);
+        table.change_before_queue(self.index(key), spec, now, refund);
         self.unlock(table);
     }
 
-    /// Forgets what the key holds. Those who wait for it move up, as if they came now.
+    /// Removes the key's state. Calls that wait for it move up, as if they came now.
     pub fn reset(&self, key: &Key) {
         let mut table = self.lock();
         let now = self.clock.now();
@@ -137,25 +143,25 @@ impl MemoryStore {
         self.unlock(table);
     }
 
-    /// Whether somebody waits for one of its keys.
+    /// Returns whether a call waits for any key.
     #[cfg(test)]
     pub(crate) fn has_lines(&self) -> bool {
-        !self.lock().lines.is_empty()
+        !self.lock().queues.is_empty()
     }
 
-    /// How many keys it holds, ended ones among them.
+    /// Returns the number of keys, including expired ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Whether it holds no key.
+    /// Returns whether there are no keys.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many keys were evicted for want of room while they still counted something.
+    /// Returns the number of keys that were evicted before they expired.
     #[must_use]
     pub fn evicted(&self) -> u64 {
         self.lock().evicted
@@ -176,20 +182,20 @@ impl MemoryStore {
         }
     }
 
-    /// Ends a change of the table. Who is to be told is told without the lock, as whoever hears it may be limited too.
+    /// Unlocks the table, and then notifies waiters and logs: a log subscriber may call this store.
     fn unlock(&self, mut table: MutexGuard<'_, Table>) {
-        let (first_loss, moved) = (mem::take(&mut table.first_loss), mem::take(&mut table.moved));
+        let (first_eviction, moved) = (mem::take(&mut table.first_eviction), mem::take(&mut table.moved));
         drop(table);
-        moved.tell();
-        if first_loss {
+        moved.iter().for_each(|waiter| waiter.notify());
+        if first_eviction {
             tracing::warn!(
                 max_keys = self.max_keys,
-                "the memory store is full and forgets keys that still count"
+                "the memory store is full; evicting keys that have not expired"
             );
         }
     }
 
-    /// A panic under the lock is a defect elsewhere, and limits go on.
+    /// Ignores poisoning: after a panic under the lock limits keep working.
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,42 +1,42 @@
-//! Every state by the hash of its key, and the lines of those who wait.
+//! All states by the hash of their keys, and the queues of waiting calls.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use super::line::{Line, Moved, Waiter};
+use super::reservations::{QueuedCharge, ReservationQueue, Waiter, WaiterSlot};
 use crate::algorithm::{AlgorithmSpec, Snapshot, State};
-use crate::store::Charge;
+use crate::store::charge::Charge;
 
-/// Below this many keys nothing is swept.
-pub(super) const FEWEST_SWEPT: usize = 1024;
+/// The minimum number of keys for a sweep.
+pub(super) const MIN_SWEPT: usize = 1024;
 
-/// A sweep of a full store makes room for this part of its keys at least, so that the many that come next pay for it.
-const PART_FORGOTTEN: usize = 16;
+/// A sweep of a full store frees at least one in this many slots, so that its cost is spread over the keys that follow.
+const FREED_PART: usize = 16;
 
-type ByKey<T> = HashMap<u128, T, BuildHasherDefault<KeyIsHash>>;
+type ByKey<T> = HashMap<u128, T, BuildHasherDefault<IdentityHasher>>;
 
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) entries: ByKey<Entry>,
-    /// The keys that somebody waits for. Apart, so that the many others do not pay for it.
-    pub(super) lines: ByKey<Line>,
-    /// Those in lines who have moved up and have not been told.
-    pub(super) moved: Moved,
+    pub(super) entries: ByKey<TableEntry>,
+    /// The keys that calls wait for. A separate map, because most keys have no queue.
+    pub(super) queues: ByKey<ReservationQueue>,
+    /// The waiters that have moved up, to be notified once the table is unlocked.
+    pub(super) moved: Vec<Arc<Waiter>>,
     max_keys: usize,
-    /// The number of keys at which to look for what has ended.
+    /// The number of keys at which the next sweep runs.
     sweep_at: usize,
     pub(super) evicted: u64,
-    /// Whether a key that counts was evicted for the first time, and nobody has been told.
-    pub(super) first_loss: bool,
+    /// Whether the first eviction of a live key has happened and was not logged yet.
+    pub(super) first_eviction: bool,
     #[cfg(test)]
     pub(super) sweeps: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct TableEntry {
     pub(super) ends: u64,
-    /// Some but while it is being changed.
+    /// `None` only while it is being changed.
     state: Option<State>,
 }
 
@@ -44,12 +44,12 @@ impl Table {
     pub(super) fn new(max_keys: usize) -> Self {
         Table {
             entries: ByKey::default(),
-            lines: ByKey::default(),
-            moved: Moved::default(),
+            queues: ByKey::default(),
+            moved: Vec::new(),
             max_keys,
-            sweep_at: max_keys.min(FEWEST_SWEPT),
+            sweep_at: max_keys.min(MIN_SWEPT),
             evicted: 0,
-            first_loss: false,
+            first_eviction: false,
             #[cfg(test)]
             sweeps: 0,
         }
@@ -59,6 +59,7 @@ impl Table {
         self.entries.get(&index)?.state.as_ref()
     }
 
+    /// Changes a state, and stores or removes it.
     pub(super) fn change(
         &mut self,
         index: u128,
@@ -81,58 +82,55 @@ impl Table {
             if self.entries.len() >= self.sweep_at {
                 self.sweep(now);
             }
-            self.entries.insert(index, Entry { ends, state });
+            self.entries.insert(index, TableEntry { ends, state });
         }
     }
 
-    /// Makes an admitted charge. It stands in line if its call waits for it, and behind those who wait in any case, so that it
-    /// is not evicted when one of them leaves.
+    /// Makes an admitted charge. It is queued if its call waits for it, or if others wait for the key: when one of these
+    /// leaves, the charges behind it are repeated.
     pub(super) fn charge(
         &mut self,
         index: u128,
         charge: &Charge,
-        (now, snapshot): (u64, Snapshot),
-        waits: Option<(&Arc<Waiter>, usize)>,
+        snapshot: Snapshot,
+        now: u64,
+        slot: Option<WaiterSlot>,
     ) {
-        let Charge { spec, cost, .. } = charge;
-        let before = (waits.is_some() || self.lines.contains_key(&index)).then(|| self.state(index).cloned());
-        self.change(index, spec, now, |state| spec.commit(state, snapshot, now, *cost));
+        let (spec, cost) = (&charge.spec, charge.cost);
+        let is_queued = slot.is_some() || self.queues.contains_key(&index);
+        let before = is_queued.then(|| self.state(index).cloned());
+        self.change(index, spec, now, |state| spec.commit(state, snapshot, now, cost));
         if let Some(before) = before {
-            let nobody;
-            let (waiter, place) = match waits {
-                Some(waits) => waits,
-                None => {
-                    let verdict = spec.verdict(snapshot, now, *cost, u64::MAX);
-                    nobody = Arc::new(Waiter::new(now, [&verdict].into_iter()));
-                    (&nobody, 0)
-                }
-            };
-            let line = self.lines.entry(index).or_insert_with(|| Line::new(*spec));
-            line.join(waiter, (place, *cost), before, now);
+            let slot = slot.unwrap_or_else(|| {
+                let verdict = spec.verdict(snapshot, now, cost, u64::MAX);
+                WaiterSlot { waiter: Arc::new(Waiter::new(now, [&verdict])), charge: 0 }
+            });
+            let queue = self.queues.entry(index).or_insert_with(|| ReservationQueue::new(*spec));
+            queue.push(QueuedCharge { slot, cost, before }, now);
         }
     }
 
-    /// Takes the place of a call away that waits. Whether it had one.
-    pub(super) fn leave(&mut self, index: u128, waiter: &Arc<Waiter>, place: usize, now: u64) -> bool {
-        let Some(line) = self.lines.get_mut(&index) else { return false };
-        let left = line.leave(waiter, place, &mut self.moved);
-        if line.is_empty() {
-            self.tidy(index, now);
+    /// Removes a waiting charge. Returns whether it was queued.
+    pub(super) fn leave(&mut self, index: u128, slot: &WaiterSlot, now: u64) -> bool {
+        let Some(queue) = self.queues.get_mut(&index) else { return false };
+        let left = queue.leave(slot, &mut self.moved);
+        if queue.is_empty() {
+            self.remove_finished_queue(index, now);
         }
         left
     }
 
-    /// Lets those move up who wait for a key that others have left.
+    /// Moves up the calls behind those that have left the key's queue.
     pub(super) fn move_up(&mut self, index: u128, now: u64) {
-        let Some(line) = self.lines.get_mut(&index) else { return };
-        let spec = line.spec;
-        if let Some(moved) = line.move_up(now, &mut self.moved) {
+        let Some(queue) = self.queues.get_mut(&index) else { return };
+        let spec = queue.spec;
+        if let Some(moved) = queue.move_up(now, &mut self.moved) {
             self.change(index, &spec, now, |state| *state = moved);
         }
     }
 
-    /// As [`change`](Self::change), of what was charged before those in line, who then move up.
-    pub(super) fn change_before_line(
+    /// Changes a state as it was before the queued charges, which then move up.
+    pub(super) fn change_before_queue(
         &mut self,
         index: u128,
         spec: &AlgorithmSpec,
@@ -140,72 +138,73 @@ impl Table {
         change: impl Fn(&mut Option<State>),
     ) {
         self.move_up(index, now);
-        match self.lines.get_mut(&index).and_then(|line| line.change(now, &mut self.moved, &change)) {
+        match self.queues.get_mut(&index).and_then(|queue| queue.change(now, &mut self.moved, &change)) {
             Some(moved) => self.change(index, spec, now, |state| *state = moved),
             None => self.change(index, spec, now, change),
         }
-        self.tidy(index, now);
+        self.remove_finished_queue(index, now);
     }
 
-    /// Forgets a line in which nobody waits any more.
-    pub(super) fn tidy(&mut self, index: u128, now: u64) {
+    /// Removes the queue if all its slots have started.
+    pub(super) fn remove_finished_queue(&mut self, index: u128, now: u64) {
         self.move_up(index, now);
-        if self.lines.get_mut(&index).is_some_and(|line| line.is_over(now)) {
-            self.lines.remove(&index);
+        if self.queues.get_mut(&index).is_some_and(|queue| queue.remove_started(now)) {
+            self.queues.remove(&index);
         }
     }
 
-    /// Forgets all but those in line, who then move up.
+    /// Removes a state but for the queued charges, which then move up.
     pub(super) fn reset(&mut self, index: u128, now: u64) {
         self.move_up(index, now);
-        let line = self.lines.get_mut(&index);
-        let moved = line
-            .and_then(|line| Some((line.spec, line.change(now, &mut self.moved, |before| *before = None)?)));
+        let queue = self.queues.get_mut(&index);
+        let moved = queue.and_then(|queue| {
+            Some((queue.spec, queue.change(now, &mut self.moved, |before| *before = None)?))
+        });
         match moved {
             Some((spec, moved)) => self.change(index, &spec, now, |state| *state = moved),
             None => drop(self.entries.remove(&index)),
         }
-        self.tidy(index, now);
+        self.remove_finished_queue(index, now);
     }
 
-    /// Makes room: forgets what has ended, and if that is not enough what ends next.
+    /// Removes expired states, and if that is not enough evicts those closest to expiry.
     fn sweep(&mut self, now: u64) {
         #[cfg(test)]
         {
             self.sweeps += 1;
         }
-        let room = self.max_keys.div_ceil(PART_FORGOTTEN);
-        // All that ends before goes, and of what ends then so many.
-        let (mut first_to_stay, mut ties) = (now + 1, 0);
-        // Each look at a great table takes long, so they are few.
-        if self.entries.len() + room > self.max_keys {
+        let freed = self.max_keys.div_ceil(FREED_PART);
+        // All states that end before `first_kept` are removed, and `ties` of those that end then.
+        let (mut first_kept, mut ties) = (now + 1, 0);
+        // A pass over a large table is slow, so this one is made only if the store would stay nearly full.
+        if self.entries.len() + freed > self.max_keys {
             let live = self.entries.values().map(|entry| entry.ends).filter(|ends| *ends > now);
             let mut ends: Vec<u64> = live.collect();
-            let forget = (ends.len() + room).saturating_sub(self.max_keys);
-            if forget > 0 {
-                let (before, last, _) = ends.select_nth_unstable(forget - 1);
-                ties = forget - before.iter().filter(|ends| **ends < *last).count();
-                first_to_stay = *last;
-                self.first_loss |= self.evicted == 0;
-                self.evicted += forget as u64;
+            let evicted = (ends.len() + freed).saturating_sub(self.max_keys);
+            if evicted > 0 {
+                let (before, last, _) = ends.select_nth_unstable(evicted - 1);
+                ties = evicted - before.iter().filter(|ends| **ends < *last).count();
+                first_kept = *last;
+                self.first_eviction |= self.evicted == 0;
+                self.evicted += evicted as u64;
             }
         }
         self.entries.retain(|_, entry| {
-            let is_tie = entry.ends == first_to_stay && ties > 0;
+            let is_tie = entry.ends == first_kept && ties > 0;
             ties -= usize::from(is_tie);
-            entry.ends >= first_to_stay && !is_tie
+            entry.ends >= first_kept && !is_tie
         });
         let entries = &self.entries;
-        self.lines.retain(|index, _| entries.contains_key(index));
-        self.sweep_at = (2 * self.entries.len()).max(FEWEST_SWEPT).min(self.max_keys);
+        self.queues.retain(|index, _| entries.contains_key(index));
+        self.sweep_at = (2 * self.entries.len()).max(MIN_SWEPT).min(self.max_keys);
     }
 }
 
 /// The keys are hashes already.
 #[derive(Debug, Default)]
-pub(super) struct KeyIsHash(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for KeyIsHash {
+impl Hasher for IdentityHasher {
     fn write_u128(&mut self, key: u128) {
         self.0 = key as u64;
     }

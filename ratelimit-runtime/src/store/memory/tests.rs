@@ -1,10 +1,10 @@
-//! What the store holds, and what it forgets.
+//! Sweeps and evictions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::table::FEWEST_SWEPT;
+use super::table::MIN_SWEPT;
 use super::*;
 use crate::policy::{FixedWindow, Policy};
 
@@ -14,7 +14,7 @@ fn charge(key: impl ToString, seconds: u64) -> Charge {
 }
 
 #[test]
-fn what_has_ended_is_forgotten_first_and_then_what_ends_next() {
+fn expired_keys_go_first_then_closest_to_expiry() {
     let time = Arc::new(AtomicU64::new(0));
     let store = MemoryStore::new(4, Clock::manual(Arc::clone(&time)));
     let admits = |charge: Charge| store.decide(&[charge]).admitted;
@@ -32,7 +32,7 @@ fn what_has_ended_is_forgotten_first_and_then_what_ends_next() {
 }
 
 #[test]
-fn what_ends_next_goes_before_any_of_many_that_end_together() {
+fn closest_to_expiry_go_before_ties() {
     let store = MemoryStore::new(1600, Clock::manual(Arc::new(AtomicU64::new(0))));
     for key in 0..1600 {
         assert!(store.decide(&[charge(key, if key < 1550 { 60 } else { 10 })]).admitted);
@@ -44,10 +44,10 @@ fn what_ends_next_goes_before_any_of_many_that_end_together() {
 }
 
 #[test]
-fn a_full_store_is_not_swept_for_every_key() {
+fn full_store_is_swept_rarely() {
     let time = Arc::new(AtomicU64::new(0));
     let store = MemoryStore::new(1600, Clock::manual(Arc::clone(&time)));
-    // One key ends whenever one comes, which alone would leave the store full for ever.
+    // For every new key one expires, so without evictions the store would stay full.
     for key in 0..10_000u64 {
         time.store(key * 1000, Ordering::SeqCst);
         let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
@@ -59,7 +59,7 @@ fn a_full_store_is_not_swept_for_every_key() {
 }
 
 #[test]
-fn who_hears_of_a_full_store_may_be_limited_by_it() {
+fn log_subscriber_may_use_the_store() {
     struct Listener(Arc<MemoryStore>);
     impl tracing::Subscriber for Listener {
         fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
@@ -85,13 +85,13 @@ fn who_hears_of_a_full_store_may_be_limited_by_it() {
 }
 
 #[test]
-fn keys_that_have_ended_do_not_pile_up() {
+fn expired_keys_do_not_accumulate() {
     let time = Arc::new(AtomicU64::new(0));
     let store = MemoryStore::new(1_000_000, Clock::manual(Arc::clone(&time)));
     for key in 0..100_000u64 {
         time.store(key * 10_000, Ordering::SeqCst);
         assert!(store.decide(&[charge(key, 1)]).admitted);
     }
-    assert!(store.len() <= FEWEST_SWEPT, "{}", store.len());
+    assert!(store.len() <= MIN_SWEPT, "{}", store.len());
     assert_eq!(store.evicted(), 0);
 }

@@ -5,8 +5,8 @@ use std::iter;
 
 use redis::Cmd;
 
-use crate::algorithm::gcra::Kind;
-use crate::algorithm::warming_up::COSTLIEST;
+use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
 use crate::store::charge::Charge;
@@ -77,7 +77,7 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
             let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
-            vec![charge.into(), spec.capacity.into(), lead, spec.patience(charge, wait).into()]
+            vec![charge.into(), spec.capacity.into(), lead, spec.max_wait(charge, wait).into()]
         }
         AlgorithmSpec::IntervalBucket(spec) => {
             [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
@@ -85,7 +85,7 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
                 .to_vec()
         }
         AlgorithmSpec::WarmingUp(spec) => {
-            vec![cost.min(COSTLIEST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
+            vec![cost.min(MAX_COST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
         }
         AlgorithmSpec::FixedWindow(spec) => {
             let aligned = u64::from(spec.aligned);
@@ -104,7 +104,7 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
     let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
     let mut arguments = match *spec {
         AlgorithmSpec::Gcra(spec) => {
-            let last_only = u64::from(spec.kind == Kind::Queue);
+            let last_only = u64::from(spec.kind == GcraKind::Queue);
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
             [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
         }
@@ -115,7 +115,7 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
         AlgorithmSpec::WarmingUp(spec) => {
             let stored =
                 charge_id.map_or(Argument::EMPTY, |charge_id| f64::from_bits(charge_id.level).into());
-            vec![cost.min(COSTLIEST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
+            vec![cost.min(MAX_COST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
         }
         AlgorithmSpec::FixedWindow(spec) => {
             vec![cost.min(MOST).into(), at, spec.period.into(), u64::from(spec.aligned).into()]

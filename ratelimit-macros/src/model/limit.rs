@@ -1,0 +1,125 @@
+//! One limit: the validated arguments of one attribute.
+
+use proc_macro2::Span;
+use syn::{Expr, LitStr, Path};
+
+use super::conditions;
+use super::fallback::Fallback;
+use super::policy::Policy;
+use crate::args::Args;
+use crate::errors::{Errors, listed};
+use crate::expr::{literal, peel, word};
+use crate::function::Function;
+use crate::kind::{KEY_TYPES, Kind};
+use crate::number::{Number, Unit};
+use crate::template::{self, Part};
+
+/// One attribute: a policy and how it applies to the function.
+pub(crate) struct Limit {
+    pub(crate) kind: Kind,
+    /// The attribute.
+    pub(crate) span: Span,
+    pub(crate) policy: Policy,
+    pub(crate) name: Option<LitStr>,
+    /// The number of the limit among those of its kind that derive their name from the function, from 1.
+    pub(crate) number: u32,
+    pub(crate) prefix: Option<LitStr>,
+    pub(crate) cost: Option<Number>,
+    pub(crate) timeout: Option<Number>,
+    pub(crate) key: Vec<Part>,
+    pub(crate) fallback: Option<Fallback>,
+    /// One of [`ON_STORE_ERROR`](crate::kind::ON_STORE_ERROR).
+    pub(crate) on_store_error: Option<&'static str>,
+    pub(crate) skip_when: Option<Expr>,
+    pub(crate) charge_when: Option<Expr>,
+    pub(crate) shadow: bool,
+    pub(crate) registry: Option<Expr>,
+    /// Where the facade lives. `crate` is a keyword.
+    pub(crate) krate: Option<Path>,
+}
+
+/// What the keys of a limit share a cluster slot by: their parts, the policy's name, or the function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tag {
+    Key,
+    Name,
+    Function,
+}
+
+impl Limit {
+    pub(super) fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Limit> {
+        let policy = Policy::read(args, errors);
+        let name = text(args, "name", "sms.send", errors);
+        let prefix = text(args, "prefix", "sms", errors);
+        let cost = Number::read(args, "cost", Unit::Cost, errors);
+        let timeout = Number::read(args, "timeout", Unit::Timeout, errors);
+        if args.has("shadow")
+            && let Some(timeout) = args.span("timeout")
+        {
+            errors.at(timeout, "a policy in `shadow` never waits; leave out `timeout`");
+        }
+        let key = key(args, function, errors);
+        let fallback = Fallback::read(args, function, errors);
+        let on_store_error = conditions::on_store_error(args, errors);
+        let charge_when = conditions::charge_when(args, function, errors);
+        let krate = conditions::krate(args, errors);
+        let expr = |name| args.value(name).map(|value| peel(value).clone());
+        Some(Limit {
+            kind: args.kind,
+            span: args.attribute,
+            policy: policy?,
+            name,
+            number: 1,
+            prefix,
+            cost,
+            timeout,
+            key,
+            fallback,
+            on_store_error,
+            skip_when: expr("skip_when"),
+            charge_when,
+            shadow: args.has("shadow"),
+            registry: expr("registry"),
+            krate,
+        })
+    }
+}
+
+fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
+    let key_type = args.value("key_type").and_then(|value| {
+        let known = word(value).and_then(|word| KEY_TYPES.into_iter().find(|known| word == known));
+        if known.is_none() {
+            errors.on(value, format!("expected one of {}", listed(&KEY_TYPES)));
+        }
+        known.map(|known| (known, value))
+    });
+    if args.has("key") {
+        if let Some((known, value)) = key_type.filter(|(known, _)| *known != "CUSTOM") {
+            let message = format!("`key` contradicts `key_type = {known}`; leave out one of them");
+            errors.on(value, message);
+        }
+        let Some(value) = args.value("key") else { return Vec::new() };
+        return match literal(value) {
+            Some(literal) => template::template(literal, function, errors),
+            None => template::bare(peel(value), errors),
+        };
+    }
+    match key_type {
+        Some(("CUSTOM", value)) => {
+            errors.on(value, "`key_type = CUSTOM` needs a `key`; write `key = user.id`");
+            Vec::new()
+        }
+        Some(("IP", _)) => vec![Part::Ip],
+        Some(("USER", _)) => vec![Part::User],
+        _ => Vec::new(),
+    }
+}
+
+fn text(args: &Args, name: &'static str, example: &str, errors: &mut Errors) -> Option<LitStr> {
+    let value = args.value(name)?;
+    let text = literal(value).filter(|literal| !literal.value().is_empty());
+    if text.is_none() {
+        errors.on(value, format!("`{name}` is a non-empty string literal; write `{name} = \"{example}\"`"));
+    }
+    text.cloned()
+}

@@ -1,0 +1,130 @@
+//! A policy in the numbers its algorithm counts in, and the dispatch to that algorithm.
+
+use std::fmt;
+
+use super::fixed_window::FixedWindowSpec;
+use super::gcra::{GcraKind, GcraSpec};
+use super::interval_bucket::IntervalBucketSpec;
+use super::sliding_window::SlidingWindowSpec;
+use super::state::State;
+use super::verdict::{ChargeId, Snapshot, Verdict};
+use super::warming_up::WarmingUpSpec;
+
+/// A policy in the numbers its algorithm counts in: permits and microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AlgorithmSpec {
+    /// A continuous token bucket, or a leaky bucket.
+    Gcra(GcraSpec),
+    /// A token bucket with interval refill.
+    IntervalBucket(IntervalBucketSpec),
+    /// A token bucket that warms up.
+    WarmingUp(WarmingUpSpec),
+    /// A fixed window.
+    FixedWindow(FixedWindowSpec),
+    /// A sliding window.
+    SlidingWindow(SlidingWindowSpec),
+}
+
+/// Evaluates the same expression for the spec of each algorithm.
+macro_rules! dispatch {
+    ($self:expr, $spec:ident => $then:expr) => {
+        match $self {
+            AlgorithmSpec::Gcra($spec) => $then,
+            AlgorithmSpec::IntervalBucket($spec) => $then,
+            AlgorithmSpec::WarmingUp($spec) => $then,
+            AlgorithmSpec::FixedWindow($spec) => $then,
+            AlgorithmSpec::SlidingWindow($spec) => $then,
+        }
+    };
+}
+
+impl AlgorithmSpec {
+    /// Reads the state for a call of this cost.
+    #[must_use]
+    pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
+        dispatch!(self, spec => spec.check(state, now, cost))
+    }
+
+    /// Decides a call of this cost that waits for at most `wait` microseconds. A cost of 0 only reads. Windows ignore
+    /// `wait`, because they do not reserve permits in advance.
+    #[must_use]
+    pub fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
+        dispatch!(self, spec => spec.verdict(snapshot, now, cost, wait))
+    }
+
+    /// Returns whether a call can reserve permits that are not available yet, and wait for them.
+    #[must_use]
+    pub fn reserves(&self) -> bool {
+        !matches!(self, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_))
+    }
+
+    /// Charges an admitted call.
+    pub fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
+        dispatch!(self, spec => spec.commit(state, snapshot, now, cost));
+    }
+
+    /// Leaves the state of a refused call unchanged, unless it is from the future. Such a state is moved to now, so that a
+    /// clock that steps back blocks a key for at most one full period.
+    pub fn undo(&self, state: &mut Option<State>, now: u64) {
+        dispatch!(self, spec => spec.undo(state, now));
+    }
+
+    /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
+    pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
+        dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
+    }
+
+    /// Returns when the state expires.
+    #[must_use]
+    pub fn ends(&self, state: &State) -> u64 {
+        dispatch!(self, spec => spec.ends(state))
+    }
+
+    /// Returns the maximum cost of a call, if there is one.
+    #[must_use]
+    pub const fn max_cost(&self) -> Option<u64> {
+        match self {
+            AlgorithmSpec::Gcra(spec) => spec.max_cost(),
+            AlgorithmSpec::IntervalBucket(spec) => Some(spec.burst),
+            AlgorithmSpec::WarmingUp(_) => None,
+            AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
+            AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
+        }
+    }
+
+    /// Returns whether a call of this cost can ever be admitted.
+    #[must_use]
+    pub fn fits(&self, cost: u64) -> bool {
+        self.verdict(self.check(None, 0, cost), 0, cost, 0).admitted
+    }
+
+    /// Returns the permits that can wait in a queue, or `None` if the spec is not a queue.
+    #[must_use]
+    pub fn waiting_room(&self) -> Option<u64> {
+        match self {
+            AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::Queue, capacity, interval }) => {
+                Some(capacity / interval - 1)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the algorithm's Lua file.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            AlgorithmSpec::Gcra(_) => "gcra",
+            AlgorithmSpec::IntervalBucket(_) => "interval_bucket",
+            AlgorithmSpec::WarmingUp(_) => "warming_up",
+            AlgorithmSpec::FixedWindow(_) => "fixed_window",
+            AlgorithmSpec::SlidingWindow(_) => "sliding_window",
+        }
+    }
+}
+
+/// Writes the algorithm, its layout version and the numbers that shape the state. Specs with the same text share state.
+impl fmt::Display for AlgorithmSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(self, spec => spec.shape(f))
+    }
+}

@@ -1,0 +1,81 @@
+//! What a key stores, for each algorithm.
+
+use std::collections::VecDeque;
+
+/// The state of a key. A key whose state has expired is equivalent to an absent one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// The state of a [`GcraSpec`](super::gcra::GcraSpec).
+    Gcra(GcraState),
+    /// The state of an [`IntervalBucketSpec`](super::interval_bucket::IntervalBucketSpec).
+    IntervalBucket(IntervalBucketState),
+    /// The state of a [`WarmingUpSpec`](super::warming_up::WarmingUpSpec).
+    WarmingUp(WarmingUpState),
+    /// The state of a [`FixedWindowSpec`](super::fixed_window::FixedWindowSpec).
+    FixedWindow(FixedWindowState),
+    /// The state of a [`SlidingWindowSpec`](super::sliding_window::SlidingWindowSpec).
+    SlidingWindow(SlidingWindowState),
+}
+
+/// When the bucket will be full again, and what waiting calls and refunds add to that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GcraState {
+    /// The theoretical arrival time.
+    pub(super) tat: u64,
+    /// The running total of refunds of charges that were not the last one.
+    pub(super) credited: u64,
+    /// When the last charge made before such a refund stops being refundable.
+    pub(super) until: u64,
+    /// The last slot that a call waits for, or slightly later; 0 if there is none.
+    pub(super) slot: u64,
+    /// When the state was written. `None` if the arrival time is within capacity and the other fields are 0.
+    pub(super) written: Option<u64>,
+}
+
+/// The time of a refill, and the permits missing right after it. While calls wait, more are missing than the bucket holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntervalBucketState {
+    pub(super) anchor: u64,
+    pub(super) missing: u64,
+    /// As in [`GcraState`].
+    pub(super) credited: u64,
+    /// As in [`GcraState`].
+    pub(super) until: u64,
+    /// As in [`GcraState`].
+    pub(super) slot: u64,
+}
+
+/// When the next call may start, and the permits stored until then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WarmingUpState {
+    pub(super) next: u64,
+    pub(super) stored: f64,
+    /// When the state was written, so that a clock that steps back does not lengthen the debt.
+    pub(super) written: u64,
+}
+
+/// An open window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindowState {
+    /// The time of the window's first charge, which identifies the window even if two have the same start.
+    pub(super) opened: u64,
+    /// The permits charged to it.
+    pub(super) count: u64,
+}
+
+/// The charges of a sliding window in order of their timestamps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SlidingWindowState {
+    pub(super) entries: VecDeque<LogEntry>,
+    /// The running total of permits charged.
+    pub(super) total: u64,
+}
+
+/// A charge, or all charges of a sub-window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogEntry {
+    /// The running total before this entry.
+    pub(super) before: u64,
+    /// The time of its first charge.
+    pub(super) stamp: u64,
+}

@@ -1,0 +1,37 @@
+//! What a check reads and what it decides.
+
+/// What a check has read, in the order of the Lua twin's reply. Unused elements are 0.
+pub type Snapshot = [u64; 3];
+
+/// The decision of one spec about one call. Times are in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the spec admits the call.
+    pub admitted: bool,
+    /// How long an admitted call has to wait for its slot. It is charged at once.
+    pub wait: u64,
+    /// The burst, capacity or limit, in permits.
+    pub limit: u64,
+    /// The whole permits a call would get now: after this call if it is charged, otherwise before it.
+    pub remaining: u64,
+    /// The time until the same call would be admitted without waiting, or for a queue, until it would get a slot. `None` if
+    /// it is admitted or never can be.
+    pub retry_after: Option<u64>,
+    /// The time until the state expires: after this call if it is charged.
+    pub reset_after: u64,
+    /// Identifies the charge for a refund.
+    pub charge_id: ChargeId,
+}
+
+/// Identifies a charge, so that a refund returns the part of it that still counts, and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChargeId {
+    /// When the bucket would be full after the charge (GCRA), the last refill before it (interval refill), when the next
+    /// call may start after it (warm-up), or the first charge of its window or sub-window.
+    pub at: u64,
+    /// The permits missing right after the charge (interval refill), or the bits of the `f64` of permits stored before it
+    /// (warm-up).
+    pub level: u64,
+    /// The bucket's running total of refunds before the charge.
+    pub credited: u64,
+}
