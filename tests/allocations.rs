@@ -1,5 +1,4 @@
-//! What a call that is admitted allocates in this process, for a key that is known: nothing. A binary of its own, as its
-//! allocator counts.
+//! Admitted calls on a known key do not allocate in process. A separate binary, as it replaces the allocator.
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,8 +17,8 @@ async fn interval_bucket(user: &str) -> Result<(), Error> {
     Ok(())
 }
 
-#[count_limit(most, "1d", fallback = |_| 0, skip_when = user == "admin")]
-async fn fixed_window(user: &str, most: u32) -> usize {
+#[count_limit(max, "1d", fallback = |_| 0, skip_when = user == "admin")]
+async fn fixed_window(user: &str, max: u32) -> usize {
     user.len()
 }
 
@@ -33,7 +32,7 @@ fn none(_: String) -> Option<String> {
 }
 
 #[rate_limit(1000, 1_000_000, borrow, timeout = "1s", key = user)]
-async fn lending_bucket(user: u64) -> Result<(), Error> {
+async fn borrowing_bucket(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
@@ -49,16 +48,15 @@ async fn stacked(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Limited already, so that the policy in shadow reports nothing and the call goes ahead.
 #[count_limit(1_000_000, "1d", shadow)]
 async fn in_shadow() {}
 
 #[test]
-fn an_admitted_call_allocates_nothing() {
+fn admitted_calls_allocate_nothing() {
     macro_rules! allocate_nothing {
         ($($call:expr),* $(,)?) => {$(
             let first = allocation_counter::measure(|| _ = now($call));
-            assert!(first.count_total > 0, "{}: the first call of a key makes room for it", stringify!($call));
+            assert!(first.count_total > 0, "{}: the first call of a key allocates its state", stringify!($call));
             for _ in 0..100 {
                 let later = allocation_counter::measure(|| _ = now($call));
                 assert_eq!(later.count_total, 0, "{}", stringify!($call));
@@ -73,7 +71,7 @@ fn an_admitted_call_allocates_nothing() {
             interval_bucket("ann"),
             fixed_window("ann", 1000),
             leaky_bucket(user.take()),
-            lending_bucket(7),
+            borrowing_bucket(7),
             sliding_window(7),
             stacked(7),
             in_shadow(),
@@ -81,10 +79,10 @@ fn an_admitted_call_allocates_nothing() {
     }));
 }
 
-/// The output of a future that waits for nothing, without a runtime.
+/// Polls a future that must be ready, without a runtime.
 fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
-        Poll::Pending => panic!("a decision in this process waits for nothing"),
+        Poll::Pending => panic!("a decision in process does not wait"),
     }
 }

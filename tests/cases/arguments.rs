@@ -1,7 +1,7 @@
-//! Arguments, with and without names.
+//! Argument patterns.
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
 struct User {
     id: u64,
@@ -33,17 +33,15 @@ fn unchanged(_: u8, list: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn mutable_ones_are_passed_without_their_mut() {
-    alone(async {
-        assert_eq!(mutable(1, vec![]).await.unwrap(), [2]);
-        assert_limited(mutable(1, vec![]).await);
-        assert_eq!(mutable_and_passed(1, vec![5]).await, [5, 2]);
-        assert_eq!(mutable_and_passed(1, vec![5]).await, [5]);
+fn mut_arguments() {
+    isolated(async {
+        assert_admits_one!(mutable(1, vec![]) => [2]);
+        assert_outputs!(mutable_and_passed(1, vec![5]) => [5, 2], [5]);
     });
 }
 
 #[count_limit(1, "1d", key = "<id>:<first>")]
-async fn taken_apart(
+async fn destructured(
     User { id, ref name }: User,
     Path(path): Path<&str>,
     &(first, ref second): &(u8, Text),
@@ -56,7 +54,7 @@ async fn taken_apart(
 }
 
 #[count_limit(1, "1d", key = "<id>:<first>", fallback = whole, pass_args)]
-async fn taken_apart_and_passed(
+async fn destructured_and_passed(
     User { id, ref name }: User,
     Path(path): Path<&str>,
     &(first, ref second): &(u8, Text),
@@ -81,20 +79,20 @@ fn whole(
 }
 
 #[test]
-fn patterns_bind_for_the_key_and_for_the_body_and_pass_whole() {
-    alone(async {
+fn destructured_arguments() {
+    isolated(async {
         let (pair, mut list) = ((3, text("b")), [1, 2, 3]);
         let body = "1 ann path 3 b 4 7 2";
-        let result = taken_apart(user(1), Path("path"), &pair, [4, 5, 6, 7], &mut list, text("unused")).await;
+        let result =
+            destructured(user(1), Path("path"), &pair, [4, 5, 6, 7], &mut list, text("unused")).await;
         assert_eq!(result.unwrap(), body);
-        let result = taken_apart(user(1), Path(""), &pair, [4; 4], &mut list, text("")).await;
+        let result = destructured(user(1), Path(""), &pair, [4; 4], &mut list, text("")).await;
         assert_limited(result);
         list[0] = 1;
         let mut call = async |id| {
-            taken_apart_and_passed(user(id), Path("path"), &pair, [4, 5, 6, 7], &mut list, text("c")).await
+            destructured_and_passed(user(id), Path("path"), &pair, [4, 5, 6, 7], &mut list, text("c")).await
         };
-        assert_eq!(call(1).await, body);
-        assert_eq!(call(1).await, "ann path b [4, 5, 6, 7] [12, 2, 3] c");
+        assert_outputs!(call(1) => body, "ann path b [4, 5, 6, 7] [12, 2, 3] c");
         assert_eq!(call(2).await, "2 ann path 3 b 4 7 13");
     });
 }
@@ -113,8 +111,8 @@ fn identity<T, U>(first: T, second: U) -> (T, U) {
 }
 
 #[test]
-fn nested_and_alternative_patterns_pass_whole() {
-    alone(async {
+fn nested_and_or_patterns() {
+    isolated(async {
         let (Path((changed, number)), array) = nested(Path((user(1), Err(5))), [2, 3]).await;
         assert_eq!((changed.id, changed.name.0.as_str(), number, array), (2, "ann!", Ok(5), [4, 5]));
         let (Path((same, number)), array) = nested(Path((user(1), Err(5))), [2, 4]).await;
@@ -123,7 +121,7 @@ fn nested_and_alternative_patterns_pass_whole() {
 }
 
 #[count_limit(1, "1d", fallback = sum, pass_args, key = "<a>:<first>")]
-async fn changing((mut a, ref b): (u8, Vec<u8>), [first, _]: &[u8; 2], _: Text, _: &User) -> u64 {
+async fn changes_binding((mut a, ref b): (u8, Vec<u8>), [first, _]: &[u8; 2], _: Text, _: &User) -> u64 {
     a += 1;
     u64::from(a + b[0] + first)
 }
@@ -133,23 +131,22 @@ fn sum((_, list): (u8, Vec<u8>), _: &[u8], Text(text): Text, user: &User) -> u64
 }
 
 #[test]
-fn what_a_pattern_changes_is_the_body_s_alone() {
-    alone(async {
+fn mut_bindings_do_not_affect_the_fallback() {
+    isolated(async {
         let ann = user(10);
-        let call = |a| changing((a, vec![1]), &[2, 3], text("text"), &ann);
-        assert_eq!(call(1).await, 2 + 1 + 2);
-        assert_eq!(call(1).await, 1 + 4 + 10);
+        let call = |a| changes_binding((a, vec![1]), &[2, 3], text("text"), &ann);
+        assert_outputs!(call(1) => 2 + 1 + 2, 1 + 4 + 10);
         assert_eq!(call(2).await, 3 + 1 + 2);
     });
 }
 
 #[count_limit(1, "1d", key = _hidden)]
-async fn underscored(_hidden: u8, __private: u8) -> AppResult<()> {
+async fn underscores(_hidden: u8, __private: u8) -> AppResult<()> {
     Ok(())
 }
 
 #[rate_limit("1/day", key = "<__private>:<_hidden.len()>", fallback = none, pass_args)]
-async fn underscored_and_passed(_hidden: &str, __private: u8, _: u8) -> Option<u8> {
+async fn underscores_and_passed(_hidden: &str, __private: u8, _: u8) -> Option<u8> {
     Some(1)
 }
 
@@ -158,18 +155,18 @@ fn none(_: &str, _: u8, _: u8) -> Option<u8> {
 }
 
 #[test]
-fn underscored_ones_are_counted_by_without_a_warning() {
-    alone(async {
-        underscored(1, 2).await.unwrap();
-        underscored(2, 2).await.unwrap();
-        assert_limited(underscored(1, 3).await);
-        assert_eq!(underscored_and_passed("a", 1, 1).await, Some(1));
-        assert_eq!(underscored_and_passed("b", 1, 1).await, None);
+fn underscore_arguments_in_keys() {
+    isolated(async {
+        underscores(1, 2).await.unwrap();
+        underscores(2, 2).await.unwrap();
+        assert_limited(underscores(1, 3).await);
+        assert_eq!(underscores_and_passed("a", 1, 1).await, Some(1));
+        assert_eq!(underscores_and_passed("b", 1, 1).await, None);
     });
 }
 
 #[count_limit(limit = limit, period = "1d", key = "<id>", fallback = last, pass_args)]
-async fn for_the_limit_alone((id, limit): (u8, u8), #[expect(unused_variables)] (a, b): (u8, u8)) -> u8 {
+async fn only_in_the_limit((id, limit): (u8, u8), #[expect(unused_variables)] (a, b): (u8, u8)) -> u8 {
     0
 }
 
@@ -178,10 +175,9 @@ fn last(_: (u8, u8), pair: (u8, u8)) -> u8 {
 }
 
 #[test]
-fn patterns_may_bind_for_the_key_and_for_numbers_alone() {
-    alone(async {
-        assert_eq!(for_the_limit_alone((1, 1), (2, 3)).await, 0);
-        assert_eq!(for_the_limit_alone((1, 1), (2, 3)).await, 3);
+fn bindings_used_only_by_the_attribute() {
+    isolated(async {
+        assert_outputs!(only_in_the_limit((1, 1), (2, 3)) => 0, 3);
     });
 }
 
@@ -197,11 +193,10 @@ fn swapped(Text(text): Text, (more, number): (String, u8)) -> (String, u8) {
 }
 
 #[test]
-fn those_that_patterns_borrow_mutably_pass_whole() {
-    alone(async {
+fn ref_mut_bindings() {
+    isolated(async {
         let call = || borrowed(Text("a".to_owned()), ("b".to_owned(), 1));
-        assert_eq!(call().await, ("abb!".to_owned(), 1));
-        assert_eq!(call().await, ("ab".to_owned(), 1));
+        assert_outputs!(call() => ("abb!".to_owned(), 1), ("ab".to_owned(), 1));
     });
 }
 
@@ -211,7 +206,7 @@ struct Counters {
 }
 
 #[count_limit(1, "1d", key = counters.first)]
-async fn changed_in_part(mut counters: Counters) -> AppResult<u8> {
+async fn assigns_field(mut counters: Counters) -> AppResult<u8> {
     counters.first = 3;
     let Counters { first, second } = counters;
     Ok(first + second)
@@ -227,10 +222,9 @@ fn both(pair: (u8, u8)) -> u8 {
 }
 
 #[test]
-fn those_that_are_changed_in_part_and_those_of_raw_names() {
-    alone(async {
-        assert_eq!(changed_in_part(Counters { first: 1, second: 2 }).await.unwrap(), 5);
-        assert_limited(changed_in_part(Counters { first: 1, second: 2 }).await);
-        assert_eq!((raw((1, 2)).await, raw((1, 2)).await), (9, 2));
+fn field_assignment_and_raw_identifiers() {
+    isolated(async {
+        assert_admits_one!(assigns_field(Counters { first: 1, second: 2 }) => 5);
+        assert_outputs!(raw((1, 2)) => 9, 2);
     });
 }

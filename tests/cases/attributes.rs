@@ -1,7 +1,7 @@
-//! Other attributes, keywords and lints on the function.
+//! Other attributes, raw identifiers and lints.
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 /// A documented function.
 #[count_limit(2, "1d", key = r#type)]
@@ -26,8 +26,8 @@ fn r#false(_: u8, r#mut: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn documentation_visibility_and_raw_names() {
-    alone(async {
+fn docs_visibility_and_raw_identifiers() {
+    isolated(async {
         assert_eq!(r#fn("type").await.unwrap(), "type");
         assert_eq!(r#match(1, vec![]).await, [1]);
         assert!(r#match(1, vec![]).await.is_empty());
@@ -38,9 +38,9 @@ fn documentation_visibility_and_raw_names() {
 #[expect(unsafe_code, reason = "the case")]
 /// # Safety
 ///
-/// The pointer points to a number.
-async unsafe fn pointed(number: *const u8) -> AppResult<u8> {
-    // SAFETY: the caller's promise.
+/// `number` is valid for reads.
+async unsafe fn reads_pointer(number: *const u8) -> AppResult<u8> {
+    // SAFETY: the caller guarantees it.
     Ok(unsafe { *number })
 }
 
@@ -48,7 +48,7 @@ async unsafe fn pointed(number: *const u8) -> AppResult<u8> {
 #[expect(unsafe_code, reason = "the case")]
 #[target_feature(enable = "sse2")]
 #[count_limit(1, "1d", fallback = zero)]
-async unsafe fn of_a_processor() -> u8 {
+async unsafe fn with_target_feature() -> u8 {
     1
 }
 
@@ -60,14 +60,14 @@ fn zero() -> u8 {
 #[test]
 #[expect(unsafe_code, reason = "the case")]
 fn unsafe_functions() {
-    alone(async {
+    isolated(async {
         // SAFETY: a reference points to its number.
-        assert_eq!(unsafe { pointed(&5) }.await.unwrap(), 5);
-        // SAFETY: as before.
-        assert_limited(unsafe { pointed(&5) }.await);
+        assert_eq!(unsafe { reads_pointer(&5) }.await.unwrap(), 5);
+        // SAFETY: see above.
+        assert_limited(unsafe { reads_pointer(&5) }.await);
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: every processor of this kind has SSE2.
-        assert_eq!(unsafe { (of_a_processor().await, of_a_processor().await) }, (1, 0));
+        // SAFETY: every x86-64 processor has SSE2.
+        assert_eq!(unsafe { (with_target_feature().await, with_target_feature().await) }, (1, 0));
     });
 }
 
@@ -81,28 +81,27 @@ async fn inner_attributes(_text: &str) -> AppResult<u8> {
 }
 
 #[count_limit(1, "1d")]
-async fn only_inner_attributes_and_one_expression() -> AppResult<u8> {
+async fn inner_attributes_and_expression() -> AppResult<u8> {
     #![allow(clippy::all)]
     Ok(1)
 }
 
 #[test]
-fn attributes_inside_the_body() {
-    alone(async {
-        assert_eq!(inner_attributes("").await.unwrap(), 1);
-        assert_limited(inner_attributes("").await);
-        assert_eq!(only_inner_attributes_and_one_expression().await.unwrap(), 1);
+fn inner_attributes_on_the_body() {
+    isolated(async {
+        assert_admits_one!(inner_attributes("") => 1);
+        assert_eq!(inner_attributes_and_expression().await.unwrap(), 1);
     });
 }
 
-#[expect(dead_code, reason = "nobody calls it")]
+#[expect(dead_code, reason = "the case")]
 #[count_limit(1, "1d")]
 async fn never_called() -> AppResult<u8> {
     Ok(1)
 }
 
 #[count_limit(1, "1d")]
-#[expect(dead_code, reason = "nobody calls it")]
+#[expect(dead_code, reason = "the case")]
 async fn never_called_either() -> AppResult<u8> {
     Ok(1)
 }
@@ -110,7 +109,7 @@ async fn never_called_either() -> AppResult<u8> {
 struct Api;
 
 impl Api {
-    #[expect(dead_code, reason = "nobody calls it")]
+    #[expect(dead_code, reason = "the case")]
     #[count_limit(1, "1d", fallback = Self::unused, pass_args)]
     async fn never_called(&self, id: u8) -> u8 {
         id
@@ -123,7 +122,7 @@ impl Api {
 
 #[count_limit(1, "1d", key = counted)]
 #[expect(unused_variables, unused_mut, unused_assignments, reason = "the case")]
-async fn with_mistakes(counted: u8, unused: u8, mut never_changed: u8) -> AppResult<u8> {
+async fn with_unused_code(counted: u8, unused: u8, mut never_changed: u8) -> AppResult<u8> {
     let mut never_read = 1;
     never_read = 2;
     Ok(never_changed)
@@ -131,20 +130,20 @@ async fn with_mistakes(counted: u8, unused: u8, mut never_changed: u8) -> AppRes
 
 #[count_limit(1, "1d")]
 #[expect(unreachable_code, reason = "the case")]
-async fn with_code_that_is_never_reached() -> AppResult<u8> {
+async fn with_unreachable_code() -> AppResult<u8> {
     return Ok(1);
     Ok(2)
 }
 
 #[must_use]
 #[count_limit(1, "1d", fallback = none)]
-async fn must_be_used() -> u8 {
+async fn must_use() -> u8 {
     1
 }
 
 #[count_limit(1, "1d", fallback = none)]
 #[deprecated = "the case"]
-async fn out_of_date() -> u8 {
+async fn deprecated_function() -> u8 {
     1
 }
 
@@ -153,15 +152,14 @@ fn none() -> u8 {
 }
 
 #[test]
-fn lints_see_the_user_s_code_as_it_is() {
-    alone(async {
-        assert_eq!(with_mistakes(1, 2, 3).await.unwrap(), 3);
-        assert_limited(with_mistakes(1, 2, 3).await);
-        assert_eq!(with_code_that_is_never_reached().await.unwrap(), 1);
+fn lints_apply_to_user_code() {
+    isolated(async {
+        assert_admits_one!(with_unused_code(1, 2, 3) => 3);
+        assert_eq!(with_unreachable_code().await.unwrap(), 1);
         #[expect(unused_must_use, reason = "the case")]
-        must_be_used().await;
+        must_use().await;
         #[expect(deprecated, reason = "the case")]
-        let count = out_of_date().await;
-        assert_eq!((count, must_be_used().await), (1, 0));
+        let count = deprecated_function().await;
+        assert_eq!((count, must_use().await), (1, 0));
     });
 }

@@ -1,4 +1,4 @@
-//! The body stays what it was.
+//! The body keeps its meaning.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 #[count_limit(4, "1d")]
 async fn question_mark(text: &str) -> AppResult<u32> {
@@ -19,8 +19,8 @@ async fn question_mark(text: &str) -> AppResult<u32> {
 }
 
 #[test]
-fn question_marks_and_early_returns_are_those_of_the_function() {
-    alone(async {
+fn question_mark_and_early_return() {
+    isolated(async {
         assert_eq!(question_mark("4").await.unwrap(), 6);
         assert_eq!(question_mark("7").await.unwrap(), 0);
         assert!(matches!(question_mark("x").await, Err(AppError::Parse)));
@@ -29,7 +29,7 @@ fn question_marks_and_early_returns_are_those_of_the_function() {
     });
 }
 
-/// Nothing but the return type tells what these are.
+/// Only the return type determines these types.
 #[rate_limit("1/day", 2)]
 async fn inferred(text: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     if text.is_empty() {
@@ -42,8 +42,8 @@ async fn inferred(text: &str) -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn the_return_type_is_enough_for_inference() {
-    alone(async {
+fn return_type_drives_inference() {
+    isolated(async {
         assert_eq!(inferred("1,2").await.unwrap(), [1, 2]);
         assert_eq!(inferred("!").await.unwrap_err().to_string(), "not a number");
         let refused = inferred("").await.unwrap_err();
@@ -83,8 +83,8 @@ fn add_ten(count: &Cell<u8>) {
 }
 
 #[test]
-fn units_are_returned_without_a_word() {
-    alone(async {
+fn unit_return_types() {
+    isolated(async {
         let count = Cell::new(0);
         unit().await;
         unit().await;
@@ -95,8 +95,7 @@ fn units_are_returned_without_a_word() {
         unit_with_returns(&count).await;
         unit_with_returns(&count).await;
         assert_eq!(count.get(), 22);
-        unit_in_a_result(&count).await.unwrap();
-        assert_limited(unit_in_a_result(&count).await);
+        assert_admits_one!(unit_in_a_result(&count));
         assert_eq!(count.get(), 23);
     });
 }
@@ -148,25 +147,24 @@ async fn only_returns() -> AppResult<u8> {
     return Ok(1);
 }
 
-/// The text of the panic that the first call ends in; the second one is refused.
-fn panic_of<T: std::fmt::Debug>(test: impl Future<Output = T>) -> &'static str {
-    let test = AssertUnwindSafe(|| alone(test));
+/// Returns the message that the call panics with.
+fn panic_message<T: std::fmt::Debug>(test: impl Future<Output = T>) -> &'static str {
+    let test = AssertUnwindSafe(|| isolated(test));
     let panic = catch_unwind(test).unwrap_err();
     panic.downcast_ref::<&str>().copied().unwrap_or_default()
 }
 
 #[test]
-fn bodies_that_never_end_compile_without_unreachable_code() {
-    assert_eq!(panic_of(panics()), "not yet");
-    assert_eq!(panic_of(not_implemented(1)), "not implemented");
-    assert_eq!(panic_of(not_written(1)), "not yet implemented");
-    alone(async {
+fn diverging_bodies_compile_without_warnings() {
+    assert_eq!(panic_message(panics()), "not yet");
+    assert_eq!(panic_message(not_implemented(1)), "not implemented");
+    assert_eq!(panic_message(not_written(1)), "not yet implemented");
+    isolated(async {
         assert_eq!(returns_from_a_loop(&[1, 2, 3]).await.unwrap(), 3);
         assert_limited(returns_from_a_loop(&[3]).await);
         assert_eq!(breaks_with_a_value(&[2, 0]).await.unwrap(), 0);
         assert_limited(breaks_with_a_value(&[2]).await);
-        assert_eq!(only_returns().await.unwrap(), 1);
-        assert_limited(only_returns().await);
+        assert_admits_one!(only_returns() => 1);
     });
 }
 
@@ -183,7 +181,7 @@ async fn one_block(number: u8) -> AppResult<u8> {
     }
 }
 
-/// The guard of the last expression lives differently long in each edition.
+/// Editions differ in when they drop temporaries of the last expression.
 #[window_limit(1, "1d")]
 async fn temporary_at_the_end(cell: RefCell<Vec<u8>>, lock: Mutex<u8>) -> AppResult<usize> {
     *lock.lock().unwrap() += 1;
@@ -205,46 +203,45 @@ async fn closures_and_blocks(number: u8) -> AppResult<u8> {
 }
 
 #[test]
-fn one_expression_or_block_is_a_body() {
-    alone(async {
-        assert_eq!(one_expression(1).await.unwrap(), 1);
-        assert_limited(one_expression(1).await);
-        assert_eq!(one_block(1).await.unwrap(), 2);
-        assert_limited(one_block(1).await);
+fn single_expression_or_block() {
+    isolated(async {
+        assert_admits_one!(
+            one_expression(1) => 1,
+            one_block(1) => 2,
+        );
         assert_eq!(temporary_at_the_end(RefCell::default(), Mutex::new(1)).await.unwrap(), 0);
-        assert_eq!(closures_and_blocks(1).await.unwrap(), 5);
-        assert_limited(closures_and_blocks(1).await);
+        assert_admits_one!(closures_and_blocks(1) => 5);
     });
 }
 
-/// Writes its name down when it is dropped.
-struct Noted<'a>(&'a str, &'a RefCell<String>);
+/// Appends its name to the log when dropped.
+struct Recorder<'a>(&'a str, &'a RefCell<String>);
 
-impl Drop for Noted<'_> {
+impl Drop for Recorder<'_> {
     fn drop(&mut self) {
         self.1.borrow_mut().push_str(self.0);
     }
 }
 
-#[count_limit(1, "1d", fallback = noted, pass_args)]
-async fn drops<'a>(_first: Noted<'a>, _: Noted<'a>, list: &'a RefCell<String>) -> Noted<'a> {
-    let _local = Noted("local ", list);
+#[count_limit(1, "1d", fallback = dropped_second, pass_args)]
+async fn drops<'a>(_first: Recorder<'a>, _: Recorder<'a>, list: &'a RefCell<String>) -> Recorder<'a> {
+    let _local = Recorder("local ", list);
     tokio::task::yield_now().await;
-    Noted("output ", list)
+    Recorder("output ", list)
 }
 
-fn noted<'a>(first: Noted<'a>, second: Noted<'a>, _: &'a RefCell<String>) -> Noted<'a> {
+fn dropped_second<'a>(first: Recorder<'a>, second: Recorder<'a>, _: &'a RefCell<String>) -> Recorder<'a> {
     drop(second);
     first
 }
 
 #[test]
-fn arguments_are_dropped_behind_the_locals_the_last_one_first() {
-    alone(async {
+fn drop_order_is_preserved() {
+    isolated(async {
         let list = RefCell::default();
-        drop(drops(Noted("first ", &list), Noted("second ", &list), &list).await);
+        drop(drops(Recorder("first ", &list), Recorder("second ", &list), &list).await);
         assert_eq!(list.take(), "local second first output ");
-        drop(drops(Noted("first ", &list), Noted("second ", &list), &list).await);
+        drop(drops(Recorder("first ", &list), Recorder("second ", &list), &list).await);
         assert_eq!(list.take(), "second first ");
     });
 }

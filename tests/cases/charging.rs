@@ -1,5 +1,4 @@
-//! The cases with `charge_when` on every attribute: the body in an async block. As every call is charged, nothing else may
-//! differ.
+//! The cases with a `charge_when` that charges every call: the body becomes an async block and must behave the same.
 
 use ::charging as limits;
 

@@ -1,13 +1,13 @@
-//! Closures that are called instead.
+//! Closures as fallbacks.
 
 use std::cell::Cell;
 use std::fmt::Display;
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppError, AppResult, Text, alone, text};
+use super::{AppError, AppResult, Text, assert_outputs, isolated, text};
 
 #[count_limit(1, "1d", fallback = |_| 0)]
-async fn without_a_look() -> u8 {
+async fn ignoring_error() -> u8 {
     1
 }
 
@@ -35,9 +35,9 @@ async fn by_kind() -> &'static str {
 }
 
 #[test]
-fn get_the_error_by_value() {
-    alone(async {
-        assert_eq!((without_a_look().await, without_a_look().await), (1, 0));
+fn error_is_passed_by_value() {
+    isolated(async {
+        assert_outputs!(ignoring_error() => 1, 0);
         assert_eq!(inferred().await, Ok(1));
         assert!(inferred().await.unwrap_err().contains("inferred"));
         assert!(annotated().await.unwrap());
@@ -60,7 +60,7 @@ async fn changing(list: &mut Vec<u8>) -> Option<&mut u8> {
 }
 
 #[rate_limit("1/day", key = (a, b[0]), fallback = move |_| a + b[1] + mutable)]
-async fn taken_apart((a, ref b): (u8, [u8; 2]), _: Text, mut mutable: u8) -> u8 {
+async fn destructured((a, ref b): (u8, [u8; 2]), _: Text, mut mutable: u8) -> u8 {
     mutable += 1;
     a + b[0] + mutable
 }
@@ -71,16 +71,14 @@ async fn to_unit(count: &Cell<u8>) {
 }
 
 #[test]
-fn see_the_arguments() {
-    alone(async {
-        assert_eq!(moving(text("a"), "b".to_owned()).await, text("ba"));
-        assert_eq!(moving(text("a"), "b".to_owned()).await, text("a"));
+fn closures_capture_arguments() {
+    isolated(async {
+        assert_outputs!(moving(text("a"), "b".to_owned()) => text("ba"), text("a"));
         let mut list = vec![5];
         *changing(&mut list).await.unwrap() += 1;
         *changing(&mut list).await.unwrap() += 1;
         assert_eq!(list, [6, 2]);
-        assert_eq!(taken_apart((1, [2, 3]), text(""), 4).await, 1 + 2 + 5);
-        assert_eq!(taken_apart((1, [2, 3]), text(""), 4).await, 1 + 3 + 4);
+        assert_outputs!(destructured((1, [2, 3]), text(""), 4) => 1 + 2 + 5, 1 + 3 + 4);
         let count = Cell::new(0);
         to_unit(&count).await;
         to_unit(&count).await;
@@ -104,7 +102,7 @@ impl Api {
         self
     }
 
-    #[count_limit(1, "1d", fallback = |error| Self::of_all(error.is_limited()))]
+    #[count_limit(1, "1d", fallback = |error| Self::is_limited(error.is_limited()))]
     async fn associated() -> bool {
         false
     }
@@ -113,17 +111,16 @@ impl Api {
         format!("{} {} {text}", self.busy, error.is_limited())
     }
 
-    fn of_all(limited: bool) -> bool {
+    fn is_limited(limited: bool) -> bool {
         limited
     }
 }
 
 #[test]
-fn see_self() {
-    alone(async {
+fn closures_capture_self() {
+    isolated(async {
         let api = Api { busy: "busy" };
-        assert_eq!(api.borrowed(text("a")).await, "a");
-        assert_eq!(api.borrowed(text("a")).await, "busy true a");
+        assert_outputs!(api.borrowed(text("a")) => "a", "busy true a");
         assert_eq!(api.owned().await.busy, "no");
         assert_eq!(Api { busy: "busy" }.owned().await.busy, "busy");
         assert!(!Api::associated().await);
@@ -150,12 +147,12 @@ async fn to_async_block(text: Text) -> Text {
 }
 
 #[test]
-fn may_be_async() {
-    alone(async {
-        assert_eq!(to_async_function(text("a")).await, text("a!"));
-        assert_eq!(to_async_function(text("a")).await, text("a"));
-        assert_eq!(to_async_block(text("a")).await, text("a"));
-        assert_eq!(to_async_block(text("a")).await, text("true a"));
+fn closures_may_be_async() {
+    isolated(async {
+        assert_outputs!(
+            to_async_function(text("a")) => text("a!"), text("a");
+            to_async_block(text("a")) => text("a"), text("true a");
+        );
     });
 }
 
@@ -177,8 +174,8 @@ async fn borrowing<'a>(first: &'a str, list: &'a [u8]) -> (&'a str, std::slice::
 }
 
 #[test]
-fn return_what_the_function_returns() {
-    alone(async {
+fn output_type_is_inferred() {
+    isolated(async {
         assert_eq!(coerced(1).await.unwrap().to_string(), "1");
         assert_eq!(coerced(1).await.unwrap().to_string(), "true");
         assert_eq!(inferred_from_the_output().await.unwrap(), 1);
@@ -200,8 +197,8 @@ fn passed((first, _): (u8, Text), _: u8, _: u8) -> String {
 }
 
 #[test]
-fn see_patterns_that_another_passes_whole() {
-    alone(async {
+fn closures_beside_pass_args() {
+    isolated(async {
         let call = |hours, days| beside_passing((1, text("a")), hours, days);
         assert_eq!(call(2, 0).await, "1 a");
         assert_eq!(call(0, 2).await, "1");
@@ -227,26 +224,25 @@ async fn panicking() -> Option<u8> {
     Some(1)
 }
 
-fn told(error: ratelimits::Error) -> bool {
+fn consume(error: ratelimits::Error) -> bool {
     let is_limited = error.is_limited();
     drop(error);
     is_limited
 }
 
-#[count_limit(1, "1d", fallback = |error| told(error))]
-async fn handing_on() -> bool {
+#[count_limit(1, "1d", fallback = |error| consume(error))]
+async fn by_value() -> bool {
     false
 }
 
 #[test]
-fn return_what_is_coerced_to_the_return_type() {
-    alone(async {
+fn output_is_coerced() {
+    isolated(async {
         assert_eq!(boxed_by_kind().await.unwrap().to_string(), "b");
         assert_eq!(boxed_by_kind().await.unwrap().to_string(), "l");
         let mut name = String::from("ann");
-        assert_eq!(exclaiming(&mut name).await, Some("ann"));
-        assert_eq!(exclaiming(&mut name).await, Some("ann!"));
+        assert_outputs!(exclaiming(&mut name) => Some("ann"), Some("ann!"));
         assert_eq!(panicking().await, Some(1));
-        assert_eq!((handing_on().await, handing_on().await), (false, true));
+        assert_outputs!(by_value() => false, true);
     });
 }

@@ -1,7 +1,7 @@
-//! Under `#[cfg]`. `test` holds in every build of this file, `not(test)` in none, so both states are there.
+//! Conditional compilation: `test` is always set here, `not(test)` never.
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_outputs, isolated, text};
 
 #[cfg(not(test))]
 struct Missing;
@@ -49,14 +49,13 @@ impl Api {
 }
 
 #[test]
-fn arguments_that_are_not_there_are_not_passed() {
-    alone(async {
-        assert_eq!(arguments(1, 2).await.unwrap(), 3);
-        assert_limited(arguments(1, 2).await);
-        assert_eq!(passed(1, text("a"), text("b")).await, text("ab1"));
-        assert_eq!(passed(1, text("a"), text("b")).await, text("a"));
-        assert_eq!(Api.method(text("a")).await, text("a!"));
-        assert_eq!(Api.method(text("a")).await, text("a"));
+fn disabled_arguments_are_not_passed() {
+    isolated(async {
+        assert_admits_one!(arguments(1, 2) => 3);
+        assert_outputs!(
+            passed(1, text("a"), text("b")) => text("ab1"), text("a");
+            Api.method(text("a")) => text("a!"), text("a");
+        );
     });
 }
 
@@ -77,8 +76,8 @@ fn sum<T: Into<u64>>(value: T) -> u64 {
 }
 
 #[test]
-fn parameters_that_are_not_there() {
-    alone(async { assert_eq!((parameters(5u8).await, parameters(6u16).await), (5, 106)) });
+fn disabled_generic_parameters() {
+    isolated(async { assert_eq!((parameters(5u8).await, parameters(6u16).await), (5, 106)) });
 }
 
 #[cfg_attr(test, count_limit(1, "1d"))]
@@ -95,11 +94,11 @@ async fn no_attribute() -> AppResult<u8> {
 
 #[cfg(not(test))]
 #[count_limit(1, "1d", fallback = missing)]
-async fn twice() -> Missing {}
+async fn defined_twice() -> Missing {}
 
 #[cfg(test)]
 #[rate_limit("1/day", fallback = none)]
-async fn twice() -> u8 {
+async fn defined_twice() -> u8 {
     #[cfg(not(test))]
     return Missing;
     #[cfg(test)]
@@ -111,17 +110,16 @@ fn none() -> u8 {
 }
 
 #[test]
-fn attributes_and_functions_that_are_not_there() {
-    alone(async {
-        assert_eq!(attribute().await.unwrap(), 1);
-        assert_limited(attribute().await);
+fn disabled_attributes_and_functions() {
+    isolated(async {
+        assert_admits_one!(attribute() => 1);
         assert_eq!(no_attribute().await.unwrap() + no_attribute().await.unwrap(), 2);
-        assert_eq!((twice().await, twice().await), (1, 0));
+        assert_outputs!(defined_twice() => 1, 0);
     });
 }
 
 #[count_limit(1, "1d", fallback = |_| either(number))]
-async fn of_one_name(#[cfg(not(test))] number: Missing, #[cfg(test)] number: u16) -> u16 {
+async fn same_name(#[cfg(not(test))] number: Missing, #[cfg(test)] number: u16) -> u16 {
     number
 }
 
@@ -130,6 +128,6 @@ fn either(number: u16) -> u16 {
 }
 
 #[test]
-fn arguments_of_one_name_under_conditions_that_exclude_each_other() {
-    alone(async { assert_eq!((of_one_name(7).await, of_one_name(7).await), (7, 1007)) });
+fn one_name_under_exclusive_cfgs() {
+    isolated(async { assert_eq!((same_name(7).await, same_name(7).await), (7, 1007)) });
 }

@@ -1,25 +1,25 @@
-//! What is called instead, by its name.
+//! Fallbacks by path.
 
 use std::sync::Arc;
 
 use super::limits::{count_limit, funnel_limit, rate_limit, window_limit};
-use super::{AppResult, Text, alone, text};
+use super::{AppResult, Text, assert_outputs, isolated, text};
 
-fn sync() -> u8 {
+fn synchronous() -> u8 {
     0
 }
 
-async fn is_async() -> u8 {
+async fn asynchronous() -> u8 {
     tokio::task::yield_now().await;
     0
 }
 
-#[count_limit(1, "1d", fallback = sync)]
+#[count_limit(1, "1d", fallback = synchronous)]
 async fn to_sync() -> u8 {
     1
 }
 
-#[count_limit(1, "1d", fallback = "is_async")]
+#[count_limit(1, "1d", fallback = "asynchronous")]
 async fn to_async() -> u8 {
     1
 }
@@ -58,20 +58,22 @@ async fn to_function_of_another_type(count: usize) -> Vec<u8> {
 
 #[test]
 fn sync_and_async_functions() {
-    alone(async {
-        assert_eq!((to_sync().await, to_sync().await), (1, 0));
-        assert_eq!((to_async().await, to_async().await), (1, 0));
+    isolated(async {
+        assert_outputs!(
+            to_sync() => 1, 0;
+            to_async() => 1, 0;
+        );
     });
 }
 
 #[test]
 fn paths() {
-    alone(async {
-        assert_eq!((to_path().await, to_path().await), (1, 0));
-        assert_eq!(to_path_with_parameters(text("a")).await, text("a!"));
-        assert_eq!(to_path_with_parameters(text("a")).await, text("a"));
-        assert_eq!(to_constructor("a".to_owned()).await, text("a!"));
-        assert_eq!(to_constructor("a".to_owned()).await, text("a"));
+    isolated(async {
+        assert_outputs!(
+            to_path() => 1, 0;
+            to_path_with_parameters(text("a")) => text("a!"), text("a");
+            to_constructor("a".to_owned()) => text("a!"), text("a");
+        );
         assert_eq!(to_function_of_another_type(2).await, [1, 1]);
         assert!(to_function_of_another_type(2).await.is_empty());
     });
@@ -111,10 +113,9 @@ async fn push(list: &mut Vec<Text>, text: Text) -> AppResult<()> {
 }
 
 #[test]
-fn arguments_are_moved_into_the_fallback_and_into_the_body() {
-    alone(async {
-        assert_eq!(moved(text("text"), 1).await, (text("text"), 2));
-        assert_eq!(moved(text("text"), 1).await, (text("text"), 1));
+fn arguments_are_moved() {
+    isolated(async {
+        assert_outputs!(moved(text("text"), 1) => (text("text"), 2), (text("text"), 1));
         let mut list = [5, 1];
         assert_eq!(*unique(&mut list).await, 5);
         assert_eq!(*unique(&mut list).await, 1);
@@ -125,7 +126,6 @@ fn arguments_are_moved_into_the_fallback_and_into_the_body() {
     });
 }
 
-/// Not `Clone`.
 struct Api(u8);
 
 trait Bare {
@@ -204,25 +204,28 @@ fn exclaimed(text: Text) -> Text {
 }
 
 #[test]
-fn functions_of_self() {
-    alone(async {
+fn associated_functions() {
+    isolated(async {
         let api = Api(5);
-        assert_eq!((api.by_associated_function().await, api.by_associated_function().await), (5, 0));
+        assert_outputs!(api.by_associated_function() => 5, 0);
         let call = || api.by_path_of_method(text("a"));
-        assert_eq!((call().await, call().await), ((5, text("a")), (6, text("a"))));
-        assert_eq!((api.by_method_of_a_trait().await, api.by_method_of_a_trait().await), (6, 5));
+        assert_outputs!(
+            call() => (5, text("a")), (6, text("a"));
+            api.by_method_of_a_trait() => 6, 5;
+        );
     });
 }
 
 #[test]
 fn methods() {
-    alone(async {
+    isolated(async {
         let mut api = Api(5);
-        assert_eq!(api.by_method_without_arguments(text("")).await, 6);
-        assert_eq!(api.by_method_without_arguments(text("")).await, 106);
+        assert_outputs!(api.by_method_without_arguments(text("")) => 6, 106);
         let call = || api.by_method(text("a"));
-        assert_eq!((call().await, call().await), ((6, text("a")), (7, text("a"))));
-        assert_eq!((api.by_method_of_a_field().await, api.by_method_of_a_field().await), (6, 2));
+        assert_outputs!(
+            call() => (6, text("a")), (7, text("a"));
+            api.by_method_of_a_field() => 6, 2;
+        );
         let shared = Arc::new(Api(1));
         assert_eq!(Arc::clone(&shared).by_owning_method(text("a")).await, (1, text("a")));
         assert_eq!(shared.by_owning_method(text("a")).await, (2, text("a")));
@@ -231,12 +234,12 @@ fn methods() {
     });
 }
 
-#[count_limit(1, "1d", key = "<@ip>", fallback = sync)]
+#[count_limit(1, "1d", key = "<@ip>", fallback = synchronous)]
 async fn without_context() -> u8 {
     1
 }
 
 #[test]
-fn answer_for_a_missing_key_too() {
-    alone(async { assert_eq!(without_context().await, 0) });
+fn missing_key_calls_the_fallback() {
+    isolated(async { assert_eq!(without_context().await, 0) });
 }

@@ -1,4 +1,4 @@
-//! Attributes of others, above ours and below.
+//! Attributes of tracing, axum and tokio, above and below ours.
 
 #![allow(clippy::unused_async, reason = "`debug_handler` has an async function for every handler below it")]
 
@@ -10,36 +10,38 @@ use axum::response::{IntoResponse, Response};
 use tracing::{Instrument, Span, instrument};
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_outputs, isolated, text};
 
-#[instrument(ret, err(Debug))]
-#[count_limit(1, "1d", key = id)]
-async fn span_above(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
-    let list = list.iter().map(|number| number + id).collect();
-    tokio::task::yield_now().await;
-    Ok(list)
+/// Defines a function twice, with its two attributes in either order.
+macro_rules! in_both_orders {
+    (#[$($ours:tt)*] #[$($other:tt)*] $above:ident $below:ident $($function:tt)*) => {
+        #[$($ours)*]
+        #[$($other)*]
+        async fn $above $($function)*
+
+        #[$($other)*]
+        #[$($ours)*]
+        async fn $below $($function)*
+    };
 }
 
-#[count_limit(1, "1d", key = id)]
-#[instrument(level = "debug", skip(list), fields(length = list.len()))]
-async fn span_below(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
-    let list = list.iter().map(|number| number + id).collect();
-    tokio::task::yield_now().await;
-    Ok(list)
+in_both_orders! {
+    #[count_limit(1, "1d", key = id)]
+    #[instrument(level = "debug", skip(list), fields(length = list.len()), ret, err(Debug))]
+    above_span below_span(id: u8, list: &[u8]) -> AppResult<Vec<u8>> {
+        let list = list.iter().map(|number| number + id).collect();
+        tokio::task::yield_now().await;
+        Ok(list)
+    }
 }
 
-#[instrument(skip_all)]
-#[rate_limit("1/day", key = a, fallback = first, pass_args)]
-async fn patterns_below_a_span((a, ref b): (u8, Text), mut text: Text) -> Text {
-    text.0.extend([a.to_string().as_str(), &b.0]);
-    text
-}
-
-#[rate_limit("1/day", key = a, fallback = first, pass_args)]
-#[instrument(skip_all)]
-async fn patterns_above_a_span((a, ref b): (u8, Text), mut text: Text) -> Text {
-    text.0.extend([a.to_string().as_str(), &b.0]);
-    text
+in_both_orders! {
+    #[rate_limit("1/day", key = a, fallback = first, pass_args)]
+    #[instrument(skip_all)]
+    patterns_above_span patterns_below_span((a, ref b): (u8, Text), mut text: Text) -> Text {
+        text.0.extend([a.to_string().as_str(), &b.0]);
+        text
+    }
 }
 
 fn first(pair: (u8, Text), _: Text) -> Text {
@@ -56,17 +58,17 @@ fn none(_: u8) -> Option<u8> {
 }
 
 #[test]
-fn spans_of_tracing() {
-    alone(async {
-        assert_eq!(span_above(1, &[1]).await.unwrap(), [2]);
-        assert_limited(span_above(1, &[1]).await);
-        assert_eq!(span_below(1, &[1]).await.unwrap(), [2]);
-        assert_limited(span_below(1, &[1]).await);
-        assert_eq!(patterns_below_a_span((1, text("b")), text("a")).await, text("a1b"));
-        assert_eq!(patterns_below_a_span((1, text("b")), text("a")).await, text("b"));
-        assert_eq!(patterns_above_a_span((1, text("b")), text("a")).await, text("a1b"));
-        assert_eq!(patterns_above_a_span((1, text("b")), text("a")).await, text("b"));
-        assert_eq!((instrumented_by_hand(1).await, instrumented_by_hand(1).await), (Some(1), None));
+fn tracing_spans() {
+    isolated(async {
+        assert_admits_one!(
+            below_span(1, &[1]) => [2],
+            above_span(1, &[1]) => [2],
+        );
+        assert_outputs!(
+            patterns_below_span((1, text("b")), text("a")) => text("a1b"), text("b");
+            patterns_above_span((1, text("b")), text("a")) => text("a1b"), text("b");
+            instrumented_by_hand(1) => Some(1), None;
+        );
     });
 }
 
@@ -87,36 +89,27 @@ impl IntoResponse for HttpError {
 
 type HttpResult<T> = Result<T, HttpError>;
 
-#[axum::debug_handler]
-#[count_limit(1, "1d", key = id)]
-async fn handler_above(Path(id): Path<u64>, headers: HeaderMap) -> Result<impl IntoResponse, HttpError> {
-    Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
+in_both_orders! {
+    #[count_limit(1, "1d", key = id)]
+    #[axum::debug_handler]
+    above_handler below_handler(
+        Path(id): Path<u64>,
+        headers: HeaderMap,
+    ) -> Result<impl IntoResponse, HttpError> {
+        Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
+    }
 }
 
-#[count_limit(1, "1d", key = id)]
-#[axum::debug_handler]
-async fn handler_below(Path(id): Path<u64>, headers: HeaderMap) -> Result<impl IntoResponse, HttpError> {
-    Ok((StatusCode::CREATED, format!("{id} {}", headers.len())))
-}
-
-#[axum::debug_handler(state = u8)]
-#[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
-async fn passing_below_a_handler(
-    Path((a, _)): Path<(u8, u8)>,
-    State(state): State<u8>,
-    body: String,
-) -> Response {
-    (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
-}
-
-#[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
-#[axum::debug_handler(state = u8)]
-async fn passing_above_a_handler(
-    Path((a, _)): Path<(u8, u8)>,
-    State(state): State<u8>,
-    body: String,
-) -> Response {
-    (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
+in_both_orders! {
+    #[rate_limit("1/day", key = "<a>:<state>", fallback = refused, pass_args)]
+    #[axum::debug_handler(state = u8)]
+    passing_above_handler passing_below_handler(
+        Path((a, _)): Path<(u8, u8)>,
+        State(state): State<u8>,
+        body: String,
+    ) -> Response {
+        (StatusCode::CREATED, format!("{a}{state}{body}")).into_response()
+    }
 }
 
 async fn refused(Path((a, b)): Path<(u8, u8)>, _: State<u8>, body: String) -> Response {
@@ -133,7 +126,7 @@ async fn alias(Path(id): Path<u64>) -> HttpResult<String> {
 #[allow(clippy::result_large_err, reason = "the error of axum")]
 #[axum::debug_handler]
 #[window_limit(1, "1d", fallback = |error| Err(HttpError::from(error).into()))]
-async fn alias_of_axum(Path(id): Path<u64>) -> axum::response::Result<String> {
+async fn axum_alias(Path(id): Path<u64>) -> axum::response::Result<String> {
     Ok(id.to_string())
 }
 
@@ -144,7 +137,7 @@ async fn opaque() -> impl IntoResponse {
 }
 
 #[test]
-fn handlers_of_axum() {
+fn axum_handlers() {
     const TWICE: (u16, u16) = (201, 429);
     macro_rules! statuses {
         ($call:expr) => {{
@@ -152,36 +145,36 @@ fn handlers_of_axum() {
             (first.as_u16(), $call.await.into_response().status().as_u16())
         }};
     }
-    alone(async {
-        assert_eq!(statuses!(handler_above(Path(1), HeaderMap::new())), TWICE);
-        assert_eq!(statuses!(handler_below(Path(1), HeaderMap::new())), TWICE);
-        assert_eq!(statuses!(passing_below_a_handler(Path((1, 2)), State(3), String::new())), TWICE);
-        assert_eq!(statuses!(passing_above_a_handler(Path((1, 2)), State(3), String::new())), TWICE);
+    isolated(async {
+        assert_eq!(statuses!(below_handler(Path(1), HeaderMap::new())), TWICE);
+        assert_eq!(statuses!(above_handler(Path(1), HeaderMap::new())), TWICE);
+        assert_eq!(statuses!(passing_below_handler(Path((1, 2)), State(3), String::new())), TWICE);
+        assert_eq!(statuses!(passing_above_handler(Path((1, 2)), State(3), String::new())), TWICE);
         assert_eq!(statuses!(alias(Path(1))), (200, 429));
-        assert_eq!(statuses!(alias_of_axum(Path(1))), (200, 429));
+        assert_eq!(statuses!(axum_alias(Path(1))), (200, 429));
         assert_eq!(statuses!(opaque()), TWICE);
     });
 }
 
 #[count_limit(1, "1d")]
 #[tokio::test]
-async fn a_test_of_tokio() -> AppResult<()> {
+async fn tokio_test() -> AppResult<()> {
     tokio::task::yield_now().await;
     Ok(())
 }
 
-#[count_limit(1, "1d", fallback = ran, pass_args)]
+#[count_limit(1, "1d", fallback = second_run, pass_args)]
 #[tokio::main(flavor = "current_thread")]
 async fn program(text: &str) -> usize {
     tokio::task::yield_now().await;
     text.len()
 }
 
-fn ran(text: &str) -> usize {
+fn second_run(text: &str) -> usize {
     text.len() + 100
 }
 
 #[test]
-fn programs_of_tokio() {
+fn tokio_main() {
     assert_eq!((program("a"), program("a")), (1, 101));
 }

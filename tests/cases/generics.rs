@@ -1,10 +1,10 @@
-//! Signatures with parameters.
+//! Generic parameters, lifetimes and where clauses.
 
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_limited, isolated};
 
 #[count_limit(1, "1d", key = key)]
 async fn generic<'a, T, const N: usize>(key: impl Display, values: [&'a T; N]) -> Result<&'a T, AppError>
@@ -16,7 +16,7 @@ where
 }
 
 #[count_limit(1, "1d", key = "<N>:<size_of::<T>()>", fallback = defaults::<T, N>, pass_args)]
-async fn named_in_the_arguments<T: Default + Copy, const N: usize>(value: T) -> [T; N] {
+async fn named_in_arguments<T: Default + Copy, const N: usize>(value: T) -> [T; N] {
     [value; N]
 }
 
@@ -25,13 +25,13 @@ fn defaults<T: Default + Copy, const N: usize>(_: T) -> [T; N] {
 }
 
 #[test]
-fn types_constants_and_where_clauses_stay() {
-    alone(async {
+fn type_and_const_parameters() {
+    isolated(async {
         assert_eq!(generic("key", ["a", "b"]).await.unwrap(), "b");
         assert_limited(generic("key", [&1]).await);
-        assert_eq!(named_in_the_arguments::<u8, 2>(5).await, [5, 5]);
-        assert_eq!(named_in_the_arguments::<u8, 1>(5).await, [5]);
-        assert_eq!(named_in_the_arguments::<i8, 2>(5).await, [0, 0]);
+        assert_eq!(named_in_arguments::<u8, 2>(5).await, [5, 5]);
+        assert_eq!(named_in_arguments::<u8, 1>(5).await, [5]);
+        assert_eq!(named_in_arguments::<i8, 2>(5).await, [0, 0]);
     });
 }
 
@@ -66,8 +66,8 @@ async fn functions(
 }
 
 #[test]
-fn functions_over_every_lifetime_stay() {
-    alone(async {
+fn higher_ranked_bounds() {
+    isolated(async {
         let trimmed = |text: &str| text.trim_start_matches('/').len();
         assert_eq!(higher_ranked("/a", str::trim, |text| &text[1..]).await.unwrap(), "a");
         assert_eq!(higher_ranked(" /a", str::trim, |text| text).await.unwrap(), " /a");
@@ -94,8 +94,8 @@ fn length(first: &mut &str, _: &[Cow<'_, str>]) -> usize {
 }
 
 #[test]
-fn lifetimes_stay() {
-    alone(async {
+fn named_and_elided_lifetimes() {
+    isolated(async {
         assert_eq!(lifetimes("long", &String::from("short")).await.unwrap(), "short");
         assert_limited(lifetimes("four", "").await);
         let mut text = "";
@@ -123,8 +123,8 @@ where
 }
 
 #[test]
-fn parameters_of_the_type_stay() {
-    alone(async {
+fn impl_parameters() {
+    isolated(async {
         let mut pool = Pool([0u8..5, 3..5]);
         assert_eq!(pool.next::<u32>(1).await, Some(3));
         assert_eq!(pool.next::<u64>(1).await, None);

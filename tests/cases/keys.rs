@@ -1,7 +1,7 @@
-//! No two different keys meet.
+//! Different keys never collide.
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppResult, alone, assert_limited};
+use super::{AppResult, assert_limited, isolated};
 
 #[count_limit(1, "1d", key = (first, second))]
 async fn pair(first: &str, second: &str) -> AppResult<()> {
@@ -14,16 +14,16 @@ async fn template(first: &str, second: &str) -> AppResult<()> {
 }
 
 #[rate_limit("1/day", key = "<first>-<second><third>")]
-async fn texts_between(first: &str, second: &str, third: &str) -> AppResult<()> {
+async fn with_separators(first: &str, second: &str, third: &str) -> AppResult<()> {
     Ok(())
 }
 
 #[window_limit(1, "1d", key = text)]
-async fn one(text: &str) -> AppResult<()> {
+async fn single(text: &str) -> AppResult<()> {
     Ok(())
 }
 
-/// Pairs that are easily taken for each other.
+/// Pairs that a naive join would confuse.
 const PAIRS: [(&str, &str); 11] = [
     ("a:b", "c"),
     ("a", "b:c"),
@@ -38,7 +38,7 @@ const PAIRS: [(&str, &str); 11] = [
     ("a\0b", "c"),
 ];
 
-/// Texts that look alike, or are long and differ at their ends.
+/// Lookalikes, and long strings that differ only at their ends.
 fn texts() -> Vec<String> {
     let long = "x".repeat(10_000);
     ["", " ", ":", "é", "e\u{301}", "É", "a", "а", "\u{200b}", "🦀", "{a}", "*", "\r\n", "\0"]
@@ -49,32 +49,32 @@ fn texts() -> Vec<String> {
 }
 
 #[test]
-fn whose_parts_are_shifted() {
-    alone(async {
+fn shifted_parts_do_not_collide() {
+    isolated(async {
         for (first, second) in PAIRS {
             pair(first, second).await.unwrap();
             template(first, second).await.unwrap();
-            texts_between(first, second, "").await.unwrap();
+            with_separators(first, second, "").await.unwrap();
         }
         for (first, second) in PAIRS {
             assert_limited(pair(first, second).await);
             assert_limited(template(first, second).await);
-            assert_limited(texts_between(first, second, "").await);
+            assert_limited(with_separators(first, second, "").await);
         }
-        texts_between("a", "b-", "c").await.unwrap();
-        texts_between("a-b", "", "c").await.unwrap();
-        texts_between("a-", "b", "c").await.unwrap();
+        with_separators("a", "b-", "c").await.unwrap();
+        with_separators("a-b", "", "c").await.unwrap();
+        with_separators("a-", "b", "c").await.unwrap();
     });
 }
 
 #[test]
-fn of_unicode_of_nothing_and_of_great_length() {
-    alone(async {
+fn unusual_keys_do_not_collide() {
+    isolated(async {
         for text in texts() {
-            one(&text).await.unwrap();
+            single(&text).await.unwrap();
         }
         for text in texts() {
-            assert_limited(one(&text).await);
+            assert_limited(single(&text).await);
         }
     });
 }

@@ -1,42 +1,63 @@
-//! Functions of one name have a counter each.
+//! Derived names: functions of the same name are counted separately.
+
+use std::sync::Arc;
 
 use super::limits::count_limit;
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 struct A;
 struct B;
-struct Generic<T>(T);
 
-macro_rules! limited_method {
-    ($($self:ty)*) => {$(
-        impl $self {
+macro_rules! limited_methods {
+    ($($type:ident)*) => {$(
+        impl $type {
             #[count_limit(1, "1d")]
             async fn call(&self) -> AppResult<()> {
+                Ok(())
+            }
+
+            #[count_limit(1, "1d")]
+            async fn associated() -> AppResult<()> {
+                Ok(())
+            }
+        }
+
+        impl Service for $type {
+            #[count_limit(1, "1d")]
+            async fn serve() -> AppResult<()> {
+                Ok(())
+            }
+        }
+
+        impl Handler for Arc<$type> {
+            #[count_limit(1, "1d")]
+            async fn handle(&self) -> AppResult<()> {
                 Ok(())
             }
         }
     )*};
 }
-limited_method!(A B Generic<u8>);
+limited_methods!(A B);
 
-struct C;
-struct D;
+trait Service {
+    async fn serve() -> AppResult<()>;
 
-trait Called {
-    async fn call() -> AppResult<()>;
-}
-
-impl Called for C {
     #[count_limit(1, "1d")]
-    async fn call() -> AppResult<()> {
+    async fn provided() -> AppResult<()> {
         Ok(())
     }
 }
 
-impl Called for D {
+trait Handler {
+    async fn handle(&self) -> AppResult<()>;
+}
+
+struct Generic<T>(T);
+
+impl<T: Into<u64>> Generic<T> {
     #[count_limit(1, "1d")]
-    async fn call() -> AppResult<()> {
-        Ok(())
+    async fn call(self) -> AppResult<u64> {
+        Ok(self.0.into())
     }
 }
 
@@ -50,6 +71,13 @@ mod inner {
     pub(super) async fn call() -> super::AppResult<()> {
         Ok(())
     }
+
+    impl super::Generic<&str> {
+        #[super::count_limit(1, "1d")]
+        pub(super) async fn length(&self) -> super::AppResult<usize> {
+            Ok(self.0.len())
+        }
+    }
 }
 
 async fn outer() -> AppResult<()> {
@@ -61,48 +89,76 @@ async fn outer() -> AppResult<()> {
 }
 
 #[test]
-fn in_one_module_on_several_types_and_inside_functions() {
-    alone(async {
-        macro_rules! apart {
-            ($($call:expr),*) => {
-                $($call.await.unwrap();)*
-                $(assert_limited($call.await);)*
-            };
+fn functions_have_separate_derived_names() {
+    isolated(async {
+        macro_rules! assert_names {
+            ($($call:expr => $name:literal),* $(,)?) => {$(
+                $call.await.unwrap();
+                match $call.await {
+                    Err(AppError::Refused(ratelimits::Error::Limited(limited))) => {
+                        assert_eq!(limited.policy(), concat!(module_path!(), "::", $name));
+                    }
+                    other => panic!("{}: {other:?}", $name),
+                }
+            )*};
         }
-        apart!(A.call(), B.call(), Generic(1).call(), call(), inner::call(), outer());
+        assert_names!(
+            call() => "call",
+            inner::call() => "inner::call",
+            outer() => "outer::call",
+            A.call() => "A::call",
+            B.call() => "B::call",
+            A::associated() => "A::associated",
+            B::associated() => "B::associated",
+            A::serve() => "A::serve",
+            B::serve() => "B::serve",
+            A::provided() => "A::provided",
+            B::provided() => "B::provided",
+            Generic(1u8).call() => "Generic::call",
+            Generic("text").length() => "Generic::length",
+        );
     });
 }
 
 #[test]
-fn of_one_trait_on_several_types() {
-    alone(async {
-        C::call().await.unwrap();
-        D::call().await.unwrap();
-        assert_limited(C::call().await);
-        assert_limited(D::call().await);
+fn generic_arguments_share_a_counter() {
+    isolated(async {
+        assert_eq!(Generic(1u8).call().await.unwrap(), 1);
+        assert_limited(Generic(1u32).call().await);
     });
 }
 
-struct Ambiguous;
-limited_method!(Ambiguous);
+#[test]
+fn foreign_types_differ_by_their_arguments() {
+    isolated(async { assert_admits_one!(Arc::new(A).handle(), Arc::new(B).handle()) });
+}
 
-impl Called for Ambiguous {
+struct Ambiguous;
+
+impl Ambiguous {
     #[count_limit(1, "1d")]
-    async fn call() -> AppResult<()> {
+    async fn serve() -> AppResult<()> {
+        Ok(())
+    }
+}
+
+impl Service for Ambiguous {
+    #[count_limit(1, "1d")]
+    async fn serve() -> AppResult<()> {
         Ok(())
     }
 }
 
 #[test]
-fn of_one_type_are_told_that_they_need_names() {
-    alone(async {
-        Ambiguous.call().await.unwrap();
-        match <Ambiguous as Called>::call().await {
+fn ambiguous_names_are_invalid() {
+    isolated(async {
+        Ambiguous::serve().await.unwrap();
+        match <Ambiguous as Service>::serve().await {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => {
                 assert_eq!(invalid.argument(), "name");
             }
             other => panic!("{other:?}"),
         }
-        assert_limited(Ambiguous.call().await);
+        assert_limited(Ambiguous::serve().await);
     });
 }

@@ -1,4 +1,4 @@
-//! What a function returns, however it is written.
+//! Return types.
 
 use std::error::Error;
 use std::fmt::{Debug, Display};
@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use super::limits::{count_limit, funnel_limit};
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, assert_outputs, isolated};
 
 #[count_limit(2, "1d")]
 async fn boxed_trait(number: u8) -> AppResult<Box<dyn Display + Send>> {
@@ -38,15 +38,15 @@ fn longest() -> fn(&str) -> usize {
 }
 
 #[test]
-fn what_is_returned_is_coerced_to_the_return_type() {
-    alone(async {
+fn output_is_coerced() {
+    isolated(async {
         assert_eq!(boxed_trait(5).await.unwrap().to_string(), "5");
         assert_eq!(boxed_trait(0).await.unwrap().to_string(), "none");
         assert!(boxed_trait(5).await.is_err());
         assert_eq!(boxed_future(&5).await.unwrap().await, 5);
         assert!(boxed_future(&5).await.is_err());
         assert_eq!((function_pointer().await("a"), function_pointer().await("a")), (1, usize::MAX));
-        assert_eq!((slice().await, slice().await), (&[1, 2][..], &[][..]));
+        assert_outputs!(slice() => [1u8, 2], [0u8; 0]);
     });
 }
 
@@ -70,7 +70,7 @@ async fn pair(text: &str) -> Result<(impl Display, impl Debug + use<'_>), AppErr
 }
 
 #[funnel_limit(1, "1/day", fallback = no_text)]
-async fn nameless() -> impl Display {
+async fn impl_trait() -> impl Display {
     if false {
         return no_text();
     }
@@ -82,8 +82,8 @@ fn no_text() -> String {
 }
 
 #[test]
-fn what_has_no_name_is_returned_too() {
-    alone(async {
+fn impl_trait_outputs() {
+    isolated(async {
         assert_eq!(iterator(&[1, 2]).await.unwrap().collect::<Vec<_>>(), [2, 3]);
         assert!(iterator(&[1, 2]).await.is_err());
         let sums = iterator_of_closures(&[1, 2, 3], 3).await.unwrap().map(|add| add(10));
@@ -92,8 +92,8 @@ fn what_has_no_name_is_returned_too() {
         let (length, same) = pair("text").await.unwrap();
         assert_eq!((length.to_string(), format!("{same:?}")), ("4".to_owned(), "\"text\"".to_owned()));
         assert!(pair("text").await.is_err());
-        assert_eq!(nameless().await.to_string(), "body");
-        assert_eq!(nameless().await.to_string(), "fallback");
+        assert_eq!(impl_trait().await.to_string(), "body");
+        assert_eq!(impl_trait().await.to_string(), "fallback");
     });
 }
 
@@ -117,10 +117,9 @@ async fn own_error() -> Result<u8, ratelimits::Error> {
 }
 
 #[test]
-fn every_result_whose_error_can_say_so_says_that_it_was_refused() {
-    alone(async {
-        assert_eq!(alias().await.unwrap(), 1);
-        assert_limited(alias().await);
+fn results_with_convertible_errors() {
+    isolated(async {
+        assert_admits_one!(alias() => 1);
         assert_eq!(any_error().await.unwrap(), 5);
         assert!(any_error().await.unwrap_err().is::<ratelimits::Error>());
         assert_eq!(own_error().await.unwrap(), 1);
@@ -144,8 +143,8 @@ async fn nested(text: &str) -> AppResult<Result<Option<&str>, [u8; 2]>> {
 }
 
 #[test]
-fn other_types_are_returned_as_they_are() {
-    alone(async {
+fn options_and_nested_results() {
+    isolated(async {
         let mut list = vec![];
         *option(&mut list).await.unwrap() += 1;
         assert_eq!(option(&mut list).await, None);
@@ -156,15 +155,15 @@ fn other_types_are_returned_as_they_are() {
 }
 
 #[count_limit(1, "1d")]
-async fn of_what_has_no_name() -> AppResult<Box<dyn Iterator<Item = impl Display>>> {
+async fn boxed_impl_trait() -> AppResult<Box<dyn Iterator<Item = impl Display>>> {
     Ok(Box::new([1, 2].into_iter()))
 }
 
 #[test]
-fn trait_objects_of_what_has_no_name() {
-    alone(async {
-        let text: Vec<_> = of_what_has_no_name().await.unwrap().map(|item| item.to_string()).collect();
+fn trait_objects_of_impl_trait() {
+    isolated(async {
+        let text: Vec<_> = boxed_impl_trait().await.unwrap().map(|item| item.to_string()).collect();
         assert_eq!(text, ["1", "2"]);
-        assert_limited(of_what_has_no_name().await.map(drop));
+        assert_limited(boxed_impl_trait().await.map(drop));
     });
 }

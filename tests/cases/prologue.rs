@@ -1,13 +1,13 @@
-//! What holds of a prologue, and not where `charge_when` makes the body a future of its own.
+//! Properties of the prologue that `charge_when` does not have, as it turns the body into a nested future.
 
-#![expect(clippy::large_types_passed_by_value, reason = "their room in the future is what is measured")]
+#![expect(clippy::large_types_passed_by_value, reason = "their size in the future is what is measured")]
 
 use std::rc::Rc;
 use std::time::Duration;
 
 use ratelimits::{count_limit, funnel_limit, rate_limit};
 
-use super::app::alone;
+use super::app::{assert_outputs, isolated};
 
 type Load = [u8; 1024];
 
@@ -82,13 +82,13 @@ fn large() -> Load {
 }
 
 #[test]
-fn large_outputs_add_no_more() {
+fn large_outputs_add_at_most_128_bytes() {
     let (bare, size) = (size_of_val(&plain_large()), size_of_val(&with_large_output()));
     assert!(size <= bare + 128, "{size} bytes, bare {bare}");
 }
 
 #[count_limit(1, "1d", fallback = none, pass_args)]
-async fn of_one_thread(list: &[u8]) -> Option<Rc<u8>> {
+async fn non_send_output(list: &[u8]) -> Option<Rc<u8>> {
     work(list).await;
     list.first().copied().map(Rc::new)
 }
@@ -103,14 +103,13 @@ fn is_send<T: Send>(future: T) -> T {
 }
 
 #[test]
-fn a_future_is_send_whatever_it_comes_to() {
-    alone(async {
-        assert_eq!(is_send(of_one_thread(&[1])).await, Some(Rc::new(1)));
-        assert_eq!(is_send(of_one_thread(&[1])).await, None);
+fn non_send_outputs_keep_futures_send() {
+    isolated(async {
+        assert_outputs!(is_send(non_send_output(&[1])) => Some(Rc::new(1)), None);
     });
 }
 
-/// As deep as functions without an attribute can be inside each other before the compiler gives up.
+/// As deep as plain async functions can be nested before the compiler gives up.
 macro_rules! tower {
     ($name:ident $next:ident $($rest:ident)*) => {
         #[count_limit(1, "1d", key = depth.len(), fallback = work, pass_args)]
@@ -132,10 +131,9 @@ tower! {
 }
 
 #[test]
-fn a_prologue_adds_no_layer_of_types() {
-    alone(async {
-        assert_eq!(f00(&[0; 29]).await, 29);
-        assert_eq!(f00(&[0; 29]).await, 29);
+fn prologue_adds_no_type_layers() {
+    isolated(async {
+        assert_outputs!(f00(&[0; 29]) => 29, 29);
         assert_eq!(f20(&[0; 9]).await, 9);
     });
 }

@@ -1,13 +1,12 @@
-//! Methods, on every kind of `self`.
+//! Every kind of `self`.
 
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use super::limits::count_limit;
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
-/// Not `Clone`.
 #[derive(Debug, PartialEq)]
 struct Counter {
     id: u8,
@@ -41,20 +40,20 @@ impl Counter {
         self
     }
 
-    #[count_limit(1, "1d", key = self.id, fallback = self.as_is, pass_args)]
+    #[count_limit(1, "1d", key = self.id, fallback = self.same, pass_args)]
     async fn boxed(mut self: Box<Self>, step: u8) -> Box<Self> {
         self.count += step;
         self
     }
 
     #[count_limit(1, "1d", key = "<self.id>", fallback = Self::nothing, pass_args)]
-    async fn counted(self: Arc<Self>, step: u8) -> (Arc<Self>, u8) {
+    async fn in_arc(self: Arc<Self>, step: u8) -> (Arc<Self>, u8) {
         let count = self.count + step;
         (self, count)
     }
 
     #[count_limit(1, "1d", key = self.id, fallback = self.zero)]
-    async fn of_one_thread(self: Rc<Self>) -> u8 {
+    async fn in_rc(self: Rc<Self>) -> u8 {
         self.id
     }
 
@@ -69,8 +68,8 @@ impl Counter {
         Ok(self.count)
     }
 
-    #[count_limit(1, "1d", fallback = Self::zero_of_all)]
-    async fn of_none() -> u8 {
+    #[count_limit(1, "1d", fallback = Self::zero_without_self)]
+    async fn without_self() -> u8 {
         1
     }
 
@@ -79,7 +78,7 @@ impl Counter {
     }
 
     #[expect(clippy::unnecessary_box_returns, reason = "what the body returns")]
-    fn as_is(self: Box<Self>, _: u8) -> Box<Self> {
+    fn same(self: Box<Self>, _: u8) -> Box<Self> {
         self
     }
 
@@ -92,17 +91,16 @@ impl Counter {
         self.count
     }
 
-    fn zero_of_all() -> u8 {
+    fn zero_without_self() -> u8 {
         0
     }
 }
 
 #[test]
-fn references_to_self() {
-    alone(async {
+fn self_by_reference() {
+    isolated(async {
         let mut counter = counter(1);
-        assert_eq!(counter.shared(1).await.unwrap(), 1);
-        assert_limited(counter.shared(1).await);
+        assert_admits_one!(counter.shared(1) => 1);
         *counter.unique(1).await.unwrap() += 1;
         assert_eq!(counter.count, 2);
         assert_limited(counter.unique(1).await);
@@ -111,7 +109,7 @@ fn references_to_self() {
 
 #[test]
 fn self_by_value() {
-    alone(async {
+    isolated(async {
         assert_eq!(counter(1).owned(1).await.unwrap().count, 1);
         assert_limited(counter(1).owned(1).await);
         assert_eq!(counter(1).mutable(1).await.count, 1);
@@ -120,28 +118,26 @@ fn self_by_value() {
 }
 
 #[test]
-fn self_behind_pointers() {
-    alone(async {
+fn smart_pointer_receivers() {
+    isolated(async {
         assert_eq!(Box::new(counter(1)).boxed(1).await.count, 1);
         assert_eq!(Box::new(counter(1)).boxed(1).await, Box::new(counter(1)));
         let shared = Arc::new(counter(1));
-        assert_eq!((shared.borrowed().await, shared.borrowed().await), (1, 0));
-        let (shared, count) = shared.counted(5).await;
-        assert_eq!((shared.counted(5).await.1, count), (0, 5));
+        assert_outputs!(shared.borrowed() => 1, 0);
+        let (shared, count) = shared.in_arc(5).await;
+        assert_eq!((shared.in_arc(5).await.1, count), (0, 5));
         let shared = Rc::new(counter(1));
-        assert_eq!((Rc::clone(&shared).of_one_thread().await, shared.of_one_thread().await), (1, 0));
+        assert_eq!((Rc::clone(&shared).in_rc().await, shared.in_rc().await), (1, 0));
         let mut pinned = pin!(counter(1));
-        assert_eq!(pinned.as_mut().pinned(1).await.unwrap(), 1);
-        assert_limited(pinned.as_mut().pinned(1).await);
+        assert_admits_one!(pinned.as_mut().pinned(1) => 1);
     });
 }
 
 #[test]
-fn functions_of_a_type_without_self() {
-    alone(async { assert_eq!((Counter::of_none().await, Counter::of_none().await), (1, 0)) });
+fn associated_functions() {
+    isolated(async { assert_eq!((Counter::without_self().await, Counter::without_self().await), (1, 0)) });
 }
 
-/// A type of parameters, and one that borrows.
 struct Named<'a, T: ?Sized> {
     name: &'a str,
     value: &'a mut T,
@@ -161,8 +157,8 @@ impl<T: ?Sized + Extend<u8>> Named<'_, T> {
 }
 
 #[test]
-fn self_with_parameters() {
-    alone(async {
+fn generic_self_type() {
+    isolated(async {
         let mut list = vec![];
         let mut named = Named { name: "list", value: &mut list };
         assert_eq!(named.push(1, text("a")).await, None);

@@ -1,49 +1,49 @@
-//! Functions that call themselves, and functions under many others, with the recursion limit as it is.
+//! Recursion and deep call stacks, at the default `recursion_limit`.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_limited, isolated, text};
 
 #[count_limit(5, "1d")]
-async fn boxes_itself(depth: u8) -> AppResult<u8> {
+async fn boxed(depth: u8) -> AppResult<u8> {
     if depth == 0 {
         return Ok(0);
     }
-    Ok(Box::pin(boxes_itself(depth - 1)).await? + 1)
+    Ok(Box::pin(boxed(depth - 1)).await? + 1)
 }
 
-#[count_limit(3, "1d", fallback = itself, pass_args)]
-async fn falls_back_on_itself(depth: u8, text: Text) -> (u8, Text) {
-    let (reached, text) = Box::pin(falls_back_on_itself(depth + 1, text)).await;
+#[count_limit(3, "1d", fallback = stop, pass_args)]
+async fn with_fallback(depth: u8, text: Text) -> (u8, Text) {
+    let (reached, text) = Box::pin(with_fallback(depth + 1, text)).await;
     (reached, Text(text.0 + "."))
 }
 
-fn itself(depth: u8, text: Text) -> (u8, Text) {
+fn stop(depth: u8, text: Text) -> (u8, Text) {
     (depth, text)
 }
 
-fn through_another(depth: u8) -> Pin<Box<dyn Future<Output = AppResult<u8>> + Send>> {
+fn mutual(depth: u8) -> Pin<Box<dyn Future<Output = AppResult<u8>> + Send>> {
     #[rate_limit("1/day", burst = 5)]
     async fn inner(depth: u8) -> AppResult<u8> {
-        if depth == 0 { Ok(0) } else { Ok(through_another(depth - 1).await? + 1) }
+        if depth == 0 { Ok(0) } else { Ok(mutual(depth - 1).await? + 1) }
     }
     Box::pin(inner(depth))
 }
 
 #[test]
-fn functions_that_call_themselves() {
-    alone(async {
-        assert_eq!(boxes_itself(4).await.unwrap(), 4);
-        assert_limited(boxes_itself(0).await);
-        assert_eq!(falls_back_on_itself(0, text("a")).await, (3, text("a...")));
-        assert_eq!(through_another(4).await.unwrap(), 4);
-        assert_limited(through_another(0).await);
+fn recursive_functions() {
+    isolated(async {
+        assert_eq!(boxed(4).await.unwrap(), 4);
+        assert_limited(boxed(0).await);
+        assert_eq!(with_fallback(0, text("a")).await, (3, text("a...")));
+        assert_eq!(mutual(4).await.unwrap(), 4);
+        assert_limited(mutual(0).await);
     });
 }
 
-/// Each calls the next, none boxed: every layer is a type inside the layer above (lance#8416).
+/// Each function calls the next without boxing, so that the types nest (lance#8416).
 macro_rules! tower {
     ($name:ident $next:ident $($rest:ident)*) => {
         #[count_limit(1, "1d", key = text, fallback = refused, pass_args)]
@@ -71,8 +71,8 @@ async fn refused(text: &str, depth: usize) -> AppResult<usize> {
 }
 
 #[test]
-fn functions_under_many_others() {
-    alone(async {
+fn deep_call_stacks() {
+    isolated(async {
         assert_eq!(f00("text", 0).await.unwrap(), 4 + 13);
         assert_eq!(f00("text", 0).await.unwrap(), 4 + 1000);
         assert_limited(f13("text", 0).await);

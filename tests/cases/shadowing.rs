@@ -1,9 +1,8 @@
-//! Names of the user's that are also names of the standard library, or of the generated code.
+//! User names that also occur in the standard library or in the generated code.
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppResult, alone, assert_limited};
+use super::{AppResult, assert_admits_one, assert_outputs, isolated};
 
-/// Names of the prelude and of the standard library, taken by the user.
 #[allow(dead_code, non_camel_case_types, unused_macros)]
 mod clash {
     use super::super::{AppError, limits};
@@ -62,11 +61,13 @@ mod clash {
 }
 
 #[test]
-fn names_of_the_standard_library() {
-    alone(async {
+fn standard_library_names() {
+    isolated(async {
         assert_eq!(clash::template(5).await.unwrap(), 5);
-        assert_eq!((clash::computed(1).await, clash::computed(1).await), (1, 0));
-        assert_eq!((clash::stacked(1).await, clash::stacked(1).await), (2, 1));
+        assert_outputs!(
+            clash::computed(1) => 1, 0;
+            clash::stacked(1) => 2, 1;
+        );
     });
 }
 
@@ -95,11 +96,11 @@ fn sum(first: [u8; 3], second: (u8, u8), third: Result<u8, u8>, _: [u8; 6]) -> u
 }
 
 #[test]
-fn arguments_named_like_locals_of_the_generated_code() {
-    alone(async {
+fn arguments_named_like_generated_locals() {
+    isolated(async {
         assert_eq!(arguments(1, 2, 3, 4, "0s").await.unwrap(), 10);
         let call = || more_arguments([1, 60, 1], (1, 1), Ok(1), [1; 6]);
-        assert_eq!((call().await, call().await), (71, 103));
+        assert_outputs!(call() => 71, 103);
     });
 }
 
@@ -127,18 +128,17 @@ async fn literal_beside_a_constant() -> AppResult<u8> {
 }
 
 #[test]
-fn constants_named_like_those_of_the_generated_code() {
-    alone(async {
-        assert_eq!(window_of_constants().await.unwrap(), 1);
-        assert_limited(window_of_constants().await);
-        assert_eq!(bucket_of_constants().await.unwrap(), 1);
-        assert_limited(bucket_of_constants().await);
-        assert_eq!(literal_beside_a_constant().await.unwrap(), 1);
-        assert_limited(literal_beside_a_constant().await);
+fn constants_named_like_generated_ones() {
+    isolated(async {
+        assert_admits_one!(
+            window_of_constants() => 1,
+            bucket_of_constants() => 1,
+            literal_beside_a_constant() => 1,
+        );
     });
 }
 
-mod everything {
+mod shadowed {
     pub(super) struct Result(pub(super) u8);
     pub(super) struct Key;
     pub(super) struct Call;
@@ -153,12 +153,12 @@ mod everything {
     pub(super) mod core {}
 }
 
-/// Here `Result` is the user's in the body, and not in the signature (tracing#3306).
+/// `Result` is the user's in the body but not in the signature (tracing#3306).
 #[count_limit(1, "1d", key = number)]
 async fn glob(number: u8) -> Result<u8, super::AppError> {
     let sum = number + LIMIT;
     use Error::*;
-    use everything::*;
+    use shadowed::*;
     let _ = (Key, Call, Fallback);
     let error = if sum > 1 { Limited } else { Store };
     let Result(more) = match error {
@@ -194,14 +194,12 @@ fn inside(number: u8) -> u8 {
 
 #[test]
 fn items_and_globs_in_the_body() {
-    alone(async {
-        assert_eq!(glob(1).await.unwrap(), 7);
-        assert_limited(glob(1).await);
-        assert_eq!((items(1).await, items(1).await), (101, 1));
+    isolated(async {
+        assert_admits_one!(glob(1) => 7);
+        assert_outputs!(items(1) => 101, 1);
     });
 }
 
-/// Methods that every type has here, named like those of the generated code.
 trait Everywhere {
     fn is_err(&self) -> u8 {
         1
@@ -228,8 +226,8 @@ fn two(id: &str) -> u8 {
 }
 
 #[test]
-fn methods_named_like_those_of_the_generated_code() {
-    alone(async { assert_eq!((methods("a").await, methods("b").await), (3, 2)) });
+fn methods_named_like_generated_calls() {
+    isolated(async { assert_eq!((methods("a").await, methods("b").await), (3, 2)) });
 }
 
 struct Wrapper(u8);
@@ -246,14 +244,13 @@ fn unwrapped(Wrapper(number): Wrapper) -> u8 {
 }
 
 #[test]
-fn items_of_the_body_do_not_reach_the_patterns() {
-    alone(async {
-        assert_eq!(item_named_like_a_pattern(Wrapper(1)).await, 1);
-        assert_eq!(item_named_like_a_pattern(Wrapper(1)).await, 2);
+fn body_items_do_not_shadow_patterns() {
+    isolated(async {
+        assert_outputs!(item_named_like_a_pattern(Wrapper(1)) => 1, 2);
     });
 }
 
-/// Columns as diesel imports them by `dsl::*`: no `let` can have their names.
+/// Columns as `dsl::*` of diesel imports them: a `let` cannot shadow them.
 #[allow(dead_code, non_camel_case_types, non_upper_case_globals, reason = "the case")]
 mod columns {
     macro_rules! columns {
@@ -286,10 +283,9 @@ mod imported {
 }
 
 #[test]
-fn constants_and_unit_structs_named_like_locals_of_the_generated_code() {
-    alone(async {
-        assert_eq!(imported::column().await.unwrap(), 1);
-        assert_limited(imported::column().await);
-        assert_eq!((imported::passed((1, 1)).await, imported::passed((1, 1)).await), (1, 0));
+fn imports_named_like_generated_locals() {
+    isolated(async {
+        assert_admits_one!(imported::column() => 1);
+        assert_outputs!(imported::passed((1, 1)) => 1, 0);
     });
 }

@@ -1,19 +1,18 @@
-//! Several attributes on one function are one decision.
+//! Several attributes on one function.
 
 use super::limits::count_limit as renamed;
 use super::limits::{count_limit, funnel_limit, rate_limit, window_limit};
-use super::{AppError, AppResult, Text, alone, assert_limited, text};
+use super::{AppError, AppResult, Text, assert_admits_one, assert_limited, isolated, text};
 
-/// Of a function that three calls may use, one for each user: calls that were refused have paid nothing.
+/// Checks a function that admits three calls, one a user: refused calls must not be charged to the total.
 macro_rules! assert_one_decision {
     ($function:expr) => {
-        alone(async {
+        isolated(async {
             $function(1).await.unwrap();
             for _ in 0..5 {
                 assert_limited($function(1).await);
             }
-            $function(2).await.unwrap();
-            assert_limited($function(2).await);
+            assert_admits_one!($function(2));
             $function(3).await.unwrap();
             assert_limited($function(4).await);
         })
@@ -36,15 +35,15 @@ async fn all_last(user: u8) -> AppResult<u8> {
 #[rate_limit("3/day", refill = interval)]
 #[funnel_limit(capacity = 4, drain = "1d")]
 #[window_limit(5, "1h", precision = "1m")]
-async fn of_every_kind(user: u8) -> AppResult<u8> {
+async fn every_algorithm(user: u8) -> AppResult<u8> {
     Ok(user)
 }
 
 #[test]
-fn in_either_order_and_of_every_algorithm() {
+fn every_order_and_algorithm() {
     assert_one_decision!(all_first);
     assert_one_decision!(all_last);
-    assert_one_decision!(of_every_kind);
+    assert_one_decision!(every_algorithm);
 }
 
 #[::ratelimits::count_limit(3, "1d")]
@@ -61,7 +60,7 @@ async fn qualified_last(user: u8) -> AppResult<u8> {
 }
 
 #[test]
-fn by_path() {
+fn qualified_paths() {
     assert_one_decision!(qualified_first);
     assert_one_decision!(qualified_last);
 }
@@ -87,7 +86,7 @@ async fn conditional_twice(user: u8) -> AppResult<u8> {
 }
 
 #[test]
-fn under_conditions() {
+fn conditional_attributes() {
     assert_one_decision!(conditional_first);
     assert_one_decision!(conditional_last);
     assert_one_decision!(conditional_twice);
@@ -112,7 +111,7 @@ async fn others_between(user: u8) -> AppResult<u8> {
 }
 
 #[test]
-fn with_other_attributes_between() {
+fn other_attributes_in_between() {
     assert_one_decision!(span_between);
     assert_one_decision!(others_between);
 }
@@ -142,21 +141,21 @@ impl Users {
 }
 
 #[test]
-fn on_methods() {
+fn methods() {
     assert_one_decision!(|user| Users.method(user));
     assert_one_decision!(|user| Users.boxed(user));
 }
 
-/// What is imported under another name sees its siblings all the same, though they do not see it.
+/// A renamed attribute still finds its siblings, though they do not recognize it.
 #[renamed(3, "1d")]
 #[count_limit(1, "1d", key = user)]
-async fn under_another_name(user: u8) -> AppResult<u8> {
+async fn renamed_import(user: u8) -> AppResult<u8> {
     Ok(user)
 }
 
 #[test]
-fn under_another_name_above_the_others() {
-    assert_one_decision!(under_another_name);
+fn renamed_imports() {
+    assert_one_decision!(renamed_import);
 }
 
 #[count_limit(2, "1h", cost = hours, fallback = hour)]
@@ -176,14 +175,14 @@ async fn day(text: Text, _: u8, _: u8, _: u8) -> String {
 }
 
 #[test]
-fn the_fallback_of_the_one_that_refused_is_called() {
-    alone(async {
+fn refusing_policy_picks_the_fallback() {
+    isolated(async {
         let call = |seconds, hours, days| own_fallbacks(text("a"), seconds, hours, days);
         assert_eq!(call(1, 1, 1).await, "body a 1 1 1");
         assert_eq!(call(2, 1, 1).await, "second a");
         assert_eq!(call(1, 2, 1).await, "hour");
         assert_eq!(call(1, 1, 2).await, "day a");
-        // Of several, the one that one waits for the longest.
+        // If several refuse, the longest `retry_after` decides.
         assert_eq!(call(2, 2, 1).await, "hour");
         assert_eq!(call(2, 2, 2).await, "day a");
         assert_eq!(call(1, 1, 1).await, "body a 1 1 1");
@@ -197,8 +196,8 @@ async fn named(days: u8) -> AppResult<u8> {
 }
 
 #[test]
-fn a_refusal_names_the_one_that_refused() {
-    alone(async {
+fn error_names_the_refusing_policy() {
+    isolated(async {
         let policy = async |days| match named(days).await {
             Err(AppError::Refused(ratelimits::Error::Limited(limited))) => limited.policy().to_owned(),
             other => panic!("{other:?}"),

@@ -1,4 +1,4 @@
-//! Traits of the language itself, and functions that return their future.
+//! Async functions in traits, and functions that return a future.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,7 +6,7 @@ use std::pin::Pin;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
 struct User {
     id: u64,
@@ -59,30 +59,25 @@ impl Service for u8 {
 }
 
 #[test]
-fn async_functions_of_a_trait() {
-    alone(async {
+fn async_fn_in_traits() {
+    isolated(async {
         let user = User { id: 1 };
         assert_eq!(user.call(1).await.unwrap(), 1);
-        assert_eq!(user.call(2).await.unwrap(), 2);
-        assert_limited(user.call(2).await);
-        assert_eq!(user.pass(text("a")).await, text("aa"));
-        assert_eq!(user.pass(text("a")).await, text("a"));
-        assert_eq!(5.call(1).await.unwrap(), 6);
-        assert_limited(5.call(1).await);
+        assert_admits_one!(user.call(2) => 2);
+        assert_outputs!(user.pass(text("a")) => text("aa"), text("a"));
+        assert_admits_one!(5.call(1) => 6);
         assert_eq!(5.pass(text("a")).await, text("a"));
         assert_eq!(5.pass(text("b")).await, text("b"));
     });
 }
 
 #[test]
-fn default_bodies_of_a_trait() {
-    alone(async {
+fn default_bodies() {
+    isolated(async {
         let user = User { id: 1 };
-        assert_eq!(user.provided().await.unwrap(), 1);
-        assert_limited(user.provided().await);
+        assert_admits_one!(user.provided() => 1);
         assert_eq!(5.provided().await.unwrap(), 1);
-        assert_eq!(user.provided_with_fallback(text("a")).await, text(""));
-        assert_eq!(user.provided_with_fallback(text("a")).await, text("a"));
+        assert_outputs!(user.provided_with_fallback(text("a")) => text(""), text("a"));
     });
 }
 
@@ -93,7 +88,7 @@ fn future(id: u8) -> impl Future<Output = AppResult<u8>> + Send {
 }
 
 #[count_limit(1, "1d", key = id, fallback = later, pass_args)]
-fn future_behind_statements(id: u8, text: Text) -> impl Future<Output = (u8, Text)> {
+fn future_after_statements(id: u8, text: Text) -> impl Future<Output = (u8, Text)> {
     let next = id + 1;
     async move {
         let text = text;
@@ -107,13 +102,11 @@ async fn later(id: u8, text: Text) -> (u8, Text) {
 }
 
 #[test]
-fn functions_that_return_an_async_block() {
-    alone(async {
+fn functions_returning_async_blocks() {
+    isolated(async {
         assert_eq!(future(1).await.unwrap(), 1);
-        assert_eq!(future(2).await.unwrap(), 2);
-        assert_limited(future(2).await);
-        assert_eq!(future_behind_statements(1, text("a")).await, (2, text("a")));
-        assert_eq!(future_behind_statements(1, text("a")).await, (1, text("a")));
+        assert_admits_one!(future(2) => 2);
+        assert_outputs!(future_after_statements(1, text("a")) => (2, text("a")), (1, text("a")));
     });
 }
 
@@ -124,7 +117,7 @@ impl User {
     }
 
     #[count_limit(1, "1d", key = "<self.id>:<step>")]
-    pub(super) fn boxed_behind_statements(&self, step: u64) -> BoxFuture<'_, AppResult<u64>> {
+    pub(super) fn boxed_after_statements(&self, step: u64) -> BoxFuture<'_, AppResult<u64>> {
         let sum = self.id + step;
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -151,7 +144,7 @@ impl User {
     }
 }
 
-/// As of the futures crate.
+/// As in the futures crate.
 trait FutureExt: Future + Sized {
     fn boxed<'a>(self) -> BoxFuture<'a, Self::Output>
     where
@@ -173,39 +166,38 @@ fn boxed_by_method(id: u64, list: &[u64]) -> BoxFuture<'_, AppResult<u64>> {
 }
 
 #[test]
-fn functions_that_return_a_boxed_future() {
-    alone(async {
+fn functions_returning_boxed_futures() {
+    isolated(async {
         let mut user = User { id: 1 };
         assert_eq!(user.boxed(1).await.unwrap(), 2);
         assert_limited(user.boxed(2).await);
         assert_eq!(boxed_by_method(1, &[2]).await.unwrap(), 3);
         assert_eq!(boxed_by_method(1, &[2]).await.unwrap(), 0);
         assert_eq!(boxed_by_method(1, &[]).await.unwrap(), 5);
-        assert_eq!(user.boxed_behind_statements(1).await.unwrap(), 3);
-        assert_eq!(user.boxed_behind_statements(0).await.unwrap(), 0);
-        assert_limited(user.boxed_behind_statements(1).await);
+        assert_eq!(user.boxed_after_statements(1).await.unwrap(), 3);
+        assert_eq!(user.boxed_after_statements(0).await.unwrap(), 0);
+        assert_limited(user.boxed_after_statements(1).await);
         let mut text = text("a");
-        assert_eq!(user.local(&mut text).await, "a!");
-        assert_eq!(user.local(&mut text).await, "a!?");
+        assert_outputs!(user.local(&mut text) => "a!", "a!?");
         assert_eq!(user.id, 2);
     });
 }
 
 #[test]
-fn a_future_that_is_not_polled_charges_nothing() {
-    alone(async {
+fn unpolled_futures_are_not_charged() {
+    isolated(async {
         let user = User { id: 7 };
-        drop((future(7), user.boxed(1), user.boxed_behind_statements(1), user.call(7)));
+        drop((future(7), user.boxed(1), user.boxed_after_statements(1), user.call(7)));
         assert_eq!(future(7).await.unwrap(), 7);
         assert_eq!(user.boxed(1).await.unwrap(), 8);
-        assert_eq!(user.boxed_behind_statements(1).await.unwrap(), 9);
+        assert_eq!(user.boxed_after_statements(1).await.unwrap(), 9);
         assert_eq!(user.call(7).await.unwrap(), 7);
     });
 }
 
-/// The statements of the block are not those that `#[async_trait]` writes, and see the items behind them.
+/// Unlike the block that `#[async_trait]` generates, this one has items after its first statement.
 #[count_limit(1, "1d", key = id, fallback = |_| 9)]
-fn with_items_in_the_block(id: u8) -> BoxFuture<'static, u8> {
+fn items_in_the_block(id: u8) -> BoxFuture<'static, u8> {
     Box::pin(async move {
         let more = helper();
         let id = id;
@@ -217,6 +209,6 @@ fn with_items_in_the_block(id: u8) -> BoxFuture<'static, u8> {
 }
 
 #[test]
-fn blocks_with_items_in_them() {
-    alone(async { assert_eq!((with_items_in_the_block(1).await, with_items_in_the_block(1).await), (2, 9)) });
+fn async_blocks_with_items() {
+    isolated(async { assert_eq!((items_in_the_block(1).await, items_in_the_block(1).await), (2, 9)) });
 }

@@ -1,4 +1,4 @@
-//! An axum app whose handlers are limited, over HTTP.
+//! An axum app with limited handlers, over HTTP.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -77,7 +77,7 @@ async fn queue(State(app): State<Arc<App>>, Json((user, amount)): Order) -> (Sta
     (StatusCode::ACCEPTED, format!("{amount} queued for {user}, behind {}", app.orders.lock().unwrap().len()))
 }
 
-/// Everybody reads a page once, and all together three times.
+/// One view of a page for each user, three in total.
 #[funnel_limit(1, drain = "1d", key = "<id>:<@user>", fallback = |error| AppError::from(error).into_response())]
 #[count_limit(3, "1d", key = id, fallback = |_| format!("no more of {id}").into_response())]
 async fn page(Path((id, name)): Path<(u8, String)>) -> Response {
@@ -89,16 +89,16 @@ async fn profile() -> axum::response::Result<&'static str, AppError> {
     Ok("profile")
 }
 
-#[allow(clippy::result_large_err, reason = "the error of axum")]
+#[allow(clippy::result_large_err, reason = "axum's error type")]
 #[rate_limit("1/h", fallback = |error| Err(AppError::from(error).into()))]
-async fn of_any_error(State(app): State<Arc<App>>) -> axum::response::Result<Json<usize>> {
+async fn orders_count(State(app): State<Arc<App>>) -> axum::response::Result<Json<usize>> {
     if app.orders.lock().unwrap().len() > 100 {
         Err(StatusCode::INSUFFICIENT_STORAGE)?;
     }
     Ok(Json(7))
 }
 
-/// The context of a request, and the app's registry for the handlers that do not name it.
+/// Sets the request's user and the app's registry.
 async fn context(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let user = request.headers().get("x-user").and_then(|user| user.to_str().ok()).map(str::to_owned);
     let context = user.map_or_else(RequestContext::new, |user| RequestContext::new().with_user(user));
@@ -113,13 +113,13 @@ fn app() -> Router {
         .route("/orders", post(order))
         .route("/pages/{id}/{name}", get(page))
         .route("/profile", get(profile))
-        .route("/any", get(of_any_error))
+        .route("/any", get(orders_count))
         .layer(from_fn_with_state(Arc::clone(&app), context))
         .with_state(app)
 }
 
-/// Runs requests against the app, served on a port of its own.
-fn served(requests: impl AsyncFnOnce(Client)) {
+/// Serves the app on a free port.
+fn serve(requests: impl AsyncFnOnce(Client)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,44 +132,44 @@ fn served(requests: impl AsyncFnOnce(Client)) {
 #[derive(Clone, Copy)]
 struct Client(SocketAddr);
 
-struct Answer {
+struct Reply {
     status: u16,
     headers: HashMap<String, String>,
     body: String,
 }
 
 impl Client {
-    async fn get(self, path: &str, headers: &str) -> Answer {
+    async fn get(self, path: &str, headers: &str) -> Reply {
         self.send(format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n")).await
     }
 
-    async fn post(self, path: &str, json: &str) -> Answer {
+    async fn post(self, path: &str, json: &str) -> Reply {
         let head = "host: test\r\nconnection: close\r\ncontent-type: application/json";
         let length = json.len();
         self.send(format!("POST {path} HTTP/1.1\r\n{head}\r\ncontent-length: {length}\r\n\r\n{json}")).await
     }
 
-    async fn send(self, request: String) -> Answer {
+    async fn send(self, request: String) -> Reply {
         let mut stream = TcpStream::connect(self.0).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
         let header =
             |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
-        Answer { status, headers: lines.filter_map(header).collect(), body: body.to_owned() }
+        Reply { status, headers: lines.filter_map(header).collect(), body: body.to_owned() }
     }
 }
 
-impl Answer {
+impl Reply {
     #[track_caller]
     fn is(&self, status: u16, body: &str) {
         assert_eq!((self.status, self.body.as_str()), (status, body));
     }
 
-    /// 429 with a time to wait that a policy of this period can have.
+    /// Expects 429 with a `retry-after` of at most this period.
     #[track_caller]
     fn is_limited(&self, period: u64) {
         assert_eq!(self.status, 429, "{}", self.body);
@@ -181,8 +181,8 @@ impl Answer {
 const DAY: u64 = 24 * 60 * 60;
 
 #[test]
-fn a_path_is_a_key() {
-    served(async |client| {
+fn path_in_the_key() {
+    serve(async |client| {
         client.get("/orders/1", "").await.is(200, "1 of 0");
         client.get("/orders/1", "").await.is_limited(DAY);
         client.get("/orders/2", "").await.is(200, "2 of 0");
@@ -193,23 +193,23 @@ fn a_path_is_a_key() {
 }
 
 #[test]
-fn queries_and_headers_are_keys_and_missing_where_they_are() {
-    served(async |client| {
-        let answer = client.get("/search?words=a", "x-tenant: one\r\n").await;
-        answer.is(202, "a");
-        assert_eq!(answer.headers["x-orders"], "0");
+fn query_and_header_in_the_key() {
+    serve(async |client| {
+        let reply = client.get("/search?words=a", "x-tenant: one\r\n").await;
+        reply.is(202, "a");
+        assert_eq!(reply.headers["x-orders"], "0");
         client.get("/search?words=a", "x-tenant: one\r\n").await.is_limited(DAY);
         client.get("/search?words=b", "x-tenant: one\r\n").await.is(202, "b");
         client.get("/search?words=a", "x-tenant: two\r\n").await.is(202, "a");
-        let answer = client.get("/search?words=a", "").await;
-        answer.is(503, "a part of the key is `None`");
-        assert!(!answer.headers.contains_key("retry-after"));
+        let reply = client.get("/search?words=a", "").await;
+        reply.is(503, "a part of the key is `None`");
+        assert!(!reply.headers.contains_key("retry-after"));
     });
 }
 
 #[test]
 fn extractors_are_passed_to_the_fallback() {
-    served(async |client| {
+    serve(async |client| {
         client.post("/orders", r#"["ann", 3]"#).await.is(201, "3 ordered");
         client.post("/orders", r#"["ann", 3]"#).await.is(202, "3 queued for ann, behind 1");
         client.post("/orders", r#"["ann", 2]"#).await.is(201, "2 ordered");
@@ -218,8 +218,8 @@ fn extractors_are_passed_to_the_fallback() {
 }
 
 #[test]
-fn stacked_limits_answer_each_for_itself() {
-    served(async |client| {
+fn stacked_limits_have_their_own_fallbacks() {
+    serve(async |client| {
         client.get("/pages/1/a", "x-user: ann\r\n").await.is(201, "a is 1");
         for _ in 0..5 {
             client.get("/pages/1/a", "x-user: ann\r\n").await.is_limited(DAY);
@@ -233,8 +233,8 @@ fn stacked_limits_answer_each_for_itself() {
 }
 
 #[test]
-fn results_of_axum_tell_of_a_refusal() {
-    served(async |client| {
+fn axum_results_carry_the_refusal() {
+    serve(async |client| {
         client.get("/profile", "x-user: ann\r\n").await.is(200, "profile");
         client.get("/profile", "x-user: ann\r\n").await.is_limited(60 * 60);
         assert_eq!(client.get("/profile", "").await.status, 503);

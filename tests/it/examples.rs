@@ -1,4 +1,4 @@
-//! Every example is run, and says what its reader is to see.
+//! Runs every example and checks its output.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::support::server::Server;
 
 #[test]
-fn quickstart_tells_who_was_admitted_and_when_the_next_permit_comes() {
+fn quickstart_prints_decisions_and_retry_after() {
     let text = succeeds(example("quickstart").output());
     let calls: Vec<_> = text.lines().filter(|line| line.starts_with("  at ")).collect();
     let (admitted, limited) = ("  admitted", "  limited, next permit in ");
@@ -16,14 +16,14 @@ fn quickstart_tells_who_was_admitted_and_when_the_next_permit_comes() {
 }
 
 #[test]
-fn per_user_key_counts_apart_whoever_is_apart() {
+fn per_user_key_counts_users_separately() {
     let text = succeeds(example("per-user-key").output());
     assert_eq!((text.matches(": admitted").count(), text.matches(": limited").count()), (8, 3), "{text}");
     assert!(text.contains("refused: no client address to use as the key"), "{text}");
 }
 
 #[test]
-fn fallback_answers_for_the_body() {
+fn fallback_replaces_the_body() {
     let text = succeeds(example("fallback").output());
     for line in ["price: 1250", "mail: queued", "in the queue: [\"bob@example.org\"]", "index: too often"] {
         assert!(text.contains(line), "{text}");
@@ -31,7 +31,7 @@ fn fallback_answers_for_the_body() {
 }
 
 #[test]
-fn login_counts_failures_by_account_and_tries_by_address() {
+fn login_limits_by_account_and_by_address() {
     let text = succeeds(example("login").output());
     assert_eq!(text.matches("ann: welcome").count(), 5, "{text}");
     assert_eq!(
@@ -43,14 +43,14 @@ fn login_counts_failures_by_account_and_tries_by_address() {
 }
 
 #[test]
-fn redis_shares_one_policy_between_two_processes() {
+fn redis_shares_a_policy_between_processes() {
     let server = Server::start();
     let text = succeeds(example("redis").env("RATELIMITS_URL", server.url()).output());
     assert!(text.contains("two processes called 40 times; together they made 10 reports"), "{text}");
 }
 
 #[test]
-fn pace_spaces_the_calls_of_two_processes() {
+fn pace_spaces_calls_of_two_processes() {
     let server = Server::start();
     let text = succeeds(example("pace").env("RATELIMITS_URL", server.url()).output());
     for client in ["client 1", "client 2"] {
@@ -61,22 +61,21 @@ fn pace_spaces_the_calls_of_two_processes() {
         .filter(|line| line.contains("  client "))
         .map(|line| line.split_once(" ms").and_then(|(at, _)| at.trim().parse().ok()).expect(&text))
         .collect();
-    // Of twenty slots, each 50 ms after another, the last comes 950 ms after the first, whenever that was. Calls arrive at
-    // their slots or later, so it is counted from the one of the first ten that was late the least: from it on, no slot is
-    // missing and none is taken twice.
+    // Slots are 50 ms apart and calls arrive at their slot or later. Measured from the least late of the first ten, the last
+    // call comes too early if a slot was granted twice.
     let late = |i: usize| arrived[i] - arrived[0] - 50.0 * i as f64;
-    let first = (0..10).min_by(|i, j| late(*i).total_cmp(&late(*j))).expect("there are ten");
+    let first = (0..10).min_by(|i, j| late(*i).total_cmp(&late(*j))).expect("ten calls");
     let (took, due) = (arrived[19] - arrived[first], 50.0 * (19 - first) as f64);
-    // All of these ten may have been a little late.
+    // Even the least late of the ten may have been a little late.
     assert!(took >= due - 25.0, "{took} ms from call {first} on: {text}");
     assert!(text.contains("made 20 calls, paced at 20 a second, in "), "{text}");
     assert!(text.contains("\nsmallest spacing: "), "{text}");
 }
 
-/// Built by cargo before it runs the tests, next to them.
+/// Cargo builds examples next to the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");
-    let profile = test.ancestors().nth(2).expect("it lies in target/<profile>/deps");
+    let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
     let mut path = PathBuf::from(profile);
     path.extend(["examples", name]);
     Command::new(path)

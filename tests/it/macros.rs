@@ -1,21 +1,30 @@
-//! The attributes, on the in-memory store.
+//! The attributes, mostly on the memory store.
 
 #![deny(warnings)]
+
+/// Defines limited functions that do nothing.
+macro_rules! limited {
+    ($($(#[$limit:meta])+ $name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        $(#[$limit])+
+        async fn $name($($argument: $type),*) -> AppResult<()> {
+            $(let _ = $argument;)*
+            Ok(())
+        }
+    )*};
+}
 
 mod algorithms;
 mod buckets;
 mod charging;
-mod claims;
 mod keys;
-mod names;
+mod name_clashes;
 mod numbers;
 mod stacks;
 
-// The same application as that of the cases of all functions.
 #[path = "../cases/app.rs"]
 mod app;
 
-use app::{AppError, AppResult, alone, assert_limited};
+use app::{AppError, AppResult, assert_admits_one, assert_limited, assert_outputs, isolated};
 
 struct User {
     id: u64,

@@ -1,22 +1,24 @@
-//! What holds for a whole process, each in a process of its own: this test binary again, asked for one test.
+//! Process-wide state: each test runs again in a child process.
 
 use std::future::Future;
 use std::pin::pin;
 use std::process::Command;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use ratelimits::{Error, Registry, Source, count_limit, install};
+use ratelimits::{Error, FixedWindow, InstallError, Registry, Source, TokenBucket, count_limit, install};
 
 use crate::support::server::Server;
 use crate::support::told::Told;
 
 const CHILD: &str = "RATELIMITS_TEST_CHILD";
 
-/// Runs the test again in a process with these variables, where it does its part and must succeed.
-fn in_a_process_of_its_own(test: &str, variables: &[(&str, &str)]) -> String {
+/// Runs this test in a child process with these variables. Returns its output.
+fn run_in_child(test: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().expect("the test has a path"));
     command.args([&format!("process::{test}"), "--exact", "--nocapture"]).env(CHILD, "1");
-    let output = command.envs(variables.iter().copied()).output().expect("it can run again");
+    command.env_remove("RATELIMITS_URL").env_remove("RATELIMITS_OFF");
+    let output = command.envs(variables.iter().copied()).output().expect("the test runs again");
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
@@ -33,46 +35,39 @@ async fn once() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn an_installed_registry_decides_and_stays() {
+async fn installed_registry_is_used_and_final() {
     if !is_child() {
         let server = Server::start();
-        in_a_process_of_its_own(
-            "an_installed_registry_decides_and_stays",
-            &[("RATELIMITS_URL", &server.url())],
-        );
+        run_in_child("installed_registry_is_used_and_final", &[("RATELIMITS_URL", &server.url())]);
         return;
     }
     let registry = Registry::from_env().await.unwrap();
     install(registry.clone()).unwrap();
     once().await.unwrap();
-    let limiter = registry
-        .limiter("process.once", ratelimits::FixedWindow::new(1, std::time::Duration::from_secs(86_400)));
-    let seen = limiter.unwrap().peek(()).await.unwrap();
-    assert_eq!((seen.source, seen.remaining), (Source::Redis, 0));
-    let error = install(Registry::in_memory()).unwrap_err();
-    assert!(error.to_string().contains("installed already"), "{error}");
+    let policy = FixedWindow::new(1, Duration::from_secs(86_400));
+    let decision = registry.limiter("process.once", policy).unwrap().peek(()).await.unwrap();
+    assert_eq!((decision.source, decision.remaining), (Source::Redis, 0));
+    assert_eq!(install(Registry::in_memory()), Err(InstallError::AlreadyInstalled));
     assert!(Registry::in_memory().scope(once()).await.is_ok());
     assert!(once().await.unwrap_err().is_limited());
 }
 
 #[tokio::test]
-async fn after_a_decision_without_a_registry_none_can_be_installed() {
+async fn install_fails_after_a_decision() {
     if !is_child() {
-        in_a_process_of_its_own("after_a_decision_without_a_registry_none_can_be_installed", &[]);
+        run_in_child("install_fails_after_a_decision", &[]);
         return;
     }
     once().await.unwrap();
     assert!(once().await.unwrap_err().is_limited());
-    let error = install(Registry::in_memory()).unwrap_err();
-    assert!(error.to_string().contains("before a registry was installed"), "{error}");
+    assert_eq!(install(Registry::in_memory()), Err(InstallError::AlreadyInUse));
 }
 
 #[tokio::test]
-async fn ratelimits_off_limits_nothing_and_says_so() {
+async fn ratelimits_off_disables_limits_and_warns() {
     if !is_child() {
-        let text =
-            in_a_process_of_its_own("ratelimits_off_limits_nothing_and_says_so", &[("RATELIMITS_OFF", "1")]);
-        assert_eq!(text.matches("RATELIMITS_OFF=1 is set: nothing is limited").count(), 1, "{text}");
+        let text = run_in_child("ratelimits_off_disables_limits_and_warns", &[("RATELIMITS_OFF", "1")]);
+        assert_eq!(text.matches("RATELIMITS_OFF=1 is set: all limits are off").count(), 1, "{text}");
         return;
     }
     for _ in 0..3 {
@@ -83,10 +78,10 @@ async fn ratelimits_off_limits_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn whoever_hears_that_limits_are_off_may_be_limited_too() {
+async fn subscriber_may_call_limited_functions() {
     if !is_child() {
-        let test = "whoever_hears_that_limits_are_off_may_be_limited_too";
-        in_a_process_of_its_own(test, &[("RATELIMITS_OFF", "1")]);
+        let test = "subscriber_may_call_limited_functions";
+        run_in_child(test, &[("RATELIMITS_OFF", "1")]);
         return;
     }
     let told = Told::then(|| {
@@ -95,17 +90,17 @@ async fn whoever_hears_that_limits_are_off_may_be_limited_too() {
     });
     tracing::subscriber::set_global_default(told.clone()).unwrap();
     once().await.unwrap();
-    let off = "RATELIMITS_OFF=1 is set: nothing is limited";
+    let off = "RATELIMITS_OFF=1 is set: all limits are off";
     assert_eq!(told.events(), [(String::new(), off.to_owned())]);
 }
 
 #[tokio::test]
-async fn without_a_url_in_the_environment_the_registry_is_in_process() {
+async fn from_env_without_a_url_is_in_memory() {
     if !is_child() {
-        in_a_process_of_its_own("without_a_url_in_the_environment_the_registry_is_in_process", &[]);
+        run_in_child("from_env_without_a_url_is_in_memory", &[]);
         return;
     }
     let registry = Registry::from_env().await.unwrap();
-    let limiter = registry.limiter("a", ratelimits::TokenBucket::per_second(1)).unwrap();
+    let limiter = registry.limiter("a", TokenBucket::per_second(1)).unwrap();
     assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Memory);
 }

@@ -1,18 +1,22 @@
-//! What is particular to Redis: connections, scripts, and keys of other people.
+//! Redis in particular: connections, scripts, runtimes and foreign keys.
 
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::{
     Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow, Source,
     TokenBucket, count_limit,
 };
+use redis::FromRedisValue;
+use tokio::runtime::{Builder, Runtime};
 
 use crate::support::registries::{PATIENT, on};
 use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// One policy of each algorithm and way to keep its state.
+/// One policy for each layout of the state.
 fn policies() -> [Policy; 7] {
     let rate = Rate::new(1, MINUTE);
     [
@@ -26,17 +30,34 @@ fn policies() -> [Policy; 7] {
     ]
 }
 
-#[count_limit(1, "1m", name = "redis.with_fallback", fallback = otherwise)]
+async fn query<T: FromRedisValue>(server: &Server, command: &[&str]) -> T {
+    redis::cmd(command[0]).arg(&command[1..]).query_async(&mut server.connect().await).await.unwrap()
+}
+
+/// A runtime that can reach Redis.
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Polls a decision that must be ready, outside a runtime.
+fn poll_once<T>(decision: impl Future<Output = T>) -> T {
+    match pin!(decision).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the decision is pending"),
+    }
+}
+
+#[count_limit(1, "1m", name = "redis.with_fallback", fallback = fallback)]
 async fn with_fallback() -> &'static str {
     "body"
 }
 
-fn otherwise() -> &'static str {
+fn fallback() -> &'static str {
     "fallback"
 }
 
 #[tokio::test]
-async fn a_url_that_is_wrong_is_told_at_once() {
+async fn invalid_urls_are_rejected() {
     for url in
         ["", "localhost", "http://localhost", "redis://", "redis://:port", "redis://localhost/nonsense"]
     {
@@ -52,11 +73,8 @@ async fn a_url_that_is_wrong_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_redis_that_is_absent_fails_connect_and_not_connect_lazy() {
-    let url = {
-        let server = Server::start();
-        server.url()
-    };
+async fn only_connect_requires_a_server() {
+    let url = Server::start().url();
     let error = Registry::connect(&url).await.unwrap_err();
     assert!(matches!(error, Error::Store(_)), "{error}");
     assert!(std::error::Error::source(&error).is_some());
@@ -71,12 +89,9 @@ async fn a_redis_that_is_absent_fails_connect_and_not_connect_lazy() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_wrong_fail_connect_and_stay_secret() {
+async fn wrong_password_fails_connect_and_stays_secret() {
     let server = Server::start();
-    let mut connection = server.connect().await;
-    let set: Result<(), _> =
-        redis::cmd("CONFIG").arg(&["SET", "requirepass", "right"]).query_async(&mut connection).await;
-    set.unwrap();
+    let () = query(&server, &["CONFIG", "SET", "requirepass", "right"]).await;
     let url = server.url().replace("redis://", "redis://:wrong-secret@");
     let error = Registry::connect(&url).await.unwrap_err();
     assert!(matches!(error, Error::Store(_)), "{error}");
@@ -88,9 +103,9 @@ async fn credentials_that_are_wrong_fail_connect_and_stay_secret() {
     Registry::connect(&url).await.unwrap();
 }
 
-/// Redis repeats the arguments of a command that it does not know, and `HELLO` may hold the password.
+/// Redis repeats the arguments of an unknown command in its error, and those of `HELLO` contain the password.
 #[tokio::test]
-async fn a_server_without_hello_is_spoken_to_as_it_can_and_tells_no_password() {
+async fn server_without_hello_leaks_no_password() {
     let server = Server::start_with(&["--rename-command", "HELLO", "", "--requirepass", "right"]);
     let registry = async |password: &str| {
         let builder = Registry::builder().on_store_error(OnStoreError::Deny).deadline(PATIENT);
@@ -110,55 +125,50 @@ async fn a_server_without_hello_is_spoken_to_as_it_can_and_tells_no_password() {
 }
 
 #[test]
-fn a_runtime_that_cannot_reach_redis_is_no_trouble_of_the_others() {
+fn runtime_without_io_does_not_affect_others() {
     let server = Server::start();
     server.kill();
     let registry = on(&server);
     let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
-    let able = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let unable = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let with_io = runtime();
+    let without_io = Builder::new_current_thread().enable_time().build().unwrap();
     for _ in 0..30 {
-        let _ = unable.block_on(limiter.try_acquire("a", 1));
-        let decision = able.block_on(limiter.try_acquire("a", 1)).unwrap();
+        let _ = without_io.block_on(limiter.try_acquire("a", 1));
+        let decision = with_io.block_on(limiter.try_acquire("a", 1)).unwrap();
         assert_eq!(decision.source, Source::Local);
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[tokio::test]
-async fn a_refund_that_fails_for_one_policy_is_tried_for_the_others() {
+async fn failed_refund_does_not_stop_the_others() {
     let server = Server::start();
     let registry = on(&server);
     let limiter = |name: &str| registry.limiter(name, FixedWindow::new(5, MINUTE)).unwrap();
     let [taken, other] = [limiter("taken"), limiter("other")];
     let decision = registry.try_acquire_all([taken.charge("a", 2), other.charge("a", 2)]).await.unwrap();
-    let mut connection = server.connect().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*taken*").query_async(&mut connection).await.unwrap();
-    let _: () =
-        redis::cmd("SET").arg(&keys[0]).arg("not a state").query_async(&mut connection).await.unwrap();
+    let keys: Vec<String> = query(&server, &["KEYS", "*taken*"]).await;
+    let () = query(&server, &["SET", &keys[0], "not a state"]).await;
     assert!(decision.refund().await.is_err());
     assert_eq!(other.peek("a").await.unwrap().remaining, 5);
 }
 
 #[tokio::test]
-async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
+async fn foreign_keys_are_store_errors_and_untouched() {
     let server = Server::start();
-    let mut connection = server.connect().await;
     let registry = on(&server);
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("taken {i}"), policy).unwrap();
         let other = registry.limiter("other", FixedWindow::new(5, MINUTE)).unwrap();
         limiter.try_acquire("a", 1).await.unwrap();
-        let keys: Vec<String> =
-            redis::cmd("KEYS").arg(format!("*taken%20{i}*")).query_async(&mut connection).await.unwrap();
+        let keys: Vec<String> = query(&server, &["KEYS", &format!("*taken%20{i}*")]).await;
         let [key] = &keys[..] else { panic!("{keys:?}") };
         for taken in
-            [vec!["SADD", key, "x"], vec!["SET", key, "not a state"], vec!["RPUSH", key, "no", "state", "x"]]
+            [&["SADD", key, "x"][..], &["SET", key, "not a state"], &["RPUSH", key, "no", "state", "x"]]
         {
-            let _: i64 = redis::cmd("DEL").arg(key).query_async(&mut connection).await.unwrap();
-            let _: redis::Value =
-                redis::cmd(taken[0]).arg(&taken[1..]).query_async(&mut connection).await.unwrap();
-            let before: Vec<u8> = redis::cmd("DUMP").arg(key).query_async(&mut connection).await.unwrap();
+            let _: i64 = query(&server, &["DEL", key]).await;
+            let _: redis::Value = query(&server, taken).await;
+            let before: Vec<u8> = query(&server, &["DUMP", key]).await;
             for _ in 0..2 {
                 let all = [other.charge("b", 1), limiter.charge("a", 1)];
                 let error = registry.try_acquire_all(all).await.unwrap_err();
@@ -166,7 +176,7 @@ async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
                 assert!(matches!(limiter.try_acquire("a", 1).await, Err(Error::Store(_))));
                 assert!(matches!(limiter.peek("a").await, Err(Error::Store(_))));
             }
-            let after: Vec<u8> = redis::cmd("DUMP").arg(key).query_async(&mut connection).await.unwrap();
+            let after: Vec<u8> = query(&server, &["DUMP", key]).await;
             assert_eq!(before, after, "{policy:?} over {taken:?}");
             assert_eq!(other.peek("b").await.unwrap().remaining, 5);
         }
@@ -174,7 +184,7 @@ async fn a_key_of_another_type_is_an_error_of_the_store_and_stays_as_it_is() {
 }
 
 #[test]
-fn one_registry_serves_runtimes_one_after_another_and_at_once() {
+fn one_registry_serves_many_runtimes() {
     let server = Server::start();
     let registry = on(&server);
     let limiter = registry.limiter("runtimes", FixedWindow::new(1000, MINUTE)).unwrap();
@@ -183,18 +193,13 @@ fn one_registry_serves_runtimes_one_after_another_and_at_once() {
             limiter.try_acquire("a", 1).await.unwrap();
         }
     };
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for _ in 0..5 {
         runtime().block_on(call());
     }
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let workers = tokio::runtime::Builder::new_multi_thread()
-                    .enable_all()
-                    .worker_threads(2)
-                    .build()
-                    .unwrap();
+                let workers = Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap();
                 workers.block_on(call());
                 runtime().block_on(call());
             });
@@ -209,29 +214,21 @@ fn one_registry_serves_runtimes_one_after_another_and_at_once() {
     let left = second.block_on(limiter.peek("a")).unwrap().remaining;
     assert_eq!(left, 1000 - 10 * (5 + 8 + 4));
 
-    let clients: String = second.block_on(async {
-        redis::cmd("CLIENT").arg("LIST").query_async(&mut server.connect().await).await.unwrap()
-    });
-    assert!(
-        clients.lines().count() <= 2,
-        "connections of runtimes that have ended are still there:\n{clients}"
-    );
+    let clients: String = second.block_on(query(&server, &["CLIENT", "LIST"]));
+    assert!(clients.lines().count() <= 2, "connections of ended runtimes are still open:\n{clients}");
 }
 
 #[test]
-fn outside_a_tokio_runtime_redis_is_an_error_and_no_panic() {
+fn redis_outside_a_runtime_is_an_error() {
     let registry = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
     let limiter = registry.limiter("outside", FixedWindow::new(1, MINUTE)).unwrap();
-    let call = std::pin::pin!(limiter.try_acquire("a", 1));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    let std::task::Poll::Ready(Err(error)) = call.poll(&mut context) else { panic!("it waits for nothing") };
+    let error = poll_once(limiter.try_acquire("a", 1)).unwrap_err();
     assert!(error.to_string().contains("runtime"), "{error}");
 }
 
 #[tokio::test]
-async fn a_decision_is_one_call_to_redis() {
+async fn decision_is_one_script_call() {
     let server = Server::start();
-    let mut connection = server.connect().await;
     let registry = on(&server);
     let limiters: Vec<_> = policies()
         .into_iter()
@@ -240,31 +237,28 @@ async fn a_decision_is_one_call_to_redis() {
         .collect();
     let decide = || registry.try_acquire_all(limiters.iter().map(|limiter| limiter.charge("a", 1)));
     decide().await.unwrap();
-    let calls = async |connection: &mut redis::aio::MultiplexedConnection| -> u64 {
-        let stats: String = redis::cmd("INFO").arg("commandstats").query_async(connection).await.unwrap();
-        let line =
-            stats.lines().find(|line| line.starts_with("cmdstat_evalsha:")).expect("scripts were called");
+    let calls = async || -> u64 {
+        let stats: String = query(&server, &["INFO", "commandstats"]).await;
+        let mut lines = stats.lines();
+        let line = lines.find(|line| line.starts_with("cmdstat_evalsha:")).expect("scripts were called");
         line.split(['=', ',']).nth(1).unwrap().parse().unwrap()
     };
-    let before = calls(&mut connection).await;
+    let before = calls().await;
     decide().await.unwrap();
     decide().await.unwrap();
     assert!(decide().await.unwrap_err().is_limited());
-    assert_eq!(calls(&mut connection).await - before, 3);
+    assert_eq!(calls().await - before, 3);
 }
 
 #[test]
-fn a_runtime_that_has_ended_is_an_error_and_no_hang() {
+fn ended_runtime_is_an_error() {
     let server = Server::start();
     let registry = on(&server);
     let limiter = registry.limiter("ended", FixedWindow::new(1, MINUTE)).unwrap();
     let limiter = limiter.on_store_error(OnStoreError::Deny);
-    let ended = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let ended = Builder::new_multi_thread().enable_all().build().unwrap();
     let handle = ended.handle().clone();
     drop(ended);
     let _entered = handle.enter();
-    let mut call = std::pin::pin!(limiter.try_acquire("a", 1));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    let polled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.as_mut().poll(&mut context)));
-    assert!(matches!(polled, Ok(std::task::Poll::Ready(Err(_)))), "{polled:?}");
+    poll_once(limiter.try_acquire("a", 1)).unwrap_err();
 }

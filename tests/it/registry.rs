@@ -1,13 +1,14 @@
-//! Limiters and registries by hand, on each store.
+//! Limiters and registries, on both stores.
 
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, Limiter, MissingKey, Rate, Registry, RequestContext, SlidingWindow, Source,
-    TokenBucket, count_limit, rate_limit,
+    Error, FixedWindow, LeakyBucket, Limiter, MissingKey, Policy, Rate, Registry, RequestContext,
+    SlidingWindow, Source, TokenBucket, count_limit, rate_limit,
 };
 
 use crate::support::registries::{PATIENT, on_each_registry};
+use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -16,7 +17,7 @@ fn limiter(registry: &Registry, name: &str, limit: u64) -> Limiter {
 }
 
 #[tokio::test]
-async fn a_limiter_admits_what_its_policy_says() {
+async fn limiter_enforces_its_policy() {
     on_each_registry(async |registry, source| {
         let limiter = registry.limiter("reports", TokenBucket::new(Rate::new(1, MINUTE)).burst(3)).unwrap();
         let decision = limiter.try_acquire("a", 2).await.unwrap();
@@ -24,9 +25,7 @@ async fn a_limiter_admits_what_its_policy_says() {
         assert_eq!((decision.retry_after, decision.waited), (None, Duration::ZERO));
         assert!(decision.reset_after > MINUTE && decision.reset_after <= 2 * MINUTE);
 
-        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else {
-            panic!("two are too many")
-        };
+        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else { panic!("not limited") };
         assert_eq!((limited.policy(), limited.decision().remaining), ("reports", 1));
         let wait = limited.decision().retry_after.unwrap();
         assert!(wait > Duration::ZERO && wait <= MINUTE, "{wait:?}");
@@ -36,7 +35,7 @@ async fn a_limiter_admits_what_its_policy_says() {
 }
 
 #[tokio::test]
-async fn a_call_that_costs_nothing_is_not_asked() {
+async fn zero_cost_is_skipped() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "free", 1);
         limiter.try_acquire("a", 1).await.unwrap();
@@ -47,7 +46,7 @@ async fn a_call_that_costs_nothing_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_fits_is_limited_without_a_time() {
+async fn unsatisfiable_cost_has_no_retry_after() {
     on_each_registry(async |registry, _| {
         let bucket = registry.limiter("bucket", TokenBucket::per_second(5)).unwrap();
         let log = registry.limiter("log", SlidingWindow::new(5, MINUTE)).unwrap();
@@ -65,7 +64,7 @@ async fn a_call_that_never_fits_is_limited_without_a_time() {
 }
 
 #[tokio::test]
-async fn refunds_and_resets_give_back() {
+async fn refund_and_reset() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "refunds", 5);
         let first = limiter.try_acquire("a", 3).await.unwrap();
@@ -82,9 +81,9 @@ async fn refunds_and_resets_give_back() {
 }
 
 #[tokio::test]
-async fn a_receipt_of_what_was_reset_gives_nothing_back() {
+async fn receipts_expire_on_reset() {
     let second = Duration::from_secs(1);
-    let policies: [ratelimits::Policy; 4] = [
+    let policies: [Policy; 4] = [
         FixedWindow::new(3, MINUTE).into(),
         FixedWindow::new(3, 60 * 24 * MINUTE).aligned().into(),
         SlidingWindow::new(3, MINUTE).into(),
@@ -93,10 +92,10 @@ async fn a_receipt_of_what_was_reset_gives_nothing_back() {
     on_each_registry(async |registry, _| {
         for (i, policy) in policies.into_iter().enumerate() {
             let limiter = registry.limiter(&format!("reset {i}"), policy).unwrap();
-            let evicted = limiter.try_acquire("a", 3).await.unwrap();
+            let before = limiter.try_acquire("a", 3).await.unwrap();
             limiter.reset("a").await.unwrap();
             limiter.try_acquire("a", 3).await.unwrap();
-            evicted.refund().await.unwrap();
+            before.refund().await.unwrap();
             assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
         }
     })
@@ -104,9 +103,9 @@ async fn a_receipt_of_what_was_reset_gives_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_look_has_no_receipt() {
+async fn peek_and_zero_cost_have_no_receipt() {
     on_each_registry(async |registry, _| {
-        let limiter = limiter(&registry, "looks", 5);
+        let limiter = limiter(&registry, "peek", 5);
         limiter.try_acquire("a", 3).await.unwrap();
         limiter.peek("a").await.unwrap().refund().await.unwrap();
         limiter.try_acquire("a", 0).await.unwrap().refund().await.unwrap();
@@ -116,7 +115,7 @@ async fn a_look_has_no_receipt() {
 }
 
 #[tokio::test]
-async fn the_function_of_a_limiter_without_a_key_is_its_name() {
+async fn function_defaults_to_the_name() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "same", 1);
         limiter.try_acquire((), 1).await.unwrap();
@@ -128,7 +127,7 @@ async fn the_function_of_a_limiter_without_a_key_is_its_name() {
 }
 
 #[tokio::test]
-async fn a_list_is_charged_as_a_whole_or_not_at_all() {
+async fn acquire_all_is_all_or_nothing() {
     on_each_registry(async |registry, _| {
         let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
         let daily = limiter(&registry, "daily", 2);
@@ -140,7 +139,7 @@ async fn a_list_is_charged_as_a_whole_or_not_at_all() {
         registry.try_acquire_all(all()).await.unwrap();
 
         let Err(Error::Limited(limited)) = registry.try_acquire_all(all()).await else {
-            panic!("the day is used up")
+            panic!("not limited")
         };
         assert_eq!(limited.policy(), "daily");
         let remaining: Vec<_> = limited.decision().policies().iter().map(|policy| policy.remaining).collect();
@@ -155,7 +154,7 @@ async fn a_list_is_charged_as_a_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn of_several_refusals_the_longest_is_reported() {
+async fn longest_retry_after_is_reported() {
     on_each_registry(async |registry, _| {
         let short = registry.limiter("short", FixedWindow::new(1, MINUTE)).unwrap();
         let long = registry.limiter("long", FixedWindow::new(1, 60 * MINUTE)).unwrap();
@@ -172,7 +171,7 @@ async fn of_several_refusals_the_longest_is_reported() {
 }
 
 #[tokio::test]
-async fn charges_of_one_key_in_a_list_add_up() {
+async fn charges_on_one_key_add_up() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "twice", 5);
         let charge = |cost| limiter.charge("a", cost);
@@ -190,7 +189,7 @@ async fn charges_of_one_key_in_a_list_add_up() {
 }
 
 #[tokio::test]
-async fn a_list_is_of_one_registry_and_not_empty() {
+async fn empty_and_mixed_lists_are_invalid() {
     let (one, other) = (Registry::in_memory(), Registry::in_memory());
     let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
     assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
@@ -198,16 +197,16 @@ async fn a_list_is_of_one_registry_and_not_empty() {
 }
 
 #[tokio::test]
-async fn limiters_of_one_name_meet_across_registries_on_one_redis() {
-    let server = crate::support::server::Server::shared();
-    let registry =
-        || Registry::builder().namespace("meeting").deadline(PATIENT).connect_lazy(&server.url()).unwrap();
-    limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
-    limiter(&registry(), "shared", 2).try_acquire("a", 1).await.unwrap();
-    assert!(limiter(&registry(), "shared", 2).try_acquire("a", 1).await.is_err());
-    let elsewhere =
-        Registry::builder().namespace("elsewhere").deadline(PATIENT).connect_lazy(&server.url()).unwrap();
-    assert!(limiter(&elsewhere, "shared", 2).try_acquire("a", 1).await.is_ok());
+async fn registries_share_state_by_namespace() {
+    let server = Server::shared();
+    let limiter = |namespace: &str| {
+        let builder = Registry::builder().namespace(namespace).deadline(PATIENT);
+        limiter(&builder.connect_lazy(&server.url()).unwrap(), "shared", 2)
+    };
+    limiter("one").try_acquire("a", 1).await.unwrap();
+    limiter("one").try_acquire("a", 1).await.unwrap();
+    assert!(limiter("one").try_acquire("a", 1).await.unwrap_err().is_limited());
+    limiter("two").try_acquire("a", 1).await.unwrap();
 }
 
 #[count_limit(3, "1m", name = "mail.send", prefix = "mail", key = (user, 7))]
@@ -222,7 +221,7 @@ async fn rebuild() -> Result<(), Error> {
 }
 
 #[tokio::test]
-async fn a_limiter_meets_the_function_whose_policy_has_its_name() {
+async fn limiter_shares_state_with_a_function() {
     on_each_registry(async |registry, _| {
         let mail = limiter(&registry, "mail.send", 3).prefix("mail");
         mail.try_acquire(("ann", 7), 2).await.unwrap();
@@ -241,7 +240,7 @@ async fn a_limiter_meets_the_function_whose_policy_has_its_name() {
 }
 
 #[tokio::test]
-async fn another_policy_of_the_same_name_starts_fresh_and_another_limit_does_not() {
+async fn only_changed_limits_keep_the_count() {
     on_each_registry(async |registry, _| {
         limiter(&registry, "window", 5).try_acquire("a", 3).await.unwrap();
         assert_eq!(limiter(&registry, "window", 10).peek("a").await.unwrap().remaining, 7);
@@ -259,7 +258,7 @@ async fn another_policy_of_the_same_name_starts_fresh_and_another_limit_does_not
 }
 
 #[tokio::test]
-async fn hostile_keys_work_and_never_meet() {
+async fn hostile_keys_do_not_collide() {
     let megabyte = "x".repeat(1 << 20);
     let keys =
         ["", ":", "::", "{", "}", "{a}", "\0", "\n", "\r\n", "a", "a:", ":a", "%", "%3A", "~", &megabyte];
@@ -285,12 +284,12 @@ async fn by_ip() -> Result<(), Error> {
 }
 
 #[count_limit(1, "1m", key = "<@user_or_ip>")]
-async fn by_anybody() -> Result<(), Error> {
+async fn by_user_or_ip() -> Result<(), Error> {
     Ok(())
 }
 
 #[tokio::test]
-async fn requests_count_by_who_makes_them() {
+async fn request_context_keys() {
     on_each_registry(async |registry, _| {
         let from = |ip: &str| RequestContext::new().with_ip(ip.parse::<std::net::IpAddr>().unwrap());
         let call = |context: RequestContext| registry.scope(context.scope(by_ip()));
@@ -302,7 +301,7 @@ async fn requests_count_by_who_makes_them() {
         let missing = registry.scope(by_ip()).await.unwrap_err();
         assert!(matches!(missing, Error::MissingKey(MissingKey::Ip)), "{missing}");
 
-        let call = |context: RequestContext| registry.scope(context.scope(by_anybody()));
+        let call = |context: RequestContext| registry.scope(context.scope(by_user_or_ip()));
         call(from("192.0.2.1")).await.unwrap();
         call(RequestContext::new().with_user("192.0.2.1")).await.unwrap();
         call(from("192.0.2.1").with_user("ann")).await.unwrap();
@@ -313,7 +312,7 @@ async fn requests_count_by_who_makes_them() {
 }
 
 #[tokio::test]
-async fn an_unlimited_registry_refuses_nothing() {
+async fn unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
     let limiter = limiter(&registry, "off", 1);
     for _ in 0..3 {
@@ -326,46 +325,40 @@ async fn an_unlimited_registry_refuses_nothing() {
 }
 
 #[test]
-fn a_decision_in_this_process_needs_no_runtime() {
+fn invalid_policies_are_rejected() {
     let registry = Registry::in_memory();
-    let call = std::pin::pin!(registry.scope(rebuild()));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(matches!(call.poll(&mut context), std::task::Poll::Ready(Ok(()))));
-}
-
-#[test]
-fn invalid_policies_are_not_handed_out() {
-    let registry = Registry::in_memory();
-    let day = Duration::from_secs(86_400);
-    let argument = |policy: ratelimits::Policy| match registry.limiter("invalid", policy) {
-        Err(Error::Invalid(invalid)) => invalid.argument(),
-        other => panic!("{policy:?} is {other:?}"),
-    };
-    assert_eq!(argument(FixedWindow::new(0, day).into()), "limit");
-    assert_eq!(argument(FixedWindow::new(u64::MAX, day).into()), "limit");
-    assert_eq!(argument(FixedWindow::new(1, Duration::ZERO).into()), "period");
-    assert_eq!(argument(FixedWindow::new(1, Duration::MAX).into()), "period");
-    assert_eq!(argument(FixedWindow::new(1, Duration::from_nanos(1500)).into()), "period");
-    assert_eq!(argument(SlidingWindow::new(10_001, day).into()), "limit");
-    assert_eq!(argument(SlidingWindow::new(5, day).precision(day).into()), "precision");
-    assert_eq!(argument(SlidingWindow::new(5, day).precision(Duration::from_secs(7)).into()), "precision");
-    assert_eq!(argument(SlidingWindow::new(5, day).precision(Duration::from_secs(1)).into()), "precision");
-    assert_eq!(argument(TokenBucket::per_second(0).into()), "rate");
-    assert_eq!(argument(TokenBucket::per_second(30_000).into()), "rate");
-    assert_eq!(argument(TokenBucket::per_second(2_000_000).into()), "rate");
-    assert_eq!(argument(TokenBucket::new(Rate::new(1, Duration::MAX)).into()), "rate");
-    assert_eq!(argument(TokenBucket::new(Rate::new(1, Duration::ZERO)).into()), "rate");
-    assert_eq!(argument(TokenBucket::per_second(1).burst(0).into()), "burst");
-    assert_eq!(argument(TokenBucket::per_second(1).burst_for(Duration::ZERO).into()), "burst");
-    assert_eq!(argument(TokenBucket::per_second(1).burst(1_000_000_000).into()), "burst");
-    assert_eq!(
-        argument(TokenBucket::per_second(1).interval_refill().burst_for(Duration::MAX).into()),
-        "burst"
-    );
-    let most = TokenBucket::per_second(1_000_000_000_000).interval_refill();
-    assert_eq!(argument(most.burst_for(Duration::MAX).into()), "burst");
-    assert_eq!(argument(TokenBucket::per_second(0).interval_refill().into()), "rate");
-    assert_eq!(argument(ratelimits::LeakyBucket::new(0, Rate::per_second(1)).into()), "capacity");
-    assert_eq!(argument(ratelimits::LeakyBucket::draining(5, Duration::ZERO).into()), "drain");
-    assert_eq!(argument(ratelimits::LeakyBucket::new(5, Rate::per_second(0)).into()), "leak_rate");
+    let second = Duration::from_secs(1);
+    let day = 86_400 * second;
+    let too_large = TokenBucket::per_second(1_000_000_000_000).interval_refill();
+    let invalid: [(&str, Policy); 23] = [
+        ("limit", FixedWindow::new(0, day).into()),
+        ("limit", FixedWindow::new(u64::MAX, day).into()),
+        ("limit", SlidingWindow::new(10_001, day).into()),
+        ("period", FixedWindow::new(1, Duration::ZERO).into()),
+        ("period", FixedWindow::new(1, Duration::MAX).into()),
+        ("period", FixedWindow::new(1, Duration::from_nanos(1500)).into()),
+        ("precision", SlidingWindow::new(5, day).precision(day).into()),
+        ("precision", SlidingWindow::new(5, day).precision(7 * second).into()),
+        ("precision", SlidingWindow::new(5, day).precision(second).into()),
+        ("rate", TokenBucket::per_second(0).into()),
+        ("rate", TokenBucket::per_second(0).interval_refill().into()),
+        ("rate", TokenBucket::per_second(30_000).into()),
+        ("rate", TokenBucket::per_second(2_000_000).into()),
+        ("rate", TokenBucket::new(Rate::new(1, Duration::MAX)).into()),
+        ("rate", TokenBucket::new(Rate::new(1, Duration::ZERO)).into()),
+        ("burst", TokenBucket::per_second(1).burst(0).into()),
+        ("burst", TokenBucket::per_second(1).burst(1_000_000_000).into()),
+        ("burst", TokenBucket::per_second(1).burst_for(Duration::ZERO).into()),
+        ("burst", TokenBucket::per_second(1).interval_refill().burst_for(Duration::MAX).into()),
+        ("burst", too_large.burst_for(Duration::MAX).into()),
+        ("capacity", LeakyBucket::new(0, Rate::per_second(1)).into()),
+        ("drain", LeakyBucket::draining(5, Duration::ZERO).into()),
+        ("leak_rate", LeakyBucket::new(5, Rate::per_second(0)).into()),
+    ];
+    for (argument, policy) in invalid {
+        match registry.limiter("invalid", policy) {
+            Err(Error::Invalid(invalid)) => assert_eq!(invalid.argument(), argument, "{policy:?}"),
+            other => panic!("{policy:?}: {other:?}"),
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a call that waits tells in the log.
+//! Log events of calls that wait.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tracing::instrument::WithSubscriber;
 use crate::told::Told;
 
 const SECOND: Duration = Duration::from_secs(1);
-const BEGINS: &str = "a call waits for its turn";
-const ENDS: &str = "a call has waited for its turn";
+const BEGINS: &str = "call is waiting";
+const ENDS: &str = "call has waited";
 
 fn policies() -> [Policy; 2] {
     [TokenBucket::per_second(1).burst(1).into(), FixedWindow::new(1, SECOND).into()]
 }
 
-fn of(policy: &str, messages: &[&str]) -> Vec<(String, String)> {
+fn events(policy: &str, messages: &[&str]) -> Vec<(String, String)> {
     messages.iter().map(|message| (policy.to_owned(), (*message).to_owned())).collect()
 }
 
@@ -25,7 +25,7 @@ fn times(times: &[(&str, Duration)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_tells_when_it_begins_to_wait_and_when_it_has_waited() {
+async fn waits_are_logged() {
     for policy in policies() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
         let told = Told::default();
@@ -36,13 +36,13 @@ async fn a_call_tells_when_it_begins_to_wait_and_when_it_has_waited() {
         }
         .with_subscriber(told.clone())
         .await;
-        assert_eq!(told.events(), of("mails", &[BEGINS, ENDS]), "{policy:?}");
+        assert_eq!(told.events(), events("mails", &[BEGINS, ENDS]), "{policy:?}");
         assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]), "{policy:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_dropped_or_refused_tells_no_end() {
+async fn dropped_and_refused_calls_log_no_end() {
     for policy in policies() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
         let told = Told::default();
@@ -53,13 +53,13 @@ async fn one_that_is_dropped_or_refused_tells_no_end() {
         }
         .with_subscriber(told.clone())
         .await;
-        assert_eq!(told.events(), of("mails", &[BEGINS]), "{policy:?}");
+        assert_eq!(told.events(), events("mails", &[BEGINS]), "{policy:?}");
         assert_eq!(told.times(), times(&[("wait", SECOND)]), "{policy:?}");
     }
 }
 
-/// What the second call of two tells.
-async fn of_the_second<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> Told {
+/// Captures the log of the second of two calls.
+async fn second_call<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> Told {
     let told = Told::default();
     call().await.unwrap();
     call().with_subscriber(told.clone()).await.unwrap();
@@ -74,9 +74,9 @@ async fn buckets() -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_several_buckets_the_one_waited_for_the_longest_is_told() {
-    let told = of_the_second(buckets).await;
-    assert_eq!(told.events(), of("events.slow", &[BEGINS, ENDS]));
+async fn longest_wait_is_logged() {
+    let told = second_call(buckets).await;
+    assert_eq!(told.events(), events("events.slow", &[BEGINS, ENDS]));
     assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]));
 }
 
@@ -94,45 +94,44 @@ async fn beside_shadow_windows() -> Result<(), Error> {
     Ok(())
 }
 
-/// What is told of those in shadow is something else.
+/// Without the events that shadow policies log on their own.
 fn waits(told: &Told) -> Vec<(String, String)> {
-    let told = told.events().into_iter();
-    told.filter(|(_, message)| [BEGINS, ENDS].contains(&message.as_str())).collect()
+    let events = told.events().into_iter();
+    events.filter(|(_, message)| [BEGINS, ENDS].contains(&message.as_str())).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_in_shadow_is_waited_for_by_nobody() {
-    let told = of_the_second(beside_shadows).await;
-    assert_eq!(waits(&told), of("events.required", &[BEGINS, ENDS]));
-    let told = of_the_second(beside_shadow_windows).await;
-    assert_eq!(waits(&told), of("events.window.required", &[BEGINS, ENDS]));
+async fn shadow_policies_log_no_wait() {
+    assert_eq!(waits(&second_call(beside_shadows).await), events("events.required", &[BEGINS, ENDS]));
+    let told = second_call(beside_shadow_windows).await;
+    assert_eq!(waits(&told), events("events.window.required", &[BEGINS, ENDS]));
 }
 
 #[count_limit(1000, "1d", name = "events.roomy.1", timeout = "forever")]
 #[count_limit(1, "1s", name = "events.full.1", timeout = "forever")]
-async fn the_second_is_full() -> Result<(), Error> {
+async fn second_is_full() -> Result<(), Error> {
     Ok(())
 }
 
 #[count_limit(1, "1s", name = "events.full.2", timeout = "forever")]
 #[rate_limit("1000/s", burst = 1000, name = "events.roomy.2", timeout = "forever")]
-async fn the_first_is_full() -> Result<(), Error> {
+async fn first_is_full() -> Result<(), Error> {
     Ok(())
 }
 
 #[rate_limit("1/s", burst = 1, name = "events.full.3", timeout = "forever")]
 #[count_limit(1000, "1d", name = "events.roomy.3", timeout = "forever")]
-async fn the_bucket_is_empty() -> Result<(), Error> {
+async fn bucket_is_empty() -> Result<(), Error> {
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_stack_with_a_window_the_one_that_refused_is_told() {
+async fn refusing_policy_is_logged() {
     let told = [
-        of_the_second(the_second_is_full).await,
-        of_the_second(the_first_is_full).await,
-        of_the_second(the_bucket_is_empty).await,
+        second_call(second_is_full).await,
+        second_call(first_is_full).await,
+        second_call(bucket_is_empty).await,
     ];
     let full = ["events.full.1", "events.full.2", "events.full.3"];
-    assert_eq!(told.each_ref().map(Told::events), full.map(|full| of(full, &[BEGINS, ENDS])));
+    assert_eq!(told.each_ref().map(Told::events), full.map(|full| events(full, &[BEGINS, ENDS])));
 }

@@ -1,24 +1,25 @@
-//! With the feature `test-util`: limits on tokio's clock, paused, exact to the microsecond and apart for each test.
+//! The feature `test-util`: limits follow tokio's paused clock, exact to the microsecond and separate for each test.
 
-mod absent;
 mod attributes;
-mod bound;
-mod calls;
+#[path = "../it/support/budget.rs"]
+mod budget;
+mod concurrent;
 mod deadlines;
-mod disturbed;
-mod drops;
-mod edges;
+mod dropped_waiters;
 mod events;
-mod faulty;
+mod faulty_server;
 #[path = "../it/support/numbers.rs"]
 mod numbers;
 #[path = "../it/support/random.rs"]
 mod random;
-mod stacks;
-#[expect(dead_code, reason = "not all that it can is asked here")]
+mod rate_bound;
+mod refunds;
+mod store_down;
+#[expect(dead_code, reason = "used in part")]
 #[path = "../it/support/told.rs"]
 mod told;
-mod windows;
+mod wait_limits;
+mod window_queue;
 #[cfg(not(feature = "tls"))]
 mod without_tls;
 
@@ -47,7 +48,7 @@ async fn sliding() -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes both permits, and is told the truth about the third.
+/// Takes both permits; `retry_after` of a third is exact.
 macro_rules! exact {
     ($($test:ident: $function:ident, $wait:expr;)*) => {$(
         #[tokio::test(start_paused = true)]
@@ -64,19 +65,19 @@ macro_rules! exact {
     )*};
 }
 exact! {
-    a_bucket_waits_for_one_permit: bucket, Duration::from_millis(500);
-    a_bucket_of_another_test_is_another: bucket, Duration::from_millis(500);
-    a_window_waits_for_its_end: window, Duration::from_secs(60);
-    a_funnel_waits_for_a_leak: funnel, Duration::from_secs(1);
-    a_sliding_window_waits_for_its_oldest: sliding, Duration::from_secs(60);
+    bucket_refills_one_permit: bucket, Duration::from_millis(500);
+    bucket_is_separate_in_another_test: bucket, Duration::from_millis(500);
+    fixed_window_ends: window, Duration::from_secs(60);
+    funnel_leaks_one_permit: funnel, Duration::from_secs(1);
+    sliding_window_drops_its_oldest: sliding, Duration::from_secs(60);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_decision_of_a_registry_is_at_time_0() {
+async fn first_decision_of_a_registry_is_at_time_zero() {
     advance(Duration::from_secs(7)).await;
     let registry = Registry::in_memory();
-    let limiter =
-        registry.limiter("aligned", FixedWindow::new(1, Duration::from_secs(60)).aligned()).unwrap();
+    let policy = FixedWindow::new(1, Duration::from_secs(60)).aligned();
+    let limiter = registry.limiter("aligned", policy).unwrap();
     assert_eq!(limiter.try_acquire((), 1).await.unwrap().reset_after, Duration::from_secs(60));
     advance(Duration::from_secs(59)).await;
     assert_eq!(limiter.peek(()).await.unwrap().reset_after, Duration::from_secs(1));

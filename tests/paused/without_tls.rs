@@ -1,9 +1,9 @@
-//! TLS that is not built in. Most other tests are run with it.
+//! URLs with TLS, without the feature `tls`.
 
 use ratelimits::{Error, Registry};
 
 #[test]
-fn a_url_with_tls_is_refused_by_the_name_of_the_feature() {
+fn tls_urls_are_refused_with_the_feature_name() {
     for url in ["rediss://:secret@localhost", "rediss+sentinel://one/limits", "rediss+cluster://one,two"] {
         let error = Registry::connect_lazy(url).unwrap_err();
         assert!(matches!(error, Error::Store(_)), "{url}");

@@ -1,10 +1,10 @@
-//! `crate = path`, where no crate is called `ratelimits`.
+//! `crate = path`, for a dependency under another name.
 
 use std::future::Future;
 
 use limits::{Error, Registry};
 
-mod ours {
+mod reexports {
     pub(super) use ::limits::{self as again, count_limit};
 }
 
@@ -18,7 +18,7 @@ async fn second(pair: (u8, u8)) -> u8 {
     pair.1
 }
 
-#[ours::count_limit(limit = limit, period = "1d", cost = cost, crate = ours::again)]
+#[reexports::count_limit(limit = limit, period = "1d", cost = cost, crate = reexports::again)]
 async fn computed(limit: u8, cost: u32) -> Result<u8, Error> {
     Ok(limit)
 }
@@ -30,14 +30,14 @@ async fn stacked(id: u8) -> Result<u8, Error> {
     Ok(id)
 }
 
-fn alone<T>(test: impl Future<Output = T>) -> T {
+fn isolated<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(Registry::in_memory().scope(test))
 }
 
 #[test]
-fn the_attributes_name_the_crate_as_its_user_does() {
-    alone(async {
+fn attributes_use_the_given_crate_path() {
+    isolated(async {
         let context = || limits::RequestContext::new().with_user("ann");
         assert_eq!(context().scope(first((1, 2))).await, 1);
         assert_eq!(context().scope(first((1, 2))).await, 2);

@@ -1,11 +1,11 @@
-//! The attributes of `ratelimits`, each with a `charge_when` that charges every call, as without one. So the cases of
-//! `tests/cases` run a second time, over the other shape of the generated code.
+//! The attributes of `ratelimits` with a `charge_when` that charges every call, so that `tests/cases` also covers the code
+//! generated for it.
 
 use proc_macro::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
 
 macro_rules! forwarded {
     ($($name:ident)*) => {$(
-        /// The attribute of this name, charging every call.
+        #[doc = concat!("`", stringify!($name), "` with `charge_when`.")]
         #[proc_macro_attribute]
         pub fn $name(args: TokenStream, item: TokenStream) -> TokenStream {
             forward(stringify!($name), args, item)
@@ -14,14 +14,13 @@ macro_rules! forwarded {
 }
 forwarded!(rate_limit count_limit funnel_limit window_limit);
 
-/// The item under `#[::ratelimits::<name>(<args>, charge_when = |_| true)]`. Its tokens and those of the arguments keep
-/// their spans.
+/// Puts the item under `#[::ratelimits::<name>(<args>, charge_when = |_| true)]` and keeps all spans.
 fn forward(name: &str, mut args: TokenStream, item: TokenStream) -> TokenStream {
-    let ended = match args.clone().into_iter().last() {
-        Some(TokenTree::Punct(last)) => last.as_char() == ',',
-        last => last.is_none(),
+    let needs_comma = match args.clone().into_iter().last() {
+        Some(TokenTree::Punct(last)) => last.as_char() != ',',
+        last => last.is_some(),
     };
-    if !ended {
+    if needs_comma {
         args.extend(tokens(","));
     }
     args.extend(tokens("charge_when = |_| true"));
@@ -33,7 +32,7 @@ fn forward(name: &str, mut args: TokenStream, item: TokenStream) -> TokenStream 
 }
 
 fn tokens(text: &str) -> TokenStream {
-    text.parse().expect("these are tokens")
+    text.parse().expect("valid tokens")
 }
 
 fn group(delimiter: Delimiter, tokens: TokenStream) -> TokenTree {

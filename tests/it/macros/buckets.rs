@@ -1,72 +1,54 @@
-//! Buckets that lend, warm up or queue, as far as nobody waits.
+//! Buckets that borrow, warm up or queue; without waiting, for which see `tests/paused`.
 
 use std::time::Duration;
 
 use ratelimits::{
-    Error, LeakyBucket, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
+    LeakyBucket, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
 };
 
-use super::{AppError, AppResult, alone, assert_limited};
+use super::{AppError, AppResult, assert_admits_one, assert_limited, isolated};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-#[rate_limit("1/h", 2, borrow, cost = cost)]
-async fn lends(cost: u64) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit("1/h", borrow, cost = 1_000)]
-async fn lends_what_it_never_holds() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, borrow, cost = 50)]
-async fn lends_at_any_rate(rate: &str) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[rate_limit("1/h", 2, borrow, cost = cost)]
+    borrows(cost: u64);
+    #[rate_limit("1/h", borrow, cost = 1_000)]
+    borrows_more_than_it_holds();
+    #[rate_limit(rate = rate, borrow, cost = 50)]
+    borrows_at_any_rate(rate: &str);
 }
 
 #[test]
-fn a_costly_call_goes_ahead_and_leaves_its_cost_to_the_next() {
-    alone(async {
-        lends(1).await.unwrap();
-        lends(5).await.unwrap();
-        assert_limited(lends(1).await);
-        lends(0).await.unwrap();
-        lends_what_it_never_holds().await.unwrap();
-        assert_limited(lends_what_it_never_holds().await);
-        lends_at_any_rate("1/h").await.unwrap();
-        assert_limited(lends_at_any_rate("1/h").await);
+fn borrowing_defers_the_cost() {
+    isolated(async {
+        borrows(1).await.unwrap();
+        borrows(5).await.unwrap();
+        assert_limited(borrows(1).await);
+        borrows(0).await.unwrap();
+        assert_admits_one!(borrows_more_than_it_holds(), borrows_at_any_rate("1/h"));
     });
 }
 
-#[rate_limit("1/h", warmup = "2h", cost = 1_000)]
-async fn warms_up() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit("1/h", borrow, warmup = warmup)]
-async fn warms_up_for(warmup: Duration) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, warmup = 7200, name = "buckets.warmup")]
-async fn warms_up_to(rate: &str) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[rate_limit("1/h", warmup = "2h", cost = 1_000)]
+    warms_up();
+    #[rate_limit("1/h", borrow, warmup = warmup)]
+    warms_up_for(warmup: Duration);
+    #[rate_limit(rate = rate, warmup = 7200, name = "buckets.warmup")]
+    warms_up_to(rate: &str);
 }
 
 #[test]
-fn a_bucket_that_warms_up_lends_too() {
-    alone(async {
-        warms_up().await.unwrap();
-        assert_limited(warms_up().await);
-        warms_up_for(HOUR).await.unwrap();
-        assert_limited(warms_up_for(HOUR).await);
+fn warming_up_bucket_borrows() {
+    isolated(async {
+        assert_admits_one!(warms_up(), warms_up_for(HOUR));
         let Err(AppError::Refused(error)) = warms_up_for(Duration::ZERO).await else { panic!("admitted") };
         let message = "`warmup` is zero; write a duration above zero, like \"1m\"";
         assert_eq!(error.to_string(), message);
     });
     let registry = Registry::in_memory();
-    alone(registry.clone().scope(async {
+    isolated(registry.clone().scope(async {
         let policy = TokenBucket::new(Rate::new(1, HOUR)).warmup(2 * HOUR);
         warms_up_to("1/h").await.unwrap();
         let limiter = registry.limiter("buckets.warmup", policy).unwrap();
@@ -74,126 +56,48 @@ fn a_bucket_that_warms_up_lends_too() {
     }));
 }
 
-#[funnel_limit(2, "1/h", queue, timeout = "0s", name = "buckets.queue")]
-async fn queues() -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(capacity = room, drain = drain, queue, timeout = patience, cost = cost)]
-async fn queues_of_any_length(room: u8, drain: &str, patience: &str, cost: u8) -> AppResult<()> {
-    Ok(())
+limited! {
+    #[funnel_limit(2, "1/h", queue, timeout = "0s", name = "buckets.queue")]
+    queues();
+    #[funnel_limit(capacity = capacity, drain = drain, queue, timeout = max_wait, cost = cost)]
+    queues_of_computed_length(capacity: u8, drain: &str, max_wait: &str, cost: u8);
 }
 
 #[test]
-fn a_queue_admits_one_call_at_once() {
+fn queue_admits_one_call_at_once() {
     let registry = Registry::in_memory();
-    alone(registry.clone().scope(async {
+    isolated(registry.clone().scope(async {
         let policy = LeakyBucket::new(2, Rate::new(1, HOUR));
-        queues().await.unwrap();
-        assert_limited(queues().await);
+        assert_admits_one!(queues());
         let queue = registry.limiter("buckets.queue", policy.queue()).unwrap();
         assert!(queue.try_acquire((), 1).await.unwrap_err().is_limited());
-        // A meter of the same name and numbers is another policy.
+        // A meter with the same name and numbers has its separate state.
         registry.limiter("buckets.queue", policy).unwrap().try_acquire((), 2).await.unwrap();
 
-        queues_of_any_length(2, "3h", "0s", 3).await.unwrap();
-        assert_limited(queues_of_any_length(2, "3h", "0s", 1).await);
-        assert_limited(queues_of_any_length(3, "5h", "0s", 5).await);
+        queues_of_computed_length(2, "3h", "0s", 3).await.unwrap();
+        assert_limited(queues_of_computed_length(2, "3h", "0s", 1).await);
+        assert_limited(queues_of_computed_length(3, "5h", "0s", 5).await);
     }));
 }
 
-#[rate_limit("60/min", name = "buckets.claimed")]
-async fn plain() -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit("60/min", borrow, name = "buckets.claimed")]
-async fn lending() -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit("60/min", warmup = 1, name = "buckets.claimed")]
-async fn warming() -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit("60/min", warmup = 1, name = "buckets.warm")]
-async fn warm() -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit(1.0, warmup = "1000ms", name = "buckets.warm")]
-async fn as_warm() -> Result<(), Error> {
-    Ok(())
-}
-
-#[rate_limit("60/min", warmup = "2s", name = "buckets.warm")]
-async fn warmer() -> Result<(), Error> {
-    Ok(())
-}
-
-#[funnel_limit(5, 1.0, name = "buckets.funnel")]
-async fn meter() -> Result<(), Error> {
-    Ok(())
-}
-
-#[funnel_limit(5, 1.0, queue, name = "buckets.funnel")]
-async fn queue() -> Result<(), Error> {
-    Ok(())
-}
-
-/// What is said of the name.
-fn problem(result: Result<(), Error>) -> String {
-    let Err(Error::Invalid(invalid)) = result else { panic!("{result:?}") };
-    assert_eq!(invalid.argument(), "name");
-    invalid.problem().to_owned()
+limited! {
+    #[rate_limit("1/h", 1, timeout = max_wait, key = key)]
+    timeout_as_duration(key: u8, max_wait: Duration);
+    #[count_limit(1, "1d", timeout = max_wait)]
+    timeout_as_string(max_wait: &str);
+    #[window_limit(1, "1d", timeout = format!("{millis}ms"), cost = cost)]
+    unsatisfiable(millis: u8, cost: u8);
 }
 
 #[test]
-fn a_name_is_not_shared_by_variants_of_an_algorithm() {
-    alone(async {
-        plain().await.unwrap();
-        for result in [lending().await, warming().await] {
-            let problem = problem(result);
-            assert!(problem.contains("`buckets.claimed` have different algorithms"), "{problem}");
-        }
-        meter().await.unwrap();
-        let problem_of_queue = problem(queue().await);
-        assert!(
-            problem_of_queue.contains("`buckets.funnel` have different algorithms"),
-            "{problem_of_queue}"
-        );
-        warm().await.unwrap();
-        assert!(as_warm().await.unwrap_err().is_limited());
-        let problem_of_warmer = problem(warmer().await);
-        assert!(problem_of_warmer.contains("`buckets.warm` have different numbers"), "{problem_of_warmer}");
-    });
-}
-
-#[rate_limit("1/h", 1, timeout = patience, key = key)]
-async fn patient(key: u8, patience: Duration) -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(1, "1d", timeout = patience)]
-async fn patient_by_text(patience: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[window_limit(1, "1d", timeout = format!("{millis}ms"), cost = cost)]
-async fn patient_in_vain(millis: u8, cost: u8) -> AppResult<()> {
-    Ok(())
-}
-
-#[test]
-fn a_timeout_may_be_computed() {
-    alone(async {
-        patient(1, Duration::ZERO).await.unwrap();
-        patient(2, Duration::MAX).await.unwrap();
-        assert_limited(patient(1, Duration::ZERO).await);
-        patient_by_text("forever").await.unwrap();
-        assert_limited(patient_by_text("0s").await);
-        // More than the window ever has, so nothing is worth the wait.
-        assert_limited(patient_in_vain(200, 2).await);
+fn computed_timeouts() {
+    isolated(async {
+        timeout_as_duration(1, Duration::ZERO).await.unwrap();
+        timeout_as_duration(2, Duration::MAX).await.unwrap();
+        assert_limited(timeout_as_duration(1, Duration::ZERO).await);
+        timeout_as_string("forever").await.unwrap();
+        assert_limited(timeout_as_string("0s").await);
+        // Refused at once: the window never holds two.
+        assert_limited(unsatisfiable(200, 2).await);
     });
 }

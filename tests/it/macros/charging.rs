@@ -1,4 +1,4 @@
-//! `charge_when`: what is charged depends on what the call comes to.
+//! `charge_when`: the output decides what is charged.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,23 +11,23 @@ use ratelimits::{
 };
 use ratelimits::{rate_limit, window_limit};
 
-use super::alone;
+use super::isolated;
 use crate::support::registries::on_each_registry;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Counts the logins that fail.
+/// Counts failed logins.
 #[count_limit(2, "1d", key = name, charge_when = |out| !matches!(out, Ok(true)))]
-async fn log_in(name: &str, right: bool) -> Result<bool, Error> {
+async fn log_in(name: &str, succeeds: bool) -> Result<bool, Error> {
     tokio::task::yield_now().await;
     if name.is_empty() {
         return Ok(true);
     }
-    Ok(right)
+    Ok(succeeds)
 }
 
 #[tokio::test]
-async fn gives_back_what_a_call_took_that_is_not_to_be_charged() {
+async fn uncharged_calls_are_refunded() {
     on_each_registry(async |registry, _| {
         let calls = async {
             for _ in 0..5 {
@@ -57,23 +57,23 @@ fn charges(out: &Option<u8>) -> bool {
 }
 
 #[tokio::test]
-async fn is_asked_for_each_policy_of_a_stack() {
+async fn each_policy_of_a_stack_decides() {
     on_each_registry(async |registry, _| {
         for (out, left) in [
             (Some(1), [4, 9, 4, 1]),
             (None, [4, 7, 3, 0]),
-            // The policy in shadow has no room, and so nothing to give back.
+            // The shadow policy is full, so it was not charged.
             (Some(2), [3, 5, 2, 0]),
             (Some(0), [2, 3, 2, 0]),
         ] {
             assert_eq!(registry.scope(each(out)).await, out);
-            assert_eq!(left_of_each(&registry).await, left, "after {out:?}");
+            assert_eq!(remaining(&registry).await, left, "after {out:?}");
         }
     })
     .await;
 }
 
-async fn left_of_each(registry: &Registry) -> [u64; 4] {
+async fn remaining(registry: &Registry) -> [u64; 4] {
     let left = async |name: &str, policy: Policy| {
         let limiter = registry.limiter(name, policy).unwrap().function("it::macros::charging::each");
         limiter.peek(()).await.unwrap().remaining
@@ -87,35 +87,35 @@ async fn left_of_each(registry: &Registry) -> [u64; 4] {
     ]
 }
 
-/// Charges nothing that comes to an end.
+/// Refunds every call that completes.
 #[count_limit(1, "1d", charge_when = |()| false, fallback = |_| panic!("limited"))]
-async fn ends(how: How) {
-    match how {
-        How::Well => {}
-        How::Never => std::future::pending().await,
-        How::Badly => panic!("badly"),
+async fn ends(end: End) {
+    match end {
+        End::Returns => {}
+        End::Hangs => std::future::pending().await,
+        End::Panics => panic!("body"),
     }
 }
 
 #[derive(Clone, Copy)]
-enum How {
-    Well,
-    Never,
-    Badly,
+enum End {
+    Returns,
+    Hangs,
+    Panics,
 }
 
 #[test]
-fn charges_a_call_that_is_dropped_or_panics() {
-    let poll = |how| {
-        let mut call = pin!(ends(how));
+fn dropped_and_panicking_calls_are_charged() {
+    let poll = |end| {
+        let mut call = pin!(ends(end));
         let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     };
-    for how in [How::Never, How::Badly] {
-        alone(async {
-            poll(How::Well);
-            poll(How::Well);
-            let _ = catch_unwind(|| poll(how));
-            let limited = catch_unwind(AssertUnwindSafe(|| poll(How::Well))).unwrap_err();
+    for end in [End::Hangs, End::Panics] {
+        isolated(async {
+            poll(End::Returns);
+            poll(End::Returns);
+            let _ = catch_unwind(|| poll(end));
+            let limited = catch_unwind(AssertUnwindSafe(|| poll(End::Returns))).unwrap_err();
             assert_eq!(limited.downcast_ref(), Some(&"limited"));
         });
     }

@@ -1,61 +1,58 @@
-//! Numbers that are known only when the call is made.
+//! Computed numbers.
 
 use std::time::Duration;
 
 use ratelimits::{Rate, count_limit, funnel_limit, rate_limit, window_limit};
 
-use super::{AppError, AppResult, User, alone, assert_limited};
+use super::{AppError, AppResult, User, assert_admits_one, assert_limited, assert_outputs, isolated};
 
 const LIMIT: i64 = 2;
 const RATE: Rate = Rate::new(1, Duration::from_secs(3600));
 
-#[count_limit(limit = user.daily, period = "1d", key = user.id)]
-async fn of_the_user(user: &User) -> AppResult<()> {
-    let _ = user;
-    Ok(())
+limited! {
+    #[count_limit(limit = user.daily, period = "1d", key = user.id)]
+    by_user(user: &User);
+    #[window_limit(LIMIT, Duration::from_secs(3600))]
+    constants();
+    #[rate_limit(RATE, burst = burst, refill = interval)]
+    rates(burst: u16);
+    #[rate_limit(rate = rate, burst = "1s")]
+    floats(rate: f64);
+    #[funnel_limit(capacity = capacity, leak_rate = format!("{capacity}/h"))]
+    strings(capacity: usize);
+    #[funnel_limit(2, drain = drain)]
+    drains(drain: Duration);
+    #[window_limit(limit = limit, period = "1h", precision = precision)]
+    with_precision(limit: &u32, precision: &str);
+    #[rate_limit(rate = rate)]
+    integer_rate(rate: i64);
+    #[count_limit(limits, every)]
+    positional_arguments(limits: u64, every: &str);
+    #[count_limit(limit(), "1d")]
+    positional_call();
 }
 
-#[window_limit(LIMIT, Duration::from_secs(3600))]
-async fn constants() -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(RATE, burst = burst, refill = interval)]
-async fn rates(burst: u16) -> AppResult<()> {
-    Ok(())
-}
-
-#[rate_limit(rate = rate, burst = "1s")]
-async fn floats(rate: f64) -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(capacity = capacity, leak_rate = format!("{capacity}/h"))]
-async fn strings(capacity: usize) -> AppResult<()> {
-    Ok(())
-}
-
-#[funnel_limit(2, drain = drain)]
-async fn drains(drain: Duration) -> AppResult<()> {
-    Ok(())
+fn limit() -> u64 {
+    1
 }
 
 #[test]
-fn travel_with_the_call() {
-    alone(async {
+fn numbers_are_evaluated_per_call() {
+    isolated(async {
         let user = |daily| User { id: 1, daily };
-        of_the_user(&user(1)).await.unwrap();
-        assert_limited(of_the_user(&user(1)).await);
-        of_the_user(&user(2)).await.unwrap();
+        assert_admits_one!(by_user(&user(1)));
+        by_user(&user(2)).await.unwrap();
         constants().await.unwrap();
         constants().await.unwrap();
         assert_limited(constants().await);
-        rates(1).await.unwrap();
-        assert_limited(rates(1).await);
-        floats(0.001).await.unwrap();
-        assert_limited(floats(0.001).await);
-        strings(1).await.unwrap();
-        assert_limited(strings(1).await);
+        assert_admits_one!(
+            rates(1),
+            floats(0.001),
+            strings(1),
+            with_precision(&1, "1m"),
+            positional_arguments(1, "1d"),
+            positional_call(),
+        );
         drains(Duration::from_secs(3600)).await.unwrap();
     });
 }
@@ -83,74 +80,34 @@ fn over(_: Plan) -> Option<u32> {
 }
 
 #[test]
-fn may_be_references() {
+fn numbers_may_be_references() {
     let plan = || Plan { limit: 1, rate: 0.001, period: Duration::from_secs(60) };
-    alone(async {
-        assert_eq!((by_window(plan()).await, by_window(plan()).await), (Some(1), None));
-        assert_eq!((by_bucket(plan()).await, by_bucket(plan()).await), (Some(1), None));
+    isolated(async {
+        assert_outputs!(
+            by_window(plan()) => Some(1), None;
+            by_bucket(plan()) => Some(1), None;
+        );
     });
 }
 
-#[window_limit(limit = limit, period = "1h", precision = precision)]
-async fn precisely(limit: &u32, precision: &str) -> AppResult<()> {
-    Ok(())
-}
-
 #[test]
-fn a_precision_has_its_unit() {
-    alone(async {
-        precisely(&1, "1m").await.unwrap();
-        assert_limited(precisely(&1, "1m").await);
-    });
-}
-
-#[rate_limit(rate = rate)]
-async fn whole(rate: i64) -> AppResult<()> {
-    Ok(())
-}
-
-#[test]
-fn a_negative_rate_is_told_what_a_rate_is() {
-    alone(async {
-        let Err(AppError::Refused(error)) = whole(-1).await else { panic!("not refused") };
+fn negative_rate_message() {
+    isolated(async {
+        let Err(AppError::Refused(error)) = integer_rate(-1).await else { panic!("not refused") };
         let message = "`rate` is negative; write permits per second (5.0) or \"1/min\"";
         assert_eq!(error.to_string(), message);
     });
 }
 
 #[test]
-fn that_make_no_sense_are_invalid() {
-    alone(async {
+fn invalid_numbers_name_the_argument() {
+    isolated(async {
         let invalid = |result: AppResult<()>| match result {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => invalid.argument(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(invalid(of_the_user(&User { id: 1, daily: 0 }).await), "limit");
+        assert_eq!(invalid(by_user(&User { id: 1, daily: 0 }).await), "limit");
         assert_eq!(invalid(floats(f64::NAN).await), "rate");
         assert_eq!(invalid(drains(Duration::ZERO).await), "drain");
-    });
-}
-
-fn limit() -> u64 {
-    1
-}
-
-#[count_limit(limits, every)]
-async fn by_name_of_an_argument(limits: u64, every: &str) -> AppResult<()> {
-    Ok(())
-}
-
-#[count_limit(limit(), "1d")]
-async fn by_a_call() -> AppResult<()> {
-    Ok(())
-}
-
-#[test]
-fn that_go_by_position_may_be_arguments_and_calls() {
-    alone(async {
-        by_name_of_an_argument(1, "1d").await.unwrap();
-        assert_limited(by_name_of_an_argument(1, "1d").await);
-        by_a_call().await.unwrap();
-        assert_limited(by_a_call().await);
     });
 }

@@ -1,4 +1,4 @@
-//! Several attributes on one function are one decision.
+//! Several attributes on one function, on both stores.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use ratelimits::{
     Error, FixedWindow, Limiter, OnStoreError, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit,
     window_limit,
 };
+use redis::FromRedisValue;
 
-use super::{User, alone};
+use super::{User, isolated};
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
 use crate::support::told::Told;
@@ -15,7 +16,7 @@ use crate::support::told::Told;
 const DAY: Duration = Duration::from_secs(86_400);
 const FUNCTION: &str = "it::macros::stacks::send";
 
-/// Refuses by each of its policies, for some of the keys below.
+/// Each policy refuses some of the calls below.
 #[rate_limit("40/day", 40, name = "stacks.bucket", key = user)]
 #[window_limit(30, "1d", name = "stacks.window", key = (room, user % 2))]
 #[count_limit(150, "1d", name = "stacks.count")]
@@ -24,12 +25,16 @@ async fn send(user: u64, room: u64) -> Result<(), Error> {
     Ok(())
 }
 
-async fn left<M>(limiter: Limiter, key: impl ratelimits::IntoKey<M>) -> u64 {
+async fn query<T: FromRedisValue>(server: &Server, command: &[&str]) -> T {
+    redis::cmd(command[0]).arg(&command[1..]).query_async(&mut server.connect().await).await.unwrap()
+}
+
+async fn remaining<M>(limiter: Limiter, key: impl ratelimits::IntoKey<M>) -> u64 {
     limiter.function(FUNCTION).peek(key).await.unwrap().remaining
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lose_no_permit_because_another_refuses() {
+async fn refused_calls_are_not_charged() {
     on_each_registry(async |registry, _| {
         let mut tasks = tokio::task::JoinSet::new();
         for task in 0..64 {
@@ -55,17 +60,17 @@ async fn lose_no_permit_because_another_refuses() {
         let charged =
             |of: &dyn Fn(&(u64, u64)) -> bool| admitted.iter().filter(|call| of(call)).count() as u64;
         let count = registry.limiter("stacks.count", FixedWindow::new(150, DAY)).unwrap();
-        assert_eq!(left(count, ()).await, 150 - charged(&|_| true));
+        assert_eq!(remaining(count, ()).await, 150 - charged(&|_| true));
         for user in 0..6 {
             let bucket = TokenBucket::new("40/day".parse().unwrap()).burst(40);
             let bucket = registry.limiter("stacks.bucket", bucket).unwrap();
-            assert_eq!(left(bucket, user).await, 40 - charged(&|call| call.0 == user), "user {user}");
+            assert_eq!(remaining(bucket, user).await, 40 - charged(&|call| call.0 == user), "user {user}");
         }
         for room in 0..4 {
             for half in 0..2 {
                 let window = registry.limiter("stacks.window", SlidingWindow::new(30, DAY)).unwrap();
                 let charged = charged(&|call| (call.1, call.0 % 2) == (room, half));
-                assert_eq!(left(window, (room, half)).await, 30 - charged, "room {room}, half {half}");
+                assert_eq!(remaining(window, (room, half)).await, 30 - charged, "room {room}, half {half}");
             }
         }
     })
@@ -73,19 +78,18 @@ async fn lose_no_permit_because_another_refuses() {
 }
 
 #[tokio::test]
-async fn take_one_script_call_a_decision() {
+async fn stack_takes_one_script_call() {
     let server = Server::start();
     let registry = on(&server);
-    let mut connection = server.connect().await;
     registry.scope(send(1, 1)).await.unwrap();
-    let _: () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await.unwrap();
+    let () = query(&server, &["CONFIG", "RESETSTAT"]).await;
 
     let mut limited = 0;
     for _ in 0..50 {
         limited += u64::from(registry.scope(send(1, 1)).await.is_err());
     }
     assert_eq!(limited, 50 - 29);
-    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await.unwrap();
+    let stats: String = query(&server, &["INFO", "commandstats"]).await;
     let calls = |command: &str| stats.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
     assert!(calls("evalsha").is_some_and(|line| line.contains("calls=50,")), "{stats}");
     assert_eq!(calls("eval"), None);
@@ -95,7 +99,7 @@ async fn take_one_script_call_a_decision() {
 #[window_limit(b, "2d", fallback = async |error| if error.is_limited() { "b" } else { "b, invalid" })]
 #[inline]
 #[count_limit(c, "3d", fallback = last)]
-async fn answered(a: u64, b: u64, c: u64) -> &'static str {
+async fn with_fallbacks(a: u64, b: u64, c: u64) -> &'static str {
     "body"
 }
 
@@ -104,10 +108,10 @@ fn last() -> &'static str {
 }
 
 #[test]
-fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
-    alone(async {
-        assert_eq!(answered(5, 5, 5).await, "body");
-        for (limits, answer) in [
+fn reported_policy_picks_the_fallback() {
+    isolated(async {
+        assert_eq!(with_fallbacks(5, 5, 5).await, "body");
+        for (limits, output) in [
             ((1, 5, 5), "a"),
             ((5, 1, 5), "b"),
             ((5, 5, 1), "c"),
@@ -118,83 +122,90 @@ fn are_answered_by_the_fallback_of_the_policy_that_is_reported() {
             ((5, 5, 5), "body"),
         ] {
             let (a, b, c) = limits;
-            assert_eq!(answered(a, b, c).await, answer, "{limits:?}");
+            assert_eq!(with_fallbacks(a, b, c).await, output, "{limits:?}");
         }
     });
 }
 
-#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("a policy in shadow never refuses"))]
+#[count_limit(5, "1d", key = id, shadow, fallback = |_| unreachable!("shadow policies never refuse"))]
 #[rate_limit("1/day", key = "<id>")]
-#[count_limit(3, "1d", key = id, name = "stacks.partly", fallback = |_| Ok("own"))]
+#[count_limit(3, "1d", key = id, name = "stacks.some_fallbacks", fallback = |_| Ok("own"))]
 #[count_limit(2, "1h", key = id)]
-async fn partly(id: u64) -> Result<&'static str, Error> {
+async fn some_fallbacks(id: u64) -> Result<&'static str, Error> {
     Ok("body")
 }
 
 #[tokio::test]
-async fn return_an_error_where_the_reported_policy_has_no_fallback() {
+async fn policy_without_fallback_returns_an_error() {
     on_each_registry(async |registry, _| {
-        registry.limiter("stacks.partly", FixedWindow::new(3, DAY)).unwrap().try_acquire(1, 3).await.unwrap();
-        assert_eq!(registry.scope(partly(1)).await.unwrap(), "own");
-        assert_eq!(registry.scope(partly(2)).await.unwrap(), "body");
-        let Err(Error::Limited(limited)) = registry.scope(partly(2)).await else { panic!("not limited") };
-        assert_eq!(limited.policy(), "it::macros::stacks::partly");
+        registry
+            .limiter("stacks.some_fallbacks", FixedWindow::new(3, DAY))
+            .unwrap()
+            .try_acquire(1, 3)
+            .await
+            .unwrap();
+        assert_eq!(registry.scope(some_fallbacks(1)).await.unwrap(), "own");
+        assert_eq!(registry.scope(some_fallbacks(2)).await.unwrap(), "body");
+        let Err(Error::Limited(limited)) = registry.scope(some_fallbacks(2)).await else {
+            panic!("not limited")
+        };
+        assert_eq!(limited.policy(), "it::macros::stacks::some_fallbacks");
         let policies = limited.decision().policies().iter();
-        let told: Vec<_> = policies.map(|told| (&*told.policy, told.shadow, told.admitted)).collect();
+        let policies: Vec<_> =
+            policies.map(|policy| (&*policy.policy, policy.shadow, policy.admitted)).collect();
         assert_eq!(
-            told,
+            policies,
             [
-                ("it::macros::stacks::partly#2", true, true),
-                ("it::macros::stacks::partly", false, false),
-                ("stacks.partly", false, true),
-                ("it::macros::stacks::partly", false, true),
+                ("it::macros::stacks::some_fallbacks#2", true, true),
+                ("it::macros::stacks::some_fallbacks", false, false),
+                ("stacks.some_fallbacks", false, true),
+                ("it::macros::stacks::some_fallbacks", false, true),
             ]
         );
     })
     .await;
 }
 
-/// A Redis that is absent, without which nobody gets in.
-fn nobody() -> Registry {
+/// Redis is down and every call is denied.
+fn denying() -> Registry {
     Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy("redis://127.0.0.1:1").unwrap()
 }
 
 #[tokio::test]
-async fn are_answered_by_the_first_fallback_if_the_store_fails() {
-    let nobody = nobody();
-    assert_eq!(nobody.scope(partly(1)).await.unwrap(), "own");
-    assert_eq!(nobody.scope(answered(5, 5, 5)).await, "a");
-    assert!(matches!(nobody.scope(send(1, 1)).await, Err(Error::Store(_))));
+async fn store_failure_calls_the_first_fallback() {
+    let denying = denying();
+    assert_eq!(denying.scope(some_fallbacks(1)).await.unwrap(), "own");
+    assert_eq!(denying.scope(with_fallbacks(5, 5, 5)).await, "a");
+    assert!(matches!(denying.scope(send(1, 1)).await, Err(Error::Store(_))));
 }
 
 #[count_limit(5, "1d", key = u32::try_from(user.id).unwrap_or(0))]
 #[count_limit(9, "1h", key = "<u32::try_from(user.id).unwrap_or(0)>")]
-async fn spelled(user: &User) -> Result<(), Error> {
+async fn spellings(user: &User) -> Result<(), Error> {
     let _ = user;
     Ok(())
 }
 
 #[tokio::test]
-async fn lie_together_in_a_cluster() {
+async fn stacked_keys_share_a_hash_tag() {
     let server = Server::start();
     let registry = on(&server);
     registry
         .scope(async {
             send(1, 1).await.unwrap();
-            partly(1).await.unwrap();
-            spelled(&User { id: 1, daily: 1 }).await.unwrap();
+            some_fallbacks(1).await.unwrap();
+            spellings(&User { id: 1, daily: 1 }).await.unwrap();
         })
         .await;
-    let mut connection = server.connect().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    let keys: Vec<String> = query(&server, &["KEYS", "*"]).await;
     let tags = |of: &str| -> Vec<_> {
         let of = keys.iter().filter(|key| key.contains(of));
         of.map(|key| key.split(['{', '}']).nth(1).unwrap()).collect()
     };
     let own: Vec<_> = ["stacks.bucket", "stacks.window", "stacks.count"].map(&tags).concat();
     assert_eq!(own, ["it/macros/stacks/send"; 3], "{keys:?}");
-    // Also where one key is written as an expression and the other as a template.
-    let by_key = [tags("partly"), tags("spelled")].concat();
+    // Also if one key is an expression and the other a template.
+    let by_key = [tags("some_fallbacks"), tags("spellings")].concat();
     assert_eq!(by_key.len(), 4 + 2, "{keys:?}");
     assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains('/')), "{keys:?}");
 }
@@ -202,26 +213,30 @@ async fn lie_together_in_a_cluster() {
 #[count_limit(1, "9d", skip_when = skipped, fallback = |_| "skipped")]
 #[count_limit(5, "9d", cost = 0, fallback = |_| "free")]
 #[count_limit(1, "8d", shadow, fallback = |_| "shadow")]
-#[count_limit(most, "1d", fallback = |_| "counted")]
-async fn after_others(skipped: bool, most: u8) -> &'static str {
+#[count_limit(limit = limit, period = "1d", fallback = |_| "counted")]
+async fn last_of_four(skipped: bool, limit: u8) -> &'static str {
     "body"
 }
 
 #[test]
-fn blame_the_policy_that_refused_whatever_stands_before_it() {
-    alone(async {
-        assert_eq!(after_others(true, 1).await, "body");
-        assert_eq!(after_others(true, 1).await, "counted");
-        assert_eq!(after_others(false, 0).await, "counted");
-        assert_eq!(after_others(false, 5).await, "body");
-        assert_eq!(after_others(false, 5).await, "skipped");
-        assert_eq!(after_others(false, 1).await, "skipped");
+fn skipped_free_and_shadow_policies_never_refuse() {
+    isolated(async {
+        for (skipped, limit, output) in [
+            (true, 1, "body"),
+            (true, 1, "counted"),
+            (false, 0, "counted"),
+            (false, 5, "body"),
+            (false, 5, "skipped"),
+            (false, 1, "skipped"),
+        ] {
+            assert_eq!(last_of_four(skipped, limit).await, output, "{skipped} {limit}");
+        }
     });
 }
 
-/// In shadow for the time being, with all that it has once it is not.
+/// Keeps its fallback, for when `shadow` is removed.
 #[count_limit(1, "1d", shadow, fallback = unused)]
-async fn tried_out() -> u8 {
+async fn on_trial() -> u8 {
     1
 }
 
@@ -232,59 +247,53 @@ fn unused() -> u8 {
 #[count_limit(1, "1d", shadow, key = (user, id))]
 #[count_limit(limit = limit, period = "1d", shadow)]
 #[count_limit(9, "1d", skip_when = skipped)]
-async fn in_two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Result<(), Error> {
+async fn two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Result<(), Error> {
     let _ = (user, id, limit);
     Ok(())
 }
 
 #[tokio::test]
-async fn in_shadow_refuse_nothing_and_tell() {
+async fn shadow_policies_log_and_never_refuse() {
     let told = Told::default();
     let _guard = tracing::subscriber::set_default(told.clone());
     on_each_registry(async |registry, _| {
         let calls = async {
-            assert_eq!((tried_out().await, tried_out().await), (1, 1));
-            // Of one nothing is known that it could count by, and the other makes no sense.
-            in_two_shadows(None, 1, 0, false).await.unwrap();
-            in_two_shadows(Some(1), 1, 1, true).await.unwrap();
+            assert_eq!((on_trial().await, on_trial().await), (1, 1));
+            // One has no key, the other an invalid limit.
+            two_shadows(None, 1, 0, false).await.unwrap();
+            two_shadows(Some(1), 1, 1, true).await.unwrap();
         };
         registry.scope(calls).await;
-        let window =
-            registry.limiter("it::macros::stacks::in_two_shadows#2", FixedWindow::new(1, DAY)).unwrap();
-        let unknown = window.function("it::macros::stacks::in_two_shadows").peek(1).await.unwrap();
-        assert_eq!(unknown.remaining, 1, "nobody counts as unknown");
+        let window = registry.limiter("it::macros::stacks::two_shadows#2", FixedWindow::new(1, DAY)).unwrap();
+        let unknown = window.function("it::macros::stacks::two_shadows").peek(1).await.unwrap();
+        assert_eq!(unknown.remaining, 1, "a missing key has no counter");
     })
     .await;
-    let nobody = nobody();
-    nobody.scope(in_two_shadows(Some(1), 1, 1, true)).await.unwrap();
-    nobody.scope(in_two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
+    let denying = denying();
+    denying.scope(two_shadows(Some(1), 1, 1, true)).await.unwrap();
+    denying.scope(two_shadows(Some(1), 1, 1, false)).await.unwrap_err();
 
-    let (limited, undecided) = (
-        "a policy in shadow would have limited this call",
-        "a policy in shadow could not decide on this call",
-    );
-    let (first, second) = ("it::macros::stacks::in_two_shadows#2", "it::macros::stacks::in_two_shadows#3");
-    let each = [("it::macros::stacks::tried_out", limited), (first, undecided), (second, undecided)];
-    let trouble =
-        ("", "the store does not decide; until it does, `on_store_error` says what becomes of calls");
-    let expected = [&each[..], &each, &[trouble, (first, undecided), (second, undecided)]].concat();
-    let told = told.events();
-    let told: Vec<_> = told.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
-    assert_eq!(told, expected);
+    let (limited, undecided) =
+        ("shadow policy would have limited this call", "shadow policy could not be evaluated");
+    let (first, second) = ("it::macros::stacks::two_shadows#2", "it::macros::stacks::two_shadows#3");
+    let each = [("it::macros::stacks::on_trial", limited), (first, undecided), (second, undecided)];
+    let outage = ("", "store unavailable; applying `on_store_error`");
+    let expected = [&each[..], &each, &[outage, (first, undecided), (second, undecided)]].concat();
+    let events = told.events();
+    let events: Vec<_> = events.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
+    assert_eq!(events, expected);
 }
 
 #[tokio::test]
-async fn in_shadow_are_not_called_limited_when_redis_fails() {
+async fn shadow_store_errors_are_not_logged_as_limited() {
     let server = Server::start();
     let registry = on(&server);
-    registry.scope(tried_out()).await;
-    let mut connection = server.connect().await;
-    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
-    let _: () =
-        redis::cmd("SET").arg(&keys[0]).arg("not a state").query_async(&mut connection).await.unwrap();
+    registry.scope(on_trial()).await;
+    let keys: Vec<String> = query(&server, &["KEYS", "*"]).await;
+    let () = query(&server, &["SET", &keys[0], "not a state"]).await;
     let told = Told::default();
     let _guard = tracing::subscriber::set_default(told.clone());
-    assert_eq!(registry.scope(tried_out()).await, 1);
-    let undecided = "a policy in shadow could not decide on this call";
-    assert_eq!(told.events(), [("it::macros::stacks::tried_out".to_owned(), undecided.to_owned())]);
+    assert_eq!(registry.scope(on_trial()).await, 1);
+    let undecided = "shadow policy could not be evaluated";
+    assert_eq!(told.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
 }

@@ -1,4 +1,4 @@
-//! What is decided here because nobody listens where Redis should be, on paused time.
+//! Waiting calls while Redis refuses connections.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ratelimits::{
 };
 use tokio::time::{Instant, sleep};
 
-use crate::faulty::{Fault, Faulty};
+use crate::faulty_server::{Fault, FaultyServer};
 use crate::told::Told;
 
 const TICK: Duration = Duration::from_millis(100);
@@ -27,9 +27,9 @@ fn policies() -> [Policy; 7] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_would_wait_are_allowed_or_denied_at_once() {
+async fn waiting_calls_are_allowed_or_denied_at_once() {
     for policy in policies() {
-        let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+        let registry = Registry::builder().over(FaultyServer::new(Fault::Refused));
         let limiter = registry.limiter("a", policy).unwrap();
         let [allowing, denying] = [Allow, Deny].map(|mode| limiter.on_store_error(mode));
         for _ in 0..5 {
@@ -44,7 +44,7 @@ async fn calls_that_would_wait_are_allowed_or_denied_at_once() {
 #[tokio::test(start_paused = true)]
 async fn calls_wait_for_their_share() {
     for policy in policies() {
-        let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+        let registry = Registry::builder().over(FaultyServer::new(Fault::Refused));
         let limiter = registry.limiter("a", policy).unwrap();
         let begin = Instant::now();
         let mut waited = Duration::ZERO;
@@ -59,9 +59,9 @@ async fn calls_wait_for_their_share() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_are_limited_at_once_where_their_share_takes_too_long() {
+async fn too_long_waits_are_limited_at_once() {
     for policy in policies() {
-        let registry = Registry::builder().instances(100).over(Faulty::new(Fault::Refused));
+        let registry = Registry::builder().instances(100).over(FaultyServer::new(Fault::Refused));
         let limiter = registry.limiter("a", policy).unwrap();
         limiter.acquire_timeout("a", 1, TICK).await.unwrap();
         let begin = Instant::now();
@@ -77,24 +77,23 @@ async fn paced() -> Result<(), Error> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_queue_paces_its_calls() {
-    let registry = Registry::builder().over(Faulty::new(Fault::Refused));
+async fn queue_paces_its_calls() {
+    let registry = Registry::builder().over(FaultyServer::new(Fault::Refused));
     let begin = Instant::now();
-    let (one, two, three, four) =
-        registry.scope(async { tokio::join!(paced(), paced(), paced(), paced()) }).await;
-    let results = [one, two, three, four];
+    let results: [_; 4] =
+        registry.scope(async { tokio::join!(paced(), paced(), paced(), paced()) }).await.into();
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3, "{results:?}");
     assert_eq!(begin.elapsed(), TICK);
     let queue = LeakyBucket::new(2, "20/s".parse().unwrap()).queue();
     assert_eq!(registry.limiter("paced", queue).unwrap().peek(()).await.unwrap().source, Source::Local);
 }
 
-/// Well is a store that has answered for a second.
+/// The store is healthy again once it has answered for a second.
 #[tokio::test(start_paused = true)]
-async fn trouble_that_comes_again_within_a_second_is_told_as_one() {
+async fn outages_within_a_second_are_logged_as_one() {
     let told = Told::default();
     let _guard = tracing::subscriber::set_default(told.clone());
-    let server = Faulty::new(Fault::Refused);
+    let server = FaultyServer::new(Fault::Refused);
     let registry = Registry::builder().over(server.clone());
     let limiter = registry.limiter("a", FixedWindow::new(1000, Duration::from_secs(60))).unwrap();
     for _ in 0..8 {
@@ -117,5 +116,5 @@ async fn trouble_that_comes_again_within_a_second_is_told_as_one() {
     limiter.try_acquire("a", 1).await.unwrap();
     let health = registry.store_health();
     assert_eq!((health.healthy, health.outages), (true, 1));
-    assert_eq!(messages().last().map(String::as_str), Some("the store decides again"));
+    assert_eq!(messages().last().map(String::as_str), Some("store recovered"));
 }

@@ -1,7 +1,7 @@
-//! Attributes whose arguments come through `macro_rules!`.
+//! Attribute arguments that come from `macro_rules!`.
 
 use super::limits::{count_limit, rate_limit, window_limit};
-use super::{AppResult, Text, alone, assert_limited, text};
+use super::{AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
 macro_rules! limited {
     ($name:ident($argument:ident), $key:literal, $limit:expr, $fallback:path, $body:block) => {
@@ -15,14 +15,14 @@ macro_rules! limited {
         }
     };
 }
-limited!(through_macro(given), "<given>", 3 - 2, std::convert::identity, { 9 });
+limited!(from_macro(given), "<given>", 3 - 2, std::convert::identity, { 9 });
 limited!(bound_inside, "<inside>");
 
 #[test]
 fn literals_expressions_and_paths() {
-    alone(async {
-        assert_eq!((through_macro(1).await, through_macro(1).await), (9, 1));
-        assert_eq!(through_macro(2).await, 9);
+    isolated(async {
+        assert_outputs!(from_macro(1) => 9, 1);
+        assert_eq!(from_macro(2).await, 9);
         bound_inside(1).await.unwrap();
         bound_inside(2).await.unwrap();
         assert_limited(bound_inside(1).await);
@@ -55,9 +55,8 @@ fn everything_refused(_: (u8, Text), list: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn patterns_types_and_attributes() {
-    alone(async {
-        assert_eq!(everything((1, text("a")), vec![]).await, [1]);
-        assert_eq!(everything((1, text("a")), vec![]).await, [1]);
+    isolated(async {
+        assert_outputs!(everything((1, text("a")), vec![]) => [1], [1]);
         assert!(everything((1, text("a")), vec![]).await.is_empty());
         assert_eq!(everything((3, text("a")), vec![3]).await, [3]);
     });
@@ -93,11 +92,11 @@ whole_attribute!(
 
 #[test]
 fn whole_items_and_attributes() {
-    alone(async {
-        assert_eq!(item(1).await.unwrap(), 2);
-        assert_limited(item(1).await);
-        assert_eq!(attribute(1).await.unwrap(), 1);
-        assert_limited(attribute(1).await);
+    isolated(async {
+        assert_admits_one!(
+            item(1) => 2,
+            attribute(1) => 1,
+        );
     });
 }
 
@@ -124,17 +123,17 @@ struct Api {
 methods!(self, Api, id, refused, once 1 twice 2);
 
 #[test]
-fn methods_and_their_self() {
-    alone(async {
+fn methods_and_self() {
+    isolated(async {
         let api = Api { id: 1 };
-        assert_eq!((api.once(text("a")).await, api.once(text("a")).await), (Some(text("a")), None));
+        assert_outputs!(api.once(text("a")) => Some(text("a")), None);
         api.twice(text("a")).await.unwrap();
         api.twice(text("a")).await.unwrap();
         assert_eq!(api.twice(text("a")).await, None);
     });
 }
 
-/// Numbers, keys and closures that come from different places, each with its own hygiene.
+/// The closure and the limit have the hygiene of the call site, the signature has that of the macro.
 macro_rules! hygienic {
     ($name:ident, $argument:ident, $limit:expr, $closure:expr) => {
         #[count_limit($limit, "1d", key = ($argument, id), fallback = $closure)]
@@ -143,9 +142,9 @@ macro_rules! hygienic {
         }
     };
 }
-hygienic!(apart, id, u32::from(id > 0), |_| id + 100);
+hygienic!(mixed, id, u32::from(id > 0), |_| id + 100);
 
 #[test]
-fn names_of_both_places() {
-    alone(async { assert_eq!((apart(1, 2).await, apart(1, 2).await, apart(0, 2).await), (3, 101, 100)) });
+fn mixed_hygiene() {
+    isolated(async { assert_eq!((mixed(1, 2).await, mixed(1, 2).await, mixed(0, 2).await), (3, 101, 100)) });
 }

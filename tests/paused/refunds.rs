@@ -1,33 +1,32 @@
-//! Refunds, resets and drops of every kind while others wait: never are two calls served for one slot. A failure names its
-//! seed: `RATELIMITS_SEED` repeats the run.
+//! Refunds, resets and drops while calls wait never let two calls share a slot. `RATELIMITS_SEED` repeats a failed run.
 
 use std::task::Poll;
 use std::time::Duration;
 
+use ratelimit_runtime::store::AlgorithmSpec;
 use ratelimits::{Decision, Registry, TokenBucket};
 use tokio::time::{Instant, advance};
 
-use crate::bound;
-use crate::drops::{Acquiring, policy, poll};
+use crate::budget::budget;
+use crate::dropped_waiters::{Acquiring, policy, poll};
 use crate::random::Random;
+use crate::rate_bound;
 
-const RUNS: u64 = 300;
 const CALLS: usize = 80;
 
-/// A call that was served.
 struct Served {
     slot: u64,
     cost: u64,
-    /// Until it is given back.
+    /// `None` once it is refunded.
     decision: Option<Decision>,
 }
 
 #[tokio::test(start_paused = true)]
-async fn refunds_and_resets_give_no_slot_twice() {
+async fn no_slot_is_granted_twice() {
     let seeded = Random::seeded();
-    for run in 0..RUNS {
+    for run in 0..budget(60, 300) {
         let mut random = seeded.run(run);
-        let (policy, costliest, permit) = policy(&mut random);
+        let (policy, max_cost, permit) = policy(&mut random);
         println!("run {run}: {policy:?}");
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         limiter.peek(()).await.unwrap();
@@ -35,29 +34,28 @@ async fn refunds_and_resets_give_no_slot_twice() {
         let now = || begin.elapsed().as_micros() as u64;
         let mut waiting: Vec<(u64, u64, Acquiring)> = Vec::new();
         let mut served: Vec<Served> = Vec::new();
-        // When last more was given back than somebody had taken. Receipts from before may give back what was evicted.
+        // `since` is the last reset or unchecked refund: receipts from before it may refund what no longer counts.
         let (mut made, mut since) = (0, 0);
         let mut steps = 0;
         while made < CALLS || !waiting.is_empty() {
             steps += 1;
-            assert!(steps < 1_000_000, "{} wait for ever", waiting.len());
+            assert!(steps < 1_000_000, "{} calls hang", waiting.len());
             match random.below(20) {
                 0..8 if made < CALLS => {
                     made += 1;
-                    let (limiter, cost) = (limiter.clone(), random.between(1, costliest));
+                    let (limiter, cost) = (limiter.clone(), random.between(1, max_cost));
                     waiting.push((now(), cost, Box::pin(async move { limiter.acquire((), cost).await })));
                 }
-                // Some of them due, and not yet told.
                 8..10 if !waiting.is_empty() => {
-                    let of = random.below(waiting.len() as u64) as usize;
-                    if waiting[of].0 > since {
-                        drop(waiting.remove(of));
+                    let index = random.below(waiting.len() as u64) as usize;
+                    if waiting[index].0 > since {
+                        drop(waiting.remove(index));
                     }
                 }
                 10..12 if !served.is_empty() => {
-                    let of = random.below(served.len() as u64) as usize;
-                    let known = served[of].slot > since;
-                    if let Some(decision) = served[of].decision.take().filter(|_| known) {
+                    let call = random.below(served.len() as u64) as usize;
+                    let counts = served[call].slot > since;
+                    if let Some(decision) = served[call].decision.take().filter(|_| counts) {
                         decision.refund().await.unwrap();
                     }
                 }
@@ -70,8 +68,8 @@ async fn refunds_and_resets_give_no_slot_twice() {
                     since = now();
                 }
                 _ => {
-                    let most = random.pick(&[1_000, 100_000, 2_000_000]);
-                    advance(Duration::from_micros(random.below(most))).await;
+                    let max = random.pick(&[1_000, 100_000, 2_000_000]);
+                    advance(Duration::from_micros(random.below(max))).await;
                 }
             }
             waiting.retain_mut(|(made, cost, call)| match poll(call) {
@@ -89,22 +87,21 @@ async fn refunds_and_resets_give_no_slot_twice() {
             });
         }
         check(&mut served, &policy.spec().unwrap(), permit, since);
-        // Nobody is left, and it ends. A bucket that warms up is told so but for the rounding of doubles.
+        // One microsecond more for the rounding of a bucket that warms up.
         let full = limiter.peek(()).await.unwrap().reset_after + Duration::from_micros(1);
         advance(full).await;
         assert_eq!(limiter.peek(()).await.unwrap().reset_after, Duration::ZERO);
     }
 }
 
-/// Checks what was served since the last time that anything was given away. What was given back does not count.
-fn check(served: &mut [Served], spec: &ratelimit_runtime::store::AlgorithmSpec, permit: u64, since: u64) {
+/// Checks the calls served since then, without the refunded ones.
+fn check(served: &mut [Served], spec: &AlgorithmSpec, permit: u64, since: u64) {
     let counts = served.iter().filter(|call| call.slot > since && call.decision.is_some());
-    bound::holds(spec, permit, counts.map(|call| (call.slot, call.cost)).collect());
+    rate_bound::assert_within(spec, permit, counts.map(|call| (call.slot, call.cost)).collect());
 }
 
-/// As above, where the receipt says of more than the key then holds: it was not of this that it took.
 #[tokio::test(start_paused = true)]
-async fn a_receipt_from_before_a_reset_gives_back_nothing_of_what_came_after() {
+async fn receipts_expire_on_reset() {
     let bucket = TokenBucket::per_second(1).burst(5);
     for policy in [bucket, bucket.interval_refill(), bucket.borrow()] {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
@@ -117,7 +114,7 @@ async fn a_receipt_from_before_a_reset_gives_back_nothing_of_what_came_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_what_is_given_back() {
+async fn refunds_go_to_waiters() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(2)).unwrap();
     let first = limiter.acquire((), 2).await.unwrap();
     let call = || {
@@ -137,14 +134,14 @@ async fn who_waits_gets_what_is_given_back() {
         calls.len()
     };
     assert_eq!(served(0), 5);
-    // The first two have their slots now, the others come after a second each.
+    // Two are due now, the others one second apart.
     first.refund().await.unwrap();
     assert_eq!(served(0), 3);
     advance(Duration::from_secs(1)).await;
     assert_eq!(served(1), 2);
     limiter.refund((), 1).await.unwrap();
     assert_eq!(served(1), 1);
-    // Who comes after a reset comes after those who waited before it.
+    // The last waiter is served before calls that come after the reset.
     limiter.reset(()).await.unwrap();
     assert_eq!(served(1), 0);
     assert_eq!(limiter.try_acquire((), 1).await.unwrap().remaining, 0);

@@ -1,4 +1,4 @@
-//! The cases, twice: under the attributes as they are, and with `charge_when` on each of them.
+//! All cases twice: as written, and with `charge_when` on every attribute.
 
 #![deny(warnings)]
 #![allow(clippy::duplicate_mod, reason = "the cases are included once for each set of attributes")]

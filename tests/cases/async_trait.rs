@@ -1,4 +1,4 @@
-//! Under `#[async_trait]`, which has rewritten every function by the time its attributes see it.
+//! Methods that `#[async_trait]` rewrites before our attributes see them.
 
 use std::fmt::Display;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::limits::{count_limit, rate_limit};
-use super::{AppError, AppResult, Text, alone, assert_limited, text};
+use super::{AppError, AppResult, Text, assert_admits_one, assert_limited, assert_outputs, isolated, text};
 
 struct User {
     id: u64,
@@ -90,11 +90,10 @@ impl User {
 }
 
 #[test]
-fn methods_count_by_self_and_pass_it_on() {
-    alone(async {
+fn every_receiver() {
+    isolated(async {
         assert_eq!(user(1).by_self().await.unwrap(), 2);
-        assert_eq!(user(2).by_self().await.unwrap(), 3);
-        assert_limited(user(2).by_self().await);
+        assert_admits_one!(user(2).by_self() => 3);
         let mut changed = user(1);
         *changed.change(4).await.unwrap() += 1;
         assert_eq!(changed.list, [6]);
@@ -107,10 +106,8 @@ fn methods_count_by_self_and_pass_it_on() {
         assert_eq!(Box::new(user(1)).boxed(1).await.unwrap().id, 1);
         assert!(matches!(Box::new(user(1)).boxed(1).await, Err(AppError::Refused(_))));
         assert!(matches!(Box::new(user(1)).boxed(0).await, Err(AppError::Parse)));
-        assert_eq!(User::associated(1).await.unwrap(), 1);
-        assert_limited(User::associated(1).await);
-        assert_eq!(user(1).provided(text("a")).await, text(""));
-        assert_eq!(user(1).provided(text("a")).await, text("a"));
+        assert_admits_one!(User::associated(1) => 1);
+        assert_outputs!(user(1).provided(text("a")) => text(""), text("a"));
     });
 }
 
@@ -132,16 +129,18 @@ impl<T: From<u8> + Send> Generic<T> for User {
 
 #[async_trait]
 trait Handler {
-    async fn taken_apart(&self, path: Path<u64>, pair: (u8, Text)) -> String;
+    async fn destructured(&self, path: Path<u64>, pair: (u8, Text)) -> String;
     async fn lifetimes<'a>(&self, first: &'a str, second: &str) -> AppResult<&'a str>;
     async fn opaque(&self, part: &(dyn Display + Sync), list: Vec<u8>) -> AppResult<Box<dyn Display + Send>>;
     async fn unit(&self, log: &mut String);
+    async fn with_closure(&self, path: Path<u64>, text: Text) -> u64;
+    async fn only_in_attribute(&self, id: u8, number: Option<u8>) -> AppResult<u8>;
 }
 
 #[async_trait]
 impl Handler for User {
     #[count_limit(1, "1d", key = "<id>:<a>", fallback = joined, pass_args)]
-    async fn taken_apart(&self, Path(id): Path<u64>, (mut a, ref b): (u8, Text)) -> String {
+    async fn destructured(&self, Path(id): Path<u64>, (mut a, ref b): (u8, Text)) -> String {
         a += 1;
         format!("{} {id} {a} {}", self.id, b.0)
     }
@@ -159,9 +158,19 @@ impl Handler for User {
         Ok(Box::new(list.len()))
     }
 
-    #[count_limit(1, "1d", fallback = asked, pass_args)]
+    #[count_limit(1, "1d", fallback = refused_unit, pass_args)]
     async fn unit(&self, log: &mut String) {
         log.push('!');
+    }
+
+    #[count_limit(1, "1d", key = id, fallback = |_| id + first.len() as u64)]
+    async fn with_closure(&self, Path(id): Path<u64>, Text(first): Text) -> u64 {
+        first.len() as u64
+    }
+
+    #[count_limit(1, "1d", key = "<id>", skip_when = number.is_some())]
+    async fn only_in_attribute(&self, id: u8, number: Option<u8>) -> AppResult<u8> {
+        Ok(1)
     }
 }
 
@@ -169,21 +178,20 @@ fn joined(Path(id): Path<u64>, (a, b): (u8, Text)) -> String {
     format!("{id} {a} {}", b.0)
 }
 
-fn asked(log: &mut String) {
+fn refused_unit(log: &mut String) {
     log.push('?');
 }
 
 #[test]
-fn patterns_parameters_and_lifetimes_stay() {
-    alone(async {
+fn patterns_generics_and_lifetimes() {
+    isolated(async {
         let user = user(1);
         assert_eq!(Generic::<u16>::generic(&user, ["a", "b"]).await.unwrap(), 2);
         assert_limited(Generic::<u16>::generic(&user, ['a']).await);
         let handler: &dyn Handler = &user;
-        let taken_apart = |id| handler.taken_apart(Path(id), (2, text("b")));
-        assert_eq!(taken_apart(5).await, "1 5 3 b");
-        assert_eq!(taken_apart(5).await, "5 2 b");
-        assert_eq!(taken_apart(6).await, "1 6 3 b");
+        let destructured = |id| handler.destructured(Path(id), (2, text("b")));
+        assert_outputs!(destructured(5) => "1 5 3 b", "5 2 b");
+        assert_eq!(destructured(6).await, "1 6 3 b");
         assert_eq!(handler.lifetimes("first", &String::from("second")).await.unwrap(), "first");
         assert_limited(handler.lifetimes("first", "").await);
         assert_eq!(handler.opaque(&"part", vec![]).await.unwrap().to_string(), "part");
@@ -195,79 +203,50 @@ fn patterns_parameters_and_lifetimes_stay() {
     });
 }
 
-/// Not `Send`.
 #[async_trait(?Send)]
-trait OfOneThread {
-    async fn by(&self, id: Rc<u8>) -> AppResult<u8>;
+trait NonSend {
+    async fn with_fallback(&self, id: Rc<u8>) -> AppResult<u8>;
 
     #[count_limit(1, "1d", key = id)]
-    async fn by_default(&self, id: Rc<u8>) -> AppResult<Rc<u8>> {
+    async fn provided_non_send(&self, id: Rc<u8>) -> AppResult<Rc<u8>> {
         Ok(id)
     }
 }
 
 #[async_trait(?Send)]
-impl OfOneThread for User {
+impl NonSend for User {
     #[count_limit(1, "1d", key = id, fallback = |_| Ok(0))]
-    async fn by(&self, id: Rc<u8>) -> AppResult<u8> {
+    async fn with_fallback(&self, id: Rc<u8>) -> AppResult<u8> {
         tokio::task::yield_now().await;
         Ok(*id)
     }
 }
 
 #[test]
-fn futures_of_one_thread() {
-    alone(async {
-        let object: &dyn OfOneThread = &user(1);
-        assert_eq!(object.by(Rc::new(1)).await.unwrap(), 1);
-        assert_eq!(object.by(Rc::new(1)).await.unwrap(), 0);
-        assert_eq!(*object.by_default(Rc::new(1)).await.unwrap(), 1);
-        assert_limited(object.by_default(Rc::new(1)).await);
+fn non_send_futures() {
+    isolated(async {
+        let object: &dyn NonSend = &user(1);
+        assert_eq!(object.with_fallback(Rc::new(1)).await.unwrap(), 1);
+        assert_eq!(object.with_fallback(Rc::new(1)).await.unwrap(), 0);
+        assert_eq!(*object.provided_non_send(Rc::new(1)).await.unwrap(), 1);
+        assert_limited(object.provided_non_send(Rc::new(1)).await);
     });
 }
 
-#[async_trait]
-trait Closing {
-    async fn closing(&self, path: Path<u64>, text: Text) -> u64;
-}
-
-#[async_trait]
-impl Closing for User {
-    #[count_limit(1, "1d", key = id, fallback = |_| id + first.len() as u64)]
-    async fn closing(&self, Path(id): Path<u64>, Text(first): Text) -> u64 {
-        first.len() as u64
-    }
-}
-
 #[test]
-fn closures_see_patterns_and_patterns_may_be_for_the_key_alone() {
-    alone(async {
+fn closure_fallbacks_see_patterns() {
+    isolated(async {
         let user = user(1);
-        let call = || user.closing(Path(1), text("ab"));
-        assert_eq!((call().await, call().await), (2, 3));
+        assert_outputs!(user.with_closure(Path(1), text("ab")) => 2, 3);
     });
 }
 
-#[async_trait]
-trait Counting {
-    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8>;
-}
-
-#[async_trait]
-impl Counting for User {
-    #[count_limit(1, "1d", key = "<id>", skip_when = number.is_some())]
-    async fn counted(&self, id: u8, number: Option<u8>) -> AppResult<u8> {
-        Ok(1)
-    }
-}
-
 #[test]
-fn arguments_that_only_an_attribute_looks_at() {
-    alone(async {
+fn arguments_used_only_by_the_attribute() {
+    isolated(async {
         let user = user(1);
-        assert_eq!(user.counted(1, None).await.unwrap(), 1);
-        assert_limited(user.counted(1, None).await);
-        assert_eq!(user.counted(1, Some(1)).await.unwrap(), 1);
-        assert_eq!(user.counted(2, None).await.unwrap(), 1);
+        assert_admits_one!(user.only_in_attribute(1, None) => 1);
+        assert_eq!(user.only_in_attribute(1, Some(1)).await.unwrap(), 1);
+        assert_eq!(user.only_in_attribute(2, None).await.unwrap(), 1);
     });
 }

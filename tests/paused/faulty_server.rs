@@ -1,4 +1,4 @@
-//! A Redis behind streams in memory, and what goes wrong with it.
+//! A fake Redis on in-memory streams, with faults.
 
 use std::future::{Future, pending};
 use std::io;
@@ -14,46 +14,44 @@ use tokio::time::sleep;
 
 const HELLO: &str = "%1\r\n$5\r\nproto\r\n:3\r\n";
 
-/// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     None,
-    /// The network takes the attempt to connect, and never says anything.
+    /// Connection attempts hang.
     NoConnection,
-    /// Nobody listens.
+    /// Connection attempts are refused.
     Refused,
-    /// Connections are taken, and nothing is ever read: buffers run full.
+    /// The server never reads, so buffers fill up.
     NothingRead,
-    /// The first words of a connection are not answered.
+    /// The handshake is not answered.
     NoHello,
     NoPing,
     /// No command is answered.
     NoReply,
-    /// A reply begins, and does not end.
+    /// Replies stop halfway.
     HalfReply,
-    /// Replies come after so long.
+    /// Replies take this long.
     Slow(Duration),
-    /// The connection is closed in place of a reply.
+    /// The connection is closed instead of a reply.
     Closed,
     /// The connection is closed after each reply.
     ClosedAfterReply,
-    /// The script is unknown, and when it is sent as well nothing comes any more.
+    /// The script is unknown, and loading it is not answered.
     NoReplyToEval,
-    /// An error in place of a reply.
+    /// Replies are this error.
     Error(&'static str),
 }
 
-/// A server as a fault makes it.
 #[derive(Clone)]
-pub(crate) struct Faulty {
+pub(crate) struct FaultyServer {
     fault: Arc<Mutex<Fault>>,
     dialled: Arc<AtomicUsize>,
     served: Arc<Mutex<JoinSet<io::Result<()>>>>,
 }
 
-impl Faulty {
+impl FaultyServer {
     pub(crate) fn new(fault: Fault) -> Self {
-        Faulty { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default(), served: Arc::default() }
+        FaultyServer { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default(), served: Arc::default() }
     }
 
     fn fault(&self) -> Fault {
@@ -64,7 +62,7 @@ impl Faulty {
         *self.fault.lock().unwrap() = fault;
     }
 
-    /// Closes the connections that there are.
+    /// Closes all connections.
     pub(crate) fn hang_up(&self) {
         self.served.lock().unwrap().abort_all();
     }
@@ -95,7 +93,7 @@ impl Faulty {
                     if let Fault::Slow(time) = fault {
                         sleep(time).await;
                     }
-                    // A window that nobody has used, at second 1.
+                    // An unused window, at second 1.
                     write.write_all(b"*4\r\n:1000000\r\n:1\r\n:1000000\r\n:0\r\n").await?;
                     if fault == Fault::ClosedAfterReply {
                         return Ok(());
@@ -106,7 +104,7 @@ impl Faulty {
     }
 }
 
-impl Dial for Faulty {
+impl Dial for FaultyServer {
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send + '_>> {
         self.dialled.fetch_add(1, Ordering::SeqCst);
         Box::pin(async {
@@ -123,7 +121,7 @@ impl Dial for Faulty {
     }
 }
 
-/// The name of the next command, once all of it is here.
+/// Reads a command and returns its name.
 async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<String>> {
     let mut line = String::new();
     if read.read_line(&mut line).await? == 0 {

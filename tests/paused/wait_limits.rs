@@ -1,14 +1,13 @@
-//! What a timeout, a full line and a cost of nothing come to.
+//! Timeouts, `max_waiters`, and costs of zero or too much.
 
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
+    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
 };
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, advance, sleep};
 
-use crate::calls::{at_once, take_all};
+use crate::concurrent::{Timed, acquire_all, exhaust, spawn_all};
 use crate::random::Random;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -29,19 +28,12 @@ fn all() -> Vec<Policy> {
     buckets().into_iter().chain(windows).collect()
 }
 
-fn wait(limiter: &Limiter, calls: usize) -> Vec<JoinHandle<(Duration, Duration)>> {
-    at_once(calls, || {
-        let limiter = limiter.clone();
-        async move { limiter.acquire((), 1).await.unwrap().waited }
-    })
-}
-
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_does_not_fit_is_refused_at_once_and_takes_nothing() {
+async fn too_short_timeouts_are_refused_uncharged() {
     let mut random = Random::seeded();
     for policy in buckets() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
-        let waiting = wait(&limiter, 10);
+        let waiting = acquire_all(&limiter, 10, Duration::MAX);
         tokio::task::yield_now().await;
         for _ in 0..1000 {
             advance(Duration::from_micros(random.below(100))).await;
@@ -49,7 +41,7 @@ async fn a_wait_that_does_not_fit_is_refused_at_once_and_takes_nothing() {
             let cost = random.between(1, 2);
             let wait = limiter.try_acquire((), cost).await.unwrap_err().retry_after().unwrap();
             let short = Duration::from_micros(random.below(wait.as_micros() as u64));
-            // A queue tells when there is room, and has some.
+            // The `retry_after` of a queue is the time until its line has room.
             let queue = matches!(policy, Policy::LeakyBucket(_));
             let error = limiter.acquire_timeout((), cost, short).await.unwrap_err();
             assert!(
@@ -60,56 +52,53 @@ async fn a_wait_that_does_not_fit_is_refused_at_once_and_takes_nothing() {
             assert_eq!((before.remaining, before.reset_after), (after.remaining, after.reset_after));
             assert_eq!(begin.elapsed(), Duration::ZERO);
         }
-        // One that just fits waits for just so long.
+        // A wait that just fits is granted.
         let wait = limiter.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
         assert_eq!(limiter.acquire_timeout((), 1, wait).await.unwrap().waited, wait);
         for call in waiting {
-            call.await.unwrap();
+            call.await.unwrap().0.unwrap();
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_wait_and_no_more() {
+async fn max_waiters_bounds_all_keys() {
     for policy in all() {
         let registry = Registry::builder().max_waiters(3).in_memory();
         let limiter = registry.limiter("a", policy).unwrap();
-        take_all(&limiter).await;
+        exhaust(&limiter).await;
         let mut waiting = Vec::new();
-        // Several may be done at once.
-        let three = async |waiting: &mut Vec<JoinHandle<(Duration, Duration)>>| {
+        // Several may finish at the same time.
+        let refill = async |waiting: &mut Vec<_>| {
             tokio::task::yield_now().await;
-            waiting.retain(|call| !call.is_finished());
-            waiting.extend(wait(&limiter, 3 - waiting.len()));
+            waiting.retain(|call: &Timed<_>| !call.is_finished());
+            waiting.extend(acquire_all(&limiter, 3 - waiting.len(), Duration::MAX));
             tokio::task::yield_now().await;
         };
-        three(&mut waiting).await;
+        refill(&mut waiting).await;
         let refused = async || {
             let error = limiter.acquire((), 1).await.unwrap_err();
             assert!(error.is_limited(), "{policy:?}: {error}");
             error.retry_after().unwrap()
         };
         let begin = Instant::now();
-        let truth = refused().await;
-        assert!(truth > Duration::ZERO);
+        assert!(refused().await > Duration::ZERO);
         assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
-        // It counts for all keys, and lets pass who need not wait.
+        // A call that need not wait passes.
         limiter.acquire("another", 1).await.unwrap();
 
-        // Room when one is dropped,
+        // A dropped waiter frees its place, and so does one that is served.
         waiting.pop().unwrap().abort();
-        three(&mut waiting).await;
+        refill(&mut waiting).await;
         refused().await;
-        // and when one is done.
-        waiting.remove(0).await.unwrap();
-        three(&mut waiting).await;
-        let truth = refused().await;
+        waiting.remove(0).await.unwrap().0.unwrap();
+        refill(&mut waiting).await;
+        let retry_after = refused().await;
         if !is_window(&policy) {
             for call in waiting {
                 call.abort();
             }
-            // A lone caller that comes back then gets in.
-            sleep(truth).await;
+            sleep(retry_after).await;
             limiter.try_acquire((), 1).await.unwrap();
         }
     }
@@ -120,12 +109,11 @@ fn is_window(policy: &Policy) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_may_wait_where_no_waiters_are_allowed() {
+async fn zero_max_waiters_refuse_every_wait() {
     for policy in all() {
         let limiter = Registry::builder().max_waiters(0).in_memory().limiter("a", policy).unwrap();
-        // Who need not wait may come as one that would.
         assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");
-        take_all(&limiter).await;
+        exhaust(&limiter).await;
         let begin = Instant::now();
         let wait = limiter.acquire((), 1).await.unwrap_err().retry_after().unwrap();
         assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
@@ -135,15 +123,15 @@ async fn nobody_may_wait_where_no_waiters_are_allowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cost_of_nothing_waits_for_nobody_and_one_too_high_is_refused_at_once() {
+async fn zero_and_unsatisfiable_costs_do_not_wait() {
     for policy in all() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
-        take_all(&limiter).await;
+        exhaust(&limiter).await;
         let begin = Instant::now();
         assert_eq!(limiter.acquire((), 0).await.unwrap().source, Source::Skipped);
-        let Some(most) = policy.spec().unwrap().max_cost() else { continue };
+        let Some(max) = policy.spec().unwrap().max_cost() else { continue };
         let before = limiter.peek(()).await.unwrap();
-        let error = limiter.acquire((), most + 1).await.unwrap_err();
+        let error = limiter.acquire((), max + 1).await.unwrap_err();
         assert!(matches!(error, Error::Limited(_)) && error.retry_after().is_none(), "{policy:?}: {error}");
         let after = limiter.peek(()).await.unwrap();
         assert_eq!((before.remaining, before.reset_after), (after.remaining, after.reset_after));
@@ -152,7 +140,7 @@ async fn a_cost_of_nothing_waits_for_nobody_and_one_too_high_is_refused_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_are_served_in_order_and_told_how_long_they_waited() {
+async fn waits_match_the_predicted_slots() {
     for policy in buckets() {
         let policy = match policy {
             Policy::LeakyBucket(_) => LeakyBucket::new(100, Rate::new(3, SECOND)).queue().into(),
@@ -160,7 +148,7 @@ async fn a_hundred_are_served_in_order_and_told_how_long_they_waited() {
         };
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         limiter.peek(()).await.unwrap();
-        let calls = at_once(100, || {
+        let calls = spawn_all(100, || {
             let limiter = limiter.clone();
             async move {
                 let slot = limiter.try_acquire((), 1).await;
@@ -176,7 +164,7 @@ async fn a_hundred_are_served_in_order_and_told_how_long_they_waited() {
         let mut last = (Duration::ZERO, Duration::ZERO);
         for call in calls {
             let (waited, at) = call.await.unwrap();
-            // Timers come once in a millisecond.
+            // Timers have a resolution of one millisecond.
             assert!(at >= waited && at <= waited + Duration::from_millis(1), "{policy:?}: {waited:?} {at:?}");
             assert!(waited >= last.0 && at >= last.1);
             last = (waited, at);
