@@ -1,4 +1,4 @@
-//! Many who wait, and what they leave behind.
+//! Concurrent waiting calls, and what they leave behind.
 
 mod stacks;
 
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::store::Store;
 use crate::{FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 
-/// So long it goes on at random.
-const TIME: Duration = Duration::from_millis(300);
+/// How long calls come and go at random.
+const RANDOM_PHASE: Duration = Duration::from_millis(300);
 
-/// A thousand permits in so many seconds.
+/// Policies that admit 1000 permits in `seconds`.
 fn policies(seconds: u32) -> [Policy; 7] {
     let (rate, period) =
         (Rate::new(1000, Duration::from_secs(1) * seconds), Duration::from_millis(20) * seconds);
@@ -31,10 +31,10 @@ fn policies(seconds: u32) -> [Policy; 7] {
     ]
 }
 
-/// Nobody waits any more, and nothing remembers that anybody did.
-fn assert_nothing_is_left(registry: &Registry) {
+/// No call waits, and no state of a wait remains.
+fn assert_no_waiters(registry: &Registry) {
     let backend = registry.backend();
-    let Some(Store::Memory(memory)) = &backend.store else { unreachable!("it is in memory") };
+    let Some(Store::Memory(memory)) = &backend.store else { unreachable!("the registry is in memory") };
     assert!(!memory.has_lines());
     assert!(backend.turns.is_empty());
     assert_eq!(backend.waiters.waiting.load(Ordering::SeqCst), 0);
@@ -47,7 +47,7 @@ fn random(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 27)
 }
 
-/// More than any of them admits in a time: one a millisecond, and what a bucket holds, a refill or a window twice.
+/// An upper bound of the permits in `time`, for every policy: one per millisecond, plus bursts and two windows.
 fn bound(time: Duration) -> u64 {
     time.as_millis() as u64 + 50
 }
@@ -60,7 +60,7 @@ fn seed() -> u64 {
 }
 
 #[tokio::test]
-async fn a_thousand_that_are_dropped_at_once_leave_nothing() {
+async fn dropping_all_waiters_leaves_nothing() {
     for (i, policy) in policies(1).into_iter().enumerate() {
         for backwards in [false, true] {
             let registry = Registry::in_memory();
@@ -77,8 +77,8 @@ async fn a_thousand_that_are_dropped_at_once_leave_nothing() {
                 calls.reverse();
             }
             drop(calls);
-            assert_nothing_is_left(&registry);
-            // What was served at once is all there is to come back.
+            assert_no_waiters(&registry);
+            // Only the calls that were admitted at once are charged.
             let reset_after = limiter.peek(()).await.unwrap().reset_after;
             assert!(reset_after <= Duration::from_millis(100), "{i}: {reset_after:?}");
         }
@@ -86,7 +86,7 @@ async fn a_thousand_that_are_dropped_at_once_leave_nothing() {
 }
 
 #[test]
-fn whoever_goes_at_any_time_from_any_thread_leaves_nothing() {
+fn cancelled_waiters_leave_nothing() {
     let mut state = seed();
     for policy in policies(1) {
         let registry = Registry::in_memory();
@@ -104,15 +104,15 @@ fn whoever_goes_at_any_time_from_any_thread_leaves_nothing() {
             .collect();
         let served: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         assert!(served > 0 && served <= bound(begin.elapsed()), "{served} by {policy:?}");
-        assert_nothing_is_left(&registry);
+        assert_no_waiters(&registry);
     }
 }
 
-/// Calls come, and go when they are done or before. Returns how many were served.
+/// Starts calls and cancels some of them. Returns the number of admitted calls.
 async fn come_and_go(limiter: Limiter, mut state: u64) -> u64 {
     let begin = Instant::now();
     let (mut calls, mut served) = (Vec::new(), 0);
-    while begin.elapsed() < TIME {
+    while begin.elapsed() < RANDOM_PHASE {
         for _ in 0..random(&mut state) % 8 {
             let limiter = limiter.clone();
             let timeout = Duration::from_micros(random(&mut state) % 200_000);
@@ -120,13 +120,13 @@ async fn come_and_go(limiter: Limiter, mut state: u64) -> u64 {
         }
         for _ in 0..random(&mut state) % 6 {
             if !calls.is_empty() {
-                let gone = random(&mut state) as usize % calls.len();
-                calls[gone].abort();
+                let cancelled = random(&mut state) as usize % calls.len();
+                calls[cancelled].abort();
             }
         }
         tokio::time::sleep(Duration::from_micros(random(&mut state) % 2000)).await;
     }
-    // Some go together, and the others are served.
+    // Cancels a third at once and awaits the others.
     for (i, call) in calls.iter().enumerate() {
         if i % 3 == 0 {
             call.abort();
@@ -136,14 +136,14 @@ async fn come_and_go(limiter: Limiter, mut state: u64) -> u64 {
         match call.await {
             Ok(Ok(_)) => served += 1,
             Ok(Err(error)) => assert!(error.is_limited(), "{error}"),
-            Err(gone) => assert!(gone.is_cancelled()),
+            Err(error) => assert!(error.is_cancelled()),
         }
     }
     served
 }
 
 #[test]
-fn lines_at_windows_are_forgotten_however_their_last_calls_end() {
+fn window_queues_are_removed_with_their_last_waiter() {
     let registry = Registry::in_memory();
     let limiter = registry.limiter("a", FixedWindow::new(1, Duration::from_secs(60))).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -155,15 +155,15 @@ fn lines_at_windows_are_forgotten_however_their_last_calls_end() {
             let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
         drop(entered);
-        // Both at one time.
+        // Drops both at the same time.
         let threads = calls.map(|call| std::thread::spawn(move || drop(call)));
         threads.into_iter().for_each(|thread| thread.join().unwrap());
-        assert_nothing_is_left(&registry);
+        assert_no_waiters(&registry);
     }
 }
 
 #[test]
-fn where_nobody_can_wait_a_call_that_must_is_an_error_and_takes_nothing() {
+fn waits_without_a_timer_fail_uncharged() {
     let without_time = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for policy in policies(3600) {
         for runtime in [None, Some(&without_time)] {
@@ -173,8 +173,8 @@ fn where_nobody_can_wait_a_call_that_must_is_an_error_and_takes_nothing() {
             let now = |cost| {
                 let call = pin!(limiter.acquire((), cost));
                 match { call }.poll(&mut Context::from_waker(Waker::noop())) {
-                    Poll::Ready(answer) => answer,
-                    Poll::Pending => panic!("{policy:?}: it cannot wait"),
+                    Poll::Ready(result) => result,
+                    Poll::Pending => panic!("{policy:?}: the call waits"),
                 }
             };
             assert_eq!(now(1).unwrap().waited, Duration::ZERO);
@@ -184,8 +184,8 @@ fn where_nobody_can_wait_a_call_that_must_is_an_error_and_takes_nothing() {
                 }
             };
             assert!(matches!(error, crate::Error::Store(_)), "{policy:?}: {error}");
-            assert_nothing_is_left(&registry);
-            // A second error: the first has taken nothing that this one would have got.
+            assert_no_waiters(&registry);
+            // Still an error: the first attempt was not charged.
             assert!(!now(1).unwrap_err().is_limited());
         }
     }

@@ -1,4 +1,4 @@
-//! Calls that wait for two buckets at once, dropped at random: each bucket is as if they had never been made.
+//! Calls that wait for two buckets, dropped at random: each bucket ends up as if the dropped calls had never been made.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::{LeakyBucket, Policy, Rate, TokenBucket};
 const RUNS: u64 = 200;
 const CALLS: usize = 60;
 
-/// A call that takes of both buckets.
+/// A call that charges both buckets.
 struct Call {
     made: u64,
     costs: [u64; 2],
@@ -42,7 +42,7 @@ fn spec(state: &mut u64) -> AlgorithmSpec {
     policy.spec().unwrap()
 }
 
-/// The state of one bucket after these calls, had there been no others.
+/// Returns the state of one bucket after those of the calls that were not dropped.
 fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
     let mut state = None;
     for call in calls.iter().filter(|call| !call.dropped) {
@@ -54,21 +54,21 @@ fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
 
 fn question(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> Question {
     let mut question = Question::default();
-    for (place, name) in ["a", "b"].into_iter().enumerate() {
-        let (key, spec) = (Key::raw(name), specs[place]);
+    for (index, name) in ["a", "b"].into_iter().enumerate() {
+        let (key, spec) = (Key::raw(name), specs[index]);
         let wait = patience(Duration::MAX);
-        let charge = Charge { key, spec, cost: costs[place], wait, shadow: false };
+        let charge = Charge { key, spec, cost: costs[index], wait, shadow: false };
         question.push(crate::name::Name::Shared(name.into()), charge, OnStoreError::Local).unwrap();
     }
     question
 }
 
 #[tokio::test]
-async fn each_bucket_is_as_if_the_dropped_had_never_called() {
-    let mut state_of = seed();
+async fn dropped_calls_leave_no_trace_in_either_bucket() {
+    let mut rng = seed();
     let mut drops = 0;
     for run in 0..RUNS {
-        let specs = [spec(&mut state_of), spec(&mut state_of)];
+        let specs = [spec(&mut rng), spec(&mut rng)];
         println!("run {run}: {specs:?}");
         let time = Arc::new(AtomicU64::new(1_000_000_000));
         let memory = Arc::new(MemoryStore::new(100, Clock::manual(Arc::clone(&time))));
@@ -77,8 +77,8 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
         let mut calls: Vec<Call> = Vec::new();
         while calls.len() < CALLS {
             let now = time.load(Ordering::SeqCst);
-            if !random(&mut state_of).is_multiple_of(3) {
-                let costs = [1 + random(&mut state_of) % 4, 1 + random(&mut state_of) % 4];
+            if !random(&mut rng).is_multiple_of(3) {
+                let costs = [1 + random(&mut rng) % 4, 1 + random(&mut rng) % 4];
                 let slots = [0, 1].map(|bucket| {
                     let snapshot = specs[bucket].check(
                         state(&specs[bucket], &calls, bucket).as_ref(),
@@ -99,22 +99,22 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
                     assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
                 }
                 calls.push(Call { made: now, costs, slots, dropped: false, waits });
-            } else if random(&mut state_of).is_multiple_of(2) {
-                time.store(now + random(&mut state_of) % 20_000_000, Ordering::SeqCst);
+            } else if random(&mut rng).is_multiple_of(2) {
+                time.store(now + random(&mut rng) % 20_000_000, Ordering::SeqCst);
             } else {
-                // Neither of its slots has come.
+                // Neither slot has come.
                 let waits =
                     |i: &usize| calls[*i].waits.is_some() && calls[*i].slots.iter().all(|slot| *slot > now);
                 let waiting: Vec<usize> = (0..calls.len()).filter(waits).collect();
                 if waiting.is_empty() {
                     continue;
                 }
-                let gone = waiting[random(&mut state_of) as usize % waiting.len()];
-                calls[gone].waits = None;
-                calls[gone].dropped = true;
+                let dropped = waiting[random(&mut rng) as usize % waiting.len()];
+                calls[dropped].waits = None;
+                calls[dropped].dropped = true;
                 drops += 1;
                 for bucket in [0, 1] {
-                    for i in gone + 1..calls.len() {
+                    for i in dropped + 1..calls.len() {
                         if calls[i].slots[bucket] > now && !calls[i].dropped {
                             let (made, cost) = (calls[i].made, calls[i].costs[bucket]);
                             let before = state(&specs[bucket], &calls[..i], bucket);
@@ -127,12 +127,12 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
             }
             check(&specs, &calls, &memory, time.load(Ordering::SeqCst));
         }
-        // Those whose slots have come are done at the next look, and told when that was.
+        // Calls whose slots have come finish at the next poll and report when that was.
         let now = time.load(Ordering::SeqCst);
         for call in &mut calls {
             let start = call.slots.into_iter().max().unwrap_or(0);
             let Some(mut waits) = call.waits.take().filter(|_| start <= now) else { continue };
-            // By the clock of the runtime it may be asleep for long.
+            // The timer follows the runtime's clock and may not have fired.
             if let Poll::Ready(answer) = waits.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 assert_eq!(answer.unwrap().waited, Duration::from_micros(start - call.made));
             }
@@ -146,13 +146,13 @@ async fn each_bucket_is_as_if_the_dropped_had_never_called() {
 }
 
 fn check(specs: &[AlgorithmSpec; 2], calls: &[Call], memory: &MemoryStore, now: u64) {
-    let looked = memory.decide(question(specs, [0, 0]).charges());
+    let outcome = memory.decide(question(specs, [0, 0]).charges());
     for bucket in [0, 1] {
         let snapshot = specs[bucket].check(state(&specs[bucket], calls, bucket).as_ref(), now, 0);
         let expected = specs[bucket].verdict(snapshot, now, 0, 0);
-        let told = looked.verdicts[bucket];
+        let actual = outcome.verdicts[bucket];
         assert_eq!(
-            (told.remaining, told.reset_after),
+            (actual.remaining, actual.reset_after),
             (expected.remaining, expected.reset_after),
             "{bucket}"
         );
