@@ -10,8 +10,6 @@ mod drops;
 mod edges;
 mod events;
 mod faulty;
-#[path = "../it/support/numbers.rs"]
-mod numbers;
 #[path = "../it/support/random.rs"]
 mod random;
 mod stacks;

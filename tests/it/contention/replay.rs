@@ -1,0 +1,126 @@
+//! Puts decisions into the order in which the store made them, and checks them.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::model::{Charge, Model, Policy, Verdict};
+use crate::support::bound_checker::BoundChecker;
+
+/// One decision, in microseconds of the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) now: i128,
+    pub(super) cost: i128,
+    pub(super) max_wait: i128,
+    pub(super) verdict: Verdict,
+}
+
+/// Checks all decisions on one key, given in any order, against the model and against the promise of the policy.
+pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, max_step_back: i128) {
+    let ordered = in_order(name, policy, records, max_step_back);
+    check_bounds(name, policy, &ordered);
+    let admitted = ordered.iter().filter(|record| record.verdict.admitted).count();
+    let waited = ordered.iter().filter(|record| record.verdict.wait > 0).count();
+    println!("{name}: {admitted} of {} decisions admitted, {waited} wait", ordered.len());
+    assert!(10 * admitted >= ordered.len(), "{name}: less than a tenth was admitted");
+    assert!(policy.is_window() == (waited == 0), "{name}: {waited} wait");
+}
+
+/// Returns an order in which the model makes every decision as the store did. The clock steps back by at most
+/// `max_step_back`, so the next decision is one of those up to so much later than the earliest one left.
+fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back: i128) -> Vec<Record> {
+    // At one time each admitted decision leaves fewer permits or a longer queue than the one before, and a refused one goes
+    // wherever it fits.
+    records.sort_by_key(|record| {
+        let Verdict { admitted, remaining, wait, reset_after, .. } = record.verdict;
+        (record.now, admitted, -remaining, wait, reset_after)
+    });
+    let mut model = Model::default();
+    let peek = |model: &Model, it: &Record| model.peek(it.now, name, policy, it.cost, it.max_wait);
+    let (mut left, mut ordered) = (VecDeque::from(records), Vec::new());
+    while let Some(earliest) = left.front() {
+        let end = earliest.now + max_step_back;
+        let mut candidates = left.iter().take_while(|record| record.now <= end);
+        let next = candidates.position(|record| peek(&model, record) == record.verdict);
+        let next = next.unwrap_or_else(|| {
+            panic!("{name}: the model decides {:?} instead of {earliest:?}", peek(&model, earliest))
+        });
+        let record = left.remove(next).expect("the index is valid");
+        let Record { now, cost, max_wait, .. } = record;
+        model.decide(now, &[Charge { key: name, policy, cost, max_wait, shadow: false }]);
+        ordered.push(record);
+    }
+    ordered
+}
+
+/// Checks the promise in every interval between two admitted calls, independently of the model.
+fn check_bounds(name: &str, policy: Policy, ordered: &[Record]) {
+    // A state from the future counts as of now, so for the promise a clock that steps back stands still.
+    let (mut time, mut last) = (0, ordered[0].now);
+    let mut stepped_over = HashSet::new();
+    let mut admitted = Vec::new();
+    for record in ordered {
+        time += (record.now - last).max(0);
+        if let Policy::Fixed { period, .. } = policy {
+            let (window, before) = (record.now / period, last / period);
+            stepped_over.extend((window..=before).filter(|_| window < before));
+        }
+        last = record.now;
+        if record.verdict.admitted {
+            admitted.push((time, record));
+        }
+    }
+    let mut checker = BoundChecker::new(policy);
+    for (id, (time, record)) in admitted.iter().enumerate() {
+        checker.add(id, record.cost, *time, record.verdict.wait);
+    }
+    checker.check().unwrap_or_else(|error| panic!("{name}: {error}"));
+    for (i, (first, _)) in admitted.iter().enumerate() {
+        let mut sum = 0;
+        for (time, record) in &admitted[i..] {
+            let span = time - first;
+            sum += record.cost;
+            let bound = match policy {
+                Policy::Fixed { limit, period, .. } => limit * (span / period + 2),
+                Policy::Sliding { limit, period, .. } => limit * (span / period + 1),
+                _ => return,
+            };
+            assert!(sum <= bound, "{name}: {sum} permits within {span} µs from {first}");
+        }
+    }
+    if let Policy::Fixed { limit, period, aligned: true } = policy {
+        let mut windows: HashMap<i128, i128> = HashMap::new();
+        for (_, record) in admitted {
+            *windows.entry(record.now / period).or_default() += record.cost;
+        }
+        windows.retain(|window, _| !stepped_over.contains(window));
+        assert!(windows.values().all(|permits| *permits <= limit), "{name}: {windows:?}");
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Record { now, cost, max_wait, verdict } = self;
+        let Verdict { admitted, wait, limit, remaining, retry_after, reset_after } = verdict;
+        let (admitted, retry_after) = (i128::from(*admitted), retry_after.unwrap_or(-1));
+        write!(f, "{now} {cost} {max_wait} {admitted} {wait} {limit} {remaining} {retry_after} {reset_after}")
+    }
+}
+
+impl FromStr for Record {
+    type Err = String;
+
+    fn from_str(line: &str) -> Result<Self, String> {
+        let numbers: Result<Vec<i128>, _> = line.split(' ').map(str::parse).collect();
+        match numbers.map_err(|error| error.to_string())?[..] {
+            [now, cost, max_wait, admitted, wait, limit, remaining, retry_after, reset_after] => {
+                let retry_after = (retry_after >= 0).then_some(retry_after);
+                let admitted = admitted == 1;
+                let verdict = Verdict { admitted, wait, limit, remaining, retry_after, reset_after };
+                Ok(Record { now, cost, max_wait, verdict })
+            }
+            _ => Err(format!("`{line}` is not a record")),
+        }
+    }
+}
