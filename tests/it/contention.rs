@@ -14,13 +14,11 @@ use crate::support::processes::{self, Child};
 use crate::support::random::Random;
 use crate::support::registries::PATIENT;
 use crate::support::server::Server;
+use crate::support::test_store::MAX_STEP_BACK;
 use replay::{Record, replay};
 
-const PROCESSES: usize = 4;
-const TASKS: u64 = 64;
-
-/// The microseconds by which the clock of a server may step back. Valkey 9.1 steps back by up to 3.
-const MAX_STEP_BACK: i128 = 100;
+const PROCESSES: u64 = 4;
+const TASKS: u64 = 256;
 
 /// Policies of some 10,000 permits a second, in portions that run out many times.
 fn policies() -> [(&'static str, Pair); 10] {
@@ -50,21 +48,23 @@ async fn processes_share_limits_exactly() {
         let store = Store::Redis(Arc::new(redis_store(&child.url)));
         let mut lines = Vec::new();
         for (name, pair) in policies() {
-            child.barrier(name, PROCESSES).await;
-            let records = decide_concurrently(&store, name, pair, std::process::id().into()).await;
+            child.barrier(name, PROCESSES as usize).await;
+            let records =
+                decide_concurrently(&store, name, pair, std::process::id().into(), TASKS / PROCESSES).await;
             lines.extend(records.iter().map(|record| format!("{name} {record}")));
         }
         return child.report(lines);
     }
     let server = Server::start();
-    let lines =
-        processes::run(&server, PROCESSES, module_path!(), "processes_share_limits_exactly").await.concat();
+    let lines = processes::run(&server, PROCESSES as usize, module_path!(), "processes_share_limits_exactly")
+        .await
+        .concat();
     let store = Store::Redis(Arc::new(redis_store(&server.url())));
     let mut connection = server.connect().await;
     for (name, pair) in policies() {
         let lines = lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         let records = lines.map(|line| line.parse().expect("a record"));
-        replay(name, pair.model, records.collect(), MAX_STEP_BACK);
+        replay(name, pair.model, records.collect(), MAX_STEP_BACK.into());
         // The key may expire between the two commands.
         let (reset_after, ttl) = loop {
             let (peek, _) = decide(&store, name, pair, &[Request { cost: 1, max_wait: 0 }]).await.remove(0);
@@ -81,12 +81,12 @@ async fn processes_share_limits_exactly() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_are_exact_on_a_clock_that_steps_back() {
     let server = Server::start();
-    // Back by 100 µs in every second microsecond.
-    let now = "time[1] * 1000000 + time[2] - 100 * (time[2] % 2)";
-    let store = redis_store(&server.url()).with_time(now, "redis.call('EXPIREAT', key, int(second))");
+    const STEP: i128 = 50;
+    let now = format!("time[1] * 1000000 + time[2] - {STEP} * (time[2] % 2)");
+    let store = redis_store(&server.url()).with_time(&now, "redis.call('EXPIREAT', key, int(second))");
     let store = Store::Redis(Arc::new(store));
     for (name, pair) in policies() {
-        replay(name, pair.model, decide_concurrently(&store, name, pair, 1).await, MAX_STEP_BACK);
+        replay(name, pair.model, decide_concurrently(&store, name, pair, 1, TASKS).await, STEP);
     }
 }
 
@@ -94,13 +94,13 @@ async fn limits_are_exact_on_a_clock_that_steps_back() {
 fn threads_share_limits_exactly() {
     for (name, pair) in policies() {
         let store = Store::Memory(Arc::new(MemoryStore::new(1000, Clock::process())));
-        let threads: Vec<_> = (0..4)
+        let threads: Vec<_> = (0..PROCESSES)
             .map(|thread| {
                 let store = store.clone();
                 std::thread::spawn(move || {
                     let runtime =
                         tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-                    runtime.block_on(decide_concurrently(&store, name, pair, thread))
+                    runtime.block_on(decide_concurrently(&store, name, pair, thread, TASKS / PROCESSES))
                 })
             })
             .collect();
@@ -114,9 +114,15 @@ struct Request {
     max_wait: u64,
 }
 
-async fn decide_concurrently(store: &Store, name: &'static str, pair: Pair, seed: u64) -> Vec<Record> {
-    let calls = budget(4, 48);
-    let tasks: Vec<_> = (0..TASKS)
+async fn decide_concurrently(
+    store: &Store,
+    name: &'static str,
+    pair: Pair,
+    seed: u64,
+    tasks: u64,
+) -> Vec<Record> {
+    let calls = budget(3, 48);
+    let tasks: Vec<_> = (0..tasks)
         .map(|task| {
             let store = store.clone();
             let mut random = Random::new(seed << 32 | task);

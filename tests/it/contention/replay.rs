@@ -1,6 +1,6 @@
 //! Puts decisions into the order in which the store made them, and checks them.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -27,31 +27,84 @@ pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, max_step_
     assert!(policy.is_window() == (waited == 0), "{name}: {waited} wait");
 }
 
+/// The search gives up after this many dead ends.
+const MAX_DEAD_ENDS: usize = 10_000;
+
+/// A point of the search at which several decisions could have been the next one.
+struct Choice {
+    /// The decisions in order so far, and the model's events after them.
+    ordered: usize,
+    events: usize,
+    alternatives: Vec<usize>,
+}
+
 /// Returns an order in which the model makes every decision as the store did. The clock steps back by at most
 /// `max_step_back`, so the next decision is one of those up to so much later than the earliest one left.
 fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back: i128) -> Vec<Record> {
-    // At one time each admitted decision leaves fewer permits or a longer queue than the one before, and a refused one goes
-    // wherever it fits.
+    // At one time each admitted decision leaves fewer permits or a longer queue than the one before.
     records.sort_by_key(|record| {
         let Verdict { admitted, remaining, wait, reset_after, .. } = record.verdict;
         (record.now, admitted, -remaining, wait, reset_after)
     });
     let mut model = Model::default();
     let peek = |model: &Model, it: &Record| model.peek(it.now, name, policy, it.cost, it.max_wait);
-    let (mut left, mut ordered) = (VecDeque::from(records), Vec::new());
-    while let Some(earliest) = left.front() {
-        let end = earliest.now + max_step_back;
-        let mut candidates = left.iter().take_while(|record| record.now <= end);
-        let next = candidates.position(|record| peek(&model, record) == record.verdict);
-        let next = next.unwrap_or_else(|| {
-            panic!("{name}: the model decides {:?} instead of {earliest:?}", peek(&model, earliest))
+    let (mut ordered, mut used) = (Vec::new(), vec![false; records.len()]);
+    let (mut choices, mut failure, mut dead_ends) = (Vec::<Choice>::new(), None, 0);
+    let mut used_up_to = 0;
+    while let Some(earliest) = (used_up_to..records.len()).find(|i| !used[*i]) {
+        used_up_to = earliest;
+        let end = records[earliest].now + max_step_back;
+        let window = (earliest..records.len()).take_while(|i| records[*i].now <= end);
+        let mut candidates: Vec<usize> =
+            window.filter(|i| !used[*i] && peek(&model, &records[*i]) == records[*i].verdict).collect();
+        // Where states from the future are moved to now, several decisions match: then the latest is the next one. A decision
+        // that changes nothing may come at any point at which it matches.
+        candidates.sort_by_key(|i| (records[*i].now, -(*i as i128)));
+        let events = model.events(name);
+        let unchanging = candidates.iter().position(|i| {
+            let changes = decide(&mut model, name, policy, &records[*i]);
+            model.rewind(name, events);
+            !changes
         });
-        let record = left.remove(next).expect("the index is valid");
-        let Record { now, cost, max_wait, .. } = record;
-        model.decide(now, &[Charge { key: name, policy, cost, max_wait, shadow: false }]);
-        ordered.push(record);
+        if let Some(i) = unchanging {
+            candidates = vec![candidates[i]];
+        }
+        let next = candidates.pop().or_else(|| {
+            failure.get_or_insert_with(|| {
+                let (record, decided) = (&records[earliest], peek(&model, &records[earliest]));
+                format!("{name}: the model decides {decided:?} instead of {record:?}")
+            });
+            dead_ends += 1;
+            while let Some(mut choice) = choices.pop().filter(|_| dead_ends < MAX_DEAD_ENDS) {
+                for i in ordered.drain(choice.ordered..) {
+                    used[i] = false;
+                    used_up_to = used_up_to.min(i);
+                }
+                model.rewind(name, choice.events);
+                if let Some(next) = choice.alternatives.pop() {
+                    candidates = choice.alternatives;
+                    return Some(next);
+                }
+            }
+            None
+        });
+        let Some(next) = next else { panic!("{}", failure.expect("a decision does not match")) };
+        if !candidates.is_empty() {
+            let (ordered, events) = (ordered.len(), model.events(name));
+            choices.push(Choice { ordered, events, alternatives: candidates });
+        }
+        decide(&mut model, name, policy, &records[next]);
+        used[next] = true;
+        ordered.push(next);
     }
-    ordered
+    ordered.into_iter().map(|i| records[i]).collect()
+}
+
+/// Returns whether the decision changed anything.
+fn decide(model: &mut Model, name: &str, policy: Policy, record: &Record) -> bool {
+    let Record { now, cost, max_wait, .. } = *record;
+    let charge = Charge { key: name, policy, cost, max_wait, shadow: false };
+    model.decide(now, &[charge]).written[0]
 }
 
 /// Checks the promise in every interval between two admitted calls, independently of the model.

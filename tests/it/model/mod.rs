@@ -215,6 +215,18 @@ impl Model {
         policy.algorithm().end(self.history(key))
     }
 
+    /// Returns the number of events of a key, for [`Model::rewind`].
+    pub(crate) fn events(&self, key: &str) -> usize {
+        self.history(key).len()
+    }
+
+    /// Removes all later events of a key.
+    pub(crate) fn rewind(&mut self, key: &str, events: usize) {
+        if let Some(history) = self.keys.get_mut(key) {
+            history.truncate(events);
+        }
+    }
+
     fn history(&self, key: &str) -> &[Event] {
         self.keys.get(key).map_or(&[], Vec::as_slice)
     }

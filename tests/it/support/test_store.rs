@@ -21,6 +21,9 @@ pub(crate) const S: i64 = 1_000_000;
 /// The longest time that a policy remembers and a call can wait, in microseconds.
 pub(crate) const FOREVER: i64 = 3650 * 86_400 * S;
 
+/// The microseconds by which the clock of a server may step back. Valkey 9.1 steps back by up to 3.
+pub(crate) const MAX_STEP_BACK: u64 = 10;
+
 /// The `expires_at` of a key without an expiry.
 const NEVER: u64 = u64::MAX;
 
