@@ -18,22 +18,22 @@ use crate::support::test_store::MAX_STEP_BACK;
 use replay::{Record, replay};
 
 const PROCESSES: u64 = 4;
-const TASKS: u64 = 256;
+const TASKS: u64 = 128;
 
-/// Policies of some 10,000 permits a second, in portions that run out many times.
+/// Returns policies of some 5,000 permits per second or more that run out many times.
 fn policies() -> [(&'static str, Pair); 10] {
     let (time, second) = (Duration::from_millis(20), Duration::from_secs(1));
     [
-        ("token-bucket", policies::token_bucket(10_000, second, 200)),
-        ("leaky-bucket", policies::draining_bucket(190, time)),
-        ("borrowing", policies::borrowing(10_000, second, Some(200))),
-        ("queue", policies::queue(190, 10_000, second)),
+        ("token-bucket", policies::token_bucket(5_000, second, 100)),
+        ("leaky-bucket", policies::draining_bucket(95, time)),
+        ("borrowing", policies::borrowing(5_000, second, Some(100))),
+        ("queue", policies::queue(95, 5_000, second)),
         ("warming-up", policies::warming_up(10_000, second, time)),
-        ("interval-refill", policies::interval_refill(200, time, 300)),
-        ("fixed-window", policies::fixed_window(200, time, false)),
-        ("aligned-window", policies::fixed_window(200, time, true)),
-        ("log", policies::sliding_window(200, time, None)),
-        ("counter", policies::sliding_window(200, time, Some(Duration::from_millis(2)))),
+        ("interval-refill", policies::interval_refill(100, time, 150)),
+        ("fixed-window", policies::fixed_window(100, time, false)),
+        ("aligned-window", policies::fixed_window(100, time, true)),
+        ("log", policies::sliding_window(100, time, None)),
+        ("counter", policies::sliding_window(100, time, Some(Duration::from_millis(2)))),
     ]
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
@@ -121,7 +121,7 @@ async fn decide_concurrently(
     seed: u64,
     tasks: u64,
 ) -> Vec<Record> {
-    let calls = budget(3, 48);
+    let calls = budget(6, 96);
     let tasks: Vec<_> = (0..tasks)
         .map(|task| {
             let store = store.clone();

@@ -60,14 +60,16 @@ fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back:
         // Where states from the future are moved to now, several decisions match: then the latest is the next one. A decision
         // that changes nothing may come at any point at which it matches.
         candidates.sort_by_key(|i| (records[*i].now, -(*i as i128)));
-        let events = model.events(name);
-        let unchanging = candidates.iter().position(|i| {
-            let changes = decide(&mut model, name, policy, &records[*i]);
-            model.rewind(name, events);
-            !changes
-        });
-        if let Some(i) = unchanging {
-            candidates = vec![candidates[i]];
+        if candidates.len() > 1 {
+            let events = model.events(name);
+            let unchanging = candidates.iter().position(|i| {
+                let changes = decide(&mut model, name, policy, &records[*i]);
+                model.rewind(name, events);
+                !changes
+            });
+            if let Some(i) = unchanging {
+                candidates = vec![candidates[i]];
+            }
         }
         let next = candidates.pop().or_else(|| {
             failure.get_or_insert_with(|| {
