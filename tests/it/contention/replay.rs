@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use crate::model::{Charge, Model, Policy, Verdict};
 use crate::support::bound_checker::BoundChecker;
+use crate::support::random::Random;
 
 /// One decision, in microseconds of the store.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,8 @@ pub(super) struct Record {
 
 /// Checks all decisions on one key, given in any order, against the model and against the promise of the policy.
 pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, max_step_back: i128) {
-    let ordered = in_order(name, policy, records, max_step_back);
+    let ordered = in_order(name, policy, records, max_step_back)
+        .unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
     check_bounds(name, policy, &ordered);
     let admitted = ordered.iter().filter(|record| record.verdict.admitted).count();
     let waited = ordered.iter().filter(|record| record.verdict.wait > 0).count();
@@ -28,7 +30,7 @@ pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, max_step_
 }
 
 /// The search gives up after this many dead ends.
-const MAX_DEAD_ENDS: usize = 10_000;
+const MAX_DEAD_ENDS: usize = 1_000;
 
 /// A point of the search at which several decisions could have been the next one.
 struct Choice {
@@ -40,7 +42,12 @@ struct Choice {
 
 /// Returns an order in which the model makes every decision as the store did. The clock steps back by at most
 /// `max_step_back`, so the next decision is one of those up to so much later than the earliest one left.
-fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back: i128) -> Vec<Record> {
+fn in_order(
+    name: &str,
+    policy: Policy,
+    mut records: Vec<Record>,
+    max_step_back: i128,
+) -> Result<Vec<Record>, String> {
     // At one time each admitted decision leaves fewer permits or a longer queue than the one before.
     records.sort_by_key(|record| {
         let Verdict { admitted, remaining, wait, reset_after, .. } = record.verdict;
@@ -74,7 +81,7 @@ fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back:
         let next = candidates.pop().or_else(|| {
             failure.get_or_insert_with(|| {
                 let (record, decided) = (&records[earliest], peek(&model, &records[earliest]));
-                format!("{name}: the model decides {decided:?} instead of {record:?}")
+                format!("the model decides {decided:?} instead of {record:?}")
             });
             dead_ends += 1;
             while let Some(mut choice) = choices.pop().filter(|_| dead_ends < MAX_DEAD_ENDS) {
@@ -90,7 +97,7 @@ fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back:
             }
             None
         });
-        let Some(next) = next else { panic!("{}", failure.expect("a decision does not match")) };
+        let Some(next) = next else { return Err(failure.expect("a decision does not match")) };
         if !candidates.is_empty() {
             let (ordered, events) = (ordered.len(), model.events(name));
             choices.push(Choice { ordered, events, alternatives: candidates });
@@ -99,7 +106,7 @@ fn in_order(name: &str, policy: Policy, mut records: Vec<Record>, max_step_back:
         used[next] = true;
         ordered.push(next);
     }
-    ordered.into_iter().map(|i| records[i]).collect()
+    Ok(ordered.into_iter().map(|i| records[i]).collect())
 }
 
 /// Returns whether the decision changed anything.
@@ -177,5 +184,31 @@ impl FromStr for Record {
             }
             _ => Err(format!("`{line}` is not a record")),
         }
+    }
+}
+
+#[test]
+fn replay_detects_missing_and_changed_decisions() {
+    const STEP: u64 = 50;
+    let policy = Policy::bucket(5_000, 1_000_000_000, 20);
+    let (mut random, mut model, mut time) = (Random::new(1), Model::default(), 0);
+    let mut records = Vec::new();
+    while records.len() < 100 {
+        time += random.between(20, 300);
+        let (now, cost) = ((time - random.below(STEP.min(time))).into(), random.between(1, 3).into());
+        let max_wait = random.pick(&[0, 1000]);
+        let charge = Charge { key: "a", policy, cost, max_wait, shadow: false };
+        let verdict = model.decide(now, &[charge]).verdicts[0];
+        records.push(Record { now, cost, max_wait, verdict });
+    }
+    let replay = |records: Vec<Record>| in_order("a", policy, records, STEP.into());
+    assert_eq!(replay(records.clone()).map(|ordered| ordered.len()), Ok(100));
+    for i in (30..60).filter(|i| records[*i].verdict.admitted) {
+        let mut missing = records.clone();
+        missing.remove(i);
+        replay(missing).unwrap_err();
+        let mut changed = records.clone();
+        changed[i].verdict.reset_after += 1;
+        replay(changed).unwrap_err();
     }
 }
