@@ -67,7 +67,7 @@ async fn processes_share_limits_exactly() {
         replay(name, pair.model, records.collect(), MAX_STEP_BACK.into());
         // The key may expire between the two commands.
         let (reset_after, ttl) = loop {
-            let (peek, _) = decide(&store, name, pair, &[Request { cost: 1, max_wait: 0 }]).await.remove(0);
+            let peek = decide(&store, name, pair, &[Request { cost: 1, max_wait: 0 }]).await.remove(0);
             let ttl: i128 =
                 redis::cmd("PTTL").arg(name).query_async(&mut connection).await.expect("the server responds");
             if ttl != -2 {
@@ -137,14 +137,12 @@ async fn decide_concurrently(
                         let (cost, max_wait) = (random.between(1, 3), random.between(0, longest));
                         requests.push(Request { cost, max_wait });
                     }
-                    let mut retry_after = None;
-                    for (record, after) in decide(&store, name, pair, &requests).await {
-                        retry_after = retry_after.or(after);
-                        records.push(record);
-                    }
+                    let made = decide(&store, name, pair, &requests).await;
+                    let retry_after = made.iter().find_map(|record| record.verdict.retry_after);
+                    records.extend(made);
                     // Most refused callers back off, so that others are admitted.
                     if let Some(retry_after) = retry_after.filter(|_| random.percent(90)) {
-                        let pause = retry_after.min(20_000) + random.below(30_000);
+                        let pause = retry_after.min(20_000) as u64 + random.below(30_000);
                         tokio::time::sleep(Duration::from_micros(pause)).await;
                     }
                 }
@@ -159,8 +157,8 @@ async fn decide_concurrently(
     records
 }
 
-/// Makes one decision for each request, in one call, and returns them with `retry_after`. Slots are checked, not waited for.
-async fn decide(store: &Store, name: &str, pair: Pair, requests: &[Request]) -> Vec<(Record, Option<u64>)> {
+/// Makes one decision for each request, in one call. Does not wait for slots.
+async fn decide(store: &Store, name: &str, pair: Pair, requests: &[Request]) -> Vec<Record> {
     let charge = |&Request { cost, max_wait }: &Request| Charge {
         key: Key::raw(name),
         spec: pair.spec,
@@ -173,10 +171,8 @@ async fn decide(store: &Store, name: &str, pair: Pair, requests: &[Request]) -> 
     let outcomes = store.decide(&lists).await;
     let records = outcomes.into_iter().zip(requests).map(|(outcome, request)| {
         let outcome = outcome.expect("the store responds");
-        let verdict = &outcome.verdicts[0];
         let (cost, max_wait) = (request.cost.into(), request.max_wait.into());
-        let record = Record { now: outcome.now.into(), cost, max_wait, verdict: verdict.into() };
-        (record, verdict.retry_after)
+        Record { now: outcome.now.into(), cost, max_wait, verdict: (&outcome.verdicts[0]).into() }
     });
     records.collect()
 }

@@ -38,8 +38,7 @@ enum Event {
     /// The same for a bucket that warms up, with what the charge had found.
     Rewound {
         at: i128,
-        next: i128,
-        stored: f64,
+        warmth: Warmth,
     },
     /// A call found a state from the future and moved it to now.
     Repaired {
@@ -71,6 +70,13 @@ pub(crate) struct Verdict {
     pub(crate) reset_after: i128,
 }
 
+/// The state of a bucket that warms up: when the next call can go, and the permits stored then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Warmth {
+    next: i128,
+    stored: f64,
+}
+
 /// What identifies a charge in a refund.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Receipt {
@@ -78,8 +84,8 @@ pub(crate) enum Receipt {
     Full { at: i128, credits: i128 },
     /// The permits missing right after the charge, the time of the last refill, and the refunds until then.
     Missing { missing: i128, since: i128, credits: i128 },
-    /// When the next call could go, and what was stored then: before and after the charge.
-    Warmth { before: (i128, f64), after: (i128, f64) },
+    /// The state before and after the charge.
+    Warmth { before: Warmth, after: Warmth },
     /// The time of the window's first charge.
     Window(i128),
     /// The time of the charge, or of the first one in its sub-window.

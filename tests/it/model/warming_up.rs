@@ -1,7 +1,7 @@
 //! Guava's `RateLimiter` with a warm-up period, as documented: taking a stored permit costs the area under a curve that is
 //! flat up to the threshold and climbs to three times that height. In doubles, like Guava's own.
 
-use super::{Algorithm, Event, LONGEST, Receipt, Verdict};
+use super::{Algorithm, Event, LONGEST, Receipt, Verdict, Warmth};
 
 #[derive(Clone, Copy)]
 pub(super) struct WarmingUp {
@@ -17,6 +17,12 @@ struct WarmUpState {
     next: i128,
     stored: f64,
     written: i128,
+}
+
+impl WarmUpState {
+    fn warmth(self) -> Warmth {
+        Warmth { next: self.next, stored: self.stored }
+    }
 }
 
 impl Algorithm for WarmingUp {
@@ -50,15 +56,15 @@ impl Algorithm for WarmingUp {
         let (last, before) = history.split_last().expect("a charge was made");
         let before = self.as_of(self.last(before), last.at());
         let after = self.last(history).expect("a charge was made");
-        Receipt::Warmth { before: (before.next, before.stored), after: (after.next, after.stored) }
+        Receipt::Warmth { before: before.warmth(), after: after.warmth() }
     }
 
     /// Undoes the last charge completely. Without a receipt, lowers the debt.
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
         let Some(last) = self.last(history) else { return Vec::new() };
         let credit = match receipt {
-            Some(Receipt::Warmth { before: (next, stored), after }) => {
-                (after == (last.next, last.stored)).then_some(Event::Rewound { at: now, next, stored })
+            Some(Receipt::Warmth { before, after }) => {
+                (after == last.warmth()).then_some(Event::Rewound { at: now, warmth: before })
             }
             Some(_) => unreachable!("the receipt of a bucket that warms up"),
             None => {
@@ -162,7 +168,7 @@ impl WarmingUp {
                     WarmUpState { next: next - amount, stored, written: *at }
                 }
                 // Back to what the charge found, at the time of the charge.
-                Event::Rewound { next, stored, .. } => {
+                Event::Rewound { warmth: Warmth { next, stored }, .. } => {
                     WarmUpState { next: *next, stored: *stored, ..last.expect("a charge was made") }
                 }
                 Event::Repaired { at } => WarmUpState { next, stored, written: *at },
