@@ -121,7 +121,7 @@ async fn decide_concurrently(
     seed: u64,
     tasks: u64,
 ) -> Vec<Record> {
-    let calls = budget(6, 96);
+    let calls = budget(6, 48);
     let tasks: Vec<_> = (0..tasks)
         .map(|task| {
             let store = store.clone();
