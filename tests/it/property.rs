@@ -22,9 +22,10 @@ async fn stores_decide_as_the_model() {
         .map(|worker| {
             let seeded = seeded.clone();
             tokio::spawn(async move {
-                let stores = TestStore::all().await;
+                let mut stores = TestStore::all().await;
                 let (mut decisions, mut failures) = (0, Vec::new());
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
+                    stores.iter_mut().for_each(TestStore::clear_memory);
                     match run(&seeded, schedule, &stores).await {
                         Ok(made) => decisions += made,
                         Err(failure) => failures.push(failure),
