@@ -1,79 +1,70 @@
-//! Random schedules, on which every decision of both stores equals the model's, every key of Redis is as it should be
-//! afterwards, and every bucket has kept what it promises of all intervals, told without the model. A failure names its seed: `RATELIMITS_SEED` repeats the run, `RATELIMITS_SCHEDULES` its length.
+//! Random schedules on which every store decides as the model does, every key in Redis has the right expiry afterwards, and
+//! every bucket keeps its promise in all intervals. A failure prints its seed; `RATELIMITS_SEED` repeats the run.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+mod schedule;
 
 use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
 
 use crate::model::{self, Model, Receipt};
-use crate::support::given::Given;
-use crate::support::numbers::number;
+use crate::support::bound_checker::BoundChecker;
+use crate::support::budget::budget;
 use crate::support::random::Random;
-use crate::support::schedule::{self, Action, Ask, Slot};
-use crate::support::scheduled::{Held, START, Scheduled};
-use crate::support::server::Server;
+use crate::support::test_store::{StoredValue, TestStore, absolute};
+use schedule::{Operation, Refund, Request, TestKey};
 
-const SCHEDULES: u64 = 10_000;
 const WORKERS: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_decision_equals_the_models() {
-    let seed = number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
-    let schedules = number("RATELIMITS_SCHEDULES").unwrap_or(SCHEDULES);
-    println!("RATELIMITS_SEED={seed}");
-    let server = Server::shared();
+async fn stores_decide_as_the_model() {
+    let seeded = Random::seeded();
+    let schedules = budget(1_000, 100_000);
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
-            let server = Arc::clone(&server);
+            let seeded = seeded.clone();
             tokio::spawn(async move {
-                let redis = Scheduled::redis(server).await;
-                let (mut decisions, mut shortest) = (0, None::<Failure>);
+                let mut stores = TestStore::all().await;
+                let (mut decisions, mut failures) = (0, Vec::new());
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
-                    match run(seed, schedule, &redis).await {
+                    stores.iter_mut().for_each(TestStore::clear_memory);
+                    match run(&seeded, schedule, &stores).await {
                         Ok(made) => decisions += made,
-                        Err(failure) if shortest.as_ref().is_none_or(|it| failure.steps < it.steps) => {
-                            shortest = Some(failure);
-                        }
-                        Err(_) => {}
+                        Err(failure) => failures.push(failure),
                     }
                 }
-                (decisions, shortest)
+                (decisions, failures)
             })
         })
         .collect();
     let (mut decisions, mut failures) = (0, Vec::new());
     for worker in workers {
-        let (made, shortest) =
+        let (made, failed) =
             worker.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
         decisions += made;
-        failures.extend(shortest);
+        failures.extend(failed);
     }
-    // The shortest is the easiest to understand.
+    // The shortest failure is the easiest to understand.
     if let Some(failure) = failures.iter().min_by_key(|failure| failure.steps) {
-        panic!("{}", failure.told);
+        panic!("{}", failure.report);
     }
     println!("{schedules} schedules, {decisions} decisions on each store");
 }
 
-/// A schedule on which something was not as it should be.
 struct Failure {
     steps: usize,
-    told: String,
+    report: String,
 }
 
 /// Returns the number of decisions.
-async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> Result<u64, Failure> {
-    let mut random = Random::new(seed ^ schedule.wrapping_mul(0x2545_f491_4f6c_dd1d));
-    let slots = schedule::slots(&mut random, schedule);
-    let memory = Scheduled::memory();
-    // In half of them the clock never steps back, and then all promises hold.
+async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64, Failure> {
+    let mut random = seeded.run(schedule);
+    let keys = schedule::keys(&mut random, schedule);
+    // In half of the schedules the clock never steps back, so that all promises hold.
     let steady = random.percent(50);
-    let mut world = World {
-        stores: [&memory, redis],
-        held: vec![None; slots.len()],
-        given: slots.iter().map(|slot| Given::new(slot.pairs[0].model)).collect(),
-        slots,
+    let mut run = Run {
+        stores,
+        stored: stores.iter().map(|_| vec![None; keys.len()]).collect(),
+        checkers: keys.iter().map(|key| BoundChecker::new(key.pairs[0].model)).collect(),
+        keys,
         model: Model::default(),
         receipts: Vec::new(),
         charges: 0,
@@ -83,109 +74,106 @@ async fn run(seed: u64, schedule: u64, redis: &Scheduled) -> Result<u64, Failure
     let mut now = random.below(10_000_000) as i64;
     let mut steps = Vec::new();
     for _ in 0..random.between(12, 25) {
-        let action = schedule::action(&mut random, &world.slots, world.receipts.len());
+        let operation = schedule::operation(&mut random, &run.keys, run.receipts.len());
         let then = now;
-        now = schedule::time(&mut random, now, steady, &world.slots, &world.hints);
+        now = schedule::time(&mut random, now, steady, &run.keys, &run.hints);
         if now < then {
-            world.given.iter_mut().for_each(Given::distrust);
+            run.checkers.iter_mut().for_each(BoundChecker::disable);
         }
-        steps.push(format!("at {now} {action:?}"));
-        if let Err(problem) = world.step(now, &action).await {
-            let slots: Vec<String> = world.slots.iter().map(|slot| format!("{slot:?}")).collect();
-            let (slots, list) = (slots.join("\n"), steps.join("\n"));
-            let told = format!("{problem}\nRATELIMITS_SEED={seed}, schedule {schedule}\n{slots}\n{list}");
-            return Err(Failure { steps: steps.len(), told });
+        steps.push(format!("at {now} {operation:?}"));
+        if let Err(problem) = run.step(now, &operation).await {
+            let keys: Vec<String> = run.keys.iter().map(|key| format!("{key:?}")).collect();
+            let (keys, list) = (keys.join("\n"), steps.join("\n"));
+            let report = format!("{problem}\nschedule {schedule}\n{keys}\n{list}");
+            return Err(Failure { steps: steps.len(), report });
         }
     }
-    Ok(world.decisions)
+    Ok(run.decisions)
 }
 
-/// A charge that was admitted, and not given back.
+/// A charge that was admitted and not refunded.
 struct Charged {
     id: usize,
-    ask: Ask,
-    /// By what the model finds it again.
+    request: Request,
     receipt: Receipt,
-    /// By what each store does.
-    charge_ids: [ChargeId; 2],
+    /// One per store.
+    charge_ids: Vec<ChargeId>,
 }
 
-struct World<'a> {
-    stores: [&'a Scheduled; 2],
-    slots: Vec<Slot>,
+struct Run<'a> {
+    stores: &'a [TestStore],
+    keys: Vec<TestKey>,
     model: Model,
-    /// What each slot has given.
-    given: Vec<Given>,
+    /// One per key.
+    checkers: Vec<BoundChecker>,
     receipts: Vec<Charged>,
-    /// How many there were.
+    /// The number of charges so far.
     charges: usize,
-    /// When something was last said to happen.
+    /// The times that the last verdicts named.
     hints: Vec<i64>,
-    /// What Redis held after the last step.
-    held: Vec<Option<Held>>,
+    /// What each store in Redis held after the last step, one value per key.
+    stored: Vec<Vec<Option<StoredValue>>>,
     decisions: u64,
 }
 
-impl World<'_> {
-    async fn step(&mut self, at: i64, action: &Action) -> Result<(), String> {
+impl Run<'_> {
+    async fn step(&mut self, at: i64, operation: &Operation) -> Result<(), String> {
         for store in self.stores {
-            store.set(at).await;
+            store.set_time(at).await;
         }
-        let written = match action {
-            Action::Decide(decisions) => self.decide(at, decisions).await?,
-            Action::Refund(refunds) => {
+        let written = match operation {
+            Operation::Decide(decisions) => self.decide(at, decisions).await?,
+            Operation::Refund(refunds) => {
                 let mut written = Vec::new();
                 self.hints.clear();
-                for (ask, ago) in refunds {
-                    written.extend(self.refund(at, *ask, *ago).await?);
+                for refund in refunds {
+                    written.extend(self.refund(at, *refund).await?);
                 }
                 written
             }
-            Action::Reset(slot) => {
-                let name = &self.slots[*slot].name;
+            Operation::Reset(key) => {
+                let name = &self.keys[*key].name;
                 for store in self.stores {
-                    store.store.reset(&store.key(name)).await.expect("the store answers");
+                    store.reset(name).await;
                 }
                 self.model.reset(name);
-                self.given[*slot].forget();
-                vec![*slot]
+                self.checkers[*key].reset();
+                vec![*key]
             }
         };
         self.check_states(at)?;
-        self.check_keys(at, &written).await
+        self.check_stored(at, &written).await
     }
 
     /// Returns the keys that may have been written.
-    async fn decide(&mut self, at: i64, decisions: &[Vec<Ask>]) -> Result<Vec<usize>, String> {
+    async fn decide(&mut self, at: i64, decisions: &[Vec<Request>]) -> Result<Vec<usize>, String> {
         self.decisions += decisions.len() as u64;
-        let mut outcomes = Vec::new();
+        let mut all_outcomes = Vec::new();
         for store in self.stores {
-            let charges: Vec<Vec<Charge>> = decisions
-                .iter()
-                .map(|asks| asks.iter().map(|ask| self.charge(store, ask)).collect())
-                .collect();
+            let charge = |request: &Request| {
+                let TestKey { name, pairs, .. } = &self.keys[request.key];
+                let charge = store.charge(name, &pairs[request.pair], request.cost);
+                Charge { wait: request.max_wait, shadow: request.shadow, ..charge }
+            };
+            let charges: Vec<Vec<Charge>> =
+                decisions.iter().map(|requests| requests.iter().map(charge).collect()).collect();
             let lists: Vec<&[Charge]> = charges.iter().map(Vec::as_slice).collect();
-            outcomes.push(store.store.decide(&lists).await);
+            all_outcomes.push(store.decide_lists(&lists).await);
         }
         let mut written = Vec::new();
-        for (i, asks) in decisions.iter().enumerate() {
-            let told = self.slots.clone();
-            let charges: Vec<model::Charge<'_>> = asks
-                .iter()
-                .map(|ask| model::Charge {
-                    key: &told[ask.slot].name,
-                    policy: told[ask.slot].pairs[ask.pair].model,
-                    cost: ask.cost.into(),
-                    wait: ask.wait.into(),
-                    shadow: ask.shadow,
-                })
-                .collect();
+        for (i, requests) in decisions.iter().enumerate() {
+            let charge = |request: &Request| model::Charge {
+                key: &self.keys[request.key].name,
+                policy: self.keys[request.key].pairs[request.pair].model,
+                cost: request.cost.into(),
+                max_wait: request.max_wait.into(),
+                shadow: request.shadow,
+            };
+            let charges: Vec<model::Charge<'_>> = requests.iter().map(charge).collect();
             let expected = self.model.decide(absolute(at), &charges);
-            for (store, outcomes) in ["memory", "redis"].iter().zip(&outcomes) {
-                let outcome = outcomes[i].as_ref().map_err(|error| format!("{store}: {error}"))?;
-                differs(outcome, &expected, absolute(at)).map_or(Ok(()), |difference| {
-                    Err(format!("decision {i} of the last step in {store}: {difference}"))
-                })?;
+            for (store, outcomes) in self.stores.iter().zip(&all_outcomes) {
+                compare(&outcomes[i], &expected, at)
+                    .map_err(|error| format!("decision {i} of the last step in {}: {error}", store.name))?;
             }
             self.hints = expected
                 .verdicts
@@ -194,17 +182,19 @@ impl World<'_> {
                 .flatten()
                 .map(|after| at + after as i64)
                 .collect();
-            for (j, ask) in asks.iter().enumerate() {
+            for (j, request) in requests.iter().enumerate() {
                 if let Some(receipt) = expected.receipts[j] {
-                    let charge_ids = [0, 1].map(|store: usize| charge_id(&outcomes[store][i], j));
-                    self.receipts.push(Charged { id: self.charges, ask: *ask, receipt, charge_ids });
-                    let wait = expected.verdicts[j].wait;
-                    self.given[ask.slot].refilled(charge_ids[0].at.into());
-                    self.given[ask.slot].charged(self.charges, ask.cost.into(), absolute(at), wait)?;
+                    let of = |outcomes: &Vec<Outcome>| outcomes[i].verdicts[j].charge_id;
+                    let charge_ids: Vec<ChargeId> = all_outcomes.iter().map(of).collect();
+                    let (id, wait) = (self.charges, expected.verdicts[j].wait);
+                    let checker = &mut self.checkers[request.key];
+                    checker.add_anchor(charge_ids[0].at.into());
+                    checker.add_next(id, request.cost.into(), absolute(at), wait)?;
+                    self.receipts.push(Charged { id, request: *request, receipt, charge_ids });
                     self.charges += 1;
                 }
                 if expected.written[j] {
-                    written.push(ask.slot);
+                    written.push(request.key);
                 }
             }
         }
@@ -212,92 +202,73 @@ impl World<'_> {
     }
 
     /// Returns the key if it may have been written.
-    async fn refund(&mut self, at: i64, ask: Ask, ago: Option<usize>) -> Result<Option<usize>, String> {
-        // A receipt is consumed.
-        let charged = ago.map(|ago| self.receipts.remove(self.receipts.len() - 1 - ago));
-        let ask = charged.as_ref().map_or(ask, |charged| charged.ask);
-        let Slot { name, pairs, .. } = &self.slots[ask.slot];
-        let pair = pairs[ask.pair];
+    async fn refund(&mut self, at: i64, refund: Refund) -> Result<Option<usize>, String> {
+        let (request, charged) = match refund {
+            Refund::Unchecked(request) => (request, None),
+            Refund::Receipt(index) => {
+                let charged = self.receipts.remove(self.receipts.len() - 1 - index);
+                (charged.request, Some(charged))
+            }
+        };
+        let TestKey { name, pairs, .. } = &self.keys[request.key];
+        let pair = &pairs[request.pair];
         for (i, store) in self.stores.iter().enumerate() {
             let charge_id = charged.as_ref().map(|charged| charged.charge_ids[i]);
-            let refunded = store.store.refund(&store.key(name), &pair.spec, ask.cost, charge_id).await;
-            refunded.expect("the store answers");
+            store.refund(name, pair, request.cost, charge_id).await;
         }
         let receipt = charged.as_ref().map(|charged| charged.receipt);
-        let refund = self.model.refund(absolute(at), name, pair.model, ask.cost.into(), receipt);
-        let Some(refund) = refund else { return Ok(None) };
+        let refunded = self.model.refund(absolute(at), name, pair.model, request.cost.into(), receipt);
+        let Some(refunded) = refunded else { return Ok(None) };
         match charged {
-            Some(charged) => self.given[ask.slot].refunded(charged.id, refund)?,
-            None => self.given[ask.slot].distrust(),
+            Some(charged) => self.checkers[request.key].refund(charged.id, refunded)?,
+            None => self.checkers[request.key].disable(),
         }
-        Ok(Some(ask.slot))
+        Ok(Some(request.key))
     }
 
-    /// What the model says is what the stores said.
+    /// Checks the model, and with it the stores, against the bound checkers.
     fn check_states(&mut self, at: i64) -> Result<(), String> {
-        for (slot, given) in self.slots.iter().zip(&self.given) {
-            let look = self.model.would_say(absolute(at), &slot.name, slot.pairs[0].model, 0, 0);
-            given.check_state(absolute(at), &look)?;
-            self.hints.push(at + look.reset_after as i64);
+        for (key, checker) in self.keys.iter().zip(&self.checkers) {
+            let peek = self.model.peek(absolute(at), &key.name, key.pairs[0].model, 0, 0);
+            checker.check_state(absolute(at), &peek)?;
+            self.hints.push(at + peek.reset_after as i64);
         }
         Ok(())
     }
 
-    /// Keys that nobody wrote are as they were, to the byte and the expiry; others expire when they say nothing more, or
-    /// within a second of it.
-    async fn check_keys(&mut self, at: i64, written: &[usize]) -> Result<(), String> {
-        let names: Vec<&str> = self.slots.iter().map(|slot| slot.name.as_str()).collect();
-        let held = self.stores[1].held(&names).await.expect("the second store is in Redis");
-        for (i, slot) in self.slots.iter().enumerate() {
-            let end = self.model.end(&slot.name, slot.pairs[0].model);
-            let fault = match (&held[i], end) {
-                (held, _) if !written.contains(&i) => (*held != self.held[i]).then_some("was written"),
-                (Some(_), None) => Some("is kept, though it says nothing"),
-                (None, Some(end)) => (end > absolute(at)).then_some("is gone, though it still counts"),
-                (None, None) => None,
-                (Some(held), Some(end)) => {
-                    let expires = i128::from(held.expires) * 1_000_000;
-                    (!(end..=end + 1_000_000).contains(&expires))
-                        .then_some("expires at another time than it ends")
+    /// Checks that keys that were not written are unchanged, to the byte and the expiry, and that others expire at most a
+    /// second after their state.
+    async fn check_stored(&mut self, at: i64, written: &[usize]) -> Result<(), String> {
+        let names: Vec<&str> = self.keys.iter().map(|key| key.name.as_str()).collect();
+        for (store, before) in self.stores.iter().zip(&mut self.stored) {
+            let Some(after) = store.stored(&names).await else { continue };
+            for (i, key) in self.keys.iter().enumerate() {
+                let end = self.model.end(&key.name, key.pairs[0].model);
+                let problem = match (&after[i], end) {
+                    (after, _) if !written.contains(&i) => (*after != before[i]).then_some("was written"),
+                    (Some(_), None) => Some("exists without a state"),
+                    (None, Some(end)) => (end > absolute(at)).then_some("is gone before its state ends"),
+                    (None, None) => None,
+                    (Some(value), Some(end)) => {
+                        let expires_at = i128::from(value.expires_at) * 1_000_000;
+                        (!(end..=end + 1_000_000).contains(&expires_at)).then_some("has a wrong expiry")
+                    }
+                };
+                if let Some(problem) = problem {
+                    let (before, after) = (&before[i], &after[i]);
+                    return Err(format!("key {i} {problem}: from {before:?} to {after:?}, ends at {end:?}"));
                 }
-            };
-            if let Some(fault) = fault {
-                return Err(format!(
-                    "key {i} {fault}: from {:?} to {:?}, ends at {end:?}",
-                    self.held[i], held[i]
-                ));
             }
+            *before = after;
         }
-        self.held = held;
         Ok(())
     }
-
-    fn charge(&self, store: &Scheduled, ask: &Ask) -> Charge {
-        let slot = &self.slots[ask.slot];
-        Charge {
-            key: store.key(&slot.name),
-            spec: slot.pairs[ask.pair].spec,
-            cost: ask.cost,
-            wait: ask.wait,
-            shadow: ask.shadow,
-        }
-    }
 }
 
-fn absolute(at: i64) -> i128 {
-    i128::from(START) + i128::from(at)
-}
-
-fn charge_id<E>(outcome: &Result<Outcome, E>, charge: usize) -> ChargeId {
-    match outcome {
-        Ok(outcome) => outcome.verdicts[charge].charge_id,
-        Err(_) => unreachable!("an error was told before"),
-    }
-}
-
-fn differs(outcome: &Outcome, expected: &model::Outcome, now: i128) -> Option<String> {
-    let told: Vec<model::Verdict> = outcome.verdicts.iter().map(model::Verdict::from).collect();
-    let same =
-        i128::from(outcome.now) == now && outcome.admitted == expected.admitted && told == expected.verdicts;
-    (!same).then(|| format!("told {outcome:?}\nexpected {:?}", expected.verdicts))
+fn compare(outcome: &Outcome, expected: &model::Outcome, at: i64) -> Result<(), String> {
+    let verdicts: Vec<model::Verdict> = outcome.verdicts.iter().map(model::Verdict::from).collect();
+    let same = i128::from(outcome.now) == absolute(at)
+        && outcome.admitted == expected.admitted
+        && verdicts == expected.verdicts;
+    same.then_some(()).ok_or_else(|| format!("got {outcome:?}\nexpected {:?}", expected.verdicts))
 }

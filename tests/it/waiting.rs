@@ -1,11 +1,10 @@
-//! Calls that wait on Redis under its own time, and what holds for both stores. Where the clock is paused more is told:
-//! `tests/paused`.
+//! Calls that wait for permits in Redis, under its own clock. `tests/paused` has the tests with exact times.
 
 mod cancelled;
 mod drops;
+mod events;
 mod limits;
 mod order;
-mod told;
 mod windows;
 
 use std::future::Future;
@@ -19,36 +18,36 @@ use redis::aio::MultiplexedConnection;
 use crate::support::registries::PATIENT;
 use crate::support::server::Server;
 
-/// What takes longer never comes.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longer than anything takes here.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-type Calling = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
+type AcquireFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
 
-/// A server of one's own, whose commands are counted.
-struct Counted {
+/// A server of its own, whose script calls are counted.
+struct CountingServer {
     server: Server,
     connection: MultiplexedConnection,
 }
 
-impl Counted {
+impl CountingServer {
     async fn start() -> Self {
         let server = Server::start();
         let connection = server.connect().await;
-        Counted { server, connection }
+        CountingServer { server, connection }
     }
 
     fn registry(&self) -> Registry {
         Registry::builder().deadline(PATIENT).connect_lazy(&self.server.url()).unwrap()
     }
 
-    /// The microseconds of Redis.
+    /// Returns the time of Redis in microseconds.
     async fn time(&self) -> u128 {
         let mut connection = self.connection.clone();
         let (seconds, micros): (u128, u128) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
         seconds * 1_000_000 + micros
     }
 
-    /// How many scripts were called.
+    /// Returns the number of script calls so far.
     async fn calls(&self) -> u64 {
         let mut connection = self.connection.clone();
         let stats: String =
@@ -58,43 +57,43 @@ impl Counted {
         of_scripts.filter_map(calls).sum()
     }
 
-    /// Waits until so many scripts were called, and not one more.
-    async fn reaches(&self, calls: u64) {
+    /// Waits until exactly this many scripts have been called.
+    async fn wait_for_calls(&self, calls: u64) {
         let begin = Instant::now();
         let mut now = self.calls().await;
         while now < calls {
-            assert!(begin.elapsed() < PATIENCE, "{now} scripts were called, and not {calls}");
+            assert!(begin.elapsed() < TIMEOUT, "{now} script calls instead of {calls}");
             tokio::task::yield_now().await;
             now = self.calls().await;
         }
         assert_eq!(now, calls);
     }
 
-    /// The only key that there is, as Redis holds it.
-    async fn held(&self) -> Option<String> {
+    /// Returns the value of the only key in Redis.
+    async fn stored(&self) -> Option<String> {
         let mut connection = self.connection.clone();
         let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
         assert!(keys.len() <= 1, "{keys:?}");
         redis::cmd("GET").arg(keys.first()?).query_async(&mut connection).await.unwrap()
     }
 
-    async fn forget(&self) {
+    async fn flush(&self) {
         let mut connection = self.connection.clone();
         let () = redis::cmd("FLUSHDB").query_async(&mut connection).await.unwrap();
     }
 }
 
-fn acquire(limiter: &Limiter, cost: u64) -> Calling {
+fn acquire(limiter: &Limiter, cost: u64) -> AcquireFuture {
     let limiter = limiter.clone();
     Box::pin(async move { limiter.acquire((), cost).await })
 }
 
-fn poll(call: &mut Calling) -> Poll<Result<Decision, Error>> {
+fn poll(call: &mut AcquireFuture) -> Poll<Result<Decision, Error>> {
     call.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Connects, and lets the server remember the scripts of this limiter.
-async fn warm(limiter: &Limiter) {
+/// Connects, and loads the limiter's scripts into the server.
+async fn warm_up(limiter: &Limiter) {
     for _ in 0..2 {
         limiter.try_acquire("warm", 1).await.unwrap().refund().await.unwrap();
     }

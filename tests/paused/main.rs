@@ -8,8 +8,6 @@ mod deadlines;
 mod dropped_waiters;
 mod events;
 mod faulty_server;
-#[path = "../it/support/numbers.rs"]
-mod numbers;
 #[path = "../it/support/random.rs"]
 mod random;
 mod rate_bound;

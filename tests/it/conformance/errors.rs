@@ -1,140 +1,146 @@
-//! An error on any key leaves every key as it was, and is never taken for a limit.
+//! An error on any key leaves every key as it was, and is never reported as limited.
 
 use ratelimit_runtime::store::Charge;
 
 use crate::support::policies::{Pair, one_of_each};
-use crate::support::scheduled::{Held, Scheduled};
 use crate::support::server::Server;
+use crate::support::test_store::{StoredValue, TestStore};
 
-/// Values that are no state of the algorithm, as commands without the key.
-fn corrupt(algorithm: &str) -> Vec<Vec<&'static str>> {
+/// Returns values that are not a state of the algorithm, as commands without the key.
+fn corrupt(algorithm: &str) -> &'static [&'static [&'static str]] {
     match algorithm {
-        "token bucket" | "leaky bucket" => {
-            vec![vec!["SET", "soon"], vec!["SET", ""], vec!["SADD", "x"]]
-        }
-        "log" | "counter" => vec![
-            // Within a list only what is read is looked at.
-            vec!["SET", "1700000000000000 1"],
-            vec!["RPUSH", "x"],
-            vec!["RPUSH", "0", "1700000000000000"],
-            vec!["RPUSH", "0", "soon", "1"],
-            vec!["RPUSH", "x", "1700000000000000", "1"],
-            vec!["RPUSH", "0", "soon", "1", "1700000000000000", "2"],
+        "token bucket" | "leaky bucket" => &[&["SET", "soon"], &["SET", ""], &["SADD", "x"]],
+        // Of a list, only the entries that are read are checked.
+        "log" | "counter" => &[
+            &["SET", "1700000000000000 1"],
+            &["RPUSH", "x"],
+            &["RPUSH", "0", "1700000000000000"],
+            &["RPUSH", "0", "soon", "1"],
+            &["RPUSH", "x", "1700000000000000", "1"],
+            &["RPUSH", "0", "soon", "1", "1700000000000000", "2"],
         ],
-        _ => vec![
-            vec!["SET", "soon"],
-            vec!["SET", "1700000000000000"],
-            vec!["SET", "1700000000000000 "],
-            vec!["SET", "1700000000000000 x"],
-            vec!["SET", "-1 -1"],
-            vec!["RPUSH", "0", "1700000000000000", "1"],
+        _ => &[
+            &["SET", "soon"],
+            &["SET", "1700000000000000"],
+            &["SET", "1700000000000000 "],
+            &["SET", "1700000000000000 x"],
+            &["SET", "-1 -1"],
+            &["RPUSH", "0", "1700000000000000", "1"],
         ],
     }
 }
 
-fn charges(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Charge> {
-    policies
-        .iter()
-        .map(|(name, pair)| Charge { key: store.key(name), spec: pair.spec, cost: 1, wait: 0, shadow: false })
-        .collect()
+/// A store in Redis, and a policy of each kind with a key of its name.
+struct Fixture {
+    store: TestStore,
+    policies: [(&'static str, Pair); 7],
 }
 
-async fn held(store: &Scheduled, policies: &[(&str, Pair)]) -> Vec<Option<Held>> {
-    let names: Vec<&str> = policies.iter().map(|(name, _)| *name).collect();
-    store.held(&names).await.expect("the store is in Redis")
-}
+impl Fixture {
+    async fn new() -> Self {
+        let store = TestStore::redis(Server::shared()).await;
+        store.set_time(0).await;
+        Fixture { store, policies: one_of_each() }
+    }
 
-async fn send(store: &Scheduled, command: &[&str]) {
-    let mut connection = store.connection().expect("the store is in Redis");
-    let mut call = redis::Cmd::new();
-    call.arg(command);
-    let _: redis::Value = call.query_async(&mut connection).await.expect("the server answers");
+    fn charges(&self) -> Vec<Charge> {
+        self.policies.iter().map(|(name, pair)| self.store.charge(name, pair, 1)).collect()
+    }
+
+    async fn stored(&self) -> Vec<Option<StoredValue>> {
+        self.store.stored(&self.policies.map(|(name, _)| name)).await.expect("the store is in Redis")
+    }
+
+    async fn send(&self, command: &[&str]) {
+        let mut connection = self.store.connection().expect("the store is in Redis");
+        let mut call = redis::Cmd::new();
+        call.arg(command);
+        let _: redis::Value = call.query_async(&mut connection).await.expect("the server responds");
+    }
+
+    async fn delete(&self, name: &str) {
+        self.send(&["DEL", &self.store.key_text(name)]).await;
+    }
+
+    async fn delete_all(&self) {
+        for (name, _) in &self.policies {
+            self.delete(name).await;
+        }
+    }
+
+    /// Replaces the state under this name.
+    async fn corrupt(&self, name: &str, value: &[&str]) {
+        let key = self.store.key_text(name);
+        self.delete(name).await;
+        self.send(&[&[value[0], &key], &value[1..]].concat()).await;
+        self.send(&["EXPIRE", &key, "3600"]).await;
+    }
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_state_leaves_the_others_as_they_were() {
-    let store = Scheduled::redis(Server::shared()).await;
-    store.set(0).await;
-    // Some of the others hold something, some do not.
+async fn corrupt_values_leave_other_keys_unchanged() {
+    let mut fixture = Fixture::new().await;
+    // Before the decision, none, some or all of the keys exist.
     for charged in [0, 2, 7] {
         for bad in 0..7 {
-            let mut policies = one_of_each();
-            for i in 0..charged {
-                assert!(store.decide(&charges(&store, &policies[i..=i])).await.admitted);
+            fixture.policies = one_of_each();
+            for charge in &fixture.charges()[..charged] {
+                assert!(fixture.store.decide(std::slice::from_ref(charge)).await.admitted);
             }
-            policies.rotate_left(charged / 2);
-            let (name, key) = (policies[bad].0, store.text(policies[bad].0));
+            fixture.policies.rotate_left(charged / 2);
+            let (name, store) = (fixture.policies[bad].0, &fixture.store);
             for value in corrupt(name) {
-                let mut command = vec![value[0], &key];
-                command.extend(&value[1..]);
-                send(&store, &["DEL", &key]).await;
-                send(&store, &command).await;
-                send(&store, &["EXPIRE", &key, "3600"]).await;
-                let before = held(&store, &policies).await;
-                let list = charges(&store, &policies);
+                fixture.corrupt(name, value).await;
+                let before = fixture.stored().await;
+                let list = fixture.charges();
                 let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 7].clone() }];
-                let outcomes = store.store.decide(&[&list, &fine]).await;
-                assert!(outcomes[0].is_err(), "{name} was taken for a state: {value:?}");
-                assert_eq!(held(&store, &policies).await, before, "{name} at {bad}: {value:?}");
-                // One key that is broken is nobody else's trouble.
-                let fine = outcomes[1].as_ref().expect("the other decision is answered");
+                let outcomes = store.try_decide_lists(&[&list, &fine]).await;
+                assert!(outcomes[0].is_err(), "{name} accepts {value:?}");
+                assert_eq!(fixture.stored().await, before, "{name} at {bad}: {value:?}");
+                let fine = outcomes[1].as_ref().expect("other decisions are made");
                 assert!(fine.admitted, "{name}: {value:?}");
-                send(&store, &["DEL", &store.text("fine")]).await;
+                fixture.delete("fine").await;
             }
-            for (name, _) in policies {
-                send(&store, &["DEL", &store.text(name)]).await;
-            }
+            fixture.delete_all().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_shadow_whose_key_is_no_state_refuses_nobody() {
-    let store = Scheduled::redis(Server::shared()).await;
-    store.set(0).await;
-    let policies = one_of_each();
+async fn corrupt_shadows_refuse_nothing() {
+    let fixture = Fixture::new().await;
     for bad in 0..7 {
-        let (name, key) = (policies[bad].0, store.text(policies[bad].0));
+        let name = fixture.policies[bad].0;
         for value in corrupt(name) {
-            let mut command = vec![value[0], &key];
-            command.extend(&value[1..]);
-            send(&store, &command).await;
-            send(&store, &["EXPIRE", &key, "3600"]).await;
-            let before = held(&store, &policies).await;
-            let mut list = charges(&store, &policies);
+            fixture.corrupt(name, value).await;
+            let before = fixture.stored().await;
+            let mut list = fixture.charges();
             list[bad].shadow = true;
-            // The others in shadow too, in a decision of their own that comes after.
+            // Then a second decision in which the others are shadows too.
             let shadows = list.iter().map(|charge| Charge { shadow: true, ..charge.clone() });
             for list in [list.clone(), shadows.collect()] {
-                let outcome = store.decide(&list).await;
+                let outcome = fixture.store.decide(&list).await;
                 let admitted: Vec<_> = outcome.verdicts.iter().map(|verdict| verdict.admitted).collect();
                 assert!(outcome.admitted, "{name} at {bad}: {value:?}");
-                assert!((0..7).all(|at| admitted[at] == (at != bad)), "{name} at {bad}: {admitted:?}");
+                assert!((0..7).all(|i| admitted[i] == (i != bad)), "{name} at {bad}: {admitted:?}");
             }
-            let after = held(&store, &policies).await;
-            for at in 0..7 {
-                assert_eq!(after[at] == before[at], at == bad, "{name} at {bad}, {}", policies[at].0);
+            let after = fixture.stored().await;
+            for (i, (other, _)) in fixture.policies.iter().enumerate() {
+                assert_eq!(after[i] == before[i], i == bad, "{name} at {bad}, {other}");
             }
-            for (name, _) in &policies {
-                send(&store, &["DEL", &store.text(name)]).await;
-            }
+            fixture.delete_all().await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_look_at_a_key_that_is_no_state_is_an_error() {
-    let store = Scheduled::redis(Server::shared()).await;
-    store.set(0).await;
-    for (name, pair) in one_of_each() {
+async fn peeks_at_corrupt_values_are_errors() {
+    let fixture = Fixture::new().await;
+    for (name, pair) in &fixture.policies {
         for value in corrupt(name) {
-            let key = store.text(name);
-            let mut command = vec![value[0], &key];
-            command.extend(&value[1..]);
-            send(&store, &["DEL", &key]).await;
-            send(&store, &command).await;
-            let charge = Charge { key: store.key(name), spec: pair.spec, cost: 0, wait: 0, shadow: false };
-            assert!(store.store.decide(&[&[charge]]).await[0].is_err(), "{name}: {value:?}");
+            fixture.corrupt(name, value).await;
+            let peek = fixture.store.charge(name, pair, 0);
+            assert!(fixture.store.try_decide_lists(&[&[peek]]).await[0].is_err(), "{name}: {value:?}");
         }
     }
 }

@@ -1,154 +1,86 @@
-//! Shadows: charges that count and tell, and refuse nobody. On every store, and on the model.
+//! Shadow charges: counted and reported, but they never refuse a call.
 
-use std::cell::RefCell;
-
-use ratelimit_runtime::store::Charge;
-
-use super::{S, absolute};
-use crate::model::{self, Model, Verdict};
+use super::{Lane, Request, S, on_each_lane};
 use crate::support::policies::{Pair, one_of_each};
-use crate::support::scheduled::{Held, Scheduled, on_each_store};
+use crate::support::test_store::StoredValue;
 
-enum Place {
-    Model(RefCell<Model>),
-    Store(Scheduled),
+/// Decides, and returns whether the call is admitted, and what each policy says with the remaining permits.
+async fn decide(lane: &Lane, at: i64, requests: &[Request<'_>]) -> (bool, Vec<(bool, i128)>) {
+    let outcome = lane.decide(at, requests).await;
+    let verdicts = outcome.verdicts.iter().map(|verdict| (verdict.admitted, verdict.remaining)).collect();
+    (outcome.admitted, verdicts)
 }
 
-struct Ask<'a> {
-    key: &'a str,
-    pair: Pair,
-    cost: u64,
-    shadow: bool,
+async fn remaining(lane: &Lane, at: i64, key: &str, pair: &Pair) -> i128 {
+    lane.decide(at, &[Request::new(key, pair, 0)]).await.verdicts[0].remaining
 }
 
-fn required<'a>(key: &'a str, pair: &Pair, cost: u64) -> Ask<'a> {
-    Ask { key, pair: *pair, cost, shadow: false }
-}
-
-fn shadow<'a>(key: &'a str, pair: &Pair, cost: u64) -> Ask<'a> {
-    Ask { key, pair: *pair, cost, shadow: true }
-}
-
-impl Ask<'_> {
-    fn of(&self, store: &Scheduled) -> Charge {
-        Charge {
-            key: store.key(self.key),
-            spec: self.pair.spec,
-            cost: self.cost,
-            wait: 0,
-            shadow: self.shadow,
-        }
-    }
-
-    fn of_the_model(&self) -> model::Charge<'_> {
-        let Ask { key, pair, cost, shadow } = *self;
-        model::Charge { key, policy: pair.model, cost: cost.into(), wait: 0, shadow }
-    }
-}
-
-impl Place {
-    /// Whether the call goes ahead, and what each spec says.
-    async fn decide(&self, at: i64, asks: &[Ask<'_>]) -> (bool, Vec<Verdict>) {
-        match self {
-            Place::Model(model) => {
-                let charges: Vec<_> = asks.iter().map(Ask::of_the_model).collect();
-                let outcome = model.borrow_mut().decide(absolute(at), &charges);
-                (outcome.admitted, outcome.verdicts)
-            }
-            Place::Store(store) => {
-                store.set(at).await;
-                let charges: Vec<_> = asks.iter().map(|ask| ask.of(store)).collect();
-                let outcome = store.decide(&charges).await;
-                (outcome.admitted, outcome.verdicts.iter().map(Verdict::from).collect())
-            }
-        }
-    }
-
-    /// The same, in short: what each spec says and how many permits are left.
-    async fn told(&self, at: i64, asks: &[Ask<'_>]) -> (bool, Vec<(bool, i128)>) {
-        let (admitted, verdicts) = self.decide(at, asks).await;
-        (admitted, verdicts.iter().map(|verdict| (verdict.admitted, verdict.remaining)).collect())
-    }
-
-    async fn left(&self, at: i64, key: &str, pair: &Pair) -> i128 {
-        self.decide(at, &[required(key, pair, 0)]).await.1[0].remaining
-    }
-
-    /// Takes all three permits.
-    async fn fill(&self, at: i64, key: &str, pair: &Pair) {
-        assert_eq!(self.told(at, &[required(key, pair, 3)]).await, (true, vec![(true, 0)]));
-    }
-
-    /// Of a store in Redis.
-    async fn held(&self, keys: &[&str]) -> Option<Vec<Option<Held>>> {
-        match self {
-            Place::Model(_) => None,
-            Place::Store(store) => store.held(keys).await,
-        }
-    }
-}
-
-async fn on_each_place(test: impl AsyncFn(Place)) {
-    test(Place::Model(RefCell::default())).await;
-    on_each_store(async |store| test(Place::Store(store)).await).await;
+/// Takes all three permits.
+async fn exhaust(lane: &Lane, at: i64, key: &str, pair: &Pair) {
+    assert_eq!(decide(lane, at, &[Request::new(key, pair, 3)]).await, (true, vec![(true, 0)]));
 }
 
 #[tokio::test]
-async fn a_shadow_is_charged_while_it_has_room_and_refuses_nobody() {
-    on_each_place(async |place| {
+async fn shadows_are_charged_and_never_refuse() {
+    on_each_lane(async |lane| {
         for (name, pair) in one_of_each() {
-            let ask = |cost| [shadow(name, &pair, cost)];
-            assert_eq!(place.told(0, &ask(2)).await, (true, vec![(true, 1)]), "{name}");
-            let before = place.held(&[name]).await;
-            let (admitted, verdicts) = place.decide(S, &ask(2)).await;
-            assert_eq!((admitted, verdicts[0].admitted, verdicts[0].remaining), (true, false, 1), "{name}");
-            assert_eq!(place.told(S, &ask(4)).await, (true, vec![(false, 1)]), "{name}");
-            assert_eq!(place.told(S, &ask(0)).await, (true, vec![(true, 1)]), "{name}");
-            assert_eq!(place.held(&[name]).await, before, "{name}");
+            let list = |cost| [Request::shadow(name, &pair, cost)];
+            assert_eq!(decide(&lane, 0, &list(2)).await, (true, vec![(true, 1)]), "{name}");
+            let before = lane.stored(&[name]).await;
+            let outcome = lane.decide(S, &list(2)).await;
+            let verdict = outcome.verdicts[0];
+            assert_eq!((outcome.admitted, verdict.admitted, verdict.remaining), (true, false, 1), "{name}");
+            assert_eq!(decide(&lane, S, &list(4)).await, (true, vec![(false, 1)]), "{name}");
+            assert_eq!(decide(&lane, S, &list(0)).await, (true, vec![(true, 1)]), "{name}");
+            assert_eq!(lane.stored(&[name]).await, before, "{name}");
 
-            // What it is told to wait is the truth.
-            let then = S + verdicts[0].retry_after.expect("two permits come back") as i64;
-            let early = place.decide(then - 1, &ask(2)).await.1[0];
+            // `retry_after` is exact.
+            let then = S + verdict.retry_after.expect("two permits come back") as i64;
+            let early = lane.decide(then - 1, &list(2)).await.verdicts[0];
             assert_eq!((early.admitted, early.retry_after), (false, Some(1)), "{name}");
-            assert!(place.decide(then, &ask(2)).await.1[0].admitted, "{name}");
+            assert!(lane.decide(then, &list(2)).await.verdicts[0].admitted, "{name}");
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_shadow_is_charged_only_if_the_call_goes_ahead() {
-    on_each_place(async |place| {
+async fn shadows_are_charged_only_if_the_call_is_admitted() {
+    on_each_lane(async |lane| {
         let policies = one_of_each();
         for (i, (first, a)) in policies.iter().enumerate() {
             for (second, b) in &policies {
                 let name = format!("{first} and {second}");
-                let (full, room) = (format!("{name}, full"), format!("{name}, room"));
-                place.fill(0, &full, a).await;
-                assert_eq!(place.told(0, &[required(&room, b, 1)]).await, (true, vec![(true, 2)]));
-                let before = place.held(&[&full, &room]).await;
+                let (full, free) = (format!("{name}, full"), format!("{name}, free"));
+                exhaust(&lane, 0, &full, a).await;
+                assert_eq!(decide(&lane, 0, &[Request::new(&free, b, 1)]).await, (true, vec![(true, 2)]));
+                let before = lane.stored(&[&full, &free]).await;
                 // In both orders, as one is checked before the other.
-                let mut list = [required(&full, a, 1), shadow(&room, b, 1)];
+                let mut list = [Request::new(&full, a, 1), Request::shadow(&free, b, 1)];
                 let mut expected = vec![(false, 0), (true, 2)];
                 if i % 2 == 1 {
                     list.reverse();
                     expected.reverse();
                 }
-                assert_eq!(place.told(0, &list).await, (false, expected.clone()), "{name}");
-                assert_eq!(place.held(&[&full, &room]).await, before, "{name}");
-                assert_eq!(place.left(0, &room, b).await, 2, "{name}");
+                assert_eq!(decide(&lane, 0, &list).await, (false, expected.clone()), "{name}");
+                assert_eq!(lane.stored(&[&full, &free]).await, before, "{name}");
+                assert_eq!(remaining(&lane, 0, &free, b).await, 2, "{name}");
 
-                // The other way round the call goes ahead, and the full one is left as it is.
-                for ask in &mut list {
-                    ask.shadow = !ask.shadow;
+                // With the roles swapped the call is admitted, and the full key stays as it is.
+                for request in &mut list {
+                    request.shadow = !request.shadow;
                 }
-                for told in &mut expected {
-                    told.1 -= i128::from(told.0);
+                for (admitted, remaining) in &mut expected {
+                    *remaining -= i128::from(*admitted);
                 }
-                assert_eq!(place.told(0, &list).await, (true, expected), "{name}");
-                let after = place.held(&[&full, &room]).await;
-                assert_eq!(after.map(|held| held[0].clone()), before.map(|held| held[0].clone()), "{name}");
-                assert_eq!(place.left(0, &room, b).await, 1, "{name}");
+                assert_eq!(decide(&lane, 0, &list).await, (true, expected), "{name}");
+                let after = lane.stored(&[&full, &free]).await;
+                assert_eq!(
+                    after.map(|stored| stored[0].clone()),
+                    before.map(|stored| stored[0].clone()),
+                    "{name}"
+                );
+                assert_eq!(remaining(&lane, 0, &free, b).await, 1, "{name}");
             }
         }
     })
@@ -156,100 +88,100 @@ async fn a_shadow_is_charged_only_if_the_call_goes_ahead() {
 }
 
 #[tokio::test]
-async fn each_shadow_is_charged_by_its_own_rule() {
-    on_each_place(async |place| {
+async fn each_shadow_follows_its_own_policy() {
+    on_each_lane(async |lane| {
         for turn in 0..7 {
             let mut policies = one_of_each();
             policies.rotate_left(turn);
-            let [a, b, c, d, e, f, g] = policies.map(|(_, pair)| pair);
-            let names = ["a", "b", "c", "d", "e", "f", "g"].map(|key| format!("{key} in turn {turn}"));
-            let [a_key, b_key, c_key, d_key, e_key, f_key, g_key] = names.each_ref().map(String::as_str);
-            place.fill(0, b_key, &b).await;
-            place.fill(0, f_key, &f).await;
-            let list = [
-                shadow(a_key, &a, 1),
-                shadow(b_key, &b, 1),
-                required(c_key, &c, 2),
-                shadow(d_key, &d, 0),
-                required(e_key, &e, 3),
-                shadow(f_key, &f, 2),
-                shadow(g_key, &g, 2),
-            ];
+            let keys = ["a", "b", "c", "d", "e", "f", "g"].map(|key| format!("{key} in turn {turn}"));
+            for full in [1, 5] {
+                exhaust(&lane, 0, &keys[full], &policies[full].1).await;
+            }
+            let costs = [1, 1, 2, 0, 3, 2, 2];
+            let required = [false, false, true, false, true, false, false];
+            let list: Vec<Request<'_>> = (0..7)
+                .map(|i| {
+                    let request = Request::new(&keys[i], &policies[i].1, costs[i]);
+                    Request { shadow: !required[i], ..request }
+                })
+                .collect();
             let first = [(true, 2), (false, 0), (true, 1), (true, 3), (true, 0), (false, 0), (true, 1)];
-            assert_eq!(place.told(0, &list).await, (true, first.to_vec()), "turn {turn}");
-            // Now the required ones refuse, and so does the last shadow.
+            assert_eq!(decide(&lane, 0, &list).await, (true, first.to_vec()), "turn {turn}");
+            // Now the required charges are refused, and so is the last shadow.
             let second = [(true, 2), (false, 0), (false, 1), (true, 3), (false, 0), (false, 0), (false, 1)];
-            assert_eq!(place.told(0, &list).await, (false, second.to_vec()), "turn {turn}");
+            assert_eq!(decide(&lane, 0, &list).await, (false, second.to_vec()), "turn {turn}");
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_shadow_from_the_future_is_moved_to_now_and_not_prolonged() {
-    on_each_place(async |place| {
+async fn shadows_from_the_future_are_moved_but_not_extended() {
+    on_each_lane(async |lane| {
         let refusing = one_of_each()[3].1;
         for (name, pair) in one_of_each() {
             let (alone, beside, full) =
                 (format!("{name} alone"), format!("{name} beside"), format!("{name} full"));
             let keys = [alone.as_str(), beside.as_str()];
             for key in keys {
-                place.fill(500 * S, key, &pair).await;
+                exhaust(&lane, 500 * S, key, &pair).await;
             }
-            // As one that was filled now.
-            place.fill(100 * S, name, &pair).await;
-            place.fill(100 * S, &full, &refusing).await;
-            let expected = place.decide(100 * S, &[required(name, &pair, 1)]).await.1;
+            // The expected state: exhausted now.
+            exhaust(&lane, 100 * S, name, &pair).await;
+            exhaust(&lane, 100 * S, &full, &refusing).await;
+            let expected = lane.decide(100 * S, &[Request::new(name, &pair, 1)]).await.verdicts;
 
-            let (admitted, verdicts) = place.decide(100 * S, &[shadow(&alone, &pair, 1)]).await;
-            assert_eq!((admitted, &verdicts), (true, &expected), "{name}");
-            let list = [shadow(&beside, &pair, 1), required(&full, &refusing, 1)];
-            let (admitted, verdicts) = place.decide(100 * S, &list).await;
-            assert_eq!((admitted, &verdicts[..1]), (false, &expected[..]), "{name}");
+            let outcome = lane.decide(100 * S, &[Request::shadow(&alone, &pair, 1)]).await;
+            assert_eq!((outcome.admitted, &outcome.verdicts), (true, &expected), "{name}");
+            let list = [Request::shadow(&beside, &pair, 1), Request::new(&full, &refusing, 1)];
+            let outcome = lane.decide(100 * S, &list).await;
+            assert_eq!((outcome.admitted, outcome.verdicts[0]), (false, expected[0]), "{name}");
 
-            let before = place.held(&keys).await;
-            let fresh = place.held(&[name]).await;
-            let expires = |held: &Option<Vec<Option<Held>>>| {
-                held.as_ref().map(|held| held[0].as_ref().expect("it is held").expires)
+            let before = lane.stored(&keys).await;
+            let fresh = lane.stored(&[name]).await;
+            let expires_at = |stored: &Option<Vec<Option<StoredValue>>>| {
+                stored.as_ref().map(|stored| stored[0].as_ref().expect("a value").expires_at)
             };
-            assert_eq!(expires(&before), expires(&fresh), "{name}");
+            assert_eq!(expires_at(&before), expires_at(&fresh), "{name}");
             for key in keys {
-                let (admitted, verdicts) = place.decide(101 * S, &[shadow(key, &pair, 3)]).await;
-                assert_eq!((admitted, verdicts[0].admitted), (true, false), "{name}");
-                assert_eq!(verdicts[0].reset_after, expected[0].reset_after - i128::from(S), "{name}");
+                let outcome = lane.decide(101 * S, &[Request::shadow(key, &pair, 3)]).await;
+                let verdict = outcome.verdicts[0];
+                assert_eq!((outcome.admitted, verdict.admitted), (true, false), "{name}");
+                assert_eq!(verdict.reset_after, expected[0].reset_after - i128::from(S), "{name}");
             }
-            assert_eq!(place.held(&keys).await, before, "{name}");
+            assert_eq!(lane.stored(&keys).await, before, "{name}");
             let end = 100 * S + expected[0].reset_after as i64;
-            assert_eq!(place.told(end, &[shadow(&alone, &pair, 3)]).await, (true, vec![(true, 0)]), "{name}");
+            let list = [Request::shadow(&alone, &pair, 3)];
+            assert_eq!(decide(&lane, end, &list).await, (true, vec![(true, 0)]), "{name}");
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn lists_with_and_without_shadows_go_in_one_call() {
-    on_each_store(async |store| {
+async fn one_call_mixes_lists_with_and_without_shadows() {
+    on_each_lane(async |lane| {
         let [bucket, _, interval, window, _, log, _] = one_of_each().map(|(_, pair)| pair);
-        let charges = |asks: &[Ask<'_>]| asks.iter().map(|ask| ask.of(&store)).collect::<Vec<_>>();
-        let one = charges(&[required("a", &bucket, 2)]);
-        let both = charges(&[shadow("a", &bucket, 2), required("b", &window, 2)]);
-        let shadows = charges(&[shadow("b", &window, 2), shadow("c", &log, 2), shadow("a", &bucket, 2)]);
-        let refused = charges(&[shadow("d", &interval, 2), required("c", &log, 2)]);
-        let last = charges(&[required("d", &interval, 2)]);
-        store.set(0).await;
-        let outcomes = store.store.decide(&[&one, &both, &shadows, &refused, &last]).await;
-        let told = outcomes.into_iter().map(|outcome| {
-            let outcome = outcome.unwrap();
-            (outcome.admitted, outcome.verdicts.iter().map(|verdict| verdict.admitted).collect())
-        });
-        let expected: [(bool, Vec<bool>); 5] = [
-            (true, vec![true]),
-            (true, vec![false, true]),
-            (true, vec![false, true, false]),
-            (false, vec![true, false]),
-            (true, vec![true]),
+        let one = [Request::new("a", &bucket, 2)];
+        let both = [Request::shadow("a", &bucket, 2), Request::new("b", &window, 2)];
+        let shadows = [
+            Request::shadow("b", &window, 2),
+            Request::shadow("c", &log, 2),
+            Request::shadow("a", &bucket, 2),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let refused = [Request::shadow("d", &interval, 2), Request::new("c", &log, 2)];
+        let last = [Request::new("d", &interval, 2)];
+        let outcomes = lane.decide_lists(0, &[&one, &both, &shadows, &refused, &last]).await;
+        let expected: [(bool, &[bool]); 5] = [
+            (true, &[true]),
+            (true, &[false, true]),
+            (true, &[false, true, false]),
+            (false, &[true, false]),
+            (true, &[true]),
+        ];
+        for (outcome, (admitted, verdicts)) in outcomes.iter().zip(expected) {
+            assert_eq!((outcome.admitted, &*outcome.admits()), (admitted, verdicts));
+        }
     })
     .await;
 }

@@ -1,57 +1,57 @@
-//! What Guava's `RateLimiter` does while its rate stays, written from what its source says about itself: permits that are stored
-//! while nobody calls, the time of the next free slot, and the curve that stored permits are paid by. Times are whole
-//! microseconds, everything else doubles. It begins as ours does: bursty with a full store, warming up cold. Its rate is told by
-//! the interval of a permit: as permits per second it would be rounded once more, which can move a whole number by one.
+//! Guava's `RateLimiter` at a constant rate, written from the comments in its source: permits that are stored while idle, the
+//! time of the next free slot, and the curve that gives stored permits their price. Times are whole microseconds, everything
+//! else doubles. Like ours, it starts with full storage. Its rate is given as the interval of a permit, as permits per second
+//! would be rounded once more.
 //!
-//! Ours keeps no stored permits where calls borrow, so there the two have nothing in common but what they promise.
+//! With `borrow` ours keeps no stored permits, so the two share nothing but the promise.
 
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
-    /// The microseconds of a permit at the rate.
+    /// Microseconds per permit at the rate.
     interval: f64,
-    /// The microseconds without a call in which one is stored.
+    /// Idle microseconds in which a permit is stored.
     idle: f64,
-    /// The most permits that can be stored.
-    most: f64,
-    /// From so many stored permits on a stored one takes time, and ever more; none does where it is not warming up.
-    warming_up: Option<Slope>,
+    max_permits: f64,
+    /// `None` if stored permits are free.
+    warmup: Option<Slope>,
     stored: f64,
-    /// When the next call gets its slot, whatever it costs.
+    /// The slot of the next call, whatever it costs.
     pub(super) next: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slope {
     threshold: f64,
-    /// The microseconds that a permit takes longer for each one stored above the threshold.
+    /// The additional microseconds of a permit for each one stored above the threshold.
     climb: f64,
 }
 
 impl Reference {
-    /// `SmoothBursty`: the store holds `burst` microseconds' worth, and stored permits cost nothing.
+    /// `SmoothBursty`: stores permits for `burst` microseconds, which are free.
     pub(super) fn bursty(interval: f64, burst: u64) -> Self {
-        let most = burst as f64 / interval;
-        Reference { interval, idle: interval, most, warming_up: None, stored: most, next: 0 }
+        let max_permits = burst as f64 / interval;
+        Reference { interval, idle: interval, max_permits, warmup: None, stored: max_permits, next: 0 }
     }
 
-    /// `SmoothWarmingUp` with its cold factor of 3, by the formulas that its source explains: below the threshold a stored
-    /// permit takes one interval, and all of these together half the warm-up; from there the curve climbs to three
-    /// intervals at the most that can be stored, and the area under it is the warm-up. Cold again it is after a warm-up.
+    /// `SmoothWarmingUp` with its cold factor of 3, by the formulas in its source: below the threshold a stored permit takes one
+    /// interval, all of these together half the warm-up; from there the curve climbs to three intervals at `max_permits`,
+    /// and the area under it is the warm-up. Idle for a warm-up, it is cold again.
     pub(super) fn warming_up(interval: f64, warmup: u64) -> Self {
         let warmup = warmup as f64;
         let cold = 3.0 * interval;
         let threshold = 0.5 * warmup / interval;
-        let most = threshold + 2.0 * warmup / (interval + cold);
-        let climb = (cold - interval) / (most - threshold);
-        let warming_up = Some(Slope { threshold, climb });
-        Reference { interval, idle: warmup / most, most, warming_up, stored: most, next: 0 }
+        let max_permits = threshold + 2.0 * warmup / (interval + cold);
+        let climb = (cold - interval) / (max_permits - threshold);
+        let idle = warmup / max_permits;
+        let warmup = Some(Slope { threshold, climb });
+        Reference { interval, idle, max_permits, warmup, stored: max_permits, next: 0 }
     }
 
-    /// The microseconds that a call now has to wait, which takes its permits.
+    /// Takes the permits of a call, and returns the microseconds until its slot.
     pub(super) fn acquire(&mut self, now: u64, permits: u64) -> u64 {
         if self.next < now {
             let new = (now - self.next) as f64 / self.idle;
-            self.stored = self.most.min(self.stored + new);
+            self.stored = self.max_permits.min(self.stored + new);
             self.next = now;
         }
         let slot = self.next;
@@ -62,10 +62,10 @@ impl Reference {
         slot - now
     }
 
-    /// The area under the curve between what is stored and what is left: a trapezoid above the threshold and a rectangle
-    /// below it, of each its whole microseconds.
+    /// Returns the area under the curve from what is stored to what is left: a trapezoid above the threshold and a rectangle
+    /// below it, each cut to whole microseconds.
     fn time_of_stored(&self, permits: f64) -> u64 {
-        let Some(Slope { threshold, climb }) = self.warming_up else { return 0 };
+        let Some(Slope { threshold, climb }) = self.warmup else { return 0 };
         let above = (self.stored - threshold).max(0.0);
         let width = permits.min(above);
         let height = |above: f64| self.interval + climb * above;
@@ -74,7 +74,7 @@ impl Reference {
     }
 }
 
-/// Cut off, as Guava does it.
+/// Cuts off the fraction, as Guava does.
 fn whole(micros: f64) -> u64 {
     micros as u64
 }

@@ -1,75 +1,57 @@
-//! A bucket that fills by one microsecond's worth a microsecond, up to `full`, and is full before its first call. Calls may
-//! take what is yet to come, and wait for it.
+//! A bucket that refills continuously, one microsecond of refill per microsecond, and starts full. Calls may reserve refill
+//! that is yet to come, and wait for it.
 
-use super::{Event, LONGEST, Receipt, Verdict, ceil};
+use super::{Algorithm, Event, LONGEST, Receipt, Verdict, ceil};
 
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
     /// The microseconds from empty to full.
     pub(super) full: i128,
-    pub(super) takes: Takes,
+    pub(super) price: Price,
 }
 
-/// What a call takes.
+/// What a call takes from a bucket.
 #[derive(Clone, Copy)]
-pub(super) enum Takes {
-    /// So many microseconds for each permit, and no more than the bucket holds.
-    Each(i128),
-    /// Anything, at this rate, once there is no debt.
+pub(super) enum Price {
+    /// This many microseconds of refill per permit, and at most what the bucket holds.
+    PerPermit(i128),
+    /// Any amount, at this rate, once the bucket is out of debt.
     Borrowed { permits: i128, period_ns: i128 },
 }
 
-/// What all that happened comes to.
+/// The state after all events of a key.
 #[derive(Clone, Copy)]
-struct Line {
+struct BucketState {
     /// When the bucket will be full.
     full_at: i128,
-    /// The last slot that a call waits for, as far as it is known: it is not later.
+    /// An upper bound of the last slot that a call waits for.
     slot: Option<i128>,
-    /// What was given back of charges that others were made after, and until when one of these charges is worth anything.
+    /// Refunds of charges that were not the last one.
     credits: i128,
-    until: i128,
-    /// When it was last written.
+    /// Until when one of the charges counted in `credits` is worth anything.
+    credits_until: i128,
     written: i128,
 }
 
-impl Bucket {
-    pub(super) fn takes(self, cost: i128) -> i128 {
-        match self.takes {
-            Takes::Each(permit) => cost * permit,
-            Takes::Borrowed { permits, period_ns } => ceil(cost * period_ns, permits * 1000),
-        }
-    }
-
-    fn permits(self, time: i128) -> i128 {
-        match self.takes {
-            Takes::Each(permit) => time / permit,
-            Takes::Borrowed { permits, period_ns } => time * 1000 * permits / period_ns,
-        }
-    }
-
-    /// How much a call that goes at its slot finds missing at the most. `None` if it never goes.
-    fn missing_before(self, takes: i128) -> Option<i128> {
-        match self.takes {
-            Takes::Each(_) => (takes <= self.full).then(|| self.full - takes),
-            Takes::Borrowed { .. } => (takes <= LONGEST).then_some(self.full),
-        }
-    }
-
-    pub(super) fn limit(self) -> i128 {
+impl Algorithm for Bucket {
+    fn limit(&self) -> i128 {
         self.permits(self.full).max(1)
     }
 
-    pub(super) fn verdict(self, history: &[Event], now: i128, cost: i128, wait: i128) -> Verdict {
-        let missing = self.missing(history, now);
-        let takes = self.takes(cost);
-        let until_slot = if cost == 0 {
-            Some(0)
-        } else {
-            self.missing_before(takes).map(|before| (missing - before).max(0))
-        };
-        let admitted = until_slot.is_some_and(|until_slot| until_slot <= wait);
-        let after = if admitted { missing + takes } else { missing };
+    fn price(&self, cost: i128) -> i128 {
+        match self.price {
+            Price::PerPermit(permit) => cost * permit,
+            Price::Borrowed { permits, period_ns } => ceil(cost * period_ns, permits * 1000),
+        }
+    }
+
+    fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict {
+        let missing = self.state(history).map_or(0, |state| (self.as_of(state, now).full_at - now).max(0));
+        let price = self.price(cost);
+        let until_slot =
+            if cost == 0 { Some(0) } else { self.most_missing(price).map(|most| (missing - most).max(0)) };
+        let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
+        let after = if admitted { missing + price } else { missing };
         Verdict {
             admitted,
             wait: until_slot.filter(|_| admitted).unwrap_or(0),
@@ -80,108 +62,118 @@ impl Bucket {
         }
     }
 
-    pub(super) fn receipt(self, history: &[Event]) -> Receipt {
-        let line = self.line(history).expect("a charge was made");
-        Receipt::Full { at: line.full_at, credits: line.credits }
+    fn receipt(&self, history: &[Event]) -> Receipt {
+        let state = self.state(history).expect("a charge was made");
+        Receipt::Full { at: state.full_at, credits: state.credits }
     }
 
-    /// A charge is given back as far as the bucket, had nothing been charged after it, would not be full before now nor
-    /// before the last slot that a call waits for. What has been given back since to others made it full earlier.
-    pub(super) fn credit(
-        self,
-        history: &[Event],
-        now: i128,
-        cost: i128,
-        receipt: Option<Receipt>,
-    ) -> Option<Event> {
-        let line = self.as_of(self.line(history)?, now);
-        let (at, then) = match receipt {
-            None => (line.full_at, line.credits),
+    /// Gives a charge back as far as the bucket, had nothing been charged after it, would not be full before now or before
+    /// the last slot that a call waits for. Refunds since then made it full earlier.
+    fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
+        let Some(state) = self.state(history) else { return Vec::new() };
+        let state = self.as_of(state, now);
+        let (at, credits) = match receipt {
+            None => (state.full_at, state.credits),
             Some(Receipt::Full { at, credits }) => (at, credits),
             Some(_) => unreachable!("a bucket's receipt"),
         };
-        // What a receipt knows of, and nobody else any more, was worth nothing when it was forgotten.
-        let since = line.credits - then;
-        let worth = at - since - line.slot.map_or(now, |slot| slot.max(now));
-        let takes = self.takes(cost);
-        let amount = takes.min(worth);
-        // Full later than it will be: the charge was to a state that is lost.
-        if since < 0 || amount <= 0 || at - since > line.full_at {
-            return None;
+        // Credits that only the receipt still knows were worth nothing when the state dropped them.
+        let credited_since = state.credits - credits;
+        let worth = at - credited_since - state.slot.map_or(now, |slot| slot.max(now));
+        let price = self.price(cost);
+        let amount = price.min(worth);
+        // A receipt that says full later than the state does is from a state that was lost.
+        if credited_since < 0 || amount <= 0 || at - credited_since > state.full_at {
+            return Vec::new();
         }
-        let last = receipt.is_some() && since == 0 && at == line.full_at;
-        Some(if last && amount == takes {
+        let is_last = receipt.is_some() && credited_since == 0 && at == state.full_at;
+        vec![if is_last && amount == price {
             Event::Undone { at: now, amount }
         } else {
             Event::Credited { at: now, amount, stamp: None }
+        }]
+    }
+
+    fn is_in_the_future(&self, history: &[Event], now: i128) -> bool {
+        self.state(history).is_some_and(|state| self.as_of(state, now).full_at < state.full_at)
+    }
+
+    fn end(&self, history: &[Event]) -> Option<i128> {
+        self.state(history).map(|state| {
+            if state.credits > 0 { state.full_at.max(state.credits_until) } else { state.full_at }
         })
     }
+}
 
-    pub(super) fn is_in_the_future(self, history: &[Event], now: i128) -> bool {
-        self.line(history).is_some_and(|line| self.as_of(line, now).full_at < line.full_at)
-    }
-
-    pub(super) fn end(self, history: &[Event]) -> Option<i128> {
-        self.line(history)
-            .map(|line| if line.credits > 0 { line.full_at.max(line.until) } else { line.full_at })
-    }
-
-    fn missing(self, history: &[Event], now: i128) -> i128 {
-        self.line(history).map_or(0, |line| (self.as_of(line, now).full_at - now).max(0))
-    }
-
-    /// A bucket is at most empty, or reaches as far from now as it did from when it was written: all of it moves by so much.
-    fn as_of(self, line: Line, now: i128) -> Line {
-        let reach = self.full.max(line.full_at - line.written);
-        let back = (line.full_at - (now + reach)).max(0);
-        let until = line.until - back;
-        Line {
-            full_at: line.full_at - back,
-            slot: line.slot.map(|slot| slot - back),
-            credits: if until > now { line.credits } else { 0 },
-            until,
-            written: line.written,
+impl Bucket {
+    fn permits(self, time: i128) -> i128 {
+        match self.price {
+            Price::PerPermit(permit) => time / permit,
+            Price::Borrowed { permits, period_ns } => time * 1000 * permits / period_ns,
         }
     }
 
-    fn line(self, history: &[Event]) -> Option<Line> {
-        let mut last: Option<Line> = None;
+    /// Returns how much may be missing when a call of this price goes ahead, or `None` if it never does.
+    fn most_missing(self, price: i128) -> Option<i128> {
+        match self.price {
+            Price::PerPermit(_) => (price <= self.full).then(|| self.full - price),
+            Price::Borrowed { .. } => (price <= LONGEST).then_some(self.full),
+        }
+    }
+
+    /// Moves a state from the future back to now: a bucket is at most empty, or reaches as far from now as it did from when it
+    /// was written.
+    fn as_of(self, state: BucketState, now: i128) -> BucketState {
+        let reach = self.full.max(state.full_at - state.written);
+        let back = (state.full_at - (now + reach)).max(0);
+        let credits_until = state.credits_until - back;
+        BucketState {
+            full_at: state.full_at - back,
+            slot: state.slot.map(|slot| slot - back),
+            credits: if credits_until > now { state.credits } else { 0 },
+            credits_until,
+            written: state.written,
+        }
+    }
+
+    fn state(self, history: &[Event]) -> Option<BucketState> {
+        let mut last: Option<BucketState> = None;
         for event in history {
             let at = event.at();
             let before = match last {
-                None => Line { full_at: at, slot: None, credits: 0, until: at, written: at },
-                Some(line) => self.as_of(line, at),
+                None => BucketState { full_at: at, slot: None, credits: 0, credits_until: at, written: at },
+                Some(state) => self.as_of(state, at),
             };
-            let mut line = Line { written: at, ..before };
+            let mut state = BucketState { written: at, ..before };
             match event {
                 Event::Charged { cost, .. } => {
-                    let takes = self.takes(*cost);
+                    let price = self.price(*cost);
                     let found = before.full_at.max(at);
-                    let slot = found - self.missing_before(takes).expect("it was admitted");
-                    line.full_at = found + takes;
-                    line.slot = line.slot.max(Some(slot));
-                    line.until = line.until.max(line.full_at);
+                    let slot = found - self.most_missing(price).expect("it was admitted");
+                    state.full_at = found + price;
+                    state.slot = state.slot.max(Some(slot));
+                    state.credits_until = state.credits_until.max(state.full_at);
                 }
                 Event::Credited { amount, .. } => {
-                    line.full_at -= amount;
-                    line.credits += amount;
-                    line.until = line.until.max(before.full_at);
-                    // Of the charges that are left each takes a permit at the least.
-                    line.slot = line.slot.map(|slot| slot.min(line.full_at - self.takes(1)));
+                    state.full_at -= amount;
+                    state.credits += amount;
+                    state.credits_until = state.credits_until.max(before.full_at);
+                    // Each of the remaining charges takes at least a permit.
+                    state.slot = state.slot.map(|slot| slot.min(state.full_at - self.price(1)));
                 }
                 Event::Undone { amount, .. } => {
-                    line.full_at -= amount;
-                    // If nothing else was given back, the last charge but one has left the bucket as it now is.
-                    let above = if line.credits == 0 { self.full } else { self.takes(1) };
-                    line.slot = line.slot.map(|slot| slot.min(line.full_at - above));
+                    state.full_at -= amount;
+                    // Without other refunds the bucket is now as the charge before the last one left it.
+                    let above = if state.credits == 0 { self.full } else { self.price(1) };
+                    state.slot = state.slot.map(|slot| slot.min(state.full_at - above));
                 }
                 Event::Repaired { .. } | Event::Rewound { .. } => {}
             }
-            line.slot = line.slot.filter(|slot| *slot > at);
-            if line.credits == 0 {
-                line.until = at;
+            state.slot = state.slot.filter(|slot| *slot > at);
+            if state.credits == 0 {
+                state.credits_until = at;
             }
-            last = Some(line);
+            last = Some(state);
         }
         last
     }

@@ -1,47 +1,46 @@
-//! The reference model: what each algorithm promises, in the plainest form it can be written down. It keeps what
-//! happened to every key as a list and works out the state from the whole list at every step, in `i128`, where nothing
-//! rounds and nothing overflows; but for the warm-up, which is promised in doubles. It shares no code with the library.
+//! The reference model, written from the promises of the documentation and sharing no code with the library. It keeps every
+//! event of a key and computes the state from all of them at each step, in `i128`, or in doubles where the promise is in
+//! doubles.
 
 mod bucket;
-mod fixed;
-mod interval;
+mod fixed_window;
+mod interval_bucket;
 mod policy;
 mod queue;
-mod sliding;
-mod warming;
+mod sliding_window;
+mod warming_up;
 
 use std::collections::HashMap;
 
 pub(crate) use policy::Policy;
 
-/// The longest that a call may be in debt, in microseconds.
+/// The longest debt of one call, in microseconds.
 const LONGEST: i128 = 3650 * 86_400 * 1_000_000;
 
-/// What happened to a key.
+/// An event in the life of a key.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Charged {
         at: i128,
         cost: i128,
     },
-    /// Given back: microseconds of refill in a bucket, permits elsewhere. A sliding window is told from which charge.
+    /// A refund: microseconds of refill in a bucket, permits elsewhere. In a sliding window, of the charge with this stamp.
     Credited {
         at: i128,
         amount: i128,
         stamp: Option<i128>,
     },
-    /// The last charge was given back whole, as if it had never been: microseconds of refill or permits.
+    /// A complete refund of the last charge, as if it had never been made: microseconds of refill or permits.
     Undone {
         at: i128,
         amount: i128,
     },
-    /// The same of a bucket that warms up: when the next call may go again, and what is stored until then.
+    /// The same for a bucket that warms up, with what the charge had found.
     Rewound {
         at: i128,
-        next: i128,
-        stored: f64,
+        warmth: Warmth,
     },
-    /// A call found the state in the future and made it count as of now.
+    /// A call found a state from the future and moved it to now.
     Repaired {
         at: i128,
     },
@@ -59,11 +58,11 @@ impl Event {
     }
 }
 
-/// What one policy says about one charge.
+/// What one policy decides about one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) admitted: bool,
-    /// How long an admitted call waits for its slot.
+    /// The time until the slot of an admitted call.
     pub(crate) wait: i128,
     pub(crate) limit: i128,
     pub(crate) remaining: i128,
@@ -71,18 +70,25 @@ pub(crate) struct Verdict {
     pub(crate) reset_after: i128,
 }
 
-/// What a charge can later be found again by.
+/// The state of a bucket that warms up: when the next call can go, and the permits stored then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Warmth {
+    next: i128,
+    stored: f64,
+}
+
+/// What identifies a charge in a refund.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Receipt {
-    /// When the bucket would be full if nothing happened after the charge, and what was given back until then.
+    /// When the bucket would be full if nothing happened after the charge, and the refunds until then.
     Full { at: i128, credits: i128 },
-    /// The permits missing right after the charge, since when the next refill is under way, and what was given back until then.
+    /// The permits missing right after the charge, the time of the last refill, and the refunds until then.
     Missing { missing: i128, since: i128, credits: i128 },
-    /// When the next call might go, and what was stored until then.
-    Warmth { before: (i128, f64), after: (i128, f64) },
+    /// The state before and after the charge.
+    Warmth { before: Warmth, after: Warmth },
     /// The time of the window's first charge.
     Window(i128),
-    /// The time of the charge, or of the first that its sub-window counts.
+    /// The time of the charge, or of the first one in its sub-window.
     Stamp(i128),
 }
 
@@ -90,28 +96,55 @@ pub(crate) struct Charge<'a> {
     pub(crate) key: &'a str,
     pub(crate) policy: Policy,
     pub(crate) cost: i128,
-    /// How long the call waits at the most.
-    pub(crate) wait: i128,
-    /// Refuses nobody. It is charged with the others if its own policy admits.
+    pub(crate) max_wait: i128,
+    /// Whether this charge never refuses the call. It is made with the others if its own policy admits it.
     pub(crate) shadow: bool,
 }
 
 pub(crate) struct Outcome {
     pub(crate) admitted: bool,
     pub(crate) verdicts: Vec<Verdict>,
-    /// One for each that was charged.
+    /// One for each charge that was made.
     pub(crate) receipts: Vec<Option<Receipt>>,
-    /// Which keys the call may have written, because it charged them or repaired them.
+    /// Whether each key may have been written, by a charge or a repair.
     pub(crate) written: Vec<bool>,
 }
 
-/// What was given back.
+/// The effect of a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refund {
     /// Microseconds of refill in a bucket, permits elsewhere.
     Of(i128),
-    /// Whatever the charge took.
+    /// Everything that the charge took.
     All,
+}
+
+/// What an algorithm promises, given all events of a key.
+trait Algorithm {
+    /// Returns the most permits available at once.
+    fn limit(&self) -> i128;
+
+    /// Returns the least that a charge takes: microseconds of refill from a bucket that refills continuously, else permits.
+    fn price(&self, cost: i128) -> i128 {
+        cost
+    }
+
+    fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict;
+
+    /// Returns the receipt of the last event, a charge.
+    fn receipt(&self, history: &[Event]) -> Receipt;
+
+    /// Returns the events that a refund adds: one, or none, or in a sliding window one for each stamp.
+    fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event>;
+
+    fn is_in_the_future(&self, history: &[Event], now: i128) -> bool;
+
+    /// Returns when the state expires, or `None` if there is none.
+    fn end(&self, history: &[Event]) -> Option<i128>;
+
+    fn has_expired(&self, history: &[Event], now: i128) -> bool {
+        self.end(history).is_none_or(|end| end <= now)
+    }
 }
 
 #[derive(Default)]
@@ -120,24 +153,24 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Charges all, but for the shadows that have no room, or none. A charge of nothing only looks.
+    /// Makes all charges, except for shadows that their policies refuse, or none. A charge of cost 0 only reads.
     pub(crate) fn decide(&mut self, now: i128, charges: &[Charge<'_>]) -> Outcome {
-        let verdict = |charge: &Charge<'_>, cost| {
-            charge.policy.verdict(self.history(charge.key), now, cost, charge.wait)
-        };
+        let verdict =
+            |charge: &Charge<'_>, cost| self.peek(now, charge.key, charge.policy, cost, charge.max_wait);
         let mut verdicts: Vec<Verdict> = charges.iter().map(|charge| verdict(charge, charge.cost)).collect();
         let fits: Vec<bool> = verdicts.iter().map(|verdict| verdict.admitted).collect();
         let admitted = charges.iter().zip(&fits).all(|(charge, fits)| charge.shadow || *fits);
         if !admitted {
-            // Who would have admitted tells of the state as it is, as nothing is charged.
-            for (charge, told) in charges.iter().zip(&mut verdicts).filter(|(_, told)| told.admitted) {
-                *told = verdict(charge, 0);
+            // Nothing is charged, so policies that would have admitted report the state as it is.
+            for (charge, it) in charges.iter().zip(&mut verdicts).filter(|(_, it)| it.admitted) {
+                *it = verdict(charge, 0);
             }
         }
         let mut receipts = Vec::new();
         let mut written = Vec::new();
         for (Charge { key, policy, cost, .. }, fits) in charges.iter().zip(fits) {
-            let repaired = *cost > 0 && policy.is_in_the_future(self.history(key), now);
+            let algorithm = policy.algorithm();
+            let repaired = *cost > 0 && algorithm.is_in_the_future(self.history(key), now);
             if repaired {
                 self.record(key, Event::Repaired { at: now });
             }
@@ -145,13 +178,13 @@ impl Model {
             if charged {
                 self.record(key, Event::Charged { at: now, cost: *cost });
             }
-            receipts.push(charged.then(|| policy.receipt(self.history(key))));
+            receipts.push(charged.then(|| algorithm.receipt(self.history(key))));
             written.push(repaired || charged);
         }
         Outcome { admitted, verdicts, receipts, written }
     }
 
-    /// Gives back permits. `None` if there was nothing to give back.
+    /// Refunds permits. Returns `None` if there was nothing to give back.
     pub(crate) fn refund(
         &mut self,
         now: i128,
@@ -160,11 +193,12 @@ impl Model {
         cost: i128,
         receipt: Option<Receipt>,
     ) -> Option<Refund> {
-        let credits = policy.credits(self.history(key), now, cost, receipt);
+        let algorithm = policy.algorithm();
+        let credits = algorithm.credits(self.history(key), now, cost, receipt);
         for event in &credits {
             self.record(key, *event);
         }
-        if !credits.is_empty() && policy.says_nothing(self.history(key), now) {
+        if !credits.is_empty() && algorithm.has_expired(self.history(key), now) {
             self.reset(key);
         }
         credits.first().map(|event| match event {
@@ -173,18 +207,30 @@ impl Model {
         })
     }
 
-    /// What the policy would say of a charge, which is not made.
-    pub(crate) fn would_say(&self, now: i128, key: &str, policy: Policy, cost: i128, wait: i128) -> Verdict {
-        policy.verdict(self.history(key), now, cost, wait)
+    /// Returns the verdict about a charge, without making it.
+    pub(crate) fn peek(&self, now: i128, key: &str, policy: Policy, cost: i128, max_wait: i128) -> Verdict {
+        policy.algorithm().verdict(self.history(key), now, cost, max_wait)
     }
 
     pub(crate) fn reset(&mut self, key: &str) {
         self.keys.remove(key);
     }
 
-    /// When the key's state says nothing more, or `None` if it never said anything.
+    /// Returns when the key's state expires, or `None` if there is none.
     pub(crate) fn end(&self, key: &str, policy: Policy) -> Option<i128> {
-        policy.end(self.history(key))
+        policy.algorithm().end(self.history(key))
+    }
+
+    /// Returns the number of events of a key, for [`Model::rewind`].
+    pub(crate) fn events(&self, key: &str) -> usize {
+        self.history(key).len()
+    }
+
+    /// Removes all later events of a key.
+    pub(crate) fn rewind(&mut self, key: &str, events: usize) {
+        if let Some(history) = self.keys.get_mut(key) {
+            history.truncate(events);
+        }
     }
 
     fn history(&self, key: &str) -> &[Event] {

@@ -1,10 +1,8 @@
-//! How much work the random and endurance tests do.
-
-#![allow(dead_code, reason = "the first callers follow")]
+//! The amount of work that random and endurance tests do.
 
 use std::env::VarError;
 
-/// Returns `short`, or `long` with `RATELIMITS_TEST_BUDGET=long`.
+/// Returns `short`, or `long` if `RATELIMITS_TEST_BUDGET=long`.
 pub(crate) fn budget(short: u64, long: u64) -> u64 {
     match std::env::var("RATELIMITS_TEST_BUDGET").as_deref() {
         Err(VarError::NotPresent) => short,

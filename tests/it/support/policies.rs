@@ -1,4 +1,4 @@
-//! The same policy twice: as the library takes it, and as the model is told.
+//! Policies in two forms: the library's and the model's.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) struct Pair {
 
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
-/// One policy of each algorithm, each for three permits, all of them back after 10 s.
+/// Returns a policy of each kind that never waits, each for three permits that are all back after 10 s.
 pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
     [
         ("token bucket", token_bucket(3, Duration::from_secs(9), 3)),
@@ -29,7 +29,7 @@ pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
 
-/// One policy of every kind, each for so many permits, all of them back after this time, which is whole tenths.
+/// Returns a policy of every kind, each for this many permits that are all back after `time`, a multiple of 10 µs.
 pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 10] {
     [
         ("token-bucket", token_bucket(permits, time, permits)),
@@ -46,7 +46,7 @@ pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 1
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
 
-/// `None` where the policy is one that the library refuses.
+/// Returns `None` if the library rejects the policy.
 pub(crate) fn pair(policy: impl Into<Policy>, model: model::Policy) -> Option<Pair> {
     Some(Pair { spec: policy.into().spec().ok()?, model })
 }
@@ -73,7 +73,7 @@ pub(crate) fn draining_bucket(capacity: u64, drain: Duration) -> Option<Pair> {
     )
 }
 
-/// Without a burst it holds one second's worth.
+/// Without a burst, holds what one second refills.
 pub(crate) fn borrowing(permits: u64, period: Duration, burst: Option<u64>) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).borrow();
     let (permits, period_ns) = (permits.into(), nanos(period));
@@ -88,7 +88,7 @@ pub(crate) fn borrowing_for(permits: u64, period: Duration, time: Duration) -> O
     pair(policy, model::Policy::borrowing_for(permits.into(), nanos(period), nanos(time)))
 }
 
-/// A line of one that leaves at once, and `capacity` that wait.
+/// One call leaves at once, `capacity` calls wait.
 pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
     let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).queue();
     pair(policy, model::Policy::queue(permits.into(), nanos(period), capacity.into()))
@@ -131,16 +131,15 @@ fn micros(time: Duration) -> i128 {
     time.as_micros() as i128
 }
 
-/// What the library tells, in the words of the model.
 impl From<&Verdict> for model::Verdict {
-    fn from(told: &Verdict) -> Self {
+    fn from(verdict: &Verdict) -> Self {
         model::Verdict {
-            admitted: told.admitted,
-            wait: told.wait.into(),
-            limit: told.limit.into(),
-            remaining: told.remaining.into(),
-            retry_after: told.retry_after.map(i128::from),
-            reset_after: told.reset_after.into(),
+            admitted: verdict.admitted,
+            wait: verdict.wait.into(),
+            limit: verdict.limit.into(),
+            remaining: verdict.remaining.into(),
+            retry_after: verdict.retry_after.map(i128::from),
+            reset_after: verdict.reset_after.into(),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Numbers that look random and come again with their seed.
+//! Reproducible random numbers.
 
+use std::env::VarError;
 use std::hash::{BuildHasher, RandomState};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
@@ -11,15 +12,18 @@ impl Random {
         Random(seed)
     }
 
-    /// Of the seed in `RATELIMITS_SEED`, or else of a new one. The test that fails names it.
+    /// Uses the seed in `RATELIMITS_SEED`, or else a new one. Prints it, so that a failed run can be repeated.
     pub(crate) fn seeded() -> Self {
-        let seed =
-            super::numbers::number("RATELIMITS_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+        let seed = match std::env::var("RATELIMITS_SEED") {
+            Ok(seed) => seed.parse().unwrap_or_else(|_| panic!("RATELIMITS_SEED={seed} is not a number")),
+            Err(VarError::NotPresent) => RandomState::new().hash_one(0),
+            Err(error) => panic!("RATELIMITS_SEED: {error}"),
+        };
         println!("RATELIMITS_SEED={seed}");
         Random::new(seed)
     }
 
-    /// The numbers of one run of many, whatever the others draw.
+    /// Returns the generator of one of many runs, independent of the others.
     pub(crate) fn run(&self, run: u64) -> Self {
         Random::new(self.0 ^ run.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
@@ -32,16 +36,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `end`, without it.
+    /// Returns a number below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Both ends included.
+    /// Returns a number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high - low + 1)
     }
 
+    /// Returns true with this chance.
     pub(crate) fn percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }

@@ -1,10 +1,10 @@
-//! Windows in Redis are waited for in turn, and only the first in line asks.
+//! Calls wait for windows in a queue, and only the first one sends requests.
 
 use std::time::Duration;
 
 use ratelimits::{FixedWindow, Limiter, Policy, SlidingWindow};
 
-use super::{Counted, warm};
+use super::{CountingServer, warm_up};
 use crate::support::registries::on;
 use crate::support::server::Server;
 
@@ -17,9 +17,9 @@ fn windows() -> [Policy; 4] {
     [fixed.into(), fixed.aligned().into(), sliding.into(), sliding.precision(PERIOD / 4).into()]
 }
 
-/// Calls one after another, and returns the order in which they are served.
-async fn served(limiter: &Limiter, calls: usize) -> Vec<usize> {
-    let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
+/// Spawns calls one after another, and returns the order in which they are admitted.
+async fn admission_order(limiter: &Limiter, calls: usize) -> Vec<usize> {
+    let (sender, mut admitted) = tokio::sync::mpsc::unbounded_channel();
     for i in 0..calls {
         let (limiter, sender) = (limiter.clone(), sender.clone());
         tokio::spawn(async move {
@@ -29,43 +29,43 @@ async fn served(limiter: &Limiter, calls: usize) -> Vec<usize> {
     }
     drop(sender);
     let mut order = Vec::new();
-    while let Some(i) = served.recv().await {
+    while let Some(i) = admitted.recv().await {
         order.push(i);
     }
     order
 }
 
 #[tokio::test]
-async fn calls_are_served_in_turn_and_one_asks_for_all() {
-    let counted = Counted::start().await;
+async fn window_queues_are_fair_and_save_requests() {
+    let server = CountingServer::start().await;
     for (i, policy) in windows().into_iter().enumerate() {
-        let limiter = counted.registry().limiter(&format!("a{i}"), policy).unwrap();
-        warm(&limiter).await;
-        // All are made in one window: of those that a new one is met by, some would be before those that wait.
-        while counted.time().await % PERIOD.as_micros() > PERIOD.as_micros() / 4 {
+        let limiter = server.registry().limiter(&format!("a{i}"), policy).unwrap();
+        warm_up(&limiter).await;
+        // All calls start in one window: a new one could admit later calls before those that wait.
+        while server.time().await % PERIOD.as_micros() > PERIOD.as_micros() / 4 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        let before = counted.calls().await;
-        assert_eq!(served(&limiter, CALLS).await, Vec::from_iter(0..CALLS), "{policy:?}");
-        // One for each, and a refusal for each window, or each that a log lets in by itself; now and then one more, where a
-        // timer was a little ahead of Redis. Would all ask whenever there is room, it were five times as many.
-        let asked = counted.calls().await - before;
-        println!("{asked} for {CALLS} by {policy:?}");
-        assert!(asked <= 3 * CALLS as u64, "{asked} by {policy:?}");
+        let before = server.calls().await;
+        assert_eq!(admission_order(&limiter, CALLS).await, Vec::from_iter(0..CALLS), "{policy:?}");
+        // One request per call, and a refusal per window, or per call in a log; now and then one more, where a timer was a
+        // little ahead of Redis. If all calls sent requests, it would be five times as many.
+        let requests = server.calls().await - before;
+        println!("{requests} requests for {CALLS} calls by {policy:?}");
+        assert!(requests <= 3 * CALLS as u64, "{requests} by {policy:?}");
     }
 }
 
 #[tokio::test]
-async fn where_there_is_room_each_asks_once_and_nobody_waits() {
-    let counted = Counted::start().await;
+async fn calls_within_the_limit_send_one_request() {
+    let server = CountingServer::start().await;
     let day = Duration::from_secs(86_400);
     let sliding = SlidingWindow::new(CALLS as u64, day);
     let windows: [Policy; 3] =
         [FixedWindow::new(CALLS as u64, day).into(), sliding.into(), sliding.precision(day / 4).into()];
     for (i, policy) in windows.into_iter().enumerate() {
-        let limiter = counted.registry().limiter(&format!("a{i}"), policy).unwrap();
-        warm(&limiter).await;
-        let before = counted.calls().await;
+        let limiter = server.registry().limiter(&format!("a{i}"), policy).unwrap();
+        warm_up(&limiter).await;
+        let before = server.calls().await;
         let calls: Vec<_> = (0..CALLS)
             .map(|_| {
                 let limiter = limiter.clone();
@@ -75,12 +75,12 @@ async fn where_there_is_room_each_asks_once_and_nobody_waits() {
         for call in calls {
             assert_eq!(call.await.unwrap().unwrap().waited, Duration::ZERO, "{policy:?}");
         }
-        assert_eq!(counted.calls().await, before + CALLS as u64, "{policy:?}");
+        assert_eq!(server.calls().await, before + CALLS as u64, "{policy:?}");
     }
 }
 
 #[test]
-fn several_runtimes_wait_for_one_window() {
+fn runtimes_can_share_a_window_queue() {
     let server = Server::shared();
     for policy in windows() {
         let limiter = on(&server).limiter("a", policy).unwrap();
@@ -89,9 +89,9 @@ fn several_runtimes_wait_for_one_window() {
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
                 runtime.block_on(async {
-                    // Connected, so that what is asked first is sent first.
+                    // Connected, so that requests are sent in order.
                     limiter.peek(()).await.unwrap();
-                    served(&limiter, 8).await
+                    admission_order(&limiter, 8).await
                 })
             })
         });
@@ -102,7 +102,7 @@ fn several_runtimes_wait_for_one_window() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn aborted_at_random_the_others_are_served() {
+async fn aborted_calls_do_not_block_a_window_queue() {
     let server = Server::shared();
     for policy in windows() {
         let limiter = on(&server).limiter("a", policy).unwrap();
@@ -121,7 +121,7 @@ async fn aborted_at_random_the_others_are_served() {
         for call in calls {
             match call.await {
                 Ok(decision) => drop(decision.unwrap()),
-                Err(gone) => assert!(gone.is_cancelled()),
+                Err(error) => assert!(error.is_cancelled()),
             }
         }
     }

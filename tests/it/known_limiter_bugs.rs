@@ -1,4 +1,4 @@
-//! What the limiters and libraries this follows get wrong, one test for each.
+//! Known bugs of other rate limiters, one test for each.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,103 +8,95 @@ use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key, Outcome, RedisStore, 
 
 use crate::support::policies::{self, Pair, one_of_each};
 use crate::support::registries::PATIENT;
-use crate::support::scheduled::{Scheduled, on_each_store};
 use crate::support::server::Server;
-
-/// A second in microseconds.
-const S: i64 = 1_000_000;
+use crate::support::test_store::{S, TestStore, on_each_store};
 
 const TEN: Duration = Duration::from_secs(10);
 
-async fn ask(store: &Scheduled, at: i64, name: &str, pair: &Pair, cost: u64) -> Outcome {
-    store.set(at).await;
-    store.decide(&[Charge { key: store.key(name), spec: pair.spec, cost, wait: 0, shadow: false }]).await
-}
-
-/// `EXPIRE` on every call: a window that somebody is always knocking at never ends.
+/// `EXPIRE` on every call: a window that is called all the time never ends.
 #[tokio::test]
-async fn a_window_ends_however_often_it_is_called() {
+async fn calls_do_not_extend_a_window() {
     on_each_store(async |store| {
         for aligned in [false, true] {
             let pair = policies::fixed_window(3, TEN, aligned).unwrap();
             let name = if aligned { "aligned" } else { "from the first call" };
-            assert!(ask(&store, 0, name, &pair, 1).await.admitted);
-            let first = store.held(&[name]).await.map(|held| held[0].clone().unwrap().expires);
+            assert!(store.decide_at(0, name, &pair, 1).await.admitted);
+            let first = store.stored(&[name]).await.map(|stored| stored[0].clone().unwrap().expires_at);
             for tenth in 1..100 {
-                let outcome = ask(&store, tenth * S / 10, name, &pair, 1).await;
+                let outcome = store.decide_at(tenth * S / 10, name, &pair, 1).await;
                 assert_eq!(outcome.admitted, tenth < 3);
-                let now = store.held(&[name]).await.map(|held| held[0].clone().unwrap().expires);
+                let now = store.stored(&[name]).await.map(|stored| stored[0].clone().unwrap().expires_at);
                 assert_eq!(now, first, "{name}");
             }
-            assert!(ask(&store, 10 * S, name, &pair, 3).await.admitted, "{name}");
+            assert!(store.decide_at(10 * S, name, &pair, 3).await.admitted, "{name}");
         }
     })
     .await;
 }
 
-/// A sorted set whose members are times: calls of one millisecond, or one microsecond, are one call.
+/// A sorted set with times as members: calls in the same millisecond or microsecond count as one.
 #[tokio::test]
-async fn calls_of_one_moment_are_not_one_call() {
+async fn simultaneous_calls_are_all_counted() {
     on_each_store(async |store| {
         for (name, pair) in one_of_each() {
             for call in 0..5 {
-                assert_eq!(ask(&store, S, name, &pair, 1).await.admitted, call < 3, "{name}");
+                assert_eq!(store.decide_at(S, name, &pair, 1).await.admitted, call < 3, "{name}");
             }
         }
         for precision in [None, Some(Duration::from_secs(5))] {
             let pair = policies::sliding_window(3, TEN, precision).unwrap();
             let name = format!("one millisecond {precision:?}");
             for call in 0..5 {
-                assert_eq!(ask(&store, S + call, &name, &pair, 1).await.admitted, call < 3, "{name}");
+                assert_eq!(store.decide_at(S + call, &name, &pair, 1).await.admitted, call < 3, "{name}");
             }
         }
     })
     .await;
 }
 
-/// Charging calls that are refused: whoever keeps trying stays locked out.
+/// Refused calls are charged: a caller that keeps retrying is locked out.
 #[tokio::test]
-async fn refused_calls_are_not_counted() {
+async fn refused_calls_are_not_charged() {
     on_each_store(async |store| {
         for (name, pair) in one_of_each() {
-            assert!(ask(&store, 0, name, &pair, 3).await.admitted);
-            let before = store.held(&[name]).await;
-            let mut opens = None;
+            assert!(store.decide_at(0, name, &pair, 3).await.admitted);
+            let before = store.stored(&[name]).await;
+            let mut opens_at = None;
             for call in 0..50 {
-                let refused = ask(&store, call, name, &pair, 2).await;
+                let refused = store.decide_at(call, name, &pair, 2).await;
                 assert!(!refused.admitted, "{name}");
-                let retry_at = call + refused.verdicts[0].retry_after.expect("it fits one day") as i64;
-                assert_eq!(*opens.get_or_insert(retry_at), retry_at, "{name}");
+                let retry_at = call + refused.verdicts[0].retry_after.expect("the cost fits") as i64;
+                assert_eq!(*opens_at.get_or_insert(retry_at), retry_at, "{name}");
             }
-            assert_eq!(store.held(&[name]).await, before, "{name}");
-            let opens = opens.unwrap();
-            assert!(!ask(&store, opens - 1, name, &pair, 2).await.admitted, "{name}");
-            assert!(ask(&store, opens, name, &pair, 2).await.admitted, "{name}");
+            assert_eq!(store.stored(&[name]).await, before, "{name}");
+            let opens_at = opens_at.unwrap();
+            assert!(!store.decide_at(opens_at - 1, name, &pair, 2).await.admitted, "{name}");
+            assert!(store.decide_at(opens_at, name, &pair, 2).await.admitted, "{name}");
         }
     })
     .await;
 }
 
-/// Creating the key instead of charging it.
+/// The first call creates the key instead of charging it.
 #[tokio::test]
 async fn the_first_call_is_charged() {
     on_each_store(async |store| {
         for (name, pair) in one_of_each() {
-            let first = ask(&store, 0, name, &pair, 2).await;
+            let first = store.decide_at(0, name, &pair, 2).await;
             assert_eq!(first.verdicts[0].remaining, 1, "{name}");
-            assert_eq!(ask(&store, 0, name, &pair, 0).await.verdicts[0].remaining, 1, "{name}");
-            // And the first after the state has ended.
-            let later = ask(&store, 100 * S, name, &pair, 2).await;
+            assert_eq!(store.decide_at(0, name, &pair, 0).await.verdicts[0].remaining, 1, "{name}");
+            // And the first call after the state has expired.
+            let later = store.decide_at(100 * S, name, &pair, 2).await;
             assert_eq!(later.verdicts[0].remaining, 1, "{name}");
-            assert!(!ask(&store, 100 * S, name, &pair, 2).await.admitted, "{name}");
+            assert!(!store.decide_at(100 * S, name, &pair, 2).await.admitted, "{name}");
         }
     })
     .await;
 }
 
-/// Limits that are kept in the store from a key's first call on, whatever the program says later.
+/// The limit of a key's first call is kept in the store.
 #[tokio::test]
-async fn numbers_are_those_of_the_call() {
+async fn each_call_uses_its_own_numbers() {
     on_each_store(async |store| {
         let limits = [3, 5, 2];
         let windows = [
@@ -113,24 +105,24 @@ async fn numbers_are_those_of_the_call() {
             ("log", limits.map(|limit| policies::sliding_window(limit, TEN, None))),
             ("counter", limits.map(|limit| policies::sliding_window(limit, TEN, Some(TEN / 10)))),
         ];
-        let told = |outcome: Outcome| {
+        let summary = |outcome: Outcome| {
             let verdict = outcome.verdicts[0];
             (verdict.admitted, verdict.limit, verdict.remaining)
         };
         for (name, window) in windows {
             let [three, five, two] = window.map(Option::unwrap);
-            assert_eq!(told(ask(&store, 0, name, &three, 3).await), (true, 3, 0), "{name}");
-            assert_eq!(told(ask(&store, 0, name, &three, 1).await), (false, 3, 0), "{name}");
-            assert_eq!(told(ask(&store, 0, name, &five, 1).await), (true, 5, 1), "{name}");
-            assert_eq!(told(ask(&store, 0, name, &two, 1).await), (false, 2, 0), "{name}");
+            assert_eq!(summary(store.decide_at(0, name, &three, 3).await), (true, 3, 0), "{name}");
+            assert_eq!(summary(store.decide_at(0, name, &three, 1).await), (false, 3, 0), "{name}");
+            assert_eq!(summary(store.decide_at(0, name, &five, 1).await), (true, 5, 1), "{name}");
+            assert_eq!(summary(store.decide_at(0, name, &two, 1).await), (false, 2, 0), "{name}");
         }
     })
     .await;
 }
 
-/// Other numbers of a bucket, or another period, are another state: a key says what shapes what it holds.
+/// State is shared between policies with different numbers: a key names the numbers that shape its state.
 #[test]
-fn a_key_tells_the_numbers_that_shape_its_state() {
+fn keys_name_the_numbers_that_shape_their_state() {
     let seconds = Duration::from_secs;
     let shape = |pair: Option<Pair>| pair.unwrap().spec.to_string();
     let shapes = [
@@ -156,7 +148,7 @@ fn a_key_tells_the_numbers_that_shape_its_state() {
     assert_eq!(shape(policies::sliding_window(9, seconds(4), Some(seconds(2)))), shapes[14]);
 }
 
-/// `INCR` first and `EXPIRE` if that made the key, or a period rounded down to 0 s: a key that stays for ever.
+/// `INCR`, then `EXPIRE` if that created the key, or a period rounded down to 0 s: the key never expires.
 #[tokio::test]
 async fn every_key_has_an_expiry() {
     let server = Server::shared();
@@ -183,7 +175,7 @@ async fn every_key_has_an_expiry() {
                     store.refund(&Key::raw(&key), &pair.spec, 1, Some(verdict.charge_id)).await.unwrap();
                 }
                 let ttl: i64 = redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.unwrap();
-                // A key that is gone has none; -1 is one that stays.
+                // -2 is a key that is gone, -1 one without an expiry.
                 assert_ne!(ttl, -1, "{pair:?}");
                 assert!(ttl <= verdict.reset_after as i64 / 1000 + 1001, "{ttl} {verdict:?} {pair:?}");
                 assert!(ttl > 0 || verdict.reset_after == 0 || period < TEN, "{pair:?}");
@@ -192,29 +184,29 @@ async fn every_key_has_an_expiry() {
     }
 }
 
-/// The caller's clock as the limiter's: a caller whose clock is wrong is limited wrongly, and so are all others.
+/// The caller's clock decides: a caller with a wrong clock disturbs all others.
 #[tokio::test]
-async fn no_clients_clock_is_asked() {
-    // Decades away from whatever clock this machine has.
+async fn decisions_ignore_the_clients_clock() {
+    // Decades away from this machine's clock.
     on_each_store(async |store| {
         for start in [-1_600_000_000 * S, 0, 3_000_000_000 * S] {
             for (name, pair) in one_of_each() {
                 let name = format!("{name} {start}");
-                assert!(ask(&store, start, &name, &pair, 3).await.admitted);
-                let refused = ask(&store, start, &name, &pair, 1).await;
+                assert!(store.decide_at(start, &name, &pair, 3).await.admitted);
+                let refused = store.decide_at(start, &name, &pair, 1).await;
                 let wait = refused.verdicts[0].retry_after.unwrap() as i64;
                 assert!((1..=15 * S).contains(&wait), "{name} {wait}");
-                assert!(!ask(&store, start + wait - 1, &name, &pair, 1).await.admitted, "{name}");
-                assert!(ask(&store, start + wait, &name, &pair, 1).await.admitted, "{name}");
+                assert!(!store.decide_at(start + wait - 1, &name, &pair, 1).await.admitted, "{name}");
+                assert!(store.decide_at(start + wait, &name, &pair, 1).await.admitted, "{name}");
             }
         }
     })
     .await;
 }
 
-/// What a client sends does not depend on when it sends it.
+/// A client's command does not depend on when it is sent.
 #[tokio::test]
-async fn no_clients_clock_is_sent() {
+async fn commands_do_not_contain_the_clients_clock() {
     let server = Server::start();
     let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(PATIENT);
     let mut connection = server.connect().await;
@@ -230,9 +222,9 @@ async fn no_clients_clock_is_sent() {
         for _ in 0..2 {
             send(&["SLOWLOG", "RESET"]).await;
             store.decide(std::slice::from_ref(&charge)).await.unwrap();
-            // Each entry: its number, its time, its duration, the command and its arguments, and more.
+            // Each entry is an id, a time, a duration, the command with its arguments, and more.
             let redis::Value::Array(entries) = send(&["SLOWLOG", "GET", "-1"]).await else {
-                panic!("no log")
+                panic!("no slow log")
             };
             let commands = entries.into_iter().filter_map(|entry| match entry {
                 redis::Value::Array(parts) => parts.into_iter().nth(3),
@@ -248,12 +240,12 @@ async fn no_clients_clock_is_sent() {
     }
 }
 
-/// One lock for all keys, which whoever comes releases: keys wait for each other, and two callers hold it at once.
+/// One lock for all keys, released by any caller: keys wait for each other, and two callers hold it at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keys_know_nothing_of_each_other() {
+async fn keys_are_independent() {
     const KEYS: usize = 16;
     on_each_store(async |store| {
-        store.set(0).await;
+        store.set_time(0).await;
         for (name, pair) in one_of_each() {
             let mut tasks = Vec::new();
             for call in 0..KEYS * 10 {
@@ -262,28 +254,29 @@ async fn keys_know_nothing_of_each_other() {
             }
             let mut admitted = [0; KEYS];
             for task in tasks {
-                let (key, got_in) = task.await.unwrap();
-                admitted[key] += usize::from(got_in);
+                let (key, is_admitted) = task.await.unwrap();
+                admitted[key] += usize::from(is_admitted);
             }
             assert_eq!(admitted, [3; KEYS], "{name}");
-            // What is done to one of them is not done to another.
-            store.store.reset(&store.key(&format!("{name} 0"))).await.unwrap();
-            store.store.refund(&store.key(&format!("{name} 1")), &pair.spec, 1, None).await.unwrap();
-            let mut left = Vec::new();
+            // A reset and a refund each change one key only.
+            store.reset(&format!("{name} 0")).await;
+            store.refund(&format!("{name} 1"), &pair, 1, None).await;
+            let mut remaining = Vec::new();
             for key in 0..4 {
-                left.push(ask(&store, 0, &format!("{name} {key}"), &pair, 0).await.verdicts[0].remaining);
+                remaining
+                    .push(store.decide_at(0, &format!("{name} {key}"), &pair, 0).await.verdicts[0].remaining);
             }
-            assert_eq!(left, [3, 1, 0, 0], "{name}");
+            assert_eq!(remaining, [3, 1, 0, 0], "{name}");
         }
     })
     .await;
 }
 
-/// A caller that goes away in the middle leaves no lock behind.
+/// A caller that is cancelled while it holds a lock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_caller_that_goes_away_holds_nobody_up() {
+async fn cancelled_callers_block_no_others() {
     on_each_store(async |store| {
-        store.set(0).await;
+        store.set_time(0).await;
         for (name, pair) in one_of_each() {
             let key = store.key(name);
             for _ in 0..20 {
@@ -292,14 +285,13 @@ async fn a_caller_that_goes_away_holds_nobody_up() {
                 tokio::task::yield_now().await;
                 task.abort();
             }
-            let look = ask(&store, 0, name, &pair, 0).await;
-            let left = look.verdicts[0].remaining;
+            let remaining = store.decide_at(0, name, &pair, 0).await.verdicts[0].remaining;
             let mut admitted = 0;
             while take(&store.store, key.clone(), pair.spec).await {
                 admitted += 1;
             }
-            // Calls that were on their way may have come after the look.
-            assert!(admitted <= left, "{name}");
+            // Calls in flight may have arrived after the peek.
+            assert!(admitted <= remaining, "{name}");
         }
     })
     .await;
@@ -314,7 +306,7 @@ async fn take(store: &Store, key: Key, spec: AlgorithmSpec) -> bool {
         .admitted
 }
 
-/// Whole seconds for times: half a second is none, and a second and a half is one.
+/// Times in whole seconds: half a second becomes none, a second and a half becomes one.
 #[tokio::test]
 async fn fractions_of_a_second_are_kept() {
     on_each_store(async |store| {
@@ -330,59 +322,56 @@ async fn fractions_of_a_second_are_kept() {
             ];
             for (name, pair) in policies {
                 let (pair, name, micros) = (pair.unwrap(), format!("{name} {micros}"), micros as i64);
-                assert!(ask(&store, 0, &name, &pair, 1).await.admitted, "{name}");
-                let refused = ask(&store, 0, &name, &pair, 1).await;
+                assert!(store.decide_at(0, &name, &pair, 1).await.admitted, "{name}");
+                let refused = store.decide_at(0, &name, &pair, 1).await;
                 assert_eq!(refused.verdicts[0].retry_after, Some(micros as u64), "{name}");
                 if micros > 1 {
-                    let refused = ask(&store, micros - 1, &name, &pair, 1).await;
+                    let refused = store.decide_at(micros - 1, &name, &pair, 1).await;
                     assert_eq!(refused.verdicts[0].retry_after, Some(1), "{name}");
                 }
-                assert!(ask(&store, micros, &name, &pair, 1).await.admitted, "{name}");
+                assert!(store.decide_at(micros, &name, &pair, 1).await.admitted, "{name}");
             }
         }
     })
     .await;
 }
 
-/// One limit after the other: a call that the second refuses has paid the first.
+/// One limit after the other: a call that the second refuses has been charged by the first.
 #[tokio::test]
-async fn a_refused_call_has_paid_nowhere() {
+async fn refused_stacks_charge_nothing() {
     on_each_store(async |store| {
         let all = one_of_each();
         for (refusing, pair) in &all {
             let full = format!("full {refusing}");
-            assert!(ask(&store, 0, &full, pair, 3).await.admitted);
-            for (paying, other) in &all {
-                let name = format!("{paying} beside {refusing}");
-                assert!(ask(&store, 0, &name, other, 1).await.admitted);
-                let before = store.held(&[&name, &full]).await;
-                let mut list = [
-                    Charge { key: store.key(&name), spec: other.spec, cost: 2, wait: 0, shadow: false },
-                    Charge { key: store.key(&full), spec: pair.spec, cost: 1, wait: 0, shadow: false },
-                ];
+            assert!(store.decide_at(0, &full, pair, 3).await.admitted);
+            for (charged, other) in &all {
+                let name = format!("{charged} beside {refusing}");
+                assert!(store.decide_at(0, &name, other, 1).await.admitted);
+                let before = store.stored(&[&name, &full]).await;
+                let mut list = [store.charge(&name, other, 2), store.charge(&full, pair, 1)];
                 for _ in 0..2 {
                     assert!(!store.decide(&list).await.admitted, "{name}");
                     list.reverse();
                 }
-                assert_eq!(store.held(&[&name, &full]).await, before, "{name}");
-                assert!(ask(&store, 0, &name, other, 2).await.admitted, "{name}");
+                assert_eq!(store.stored(&[&name, &full]).await, before, "{name}");
+                assert!(store.decide_at(0, &name, other, 2).await.admitted, "{name}");
             }
         }
     })
     .await;
 }
 
-/// Indexes and locks beside the state, which nobody ever cleans up.
+/// Indexes and locks beside the state that are never cleaned up.
 #[tokio::test]
-async fn a_store_needs_no_key_but_its_own() {
-    let store = Scheduled::redis(Arc::new(Server::start())).await;
+async fn stores_create_only_the_keys_of_their_state() {
+    let store = TestStore::redis(Arc::new(Server::start())).await;
     let mut connection = store.connection().unwrap();
     let before: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
     assert_eq!(before, 0);
     for (name, pair) in one_of_each() {
-        ask(&store, 0, name, &pair, 1).await;
+        store.decide_at(0, name, &pair, 1).await;
     }
-    // Each with the record of its expiry, which the test keeps; and the clock.
+    // The test adds a record of each expiry, and the clock.
     let after: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
     assert_eq!(after, 2 * 7 + 1);
 }

@@ -1,60 +1,66 @@
-//! Random schedules: which policies there are, what is asked of them, and when.
+//! Random schedules: keys with policies, and timed operations on them.
 
 use std::time::Duration;
 
-use super::policies::{self, Pair};
-use super::random::Random;
+use crate::support::policies::{self, Pair};
+use crate::support::random::Random;
+use crate::support::test_store::FOREVER;
 
-/// As long as a call can wait, in microseconds.
-pub(crate) const FOREVER: u64 = 3650 * 86_400 * 1_000_000;
-
-/// A key, and the policies that count on it: one, or several that differ in their limit alone.
+/// A key and its policies: one, or several that differ only in their limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) name: String,
-    pub(crate) pairs: Vec<Pair>,
-    /// The permits it could ever give, and the microseconds that matter to it: where boundaries are looked for.
-    pub(crate) limit: u64,
-    pub(crate) period: u64,
+pub(super) struct TestKey {
+    pub(super) name: String,
+    pub(super) pairs: Vec<Pair>,
+    /// The permits and microseconds around which the boundaries lie.
+    pub(super) limit: u64,
+    pub(super) period: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(crate) slot: usize,
-    pub(crate) pair: usize,
-    pub(crate) cost: u64,
-    /// How long the call waits at the most.
-    pub(crate) wait: u64,
-    pub(crate) shadow: bool,
+pub(super) struct Request {
+    /// Indexes of the key and of one of its policies.
+    pub(super) key: usize,
+    pub(super) pair: usize,
+    pub(super) cost: u64,
+    pub(super) max_wait: u64,
+    pub(super) shadow: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Action {
-    /// Several decisions in one call, each of several charges.
-    Decide(Vec<Vec<Ask>>),
-    /// Each of the charge that was admitted so many charges ago, of those that have not been given back, or without a receipt.
-    Refund(Vec<(Ask, Option<usize>)>),
+pub(super) enum Operation {
+    /// Several decisions in one call, each with several charges.
+    Decide(Vec<Vec<Request>>),
+    Refund(Vec<Refund>),
+    /// The index of the key.
     Reset(usize),
 }
 
-pub(crate) fn slots(random: &mut Random, schedule: u64) -> Vec<Slot> {
-    let scale = random.pick(&[1, 1, 3, 1000, 250_000, 1_000_000]);
-    let count = random.pick(&[1, 1, 2, 3]);
-    (0..count).map(|i| slot(random, scale, format!("{schedule}-{i}"))).collect()
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refund {
+    /// The receipt at this index from the newest.
+    Receipt(usize),
+    /// The key and cost of this request.
+    Unchecked(Request),
 }
 
-fn slot(random: &mut Random, scale: u64, name: String) -> Slot {
+pub(super) fn keys(random: &mut Random, schedule: u64) -> Vec<TestKey> {
+    let scale = random.pick(&[1, 1, 3, 1000, 250_000, 1_000_000]);
+    let count = random.pick(&[1, 1, 2, 3]);
+    (0..count).map(|i| key(random, scale, format!("{schedule}-{i}"))).collect()
+}
+
+fn key(random: &mut Random, scale: u64, name: String) -> TestKey {
     loop {
         let limit = random.between(1, 8);
         let period = random.between(1, 40) * scale;
         let pairs = pairs(random, limit, period);
         if !pairs.is_empty() {
-            return Slot { name, pairs, limit, period };
+            return TestKey { name, pairs, limit, period };
         }
     }
 }
 
-/// None where the numbers make no policy: a rate that whole microseconds cannot keep.
+/// Returns no policy if the library rejects the numbers: a rate too fast for whole microseconds.
 fn pairs(random: &mut Random, limit: u64, period: u64) -> Vec<Pair> {
     let time = Duration::from_micros(period);
     let permits = random.between(1, 5);
@@ -87,45 +93,44 @@ fn pairs(random: &mut Random, limit: u64, period: u64) -> Vec<Pair> {
     }
 }
 
-pub(crate) fn action(random: &mut Random, slots: &[Slot], receipts: usize) -> Action {
+pub(super) fn operation(random: &mut Random, keys: &[TestKey], receipts: usize) -> Operation {
     match random.below(100) {
-        0..2 => Action::Reset(random.below(slots.len() as u64) as usize),
+        0..2 => Operation::Reset(random.below(keys.len() as u64) as usize),
         2..28 => {
             let refunds = random.pick(&[1, 1, 1, 3]).min(1.max(receipts));
-            Action::Refund(
-                (0..refunds).map(|given_back| refund(random, slots, receipts - given_back)).collect(),
-            )
+            Operation::Refund((0..refunds).map(|used| refund(random, keys, receipts - used)).collect())
         }
         _ => {
             let decisions = if random.percent(75) { 1 } else { random.between(2, 4) };
-            Action::Decide((0..decisions).map(|_| charges(random, slots)).collect())
+            Operation::Decide((0..decisions).map(|_| requests(random, keys)).collect())
         }
     }
 }
 
-fn refund(random: &mut Random, slots: &[Slot], receipts: usize) -> (Ask, Option<usize>) {
-    let slot = random.below(slots.len() as u64) as usize;
-    let of_the_key = Ask { cost: ask(random, slots, slot).cost.max(1), ..ask(random, slots, slot) };
-    // Mostly of the last ones: a call that gives up its place in the line.
-    let back = random.pick(&[2, 6, 20]).min(receipts as u64);
-    let by_receipt = back > 0 && random.percent(90);
-    (of_the_key, by_receipt.then(|| random.below(back) as usize))
+fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
+    // Mostly one of the last, like a call that leaves the wait queue.
+    let last = random.pick(&[2, 6, 20]).min(receipts as u64);
+    if last > 0 && random.percent(90) {
+        return Refund::Receipt(random.below(last) as usize);
+    }
+    let key = random.below(keys.len() as u64) as usize;
+    let request = request(random, keys, key);
+    Refund::Unchecked(Request { cost: request.cost.max(1), ..request })
 }
 
 /// The keys of one decision are distinct.
-fn charges(random: &mut Random, slots: &[Slot]) -> Vec<Ask> {
-    let mut left: Vec<usize> = (0..slots.len()).collect();
+fn requests(random: &mut Random, keys: &[TestKey]) -> Vec<Request> {
+    let mut left: Vec<usize> = (0..keys.len()).collect();
     let count = if random.percent(60) { 1 } else { random.between(1, left.len() as u64) };
-    let mut asks = Vec::new();
-    for _ in 0..count {
-        let slot = left.swap_remove(random.below(left.len() as u64) as usize);
-        asks.push(ask(random, slots, slot));
-    }
-    asks
+    let mut next = || {
+        let key = left.swap_remove(random.below(left.len() as u64) as usize);
+        request(random, keys, key)
+    };
+    (0..count).map(|_| next()).collect()
 }
 
-fn ask(random: &mut Random, slots: &[Slot], slot: usize) -> Ask {
-    let limit = slots[slot].limit;
+fn request(random: &mut Random, keys: &[TestKey], key: usize) -> Request {
+    let TestKey { limit, period, .. } = keys[key];
     let cost = match random.below(100) {
         0..10 => 0,
         10..60 => 1,
@@ -134,23 +139,22 @@ fn ask(random: &mut Random, slots: &[Slot], slot: usize) -> Ask {
         92..98 => limit + random.between(1, 5),
         _ => random.pick(&[u64::MAX, u64::MAX / 2, 1 << 53]),
     };
-    let pair = random.below(slots[slot].pairs.len() as u64) as usize;
+    let pair = random.below(keys[key].pairs.len() as u64) as usize;
     let shadow = random.percent(25);
-    let period = slots[slot].period;
-    let wait = match random.below(100) {
+    let max_wait = match random.below(100) {
         _ if shadow => 0,
         0..50 => 0,
         50..60 => random.between(1, 3),
         60..75 => random.below(period + 1),
         75..90 => random.below(6 * period),
-        _ => FOREVER,
+        _ => FOREVER as u64,
     };
-    Ask { slot, pair, cost, wait, shadow }
+    Request { key, pair, cost, max_wait, shadow }
 }
 
-/// The time of the next step, which does not go back where the clock is steady. `hints` are times at which something was said to happen.
-pub(crate) fn time(random: &mut Random, now: i64, steady: bool, slots: &[Slot], hints: &[i64]) -> i64 {
-    let period = random.pick(slots).period;
+/// Returns the time of the next operation: often near one of the `hints`, never back if the clock is steady.
+pub(super) fn time(random: &mut Random, now: i64, steady: bool, keys: &[TestKey], hints: &[i64]) -> i64 {
+    let period = random.pick(keys).period;
     let time = match random.below(100) {
         0..25 => now,
         25..35 => now + random.between(1, 3) as i64,

@@ -1,0 +1,161 @@
+//! The ways to decide on which every case runs: the reference model, and each store.
+
+use std::cell::RefCell;
+
+use ratelimit_runtime::store::{Charge, ChargeId};
+
+use crate::model::{self, Model, Verdict};
+use crate::support::policies::Pair;
+use crate::support::test_store::{StoredValue, TestStore, absolute};
+
+pub(super) enum Lane {
+    Model(RefCell<Model>),
+    Store(TestStore),
+}
+
+/// A charge, whatever decides on it.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) key: &'a str,
+    pub(super) pair: &'a Pair,
+    pub(super) cost: u64,
+    pub(super) max_wait: u64,
+    pub(super) shadow: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) admitted: bool,
+    pub(super) verdicts: Vec<Verdict>,
+    /// One for each charge that was made.
+    pub(super) receipts: Vec<Option<Receipt>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Receipt {
+    Model(model::Receipt),
+    Store(ChargeId),
+}
+
+/// Runs a test on every lane. A new one is a new entry in [`TestStore::all`].
+pub(super) async fn on_each_lane(test: impl AsyncFn(Lane)) {
+    test(Lane::Model(RefCell::default())).await;
+    for store in TestStore::all().await {
+        test(Lane::Store(store)).await;
+    }
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(key: &'a str, pair: &'a Pair, cost: u64) -> Self {
+        Request { key, pair, cost, max_wait: 0, shadow: false }
+    }
+
+    pub(super) fn shadow(key: &'a str, pair: &'a Pair, cost: u64) -> Self {
+        Request { shadow: true, ..Request::new(key, pair, cost) }
+    }
+}
+
+impl Outcome {
+    pub(super) fn admits(&self) -> Vec<bool> {
+        self.verdicts.iter().map(|verdict| verdict.admitted).collect()
+    }
+
+    pub(super) fn remaining(&self) -> Vec<i128> {
+        self.verdicts.iter().map(|verdict| verdict.remaining).collect()
+    }
+}
+
+impl Lane {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Lane::Model(_) => "the model",
+            Lane::Store(store) => store.name,
+        }
+    }
+
+    pub(super) async fn decide(&self, at: i64, requests: &[Request<'_>]) -> Outcome {
+        self.decide_lists(at, &[requests]).await.remove(0)
+    }
+
+    /// Decides several lists of charges in one call.
+    pub(super) async fn decide_lists(&self, at: i64, lists: &[&[Request<'_>]]) -> Vec<Outcome> {
+        match self {
+            Lane::Model(model) => {
+                let mut model = model.borrow_mut();
+                lists.iter().map(|requests| decide_by_model(&mut model, at, requests)).collect()
+            }
+            Lane::Store(store) => {
+                store.set_time(at).await;
+                let charges = |requests: &&[Request<'_>]| -> Vec<Charge> {
+                    requests.iter().map(|request| charge(store, request)).collect()
+                };
+                let charges: Vec<Vec<Charge>> = lists.iter().map(charges).collect();
+                let charge_lists: Vec<&[Charge]> = charges.iter().map(Vec::as_slice).collect();
+                let outcomes = store.decide_lists(&charge_lists).await.into_iter().zip(lists);
+                outcomes.map(|(outcome, requests)| from_store(&outcome, at, requests)).collect()
+            }
+        }
+    }
+
+    pub(super) async fn refund(&self, at: i64, key: &str, pair: &Pair, cost: u64, receipt: Option<Receipt>) {
+        match self {
+            Lane::Model(model) => {
+                let receipt = receipt.map(|receipt| match receipt {
+                    Receipt::Model(receipt) => receipt,
+                    Receipt::Store(_) => unreachable!("the model's receipt"),
+                });
+                model.borrow_mut().refund(absolute(at), key, pair.model, cost.into(), receipt);
+            }
+            Lane::Store(store) => {
+                let charge_id = receipt.map(|receipt| match receipt {
+                    Receipt::Store(charge_id) => charge_id,
+                    Receipt::Model(_) => unreachable!("a store's receipt"),
+                });
+                store.set_time(at).await;
+                store.refund(key, pair, cost, charge_id).await;
+            }
+        }
+    }
+
+    pub(super) async fn reset(&self, key: &str) {
+        match self {
+            Lane::Model(model) => model.borrow_mut().reset(key),
+            Lane::Store(store) => store.reset(key).await,
+        }
+    }
+
+    /// Returns what Redis holds under the keys, or `None` elsewhere.
+    pub(super) async fn stored(&self, keys: &[&str]) -> Option<Vec<Option<StoredValue>>> {
+        match self {
+            Lane::Model(_) => None,
+            Lane::Store(store) => store.stored(keys).await,
+        }
+    }
+}
+
+fn decide_by_model<'a>(model: &mut Model, at: i64, requests: &[Request<'a>]) -> Outcome {
+    let charge = |request: &Request<'a>| {
+        let Request { key, pair, cost, max_wait, shadow } = *request;
+        model::Charge { key, policy: pair.model, cost: cost.into(), max_wait: max_wait.into(), shadow }
+    };
+    let charges: Vec<model::Charge<'_>> = requests.iter().map(charge).collect();
+    let outcome = model.decide(absolute(at), &charges);
+    let receipts = outcome.receipts.into_iter().map(|receipt| receipt.map(Receipt::Model));
+    Outcome { admitted: outcome.admitted, verdicts: outcome.verdicts, receipts: receipts.collect() }
+}
+
+fn charge(store: &TestStore, request: &Request<'_>) -> Charge {
+    let Request { key, pair, cost, max_wait, shadow } = *request;
+    Charge { wait: max_wait, shadow, ..store.charge(key, pair, cost) }
+}
+
+fn from_store(outcome: &ratelimit_runtime::store::Outcome, at: i64, requests: &[Request<'_>]) -> Outcome {
+    assert_eq!(i128::from(outcome.now), absolute(at));
+    let charges = outcome.verdicts.iter().zip(requests);
+    let receipts = charges.map(|(verdict, request)| {
+        let is_charged = outcome.admitted && verdict.admitted && request.cost > 0;
+        is_charged.then_some(Receipt::Store(verdict.charge_id))
+    });
+    let (receipts, verdicts) = (receipts.collect(), outcome.verdicts.iter().map(Verdict::from).collect());
+    Outcome { admitted: outcome.admitted, verdicts, receipts }
+}

@@ -1,0 +1,162 @@
+//! An independent check of a bucket's promise: every interval between two admitted calls, each counted at its slot. It uses
+//! neither the model nor any state of the library.
+
+use crate::model::{Policy, Refund, Verdict};
+
+/// The calls that one bucket admitted.
+#[derive(Debug)]
+pub(crate) struct BoundChecker {
+    policy: Policy,
+    calls: Vec<AdmittedCall>,
+    /// When an interval bucket was refilled or found full, as its charges report.
+    anchors: Vec<i128>,
+    refunded: bool,
+    /// Whether the promise holds. It does not after a clock that stepped back, a refund without a receipt, or a refund of a
+    /// charge that a reset removed.
+    enabled: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AdmittedCall {
+    id: usize,
+    called_at: i128,
+    slot: i128,
+    /// What it took and did not get back: microseconds of refill, or permits of an interval bucket.
+    price: i128,
+}
+
+impl BoundChecker {
+    pub(crate) fn new(policy: Policy) -> Self {
+        BoundChecker {
+            policy,
+            calls: Vec::new(),
+            anchors: Vec::new(),
+            refunded: false,
+            enabled: !policy.is_window(),
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.calls.clear();
+        self.anchors.clear();
+        self.refunded = false;
+    }
+
+    pub(crate) fn disable(&mut self) {
+        self.enabled = false;
+    }
+
+    /// Records the last refill, as a charge reports it.
+    pub(crate) fn add_anchor(&mut self, anchor: i128) {
+        if self.anchors.last() != Some(&anchor) {
+            self.anchors.push(anchor);
+        }
+    }
+
+    /// Adds the next admitted call, and checks the order of slots and every interval.
+    pub(crate) fn add_next(&mut self, id: usize, cost: i128, now: i128, wait: i128) -> Result<(), String> {
+        let slot = now + wait;
+        let last = self.calls.iter().map(|call| call.slot).filter(|slot| *slot > now).max();
+        if self.enabled && !self.refunded && last.is_some_and(|last| slot < last) {
+            return Err(format!("the call with slot {slot} goes before an earlier one with slot {last:?}"));
+        }
+        self.add(id, cost, now, wait);
+        self.check()
+    }
+
+    /// Adds an admitted call, in any order.
+    pub(crate) fn add(&mut self, id: usize, cost: i128, now: i128, wait: i128) {
+        let price = self.policy.price(cost);
+        self.calls.push(AdmittedCall { id, called_at: now, slot: now + wait, price });
+    }
+
+    /// Records a refund. The rest of the call has been paid by time, or later calls depend on it.
+    pub(crate) fn refund(&mut self, id: usize, refund: Refund) -> Result<(), String> {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else {
+            self.disable();
+            return Ok(());
+        };
+        self.refunded = true;
+        call.price -= match refund {
+            Refund::Of(amount) => amount,
+            Refund::All => call.price,
+        };
+        self.calls.retain(|call| call.price > 0);
+        self.check()
+    }
+
+    /// Checks every interval.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        if !self.enabled {
+            return Ok(());
+        }
+        // The sort is stable: calls with the same slot stay in the order in which they came.
+        self.calls.sort_by_key(|call| call.slot);
+        for (i, first) in self.calls.iter().enumerate() {
+            let (mut sum, mut largest) = (0, 0);
+            for last in &self.calls[i..] {
+                let span = last.slot - first.slot;
+                let before = sum;
+                sum += last.price;
+                largest = largest.max(last.price);
+                let within = match self.policy {
+                    Policy::Bucket { full, .. } => sum <= full + span,
+                    Policy::Interval { burst, refill, every } => {
+                        let refills = match self.anchors[..] {
+                            [] => span / every + 1,
+                            // Waiting calls get the part of a refill that the bucket could not hold.
+                            _ => self.refills(every, first.slot - 1, last.slot),
+                        };
+                        sum <= burst + refill * refills.min(span / every + 1)
+                    }
+                    // The promise allows one call's cost more.
+                    Policy::Borrowing { full, .. } => sum - largest <= full + span,
+                    // The slots of a call begin when those before it have ended.
+                    Policy::Queue { .. } => before <= span,
+                    // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
+                    Policy::WarmingUp { .. } => before <= span + 2,
+                    Policy::Fixed { .. } | Policy::Sliding { .. } => true,
+                };
+                if !within {
+                    return Err(format!("{sum} within {span} µs from {}: {:?}", first.slot, self.calls));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of refills after `from` up to `to`: one per period from each anchor to the next.
+    fn refills(&self, every: i128, from: i128, to: i128) -> i128 {
+        let ends = self.anchors.iter().skip(1).copied().chain([i128::MAX]);
+        let refills = self.anchors.iter().zip(ends).map(|(anchor, end)| {
+            let until = |time: i128| (time.min(end) - anchor).max(0) / every;
+            until(to) - until(from)
+        });
+        refills.sum()
+    }
+
+    /// Replays the calls on an empty bucket, without what was refunded, and compares the state with a peek.
+    pub(crate) fn check_state(&self, now: i128, peek: &Verdict) -> Result<(), String> {
+        let (actual, expected) = match self.policy {
+            _ if !self.enabled => return Ok(()),
+            Policy::Bucket { .. } | Policy::Borrowing { .. } => {
+                let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.price);
+                (peek.reset_after, 0.max(full_at - now))
+            }
+            Policy::Interval { burst, refill, every } => {
+                let (mut missing, mut then) = (0, 0);
+                let mut calls = self.calls.clone();
+                calls.sort_by_key(|call| call.id);
+                let charges = calls.iter().map(|call| (call.called_at, call.price));
+                for (at, price) in charges.chain([(now, 0)]) {
+                    missing = 0.max(missing - refill * self.refills(every, then, at)) + price;
+                    then = at;
+                }
+                (peek.remaining, 0.max(burst - missing))
+            }
+            _ => return Ok(()),
+        };
+        let error = || format!("expected {expected} after {:?}, got {peek:?}", self.calls);
+        (actual == expected).then_some(()).ok_or_else(error)
+    }
+}

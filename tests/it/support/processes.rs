@@ -1,0 +1,71 @@
+//! Tests that run in several processes: each starts this binary again, for the same test.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::server::Server;
+
+const URL: &str = "RATELIMITS_CHILD_URL";
+const LOG: &str = "RATELIMITS_CHILD_LOG";
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a child process gets from its parent.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub(crate) url: String,
+    log: PathBuf,
+}
+
+impl Child {
+    /// Returns `None` in the parent.
+    pub(crate) fn from_env() -> Option<Child> {
+        Some(Child { url: std::env::var(URL).ok()?, log: std::env::var_os(LOG)?.into() })
+    }
+
+    /// Returns once this many processes have called it with this name.
+    pub(crate) async fn barrier(&self, name: &str, processes: usize) {
+        let client = redis::Client::open(&*self.url).expect("the URL is valid");
+        let mut connection = client.get_multiplexed_async_connection().await.expect("the server responds");
+        let (key, start) = (format!("barrier {name}"), Instant::now());
+        let mut arrived: usize =
+            redis::cmd("INCR").arg(&key).query_async(&mut connection).await.expect("the server responds");
+        while arrived < processes {
+            assert!(start.elapsed() < TIMEOUT, "only {arrived} processes arrived");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            arrived =
+                redis::cmd("GET").arg(&key).query_async(&mut connection).await.expect("the server responds");
+        }
+    }
+
+    /// Hands the lines to the parent.
+    pub(crate) fn report(&self, lines: impl IntoIterator<Item = String>) {
+        let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        std::fs::write(&self.log, text).expect("the log can be written");
+    }
+}
+
+/// Runs the test in this many child processes, and returns the lines that each of them reported.
+pub(crate) async fn run(server: &Server, processes: usize, module: &str, test: &str) -> Vec<Vec<String>> {
+    let (_, module) = module.split_once("::").expect("a module of this binary");
+    let exact = format!("{module}::{test}");
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let log = |i| dir.join(format!("{test}-{}-{i}.log", std::process::id()));
+    let logs: Vec<PathBuf> = (0..processes).map(log).collect();
+    let start = |log: &PathBuf| {
+        let mut command = tokio::process::Command::new(std::env::current_exe().expect("a path"));
+        command.args(["--exact", &exact, "--nocapture"]).env(URL, server.url()).env(LOG, log);
+        command.stdout(Stdio::null()).spawn().expect("this binary starts")
+    };
+    let children: Vec<_> = logs.iter().map(start).collect();
+    for mut child in children {
+        assert!(child.wait().await.expect("the child was started").success());
+    }
+    let read = |log: &PathBuf| {
+        let text = std::fs::read_to_string(log).expect("the child has written its log");
+        let _ = std::fs::remove_file(log);
+        text.lines().map(String::from).collect()
+    };
+    logs.iter().map(read).collect()
+}

@@ -1,0 +1,189 @@
+//! Stores under a clock that the test sets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ratelimit_runtime::store::{
+    Charge, ChargeId, Clock, Key, MemoryStore, Outcome, RedisStore, Store, StoreError,
+};
+use redis::aio::MultiplexedConnection;
+
+use super::policies::Pair;
+use super::registries::PATIENT;
+use super::server::Server;
+
+/// The zero of test times, in microseconds since the Unix epoch: a whole number of seconds, 20 s after a whole minute.
+pub(crate) const START: u64 = 1_700_000_000_000_000;
+
+/// A second in microseconds.
+pub(crate) const S: i64 = 1_000_000;
+
+/// The longest time that a policy remembers and a call can wait, in microseconds.
+pub(crate) const FOREVER: i64 = 3650 * 86_400 * S;
+
+/// The microseconds by which the clock of a server may step back. Valkey 9.1 steps back by up to 3.
+pub(crate) const MAX_STEP_BACK: u64 = 10;
+
+/// The `expires_at` of a key without an expiry.
+const NEVER: u64 = u64::MAX;
+
+pub(crate) struct TestStore {
+    pub(crate) name: &'static str,
+    pub(crate) store: Store,
+    /// Starts every key, so that tests on one server do not share any.
+    prefix: String,
+    clock: TestClock,
+}
+
+enum TestClock {
+    Memory(Arc<AtomicU64>),
+    Redis { key: String, connection: MultiplexedConnection, _server: Arc<Server> },
+}
+
+/// The content of a key in Redis, and the Unix second at which the store lets it expire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredValue {
+    pub(crate) dump: Vec<u8>,
+    pub(crate) expires_at: u64,
+}
+
+impl TestStore {
+    /// Returns a store for each way in which the library decides.
+    pub(crate) async fn all() -> Vec<TestStore> {
+        vec![TestStore::memory(), TestStore::redis(Server::shared()).await]
+    }
+
+    fn memory() -> Self {
+        let time = Arc::new(AtomicU64::new(START));
+        let store = memory_store(&time);
+        TestStore { name: "memory", store, prefix: prefix(), clock: TestClock::Memory(time) }
+    }
+
+    /// Empties a store in process. With many keys it drops expired states, which a clock that steps back would bring back.
+    pub(crate) fn clear_memory(&mut self) {
+        if let TestClock::Memory(time) = &self.clock {
+            self.store = memory_store(time);
+        }
+    }
+
+    pub(crate) async fn redis(server: Arc<Server>) -> Self {
+        let prefix = prefix();
+        let key = format!("{prefix}clock");
+        let now = format!("tonumber(redis.call('GET', '{key}'))");
+        // Redis itself keeps the key for an hour, as its own clock is not the test's.
+        let expire = "redis.call('SET', key .. ':expires', int(second)) redis.call('EXPIRE', key, 3600)";
+        let store = RedisStore::lazy(&server.url()).expect("the URL is valid");
+        let store = Store::Redis(Arc::new(store.with_time(&now, expire).with_deadline(PATIENT)));
+        let connection = server.connect().await;
+        let clock = TestClock::Redis { key, connection, _server: server };
+        TestStore { name: "Redis", store, prefix, clock }
+    }
+
+    /// Sets the clock to `at` microseconds after [`START`].
+    pub(crate) async fn set_time(&self, at: i64) {
+        let now = START.checked_add_signed(at).expect("a time after the epoch");
+        match &self.clock {
+            TestClock::Memory(time) => time.store(now, Ordering::SeqCst),
+            TestClock::Redis { key, connection, .. } => {
+                let mut connection = connection.clone();
+                let set: Result<(), _> =
+                    redis::cmd("SET").arg(key).arg(now).query_async(&mut connection).await;
+                set.expect("the clock is set");
+            }
+        }
+    }
+
+    pub(crate) fn key(&self, name: &str) -> Key {
+        Key::raw(self.key_text(name))
+    }
+
+    pub(crate) fn key_text(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(crate) fn charge(&self, name: &str, pair: &Pair, cost: u64) -> Charge {
+        Charge { key: self.key(name), spec: pair.spec, cost, wait: 0, shadow: false }
+    }
+
+    pub(crate) async fn try_decide_lists(&self, lists: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+        let outcomes = self.store.decide(lists).await;
+        assert_eq!(outcomes.len(), lists.len());
+        outcomes
+    }
+
+    /// Decides several lists of charges in one call.
+    pub(crate) async fn decide_lists(&self, lists: &[&[Charge]]) -> Vec<Outcome> {
+        let outcomes = self.try_decide_lists(lists).await.into_iter();
+        outcomes.map(|outcome| outcome.expect("the store responds")).collect()
+    }
+
+    pub(crate) async fn decide(&self, charges: &[Charge]) -> Outcome {
+        self.decide_lists(&[charges]).await.remove(0)
+    }
+
+    /// Decides a single charge at this time.
+    pub(crate) async fn decide_at(&self, at: i64, name: &str, pair: &Pair, cost: u64) -> Outcome {
+        self.set_time(at).await;
+        self.decide(&[self.charge(name, pair, cost)]).await
+    }
+
+    pub(crate) async fn refund(&self, name: &str, pair: &Pair, cost: u64, charge_id: Option<ChargeId>) {
+        let refunded = self.store.refund(&self.key(name), &pair.spec, cost, charge_id).await;
+        refunded.expect("the store responds");
+    }
+
+    pub(crate) async fn reset(&self, name: &str) {
+        self.store.reset(&self.key(name)).await.expect("the store responds");
+    }
+
+    /// Returns what Redis holds under the keys, or `None` in process.
+    pub(crate) async fn stored(&self, names: &[&str]) -> Option<Vec<Option<StoredValue>>> {
+        const READ: &str = "
+            local found = {}
+            for i, key in ipairs(KEYS) do
+                found[i] = {redis.call('DUMP', key) or '', redis.call('GET', key .. ':expires') or '0', redis.call('PTTL', key)}
+            end
+            return found";
+        let mut connection = self.connection()?;
+        let mut call = redis::cmd("EVAL");
+        call.arg(READ).arg(names.len());
+        for name in names {
+            call.arg(self.key_text(name));
+        }
+        let found: Vec<(Vec<u8>, u64, i64)> =
+            call.query_async(&mut connection).await.expect("the server responds");
+        let values = found.into_iter().map(|(dump, expires_at, ttl)| {
+            let expires_at = if ttl > 0 { expires_at } else { NEVER };
+            (!dump.is_empty()).then_some(StoredValue { dump, expires_at })
+        });
+        Some(values.collect())
+    }
+
+    /// Returns the connection of a store in Redis.
+    pub(crate) fn connection(&self) -> Option<MultiplexedConnection> {
+        match &self.clock {
+            TestClock::Memory(_) => None,
+            TestClock::Redis { connection, .. } => Some(connection.clone()),
+        }
+    }
+}
+
+pub(crate) async fn on_each_store(test: impl AsyncFn(TestStore)) {
+    for store in TestStore::all().await {
+        test(store).await;
+    }
+}
+
+/// Returns the clock's time at `at` microseconds after [`START`].
+pub(crate) fn absolute(at: i64) -> i128 {
+    i128::from(START) + i128::from(at)
+}
+
+fn memory_store(time: &Arc<AtomicU64>) -> Store {
+    Store::Memory(Arc::new(MemoryStore::new(1_000_000, Clock::manual(Arc::clone(time)))))
+}
+
+fn prefix() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("t{}:", NEXT.fetch_add(1, Ordering::Relaxed))
+}
