@@ -1,7 +1,6 @@
 //! The integration tests, in one binary.
 
 mod axum;
-mod chaos;
 mod conformance;
 mod deployments;
 mod examples;
@@ -11,17 +10,13 @@ mod guava;
 mod hammer;
 mod macros;
 mod model;
-mod on_store_error;
 mod per_instance;
 mod process;
 mod property;
-mod recovery;
 mod redis;
 mod registry;
 mod scripts;
 mod sources;
-mod storm;
 mod support;
-mod trouble;
 mod ui;
 mod waiting;
