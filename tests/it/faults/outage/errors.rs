@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::fixture::Fixture;
+use super::fixture::{CountingClient, Fixture, LONG_DEADLINE};
 use crate::support::until::until;
 
 const MOMENT: Duration = Duration::from_millis(300);
@@ -118,8 +118,10 @@ async fn masterdown_after_demotion() {
 
 #[tokio::test]
 async fn loading_after_restart() {
-    // A loading server only replies once every 2 MB.
-    let fixture = Fixture::start_with(&["--key-load-delay", "300", "--rdbcompression", "no"]).await;
+    let mut fixture = Fixture::start_with(&["--key-load-delay", "300", "--rdbcompression", "no"]).await;
+    // A loading server replies only every 2 MB, and before Redis 7.0 this cannot be changed.
+    let client = CountingClient::new(&fixture.url(), LONG_DEADLINE);
+    fixture.replace_client(client).await;
     fixture.operate::<()>(&["DEBUG", "POPULATE", "4000", "key", "8000"]).await;
     let remaining = fixture.recovers().await;
     fixture.operate::<()>(&["SAVE"]).await;

@@ -13,9 +13,9 @@ use crate::support::server::{Server, run};
 use crate::support::until::until;
 
 const CALLERS: usize = 64;
-const TIME: Duration = Duration::from_millis(1_200);
+const TIME: Duration = Duration::from_millis(900);
 /// How long Redis sleeps or pauses, with a margin for a busy machine.
-const SILENCE: Duration = Duration::from_millis(2_200);
+const SILENCE: Duration = Duration::from_millis(1_900);
 /// The most probes of an open breaker. One is made every 100 to 500 ms, and one at a time.
 const MAX_PROBES: u64 = 15;
 

@@ -13,34 +13,32 @@ use crate::support::store::store;
 const TARGET: Duration = Duration::from_secs(1);
 
 #[tokio::test]
-async fn replica_of_paused_master_decides() {
+async fn replicas_of_failed_masters_decide() {
     let cluster = Cluster::start().await;
-    let traffic = Traffic::start(&cluster.url()).await;
     let former = cluster.master_of("a").await;
+    // The nodes that the only seed names replace it.
+    let traffic = Traffic::start(&format!("redis+cluster://{}", former.address())).await;
     let down = Instant::now();
-    former.pause();
+    former.kill();
+    traffic.failure_after(down).await;
+    cluster.settles().await;
+    recovers("cluster, only seed killed", TARGET, Instant::now(), &traffic).await;
+
+    former.restart().await;
+    former.follows().await;
+    cluster.settles().await;
+    let master = cluster.master_of("a").await;
+    let down = Instant::now();
+    master.pause();
     traffic.failure_after(down).await;
     cluster.settles().await;
     recovers("cluster, master paused", TARGET, Instant::now(), &traffic).await;
     let back = Instant::now();
-    former.resume();
-    former.follows().await;
+    master.resume();
+    master.follows().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     recovers("cluster, former master back", TARGET, Instant::now(), &traffic).await;
     traffic.assert_steady_after(back);
-}
-
-/// The nodes that the seed named replace it.
-#[tokio::test]
-async fn replica_of_killed_only_seed_decides() {
-    let cluster = Cluster::start().await;
-    let seed = cluster.master_of("a").await;
-    let traffic = Traffic::start(&format!("redis+cluster://{}", seed.address())).await;
-    let down = Instant::now();
-    seed.kill();
-    traffic.failure_after(down).await;
-    cluster.settles().await;
-    recovers("cluster, only seed killed", TARGET, Instant::now(), &traffic).await;
 }
 
 #[tokio::test]

@@ -188,7 +188,7 @@ async fn check(mode: OnStoreError, instances: u64) {
     let cases = cases();
     let limiter = |case: &Case| registry.limiter(case.name, case.policy).expect("the policy is valid");
     let limiters: Vec<_> = cases.iter().map(limiter).collect();
-    let quota = Quota::new(budget(1_500, 10_000), Duration::from_millis(1_500));
+    let quota = Quota::new(budget(800, 10_000), Duration::from_millis(1_500));
     let (outcomes, took) = call(&limiters, quota).await;
     assert!(!storm.is_finished() && !pauses.is_finished(), "the storm ended early");
     storm.abort();
