@@ -13,37 +13,25 @@ use crate::support::until::until;
 
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// What is charged, executed and decided since a moment without a fault.
-struct Accounts<'a> {
-    fixture: &'a Fixture,
-    before: Totals,
-}
-
-#[derive(Clone, Copy)]
-struct Totals {
+/// What was charged, executed and decided at a moment without a fault.
+struct Accounts {
     remaining: u64,
     executed: u64,
     decided: u64,
 }
 
-impl Totals {
-    async fn now(fixture: &Fixture) -> Totals {
+impl Accounts {
+    async fn now(fixture: &Fixture) -> Accounts {
         let remaining = fixture.recovers().await;
         let executed = fixture.script_calls().await.evalsha;
-        Totals { remaining, executed, decided: fixture.client.counts().total() }
-    }
-}
-
-impl Accounts<'_> {
-    async fn open(fixture: &Fixture) -> Accounts<'_> {
-        Accounts { fixture, before: Totals::now(fixture).await }
+        Accounts { remaining, executed, decided: fixture.client.counts().total() }
     }
 
-    /// Asserts that no decision was sent twice, and no charge made without one.
-    async fn assert_sent_once(&self) {
-        let now = Totals::now(self.fixture).await;
-        let charged = self.before.remaining - now.remaining;
-        let (executed, decided) = (now.executed - self.before.executed, now.decided - self.before.decided);
+    /// Asserts that since then no decision was sent twice, and no charge made without one.
+    async fn assert_sent_once(&self, fixture: &Fixture) {
+        let now = Accounts::now(fixture).await;
+        let charged = self.remaining - now.remaining;
+        let (executed, decided) = (now.executed - self.executed, now.decided - self.decided);
         println!("{charged} charged, {executed} executed, {decided} decided");
         assert!(charged <= executed && executed <= decided, "{charged} of {executed} of {decided}");
     }
@@ -75,7 +63,7 @@ async fn replies_in_single_bytes() {
 
 /// Closes connections five times under load.
 async fn assert_survives_closing(fixture: &Fixture, close: impl AsyncFn()) {
-    let accounts = Accounts::open(fixture).await;
+    let accounts = Accounts::now(fixture).await;
     let closing = async {
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -83,7 +71,7 @@ async fn assert_survives_closing(fixture: &Fixture, close: impl AsyncFn()) {
         }
     };
     let (calls, ()) = tokio::join!(fixture.crowd(64, 2 * MOMENT), closing);
-    accounts.assert_sent_once().await;
+    accounts.assert_sent_once(fixture).await;
     assert!(calls.iter().any(|call| call.remaining.is_ok()), "no call succeeded in between");
     fixture.assert_one_connection().await;
 }
@@ -106,13 +94,13 @@ async fn killed_clients_under_load() {
 #[tokio::test]
 async fn half_closed_connections() {
     let fixture = Fixture::start().await;
-    let accounts = Accounts::open(&fixture).await;
+    let accounts = Accounts::now(&fixture).await;
     for _ in 0..3 {
         fixture.proxy.half_close();
         fixture.crowd(8, Duration::from_millis(50)).await;
         fixture.recovers().await;
     }
-    accounts.assert_sent_once().await;
+    accounts.assert_sent_once(&fixture).await;
     fixture.assert_one_connection().await;
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Attempts, DOWN, FREQUENT, Traffic, recovers};
+use super::{Attempts, DOWN, FREQUENT, Fault, Fixture, Traffic, recovers};
 use crate::support::budget::budget;
 use crate::support::proxy::Proxy;
 use crate::support::server::Server;
@@ -12,75 +12,43 @@ use crate::support::store::store;
 
 const TARGET: Duration = Duration::from_secs(1);
 
-/// Asserts that soon after the recovery there are as many new connections as there were before the outage. On a busy machine
-/// a reply may be late even then, and a connection that leaves its only call unanswered is replaced.
-async fn assert_few_are_new(attempts: &Attempts<'_>, traffic: &[&Traffic]) {
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let new = attempts.made();
-    let timeouts: u64 = traffic.iter().map(|traffic| traffic.timeouts_after(attempts.start)).sum();
-    assert!(new <= 2 + timeouts, "{new} new connections after {timeouts} timeouts");
-}
-
 #[tokio::test]
 async fn killed_server_decides_after_restart() {
-    let server = Server::start();
-    let proxy = Proxy::to(server.address()).await;
-    let traffic = Traffic::start(&proxy.url()).await;
+    let fixture = Fixture::start().await;
     for _ in 0..budget(1, 3) {
-        let attempts = Attempts::count(&proxy);
-        server.kill();
-        traffic.failure_after(attempts.start).await;
-        tokio::time::sleep(DOWN).await;
-        attempts.assert_few();
-        server.restart().await;
-        let attempts = Attempts::count(&proxy);
-        recovers("killed server", TARGET, attempts.start, &traffic).await;
-        assert_few_are_new(&attempts, &[&traffic]).await;
+        let kill = async |fixture: &Fixture| fixture.server.kill();
+        let restart = async |fixture: &Fixture| fixture.server.restart().await;
+        let connections = fixture.recovers_from(Fault::new("killed server", TARGET), kill, restart).await;
+        connections.assert_settled(&[&fixture.traffic]).await;
     }
 }
 
 #[tokio::test]
 async fn refusing_host_is_found_when_it_listens() {
-    let server = Server::start();
-    let proxy = Proxy::to(server.address()).await;
-    let traffic = Traffic::start(&proxy.url()).await;
-    let down = Instant::now();
-    proxy.cut().await;
-    traffic.failure_after(down).await;
-    tokio::time::sleep(DOWN).await;
-    let attempts = Attempts::count(&proxy);
-    proxy.listen().await;
-    recovers("refusing host", TARGET, Instant::now(), &traffic).await;
-    assert_few_are_new(&attempts, &[&traffic]).await;
+    let fixture = Fixture::start().await;
+    let cut = async |fixture: &Fixture| fixture.proxy.cut().await;
+    let listen = async |fixture: &Fixture| fixture.proxy.listen().await;
+    let connections = fixture.recovers_from(Fault::new("refusing host", TARGET), cut, listen).await;
+    connections.assert_settled(&[&fixture.traffic]).await;
 }
 
 #[tokio::test]
 async fn paused_server_decides_after_it_resumes() {
-    let server = Server::start();
-    let proxy = Proxy::to(server.address()).await;
-    let traffic = Traffic::start(&proxy.url()).await;
-    let attempts = Attempts::count(&proxy);
-    server.pause();
-    traffic.failure_after(attempts.start).await;
-    tokio::time::sleep(DOWN).await;
-    attempts.assert_few();
-    server.resume();
-    let attempts = Attempts::count(&proxy);
-    recovers("paused server", TARGET, attempts.start, &traffic).await;
-    assert_few_are_new(&attempts, &[&traffic]).await;
+    let fixture = Fixture::start().await;
+    let pause = async |fixture: &Fixture| fixture.server.pause();
+    let resume = async |fixture: &Fixture| fixture.server.resume();
+    let connections = fixture.recovers_from(Fault::new("paused server", TARGET), pause, resume).await;
+    connections.assert_settled(&[&fixture.traffic]).await;
 }
 
 #[tokio::test]
 async fn demoted_master_decides_after_promotion() {
-    let [server, other] = [Server::start(), Server::start()];
-    let traffic = Traffic::start(&server.url()).await;
+    let (fixture, other) = (Fixture::start().await, Server::start());
+    let address = other.address();
     for _ in 0..budget(1, 3) {
-        let down = Instant::now();
-        server.replicate(Some(&other.address())).await;
-        traffic.failure_after(down).await;
-        tokio::time::sleep(DOWN).await;
-        server.replicate(None).await;
-        recovers("demoted master", TARGET, Instant::now(), &traffic).await;
+        let demote = async |fixture: &Fixture| fixture.server.replicate(Some(&address)).await;
+        let promote = async |fixture: &Fixture| fixture.server.replicate(None).await;
+        fixture.recovers_from(Fault::new("demoted master", TARGET), demote, promote).await;
     }
 }
 
@@ -106,7 +74,7 @@ fn two_runtimes_recover() {
         let attempts = Attempts::count(&proxy);
         recovers("killed server, first runtime", TARGET, attempts.start, &here).await;
         recovers("killed server, second runtime", TARGET, attempts.start, &there).await;
-        assert_few_are_new(&attempts, &[&here, &there]).await;
+        attempts.assert_settled(&[&here, &there]).await;
     });
     other.shutdown_background();
 }
