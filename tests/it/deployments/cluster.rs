@@ -57,7 +57,7 @@ async fn any_node_serves_as_seed() {
 
 #[tokio::test]
 async fn user_logs_in_at_every_node() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::shared().await;
     for node in cluster.nodes() {
         node.set_user("app", "s3cret", &["~*", "+@all"]).await;
     }
@@ -84,12 +84,18 @@ async fn absent_cluster_fails_fast() {
     assert!(took < LONG_DEADLINE / 2, "{took:?}");
 }
 
+/// On a cluster of its own, to count script calls.
 #[tokio::test]
-async fn keys_spread_evenly() {
+async fn keys_spread_evenly_and_stay_in_one_slot() {
     let cluster = Cluster::start().await;
     let registry = builder().connect(&cluster.url()).await.unwrap();
-    let limiter = limiter(&registry, "spread");
-    let before = script_calls(&cluster).await;
+    assert_keys_spread_evenly(&cluster, &registry).await;
+    assert_cross_slot_error_is_not_sent(&cluster, &registry).await;
+}
+
+async fn assert_keys_spread_evenly(cluster: &Cluster, registry: &Registry) {
+    let limiter = limiter(registry, "spread");
+    let before = script_calls(cluster).await;
     let (keys, tasks) = (6000, 30);
     // The first calls load the script at each master.
     for key in 0..tasks {
@@ -106,13 +112,25 @@ async fn keys_spread_evenly() {
     for call in calls.collect::<Vec<_>>() {
         call.await.unwrap();
     }
-    let after = script_calls(&cluster).await;
+    let after = script_calls(cluster).await;
     let calls: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
     println!("script calls by master: {calls:?}");
     let even = keys / 3;
     assert!(calls.iter().all(|calls| calls.abs_diff(even) * 10 <= even), "{calls:?} of {keys}");
     // No key was redirected, and each master loaded the script once.
     assert!(calls.iter().sum::<u64>() <= keys + 3, "{calls:?} of {keys}");
+}
+
+async fn assert_cross_slot_error_is_not_sent(cluster: &Cluster, registry: &Registry) {
+    let [minute, hour] = ["minute", "hour"].map(|name| limiter(registry, name));
+    decided(minute.try_acquire("a", 1).await);
+    let before = script_calls(cluster).await;
+    let error = registry.try_acquire_all([minute.charge("a", 1), hour.charge("b", 1)]).await.unwrap_err();
+    let text = chain(&error);
+    assert!(!error.is_limited(), "{text}");
+    assert!(text.contains("different slots") && text.contains("`.function(…)`"), "{text}");
+    assert_eq!(script_calls(cluster).await, before);
+    assert_eq!(decided(minute.peek("a").await).remaining, 9);
 }
 
 #[tokio::test]
@@ -127,21 +145,6 @@ async fn keys_with_one_tag_are_one_decision() {
     // Different key parts share the tag of the function.
     let [minute, hour, _] = limiters.map(|limiter| limiter.function("app::send"));
     decided(registry.try_acquire_all([minute.charge("a", 1), hour.charge("b", 1)]).await);
-}
-
-#[tokio::test]
-async fn keys_in_different_slots_are_an_error_and_not_sent() {
-    let cluster = Cluster::start().await;
-    let registry = builder().connect(&cluster.url()).await.unwrap();
-    let [minute, hour] = ["minute", "hour"].map(|name| limiter(&registry, name));
-    decided(minute.try_acquire("a", 1).await);
-    let before = script_calls(&cluster).await;
-    let error = registry.try_acquire_all([minute.charge("a", 1), hour.charge("b", 1)]).await.unwrap_err();
-    let text = chain(&error);
-    assert!(!error.is_limited(), "{text}");
-    assert!(text.contains("different slots") && text.contains("`.function(…)`"), "{text}");
-    assert_eq!(script_calls(&cluster).await, before);
-    assert_eq!(decided(minute.peek("a").await).remaining, 9);
 }
 
 #[tokio::test]

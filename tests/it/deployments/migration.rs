@@ -43,21 +43,22 @@ fn decide_until(stop: &Arc<AtomicBool>, store: &Store, keys: &[String]) -> JoinH
     })
 }
 
-fn keys(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| format!("{{moves}}:{name}")).collect()
+/// Keys in the slot of a tag. Each test moves its own slot of the shared cluster.
+fn keys(tag: &str, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("{{{tag}}}:{name}")).collect()
 }
 
 #[tokio::test]
 async fn slot_moves_unnoticed_under_load() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::shared().await;
     let store = store(&cluster);
     // Keys of one group may be at two masters for a while.
-    let groups = [keys(&["a"]), keys(&["b"]), keys(&["c", "d"]), keys(&["e", "f", "g"])];
+    let groups = [["a"].as_slice(), &["b"], &["c", "d"], &["e", "f", "g"]].map(|names| keys("load", names));
     let stop = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = groups.iter().map(|keys| decide_until(&stop, &store, keys)).collect();
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let migration = cluster.migrate("{moves}:a").await;
+        let migration = cluster.migrate("{load}").await;
         while migration.move_keys(1).await > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -75,9 +76,9 @@ async fn slot_moves_unnoticed_under_load() {
 /// New keys go to the slot's target, existing ones stay until they are moved.
 #[tokio::test]
 async fn half_moved_slot_is_decided_on_both_sides() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::shared().await;
     let store = store(&cluster);
-    let [old, new] = [keys(&["old"]), keys(&["new"])];
+    let [old, new] = [keys("half", &["old"]), keys("half", &["new"])];
     remaining(&store, &old, 1).await;
     let migration = cluster.migrate(&old[0]).await;
     for _ in 0..3 {
@@ -98,13 +99,13 @@ async fn half_moved_slot_is_decided_on_both_sides() {
 /// The guide names a right for learning where slots are, and one for following them while they move.
 #[tokio::test]
 async fn guide_user_follows_a_moving_slot() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::shared().await;
     for node in cluster.nodes() {
         set_user_of_the_guide(node, &cluster_rights()).await;
     }
     let url = cluster.url().replace("://", "://ratelimits:a-long-password@");
     let store = store_with_deadline(&url, LONG_DEADLINE);
-    let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{moves}}:{name}")]);
+    let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{guide}}:{name}")]);
     remaining(&store, &old, 1).await;
     let migration = cluster.migrate(&old[0]).await;
     set_user_of_the_guide(migration.to, &["-asking"]).await;
@@ -122,9 +123,9 @@ async fn guide_user_follows_a_moving_slot() {
 /// A store that does not know of the move yet is redirected.
 #[tokio::test]
 async fn moved_slot_is_followed() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::shared().await;
     let store = store(&cluster);
-    let keys = keys(&["a", "b"]);
+    let keys = keys("moved", &["a", "b"]);
     for round in 1..=3 {
         remaining(&store, &keys, 1).await;
         cluster.migrate(&keys[0]).await.finish().await;

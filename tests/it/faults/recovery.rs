@@ -18,7 +18,7 @@ use crate::support::server::Server;
 /// The default pause between calls.
 const FREQUENT: Duration = Duration::from_millis(10);
 /// How long a fault lasts once calls fail.
-const DOWN: Duration = Duration::from_secs(1);
+const DOWN: Duration = Duration::from_millis(500);
 
 /// A fault, and how soon calls are to succeed after its end.
 #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@ pub(crate) struct Master<'a> {
 }
 
 impl Cluster {
-    /// The cluster that tests share if they leave nodes and slots as they are.
+    /// The cluster that tests share if they keep its nodes running and move no slots but their own.
     pub(crate) async fn shared() -> Arc<Cluster> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::const_new(Weak::new());
         let mut shared = SHARED.lock().await;

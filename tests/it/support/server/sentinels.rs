@@ -107,8 +107,8 @@ fn sentinel(master: &Server) -> Server {
         let text = format!(
             "port {port}\nbind 127.0.0.1\ndir \"{}\"\n\
              sentinel monitor {NAME} 127.0.0.1 {} 2\n\
-             sentinel down-after-milliseconds {NAME} 500\n\
-             sentinel failover-timeout {NAME} 1500\n",
+             sentinel down-after-milliseconds {NAME} 1000\n\
+             sentinel failover-timeout {NAME} 2000\n",
             dir.display(),
             master.port(),
         );
