@@ -29,6 +29,8 @@ pub(crate) struct Server {
     port: u16,
     dir: PathBuf,
     arguments: Vec<String>,
+    /// The login for commands, as `user:password@`, or empty.
+    operator: String,
 }
 
 impl Server {
@@ -54,6 +56,12 @@ impl Server {
             let more = more.iter().map(|argument| (*argument).to_owned());
             process::plain(port, dir).into_iter().chain(more).collect()
         })
+    }
+
+    /// Makes the fixture log in for its commands.
+    pub(crate) fn operated_by(mut self, user: &str, password: &str) -> Server {
+        self.operator = format!("{user}:{password}@");
+        self
     }
 
     /// A server that also listens on a Unix socket.
@@ -87,23 +95,15 @@ impl Server {
 
     /// For a server that may be down.
     pub(crate) async fn try_connect(&self) -> RedisResult<MultiplexedConnection> {
-        connect(&self.url()).await
+        // The tests overload their servers: a slow reply is not a failure of the fixture.
+        let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
+        let client = Client::open(format!("redis://{}{}", self.operator, self.address()))?;
+        client.get_multiplexed_async_connection_with_config(&config).await
     }
 
     /// Runs one command on a new connection.
     pub(crate) async fn command<T: FromRedisValue>(&self, command: &[&str]) -> T {
         run(&mut self.connect().await, command).await
-    }
-
-    /// Runs one command on a new connection, logged in as this user.
-    pub(crate) async fn command_as<T: FromRedisValue>(
-        &self,
-        user: &str,
-        password: &str,
-        command: &[&str],
-    ) -> T {
-        let mut connection = connect(&self.url_as(user, password)).await.expect("the server answers");
-        run(&mut connection, command).await
     }
 
     /// Creates or replaces a user with this password and these ACL rules.
@@ -180,7 +180,8 @@ impl Server {
         std::fs::create_dir_all(&dir).expect("the target directory is writable");
         let arguments = arguments(port, &dir);
         let process = Mutex::new(process::spawn(&arguments, &dir));
-        let server = Server { process, paused: AtomicBool::new(false), port, dir, arguments };
+        let server =
+            Server { process, paused: AtomicBool::new(false), port, dir, arguments, operator: String::new() };
         let started = Instant::now();
         while started.elapsed() < STARTS_WITHIN {
             let answers = process::answers(port);
@@ -210,12 +211,6 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_else(|error| error.to_string())
     }
-}
-
-async fn connect(url: &str) -> RedisResult<MultiplexedConnection> {
-    // The tests overload their servers: a slow reply is not a failure of the fixture.
-    let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
-    Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await
 }
 
 /// Runs one command and panics if it fails.

@@ -14,14 +14,10 @@ pub(super) enum Event {
     KillClients,
     PauseClients,
     Sleep,
-    BlackHole,
-    Stall,
-    Slow,
-    TooSlow,
+    Network(Fault),
     Reset,
     HalfClose,
     Refuse,
-    SwallowNext,
     FillMemory,
     Demote,
 }
@@ -34,14 +30,15 @@ impl Event {
         Event::KillClients,
         Event::PauseClients,
         Event::Sleep,
-        Event::BlackHole,
-        Event::Stall,
-        Event::Slow,
-        Event::TooSlow,
+        Event::Network(Fault::BlackHole),
+        Event::Network(Fault::Stall),
+        // Below the deadline, and above it.
+        Event::Network(Fault::Latency(Duration::from_millis(15))),
+        Event::Network(Fault::Latency(Duration::from_millis(80))),
         Event::Reset,
         Event::HalfClose,
         Event::Refuse,
-        Event::SwallowNext,
+        Event::Network(Fault::SwallowNextThenReset),
         Event::FillMemory,
         Event::Demote,
     ];
@@ -66,48 +63,45 @@ impl Target {
 
     /// Causes a fault, and undoes it after this time.
     pub(super) async fn play(&mut self, event: Event, time: Duration) {
-        let fault = match event {
+        match event {
             Event::Kill => {
                 self.server.kill();
                 self.losses.push(unix_micros());
                 tokio::time::sleep(time / 4).await;
-                return self.server.restart().await;
+                self.server.restart().await;
             }
             Event::Suspend => {
                 self.server.pause();
                 tokio::time::sleep(time).await;
-                return self.server.resume();
+                self.server.resume();
             }
-            Event::FlushScripts => return self.server.command(&["SCRIPT", "FLUSH"]).await,
-            Event::KillClients => return self.server.kill_clients().await,
+            Event::FlushScripts => self.server.command::<()>(&["SCRIPT", "FLUSH"]).await,
+            Event::KillClients => self.server.kill_clients().await,
             Event::PauseClients => {
-                return self.server.command(&["CLIENT", "PAUSE", &time.as_millis().to_string(), "ALL"]).await;
+                self.server.command::<()>(&["CLIENT", "PAUSE", &time.as_millis().to_string(), "ALL"]).await;
             }
             Event::Sleep => {
-                return self.server.command(&["DEBUG", "SLEEP", &time.as_secs_f64().to_string()]).await;
+                self.server.command::<()>(&["DEBUG", "SLEEP", &time.as_secs_f64().to_string()]).await;
             }
-            Event::Reset => return self.proxy.reset().await,
-            Event::HalfClose => return self.proxy.half_close(),
+            Event::Reset => self.proxy.reset().await,
+            Event::HalfClose => self.proxy.half_close(),
             Event::Refuse => {
                 self.proxy.cut().await;
                 tokio::time::sleep(time).await;
-                return self.proxy.listen().await;
+                self.proxy.listen().await;
             }
             Event::FillMemory => {
                 self.server.configure("maxmemory", "1").await;
                 tokio::time::sleep(time).await;
-                return self.server.configure("maxmemory", "0").await;
+                self.server.configure("maxmemory", "0").await;
             }
-            Event::Demote => return self.demote(time).await,
-            Event::BlackHole => Fault::BlackHole,
-            Event::Stall => Fault::Stall,
-            Event::Slow => Fault::Latency(Duration::from_millis(15)),
-            Event::TooSlow => Fault::Latency(Duration::from_millis(80)),
-            Event::SwallowNext => Fault::SwallowNextThenReset,
-        };
-        self.proxy.set(fault);
-        tokio::time::sleep(time).await;
-        self.proxy.set(Fault::Pass);
+            Event::Demote => self.demote(time).await,
+            Event::Network(fault) => {
+                self.proxy.set(fault);
+                tokio::time::sleep(time).await;
+                self.proxy.set(Fault::Pass);
+            }
+        }
     }
 
     /// Makes the server a replica of an empty master, and then a master again.

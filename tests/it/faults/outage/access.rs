@@ -6,7 +6,7 @@ use super::errors::assert_refused;
 use super::fixture::{CountingClient, Fixture, PASSWORD, USER};
 
 async fn set_user(fixture: &Fixture, rules: &[&str]) {
-    fixture.operate::<()>(&[&["ACL", "SETUSER", USER], rules].concat()).await;
+    fixture.server.command::<()>(&[&["ACL", "SETUSER", USER], rules].concat()).await;
 }
 
 #[tokio::test]
@@ -14,7 +14,7 @@ async fn wrongpass_after_password_change() {
     let fixture = Fixture::start().await;
     let begin = async || {
         set_user(&fixture, &["resetpass", ">another-one"]).await;
-        fixture.kill_clients().await;
+        fixture.server.kill_clients().await;
     };
     let password = format!(">{PASSWORD}");
     assert_refused(&fixture, "WRONGPASS", begin, async || set_user(&fixture, &[&password]).await).await;
@@ -27,10 +27,11 @@ async fn noauth_after_password_is_introduced() {
     let without_password = CountingClient::new(&fixture.proxy.url(), RedisStore::DEADLINE);
     fixture.replace_client(without_password).await;
     let begin = async || {
-        fixture.configure("requirepass", "another-one").await;
-        fixture.kill_clients().await;
+        fixture.server.configure("requirepass", "another-one").await;
+        fixture.server.kill_clients().await;
     };
-    assert_refused(&fixture, "NOAUTH", begin, async || fixture.configure("requirepass", "").await).await;
+    assert_refused(&fixture, "NOAUTH", begin, async || fixture.server.configure("requirepass", "").await)
+        .await;
 }
 
 #[tokio::test]

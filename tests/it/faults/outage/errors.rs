@@ -39,27 +39,27 @@ pub(super) async fn assert_refused(
 #[tokio::test]
 async fn oom_without_eviction() {
     let fixture = Fixture::start().await;
-    let memory = async |size: &str| fixture.configure("maxmemory", size).await;
+    let memory = async |size: &str| fixture.server.configure("maxmemory", size).await;
     assert_refused(&fixture, "OOM", async || memory("1").await, async || memory("0").await).await;
 }
 
 #[tokio::test]
 async fn misconf_after_failed_save() {
     let fixture = Fixture::start().await;
-    let dir: Vec<String> = fixture.operate(&["CONFIG", "GET", "dir"]).await;
+    let dir: Vec<String> = fixture.server.command(&["CONFIG", "GET", "dir"]).await;
     let obstacle = Path::new(&dir[1]).join("dump.rdb");
     let begin = async || {
         std::fs::create_dir(&obstacle).expect("the directory is writable");
-        fixture.configure("save", "3600 1000000").await;
-        fixture.operate::<()>(&["BGSAVE"]).await;
+        fixture.server.configure("save", "3600 1000000").await;
+        fixture.server.command::<()>(&["BGSAVE"]).await;
         until("the save fails", WITHIN, async || {
-            let info: String = fixture.operate(&["INFO", "persistence"]).await;
+            let info: String = fixture.server.command(&["INFO", "persistence"]).await;
             if info.contains("rdb_last_bgsave_status:err") { Ok(()) } else { Err(info) }
         })
         .await;
     };
     let end = async || {
-        fixture.configure("save", "").await;
+        fixture.server.configure("save", "").await;
         std::fs::remove_dir(&obstacle).expect("it is empty");
     };
     assert_refused(&fixture, "MISCONF", begin, end).await;
@@ -68,14 +68,14 @@ async fn misconf_after_failed_save() {
 #[tokio::test]
 async fn noreplicas_without_replicas() {
     let fixture = Fixture::start().await;
-    let required = async |count: &str| fixture.configure("min-replicas-to-write", count).await;
+    let required = async |count: &str| fixture.server.configure("min-replicas-to-write", count).await;
     assert_refused(&fixture, "NOREPLICAS", async || required("1").await, async || required("0").await).await;
 }
 
 #[tokio::test]
 async fn busy_during_an_endless_script() {
     let fixture = Fixture::start().await;
-    fixture.configure("lua-time-limit", "1").await;
+    fixture.server.configure("lua-time-limit", "1").await;
     let mut connection = fixture.server.connect().await;
     let begin = async || {
         tokio::spawn(async move {
@@ -96,11 +96,8 @@ async fn busy_during_an_endless_script() {
 }
 
 async fn assert_refused_by_replica(fixture: &Fixture, code: &str) {
-    let replicate = async |master: [&str; 2]| {
-        fixture.operate::<()>(&["REPLICAOF", master[0], master[1]]).await;
-    };
-    let begin = async || replicate(["127.0.0.1", "1"]).await;
-    assert_refused(fixture, code, begin, async || replicate(["NO", "ONE"]).await).await;
+    let demote = async || fixture.server.replicate(Some("127.0.0.1:1")).await;
+    assert_refused(fixture, code, demote, async || fixture.server.replicate(None).await).await;
     fixture.assert_one_connection().await;
 }
 
@@ -112,7 +109,7 @@ async fn readonly_after_demotion() {
 #[tokio::test]
 async fn masterdown_after_demotion() {
     let fixture = Fixture::start().await;
-    fixture.configure("replica-serve-stale-data", "no").await;
+    fixture.server.configure("replica-serve-stale-data", "no").await;
     assert_refused_by_replica(&fixture, "MASTERDOWN").await;
 }
 
@@ -122,9 +119,9 @@ async fn loading_after_restart() {
     // A loading server replies only every 2 MB, and before Redis 7.0 this cannot be changed.
     let client = CountingClient::new(&fixture.url(), LONG_DEADLINE);
     fixture.replace_client(client).await;
-    fixture.operate::<()>(&["DEBUG", "POPULATE", "4000", "key", "8000"]).await;
+    fixture.server.command::<()>(&["DEBUG", "POPULATE", "4000", "key", "8000"]).await;
     let remaining = fixture.recovers().await;
-    fixture.operate::<()>(&["SAVE"]).await;
+    fixture.server.command::<()>(&["SAVE"]).await;
     fixture.client.expect_data_loss();
     let (calls, ()) = tokio::join!(fixture.crowd(8, 5 * MOMENT), fixture.server.restart());
     let errors = calls.iter().filter_map(|call| call.remaining.as_ref().err());

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use ratelimit_runtime::store::{Charge, Key, RedisStore, StoreError};
 use ratelimits::{FixedWindow, Policy, Rate, SlidingWindow, TokenBucket};
-use redis::FromRedisValue;
 use tracing::subscriber::DefaultGuard;
 
 use crate::faults::{MAX_LATENCY, RECOVERS_WITHIN};
@@ -85,6 +84,7 @@ impl Fixture {
         let user = ["--user", USER, "on", &user, "~*", "+@all"];
         let operator = ["--user", OPERATOR, "on", &operator, "~*", "&*", "+@all"];
         let server = Server::start_with(&[&user[..], &operator[..], more].concat());
+        let server = server.operated_by(OPERATOR, OPERATOR_PASSWORD);
         let proxy = Proxy::to(server.address()).await;
         let client = CountingClient::new(&url(&proxy), RedisStore::DEADLINE);
         let log = LogCapture::default();
@@ -103,7 +103,7 @@ impl Fixture {
 
     /// Starts over with another client and no data.
     pub(super) async fn replace_client(&mut self, client: Arc<CountingClient>) {
-        self.operate::<()>(&["FLUSHALL"]).await;
+        self.server.command::<()>(&["FLUSHALL"]).await;
         self.client = client;
         self.recovers().await;
     }
@@ -172,21 +172,8 @@ impl Fixture {
         .await;
     }
 
-    /// Runs a command as the operator of the server.
-    pub(super) async fn operate<T: FromRedisValue>(&self, command: &[&str]) -> T {
-        self.server.command_as(OPERATOR, OPERATOR_PASSWORD, command).await
-    }
-
-    pub(super) async fn configure(&self, name: &str, value: &str) {
-        self.operate::<()>(&["CONFIG", "SET", name, value]).await;
-    }
-
-    pub(super) async fn kill_clients(&self) {
-        self.operate::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
-    }
-
     pub(super) async fn script_calls(&self) -> ScriptCalls {
-        let stats: String = self.operate(&["INFO", "commandstats"]).await;
+        let stats: String = self.server.command(&["INFO", "commandstats"]).await;
         let calls = |command: &str| {
             let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
             line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)

@@ -100,8 +100,8 @@ async fn evicting_server_is_warned_about_once() {
         messages.iter().filter(|message| message.contains("this Redis evicts keys")).count()
     };
     assert_eq!(warnings(), 0, "this server does not evict");
-    fixture.configure("maxmemory-policy", "allkeys-lru").await;
-    fixture.configure("maxmemory", "100mb").await;
+    fixture.server.configure("maxmemory-policy", "allkeys-lru").await;
+    fixture.server.configure("maxmemory", "100mb").await;
     // Absent at first.
     fixture.proxy.refuse().await;
     let client = CountingClient::new(&fixture.url(), RedisStore::DEADLINE);
@@ -113,7 +113,7 @@ async fn evicting_server_is_warned_about_once() {
         count => Err(format!("{count} warnings")),
     })
     .await;
-    fixture.kill_clients().await;
+    fixture.server.kill_clients().await;
     until("it connects again", RECOVERS_WITHIN, async || client.call().await.remaining).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(warnings(), 1);

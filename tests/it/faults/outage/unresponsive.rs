@@ -102,7 +102,7 @@ async fn stalled_server_gets_bounded_backlog() {
 async fn paused_clients() {
     let fixture = Fixture::start().await;
     let millis = SILENCE.as_millis().to_string();
-    let begin = async || fixture.operate::<()>(&["CLIENT", "PAUSE", &millis, "ALL"]).await;
+    let begin = async || fixture.server.command::<()>(&["CLIENT", "PAUSE", &millis, "ALL"]).await;
     // The pause cannot be ended early, as no command is executed.
     assert_unanswered(&fixture, begin, async || tokio::time::sleep(SILENCE - TIME).await).await;
 }

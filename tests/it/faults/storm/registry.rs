@@ -219,7 +219,6 @@ async fn check(mode: OnStoreError, instances: u64) {
 fn assert_bounds(outcomes: &Outcomes, cases: &[Case], instances: u64, took: Duration) {
     // The clocks of Redis and of this process differ a little.
     let time = took + took / 100 + Duration::from_millis(20);
-    let mut closest = HashMap::<Source, f64>::new();
     for (counted, sum) in &outcomes.sums {
         let case = &cases[counted.case];
         let max = match counted.source {
@@ -228,10 +227,7 @@ fn assert_bounds(outcomes: &Outcomes, cases: &[Case], instances: u64, took: Dura
             _ => continue,
         };
         assert!(sum.permits as f64 <= max, "{}, {counted:?}: {sum:?} of {max}", case.name);
-        let closest = closest.entry(counted.source).or_default();
-        *closest = closest.max(sum.permits as f64 / max);
     }
-    println!("closest to the bound: {closest:.3?}");
 }
 
 /// Every now and then, no call is answered within the deadline. Never ends.
