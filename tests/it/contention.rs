@@ -12,7 +12,7 @@ use crate::support::budget::budget;
 use crate::support::policies::{self, Pair};
 use crate::support::processes::{self, Child};
 use crate::support::random::Random;
-use crate::support::registries::PATIENT;
+use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 use crate::support::test_store::MAX_STEP_BACK;
 use replay::{Record, replay};
@@ -39,7 +39,7 @@ fn policies() -> [(&'static str, Pair); 10] {
 }
 
 fn redis_store(url: &str) -> RedisStore {
-    RedisStore::lazy(url).expect("the URL is valid").with_deadline(PATIENT)
+    RedisStore::lazy(url).expect("the URL is valid").with_deadline(LONG_DEADLINE)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -168,7 +168,7 @@ async fn decide(store: &Store, name: &str, pair: Pair, requests: &[Request]) -> 
     };
     let charges: Vec<Charge> = requests.iter().map(charge).collect();
     let lists: Vec<&[Charge]> = charges.iter().map(std::slice::from_ref).collect();
-    let outcomes = store.decide(&lists).await;
+    let outcomes = store.decide_many(&lists).await;
     let records = outcomes.into_iter().zip(requests).map(|(outcome, request)| {
         let outcome = outcome.expect("the store responds");
         let (cost, max_wait) = (request.cost.into(), request.max_wait.into());

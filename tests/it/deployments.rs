@@ -1,4 +1,4 @@
-//! However Redis is run, everything that is asked of it works, and what is set up wrongly is told by its cause.
+//! Every way to run Redis works, and a wrong set-up is reported with its cause.
 
 mod cluster;
 mod migration;
@@ -7,7 +7,6 @@ mod servers;
 #[cfg(feature = "tls")]
 mod tls;
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use ratelimits::{
@@ -15,11 +14,14 @@ use ratelimits::{
     Source, TokenBucket,
 };
 
-use crate::support::registries::{PATIENT, namespace};
+use crate::support::registries::{LONG_DEADLINE, namespace};
+use crate::support::store::chain;
 
 const MINUTE: Duration = Duration::from_secs(60);
+/// How servers word that a login failed.
+const LOGIN_ERRORS: [&str; 2] = ["WRONGPASS", "authentication failed"];
 
-/// One policy of each algorithm, each for three permits.
+/// One policy of each algorithm, each with three permits.
 fn policies() -> [Policy; 6] {
     let rate = Rate::new(1, MINUTE);
     [
@@ -32,12 +34,12 @@ fn policies() -> [Policy; 6] {
     ]
 }
 
-/// A registry that shares nothing with others, and waits for Redis on a busy machine too.
+/// A registry in its own namespace.
 fn builder() -> RegistryBuilder {
-    Registry::builder().namespace(namespace()).deadline(PATIENT)
+    Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE)
 }
 
-/// Whether everything works at this URL, connected at once and lazily.
+/// Asserts that every operation works at this URL, connected eagerly and lazily.
 async fn works_at(url: &str) {
     works_as(url, |builder| builder).await;
 }
@@ -45,26 +47,26 @@ async fn works_at(url: &str) {
 async fn works_as(url: &str, set: impl Fn(RegistryBuilder) -> RegistryBuilder) {
     let connected = set(builder()).connect(url).await;
     works(&connected.unwrap_or_else(|error| panic!("{url}: {}", chain(&error)))).await;
-    works(&set(builder()).connect_lazy(url).expect("the URL is right")).await;
+    works(&set(builder()).connect_lazy(url).expect("the URL is valid")).await;
 }
 
 async fn works(registry: &Registry) {
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("works {i}"), policy).unwrap();
-        assert_eq!(asked(limiter.try_acquire("a", 2).await).remaining, 1, "{policy:?}");
-        let taken = asked(limiter.try_acquire("a", 1).await);
+        assert_eq!(decided(limiter.try_acquire("a", 2).await).remaining, 1, "{policy:?}");
+        let taken = decided(limiter.try_acquire("a", 1).await);
         assert_eq!(taken.remaining, 0, "{policy:?}");
         let error = limiter.try_acquire("a", 1).await.unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some(), "{policy:?}: {}", chain(&error));
         taken.refund().await.unwrap();
-        assert_eq!(asked(limiter.peek("a").await).remaining, 1, "{policy:?}");
+        assert_eq!(decided(limiter.peek("a").await).remaining, 1, "{policy:?}");
         limiter.reset("a").await.unwrap();
-        assert_eq!(asked(limiter.peek("a").await).remaining, 3, "{policy:?}");
+        assert_eq!(decided(limiter.peek("a").await).remaining, 3, "{policy:?}");
     }
     lists_work(registry).await;
 }
 
-/// A list of several policies is decided as one.
+/// Asserts that a list of several policies is decided as one.
 async fn lists_work(registry: &Registry) {
     let [bucket, interval, funnel, window, log, counter] = policies();
     let [bucket, interval, funnel, window, log, counter] =
@@ -73,47 +75,35 @@ async fn lists_work(registry: &Registry) {
     let others = [&interval, &funnel, &window, &log, &counter];
     let all = [&bucket].into_iter().chain(others);
     let charges = || all.clone().map(|limiter| limiter.charge("a", 1));
-    let decision = asked(registry.try_acquire_all(charges()).await);
+    let decision = decided(registry.try_acquire_all(charges()).await);
     assert_eq!(decision.policies().len(), 6);
-    asked(window.try_acquire("a", 2).await);
+    decided(window.try_acquire("a", 2).await);
     assert!(registry.try_acquire_all(charges()).await.unwrap_err().is_limited());
     for limiter in [&bucket, &interval, &funnel, &log, &counter] {
-        assert_eq!(asked(limiter.peek("a").await).remaining, 2, "{} is charged", limiter.name());
+        assert_eq!(decided(limiter.peek("a").await).remaining, 2, "{} was charged", limiter.name());
     }
     decision.refund().await.unwrap();
     for limiter in [&bucket, &interval, &funnel, &log, &counter] {
-        assert_eq!(asked(limiter.peek("a").await).remaining, 3, "{} is still charged", limiter.name());
+        assert_eq!(decided(limiter.peek("a").await).remaining, 3, "{} is still charged", limiter.name());
     }
 }
 
-/// What Redis has decided, and nobody else.
-fn asked(decided: Result<Decision, Error>) -> Decision {
-    let decision = decided.unwrap_or_else(|error| panic!("{}", chain(&error)));
+/// A decision that Redis made.
+fn decided(result: Result<Decision, Error>) -> Decision {
+    let decision = result.unwrap_or_else(|error| panic!("{}", chain(&error)));
     assert_eq!(decision.source, Source::Redis);
     decision
 }
 
-/// Why nobody connects to this URL.
-async fn refused_at(url: &str) -> String {
-    refused(builder(), url).await
+/// Returns why this URL does not work.
+async fn connect_error(url: &str) -> String {
+    connect_error_of(builder(), url).await
 }
 
-async fn refused(builder: RegistryBuilder, url: &str) -> String {
-    let error = builder.connect(url).await.expect_err("it is set up wrongly");
+async fn connect_error_of(builder: RegistryBuilder, url: &str) -> String {
+    let error = builder.connect(url).await.expect_err("the set-up is wrong");
     assert!(matches!(error, Error::Store(_)), "{error}");
-    let told = chain(&error);
-    assert!(!format!("{told} {error:?}").contains("secret"), "{error:?}");
-    told
-}
-
-/// An error, and all its causes.
-fn chain(error: &Error) -> String {
-    let mut told = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        told.push_str(": ");
-        told.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    told
+    let text = chain(&error);
+    assert!(!format!("{text} {error:?}").contains("secret"), "{error:?}");
+    text
 }

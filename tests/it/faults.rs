@@ -1,28 +1,21 @@
-//! What the tests of Redis in trouble stand on does what it says: the proxy with its faults, and servers that die, stop,
-//! hand over and move their slots.
+//! What calls get while Redis fails, and that limits still hold.
 
-mod cluster;
-mod proxy;
-mod sentinels;
-mod servers;
+mod chaos;
+mod load;
+mod on_store_error;
+mod outage;
+mod recovery;
+mod storm;
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
+/// No decision takes longer than this, on a busy machine too.
+const MAX_LATENCY: Duration = Duration::from_secs(2);
+/// Decisions come from Redis again this soon after a fault ends.
+const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A connection that waits so long for an answer, and never begins anew.
-async fn connect(url: &str, timeout: Duration) -> RedisResult<MultiplexedConnection> {
-    let config = AsyncConnectionConfig::new()
-        .set_response_timeout(Some(timeout))
-        .set_connection_timeout(Some(timeout));
-    Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await
-}
-
-async fn increment(connection: &mut MultiplexedConnection, key: &str) -> RedisResult<u64> {
-    redis::cmd("INCR").arg(key).query_async(connection).await
-}
-
-async fn get(connection: &mut MultiplexedConnection, key: &str) -> RedisResult<u64> {
-    redis::cmd("GET").arg(key).query_async(connection).await
+/// The machine's clock in microseconds, which is the server's clock too.
+fn unix_micros() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+    since.as_micros() as u64
 }

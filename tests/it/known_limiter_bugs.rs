@@ -7,7 +7,7 @@ use std::time::Duration;
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key, Outcome, RedisStore, Store};
 
 use crate::support::policies::{self, Pair, one_of_each};
-use crate::support::registries::PATIENT;
+use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 use crate::support::test_store::{S, TestStore, on_each_store};
 
@@ -152,7 +152,7 @@ fn keys_name_the_numbers_that_shape_their_state() {
 #[tokio::test]
 async fn every_key_has_an_expiry() {
     let server = Server::shared();
-    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(PATIENT);
+    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(LONG_DEADLINE);
     let mut connection = server.connect().await;
     let micros = Duration::from_micros;
     for period in [micros(10), micros(999), micros(1500), micros(999_999), TEN, Duration::from_secs(86_400)] {
@@ -208,7 +208,7 @@ async fn decisions_ignore_the_clients_clock() {
 #[tokio::test]
 async fn commands_do_not_contain_the_clients_clock() {
     let server = Server::start();
-    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(PATIENT);
+    let store = RedisStore::lazy(&server.url()).unwrap().with_deadline(LONG_DEADLINE);
     let mut connection = server.connect().await;
     let mut send = async |command: &[&str]| -> redis::Value {
         let mut call = redis::Cmd::new();
@@ -299,9 +299,8 @@ async fn cancelled_callers_block_no_others() {
 
 async fn take(store: &Store, key: Key, spec: AlgorithmSpec) -> bool {
     store
-        .decide(&[&[Charge { key, spec, cost: 1, wait: 0, shadow: false }]])
+        .decide(&[Charge { key, spec, cost: 1, wait: 0, shadow: false }])
         .await
-        .remove(0)
         .expect("the store answers")
         .admitted
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ratelimits::{Error, FixedWindow, InstallError, Registry, Source, TokenBucket, count_limit, install};
 
+use crate::support::log_capture::LogCapture;
 use crate::support::server::Server;
-use crate::support::told::Told;
 
 const CHILD: &str = "RATELIMITS_TEST_CHILD";
 
@@ -84,14 +84,14 @@ async fn subscriber_may_call_limited_functions() {
         run_in_child(test, &[("RATELIMITS_OFF", "1")]);
         return;
     }
-    let told = Told::then(|| {
+    let log = LogCapture::then(|| {
         let passed = pin!(once()).poll(&mut Context::from_waker(Waker::noop()));
         assert!(matches!(passed, Poll::Ready(Ok(()))));
     });
-    tracing::subscriber::set_global_default(told.clone()).unwrap();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
     once().await.unwrap();
     let off = "RATELIMITS_OFF=1 is set: all limits are off";
-    assert_eq!(told.events(), [(String::new(), off.to_owned())]);
+    assert_eq!(log.events(), [(String::new(), off.to_owned())]);
 }
 
 #[tokio::test]

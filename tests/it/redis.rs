@@ -11,7 +11,7 @@ use ratelimits::{
 use redis::FromRedisValue;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::support::registries::{PATIENT, on};
+use crate::support::registries::{LONG_DEADLINE, on};
 use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -108,7 +108,7 @@ async fn wrong_password_fails_connect_and_stays_secret() {
 async fn server_without_hello_leaks_no_password() {
     let server = Server::start_with(&["--rename-command", "HELLO", "", "--requirepass", "right"]);
     let registry = async |password: &str| {
-        let builder = Registry::builder().on_store_error(OnStoreError::Deny).deadline(PATIENT);
+        let builder = Registry::builder().on_store_error(OnStoreError::Deny).deadline(LONG_DEADLINE);
         builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@"))).await
     };
     let limiter = registry("right").await.unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();

@@ -7,7 +7,7 @@ use ratelimits::{
     SlidingWindow, Source, TokenBucket, count_limit, rate_limit,
 };
 
-use crate::support::registries::{PATIENT, on_each_registry};
+use crate::support::registries::{LONG_DEADLINE, on_each_registry};
 use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -200,7 +200,7 @@ async fn empty_and_mixed_lists_are_invalid() {
 async fn registries_share_state_by_namespace() {
     let server = Server::shared();
     let limiter = |namespace: &str| {
-        let builder = Registry::builder().namespace(namespace).deadline(PATIENT);
+        let builder = Registry::builder().namespace(namespace).deadline(LONG_DEADLINE);
         limiter(&builder.connect_lazy(&server.url()).unwrap(), "shared", 2)
     };
     limiter("one").try_acquire("a", 1).await.unwrap();

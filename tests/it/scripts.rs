@@ -10,7 +10,7 @@ use ratelimit_runtime::store::{Charge, Outcome, RedisStore, StoreError};
 use redis::aio::MultiplexedConnection;
 
 use crate::support::budget::budget;
-use crate::support::registries::PATIENT;
+use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 use cases::{CASES, Case, State};
 
@@ -159,7 +159,9 @@ impl Change {
 }
 
 fn store(server: &Server) -> RedisStore {
-    RedisStore::lazy(&server.url_as("least", "secret")).expect("the URL is right").with_deadline(PATIENT)
+    RedisStore::lazy(&server.url_as("least", "secret"))
+        .expect("the URL is right")
+        .with_deadline(LONG_DEADLINE)
 }
 
 /// Lists of charges in which every case has every position: all cases, all with every other one in shadow, all in shadow,

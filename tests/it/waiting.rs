@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ratelimits::{Decision, Error, Limiter, Registry};
 use redis::aio::MultiplexedConnection;
 
-use crate::support::registries::PATIENT;
+use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 
 /// Longer than anything takes here.
@@ -37,7 +37,7 @@ impl CountingServer {
     }
 
     fn registry(&self) -> Registry {
-        Registry::builder().deadline(PATIENT).connect_lazy(&self.server.url()).unwrap()
+        Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&self.server.url()).unwrap()
     }
 
     /// Returns the time of Redis in microseconds.

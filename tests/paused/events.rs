@@ -6,7 +6,7 @@ use ratelimits::{Error, FixedWindow, Policy, Registry, TokenBucket, count_limit,
 use tokio::time::timeout;
 use tracing::instrument::WithSubscriber;
 
-use crate::told::Told;
+use crate::log_capture::LogCapture;
 
 const SECOND: Duration = Duration::from_secs(1);
 const BEGINS: &str = "call is waiting";
@@ -28,16 +28,16 @@ fn times(times: &[(&str, Duration)]) -> Vec<(String, String)> {
 async fn waits_are_logged() {
     for policy in policies() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
-        let told = Told::default();
+        let log = LogCapture::default();
         async {
             assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO);
-            assert_eq!(told.events(), []);
+            assert_eq!(log.events(), []);
             assert_eq!(limiter.acquire((), 1).await.unwrap().waited, SECOND);
         }
-        .with_subscriber(told.clone())
+        .with_subscriber(log.clone())
         .await;
-        assert_eq!(told.events(), events("mails", &[BEGINS, ENDS]), "{policy:?}");
-        assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]), "{policy:?}");
+        assert_eq!(log.events(), events("mails", &[BEGINS, ENDS]), "{policy:?}");
+        assert_eq!(log.times(), times(&[("wait", SECOND), ("waited", SECOND)]), "{policy:?}");
     }
 }
 
@@ -45,25 +45,25 @@ async fn waits_are_logged() {
 async fn dropped_and_refused_calls_log_no_end() {
     for policy in policies() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
-        let told = Told::default();
+        let log = LogCapture::default();
         async {
             limiter.acquire((), 1).await.unwrap();
             limiter.acquire_timeout((), 1, SECOND / 2).await.unwrap_err();
             timeout(SECOND / 2, limiter.acquire((), 1)).await.unwrap_err();
         }
-        .with_subscriber(told.clone())
+        .with_subscriber(log.clone())
         .await;
-        assert_eq!(told.events(), events("mails", &[BEGINS]), "{policy:?}");
-        assert_eq!(told.times(), times(&[("wait", SECOND)]), "{policy:?}");
+        assert_eq!(log.events(), events("mails", &[BEGINS]), "{policy:?}");
+        assert_eq!(log.times(), times(&[("wait", SECOND)]), "{policy:?}");
     }
 }
 
 /// Captures the log of the second of two calls.
-async fn second_call<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> Told {
-    let told = Told::default();
+async fn second_call<F: Future<Output = Result<(), Error>>>(call: impl Fn() -> F) -> LogCapture {
+    let log = LogCapture::default();
     call().await.unwrap();
-    call().with_subscriber(told.clone()).await.unwrap();
-    told
+    call().with_subscriber(log.clone()).await.unwrap();
+    log
 }
 
 #[rate_limit("10/s", burst = 1, name = "events.fast", timeout = "forever")]
@@ -75,9 +75,9 @@ async fn buckets() -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn longest_wait_is_logged() {
-    let told = second_call(buckets).await;
-    assert_eq!(told.events(), events("events.slow", &[BEGINS, ENDS]));
-    assert_eq!(told.times(), times(&[("wait", SECOND), ("waited", SECOND)]));
+    let log = second_call(buckets).await;
+    assert_eq!(log.events(), events("events.slow", &[BEGINS, ENDS]));
+    assert_eq!(log.times(), times(&[("wait", SECOND), ("waited", SECOND)]));
 }
 
 #[rate_limit("1/m", burst = 1, name = "events.shadow", shadow)]
@@ -95,16 +95,16 @@ async fn beside_shadow_windows() -> Result<(), Error> {
 }
 
 /// Without the events that shadow policies log on their own.
-fn waits(told: &Told) -> Vec<(String, String)> {
-    let events = told.events().into_iter();
+fn waits(log: &LogCapture) -> Vec<(String, String)> {
+    let events = log.events().into_iter();
     events.filter(|(_, message)| [BEGINS, ENDS].contains(&message.as_str())).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn shadow_policies_log_no_wait() {
     assert_eq!(waits(&second_call(beside_shadows).await), events("events.required", &[BEGINS, ENDS]));
-    let told = second_call(beside_shadow_windows).await;
-    assert_eq!(waits(&told), events("events.window.required", &[BEGINS, ENDS]));
+    let log = second_call(beside_shadow_windows).await;
+    assert_eq!(waits(&log), events("events.window.required", &[BEGINS, ENDS]));
 }
 
 #[count_limit(1000, "1d", name = "events.roomy.1", timeout = "forever")]
@@ -127,11 +127,11 @@ async fn bucket_is_empty() -> Result<(), Error> {
 
 #[tokio::test(start_paused = true)]
 async fn refusing_policy_is_logged() {
-    let told = [
+    let log = [
         second_call(second_is_full).await,
         second_call(first_is_full).await,
         second_call(bucket_is_empty).await,
     ];
     let full = ["events.full.1", "events.full.2", "events.full.3"];
-    assert_eq!(told.each_ref().map(Told::events), full.map(|full| events(full, &[BEGINS, ENDS])));
+    assert_eq!(log.each_ref().map(LogCapture::events), full.map(|full| events(full, &[BEGINS, ENDS])));
 }

@@ -8,14 +8,14 @@ mod deadlines;
 mod dropped_waiters;
 mod events;
 mod faulty_server;
+#[expect(dead_code, reason = "used in part")]
+#[path = "../it/support/log_capture.rs"]
+mod log_capture;
 #[path = "../it/support/random.rs"]
 mod random;
 mod rate_bound;
 mod refunds;
 mod store_down;
-#[expect(dead_code, reason = "used in part")]
-#[path = "../it/support/told.rs"]
-mod told;
 mod wait_limits;
 mod window_queue;
 #[cfg(not(feature = "tls"))]

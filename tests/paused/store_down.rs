@@ -9,7 +9,7 @@ use ratelimits::{
 use tokio::time::{Instant, sleep};
 
 use crate::faulty_server::{Fault, FaultyServer};
-use crate::told::Told;
+use crate::log_capture::LogCapture;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -91,8 +91,8 @@ async fn queue_paces_its_calls() {
 /// The store is healthy again once it has answered for a second.
 #[tokio::test(start_paused = true)]
 async fn outages_within_a_second_are_logged_as_one() {
-    let told = Told::default();
-    let _guard = tracing::subscriber::set_default(told.clone());
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
     let server = FaultyServer::new(Fault::Refused);
     let registry = Registry::builder().over(server.clone());
     let limiter = registry.limiter("a", FixedWindow::new(1000, Duration::from_secs(60))).unwrap();
@@ -110,7 +110,7 @@ async fn outages_within_a_second_are_logged_as_one() {
         let health = registry.store_health();
         assert_eq!((health.healthy, health.outages), (false, 1));
     }
-    let messages = || told.events().into_iter().map(|(_, message)| message).collect::<Vec<_>>();
+    let messages = || log.events().into_iter().map(|(_, message)| message).collect::<Vec<_>>();
     assert_eq!(messages().len(), 1, "{:?}", messages());
     sleep(Duration::from_secs(1)).await;
     limiter.try_acquire("a", 1).await.unwrap();

@@ -28,7 +28,7 @@ impl DetachOnDrop {
 }
 
 async fn ask(request: AcquireRequest, endpoint: Arc<Endpoint>) -> AcquireResult {
-    match endpoint.store.decide_one(request.charges()).await {
+    match endpoint.store.decide(request.charges()).await {
         Ok(outcome) => {
             endpoint.health.record_success();
             Ok(DecidedRequest::new(request, outcome, endpoint.store.source()))

@@ -39,7 +39,7 @@ pub enum Store {
 
 impl Store {
     /// Decides a list of charges, all or nothing except for shadows. The keys of the list are distinct.
-    pub async fn decide_one(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
+    pub async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
         match self {
             Store::Memory(store) => Ok(store.decide(charges)),
             Store::Redis(store) => store.decide(charges).await,
@@ -47,7 +47,7 @@ impl Store {
     }
 
     /// Decides several lists of charges, each on its own, in order and at one time.
-    pub async fn decide(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
         match self {
             Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
             Store::Redis(store) => store.decide_many(decisions).await,

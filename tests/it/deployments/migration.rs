@@ -1,41 +1,41 @@
-//! Slots that move while they are used: no caller sees it, and every charge is kept once.
+//! Slots that move while in use: callers do not notice, and each charge is kept once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
-use ratelimits::{FixedWindow, Policy};
+use ratelimit_runtime::store::{Charge, Store};
 use tokio::task::JoinHandle;
 
-use super::MINUTE;
-use super::cluster::url;
-use super::servers::{rights_in_a_cluster, set_user_of_the_guide};
-use crate::support::registries::PATIENT;
+use super::servers::{cluster_rights, set_user_of_the_guide};
+use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::cluster::Cluster;
+use crate::support::store::{charge, decide, store_with_deadline};
 
 const LIMIT: u64 = 1_000_000;
 
-fn charges(keys: &[String], cost: u64) -> Vec<Charge> {
-    let policy: Policy = FixedWindow::new(LIMIT, 60 * MINUTE).into();
-    let spec = policy.spec().unwrap();
-    let charge = |key: &String| Charge { key: Key::raw(key), spec, cost, wait: 0, shadow: false };
-    keys.iter().map(charge).collect()
+fn store(cluster: &Cluster) -> Store {
+    store_with_deadline(&cluster.url(), LONG_DEADLINE)
 }
 
-async fn remaining(store: &Store, keys: &[String]) -> Vec<u64> {
-    let outcome = store.decide(&[&charges(keys, 0)]).await.remove(0).unwrap();
+fn charges(keys: &[String], cost: u64) -> Vec<Charge> {
+    keys.iter().map(|key| Charge { cost, ..charge(key, LIMIT) }).collect()
+}
+
+/// Decides on these keys together, and returns what remains of each.
+async fn remaining(store: &Store, keys: &[String], cost: u64) -> Vec<u64> {
+    let outcome = store.decide(&charges(keys, cost)).await.expect("the move goes unnoticed");
+    assert!(outcome.admitted);
     outcome.verdicts.iter().map(|verdict| verdict.remaining).collect()
 }
 
-/// Decides on these keys, together, until it is told to stop, and says how often. No call may fail.
-fn decide(store: &Store, keys: &[String], stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
-    let (store, charges, stop) = (store.clone(), charges(keys, 1), Arc::clone(stop));
+/// Decides on these keys together until it is stopped, and returns how often.
+fn decide_until(stop: &Arc<AtomicBool>, store: &Store, keys: &[String]) -> JoinHandle<u64> {
+    let (store, keys, stop) = (store.clone(), keys.to_vec(), Arc::clone(stop));
     tokio::spawn(async move {
         let mut count = 0;
         while !stop.load(Ordering::Relaxed) {
-            let outcome = store.decide(&[&charges]).await.remove(0).expect("nobody sees the slot move");
-            assert!(outcome.admitted);
+            remaining(&store, &keys, 1).await;
             count += 1;
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -43,22 +43,22 @@ fn decide(store: &Store, keys: &[String], stop: &Arc<AtomicBool>) -> JoinHandle<
     })
 }
 
-fn named(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| format!("{{moves}}:{name}")).collect()
+/// Keys in the slot of a tag. Each test moves its own slot of the shared cluster.
+fn keys(tag: &str, names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| format!("{{{tag}}}:{name}")).collect()
 }
 
 #[tokio::test]
-async fn nobody_sees_a_slot_move_and_every_charge_is_kept_once() {
-    let cluster = Cluster::start().await;
-    let lazy = RedisStore::lazy(&url(&cluster.addresses())).unwrap();
-    let store = Store::Redis(Arc::new(lazy.with_deadline(PATIENT)));
-    // Some alone, and some together, which are at two masters for a while.
-    let groups = [named(&["a"]), named(&["b"]), named(&["c", "d"]), named(&["e", "f", "g"])];
+async fn slot_moves_unnoticed_under_load() {
+    let cluster = Cluster::shared().await;
+    let store = store(&cluster);
+    // Keys of one group may be at two masters for a while.
+    let groups = [["a"].as_slice(), &["b"], &["c", "d"], &["e", "f", "g"]].map(|names| keys("load", names));
     let stop = Arc::new(AtomicBool::new(false));
-    let deciding: Vec<_> = groups.iter().map(|keys| decide(&store, keys, &stop)).collect();
+    let tasks: Vec<_> = groups.iter().map(|keys| decide_until(&stop, &store, keys)).collect();
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let migration = cluster.migrate("{moves}:a").await;
+        let migration = cluster.migrate("{load}").await;
         while migration.move_keys(1).await > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -66,77 +66,69 @@ async fn nobody_sees_a_slot_move_and_every_charge_is_kept_once() {
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
     stop.store(true, Ordering::Relaxed);
-    for (keys, deciding) in groups.iter().zip(deciding) {
-        let count = deciding.await.unwrap();
+    for (keys, task) in groups.iter().zip(tasks) {
+        let count = task.await.unwrap();
         assert!(count > 0);
-        assert_eq!(remaining(&store, keys).await, vec![LIMIT - count; keys.len()], "{keys:?}");
+        assert_eq!(remaining(&store, keys, 0).await, vec![LIMIT - count; keys.len()], "{keys:?}");
     }
 }
 
-/// What is new goes to where the slot is going, and what is there stays until it moves.
+/// New keys go to the slot's target, existing ones stay until they are moved.
 #[tokio::test]
-async fn a_slot_that_is_half_moved_is_decided_on_both_sides() {
-    let cluster = Cluster::start().await;
-    let lazy = RedisStore::lazy(&url(&cluster.addresses())).unwrap();
-    let store = Store::Redis(Arc::new(lazy.with_deadline(PATIENT)));
-    let [old, new] = [named(&["old"]), named(&["new"])];
-    assert!(store.decide(&[&charges(&old, 1)]).await.remove(0).unwrap().admitted);
+async fn half_moved_slot_is_decided_on_both_sides() {
+    let cluster = Cluster::shared().await;
+    let store = store(&cluster);
+    let [old, new] = [keys("half", &["old"]), keys("half", &["new"])];
+    remaining(&store, &old, 1).await;
     let migration = cluster.migrate(&old[0]).await;
     for _ in 0..3 {
         for keys in [&old, &new] {
-            assert!(store.decide(&[&charges(keys, 1)]).await.remove(0).unwrap().admitted);
+            remaining(&store, keys, 1).await;
         }
     }
-    let there: u64 = {
-        let mut pipe = redis::pipe();
-        pipe.cmd("ASKING").ignore().cmd("EXISTS").arg(&new);
-        let (there,) = pipe.query_async(&mut migration.to().connect().await).await.unwrap();
-        there
-    };
-    assert_eq!(there, 1);
-    assert_eq!(remaining(&store, &old).await, [LIMIT - 4]);
+    let mut pipe = redis::pipe();
+    pipe.cmd("ASKING").ignore().cmd("EXISTS").arg(&new);
+    let (exists,): (u64,) = pipe.query_async(&mut migration.to.connect().await).await.unwrap();
+    assert_eq!(exists, 1);
+    assert_eq!(remaining(&store, &old, 0).await, [LIMIT - 4]);
     migration.finish().await;
-    assert_eq!(remaining(&store, &old).await, [LIMIT - 4]);
-    assert_eq!(remaining(&store, &new).await, [LIMIT - 3]);
+    assert_eq!(remaining(&store, &old, 0).await, [LIMIT - 4]);
+    assert_eq!(remaining(&store, &new, 0).await, [LIMIT - 3]);
 }
 
-/// Of the rights that the guide names for a Cluster, the one is to learn of slots that have moved, the other to follow them
-/// while they move.
+/// The guide names a right for learning where slots are, and one for following them while they move.
 #[tokio::test]
-async fn a_user_that_may_what_the_guide_says_follows_a_slot_that_moves() {
-    let cluster = Cluster::start().await;
+async fn guide_user_follows_a_moving_slot() {
+    let cluster = Cluster::shared().await;
     for node in cluster.nodes() {
-        set_user_of_the_guide(node, &rights_in_a_cluster()).await;
+        set_user_of_the_guide(node, &cluster_rights()).await;
     }
-    let user = "redis+cluster://ratelimits:a-long-password@";
-    let lazy = RedisStore::lazy(&url(&cluster.addresses()).replace("redis+cluster://", user)).unwrap();
-    let store = Store::Redis(Arc::new(lazy.with_deadline(PATIENT)));
-    let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{moves}}:{name}")]);
-    assert!(store.decide(&[&charges(&old, 1)]).await.remove(0).unwrap().admitted);
+    let url = cluster.url().replace("://", "://ratelimits:a-long-password@");
+    let store = store_with_deadline(&url, LONG_DEADLINE);
+    let [old, new] = ["old", "new"].map(|name| vec![format!("rl:{{guide}}:{name}")]);
+    remaining(&store, &old, 1).await;
     let migration = cluster.migrate(&old[0]).await;
-    set_user_of_the_guide(migration.to(), &["-asking"]).await;
-    let error = store.decide(&[&charges(&new, 1)]).await.remove(0).unwrap_err();
-    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert!(format!("{error}: {cause}").contains("'asking'"), "it names the right: {error}: {cause}");
-    set_user_of_the_guide(migration.to(), &["+asking"]).await;
+    set_user_of_the_guide(migration.to, &["-asking"]).await;
+    let error = decide(&store, &charge(&new[0], LIMIT)).await.unwrap_err();
+    assert!(error.contains("asking"), "it names the missing right: {error}");
+    set_user_of_the_guide(migration.to, &["+asking"]).await;
     for keys in [&old, &new] {
-        assert!(store.decide(&[&charges(keys, 1)]).await.remove(0).unwrap().admitted);
+        remaining(&store, keys, 1).await;
     }
     migration.finish().await;
-    assert_eq!(remaining(&store, &old).await, [LIMIT - 2]);
-    assert_eq!(remaining(&store, &new).await, [LIMIT - 1]);
+    assert_eq!(remaining(&store, &old, 0).await, [LIMIT - 2]);
+    assert_eq!(remaining(&store, &new, 0).await, [LIMIT - 1]);
 }
 
-/// A node that has not heard of the move yet is asked first.
+/// A store that does not know of the move yet is redirected.
 #[tokio::test]
-async fn a_slot_that_has_moved_is_followed_by_who_knew_where_it_was() {
-    let cluster = Cluster::start().await;
-    let lazy = RedisStore::lazy(&url(&cluster.addresses())).unwrap();
-    let store = Store::Redis(Arc::new(lazy.with_deadline(PATIENT)));
-    let keys = named(&["a", "b"]);
+async fn moved_slot_is_followed() {
+    let cluster = Cluster::shared().await;
+    let store = store(&cluster);
+    let keys = keys("moved", &["a", "b"]);
     for round in 1..=3 {
-        assert!(store.decide(&[&charges(&keys, 1)]).await.remove(0).unwrap().admitted);
+        remaining(&store, &keys, 1).await;
         cluster.migrate(&keys[0]).await.finish().await;
-        assert_eq!(remaining(&store, &keys).await, [LIMIT - round; 2]);
+        assert_eq!(remaining(&store, &keys, 0).await, [LIMIT - round; 2]);
     }
 }

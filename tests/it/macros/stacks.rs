@@ -9,9 +9,9 @@ use ratelimits::{
 use redis::FromRedisValue;
 
 use super::{User, isolated};
+use crate::support::log_capture::LogCapture;
 use crate::support::registries::{on, on_each_registry};
 use crate::support::server::Server;
-use crate::support::told::Told;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const FUNCTION: &str = "it::macros::stacks::send";
@@ -254,8 +254,8 @@ async fn two_shadows(user: Option<u8>, id: u8, limit: u8, skipped: bool) -> Resu
 
 #[tokio::test]
 async fn shadow_policies_log_and_never_refuse() {
-    let told = Told::default();
-    let _guard = tracing::subscriber::set_default(told.clone());
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
     on_each_registry(async |registry, _| {
         let calls = async {
             assert_eq!((on_trial().await, on_trial().await), (1, 1));
@@ -279,7 +279,7 @@ async fn shadow_policies_log_and_never_refuse() {
     let each = [("it::macros::stacks::on_trial", limited), (first, undecided), (second, undecided)];
     let outage = ("", "store unavailable; applying `on_store_error`");
     let expected = [&each[..], &each, &[outage, (first, undecided), (second, undecided)]].concat();
-    let events = told.events();
+    let events = log.events();
     let events: Vec<_> = events.iter().map(|(policy, message)| (policy.as_str(), message.as_str())).collect();
     assert_eq!(events, expected);
 }
@@ -291,9 +291,9 @@ async fn shadow_store_errors_are_not_logged_as_limited() {
     registry.scope(on_trial()).await;
     let keys: Vec<String> = query(&server, &["KEYS", "*"]).await;
     let () = query(&server, &["SET", &keys[0], "not a state"]).await;
-    let told = Told::default();
-    let _guard = tracing::subscriber::set_default(told.clone());
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
     assert_eq!(registry.scope(on_trial()).await, 1);
     let undecided = "shadow policy could not be evaluated";
-    assert_eq!(told.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
+    assert_eq!(log.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
 }

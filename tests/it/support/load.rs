@@ -80,7 +80,7 @@ impl LoadGenerator {
             let key = Key::raw(format!("{}:{{{id}}}", self.name));
             let charge = Charge { key, spec: self.pair.spec, cost, wait, shadow: false };
             let start = Instant::now();
-            let outcome = self.store.decide(&[&[charge]]).await.remove(0);
+            let outcome = self.store.decide(&[charge]).await;
             report.decisions += 1;
             report.longest = report.longest.max(start.elapsed());
             self.answered.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
@@ -129,19 +129,6 @@ impl LoadReport {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn keeps(&self, policy: Policy, losses: &[u64]) -> Result<(), String> {
-        self.check_bounds(policy, losses)
-    }
-
-    pub(crate) fn keeps_but_for(
-        &self,
-        policy: Policy,
-        losses: &[u64],
-        is_lost: impl Fn(u64) -> bool,
-    ) -> Result<(), String> {
-        self.check_bounds_with(policy, losses, is_lost)
     }
 
     pub(crate) fn admitted(&self) -> usize {

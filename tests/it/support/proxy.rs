@@ -1,8 +1,9 @@
-//! A proxy before a server, which does to its connections what networks do.
+//! A proxy in front of a server, which injects network faults.
 //!
-//! What it cannot do is to leave bytes unacknowledged: the system that it runs on takes them in every fault.
+//! It cannot leave bytes unacknowledged: the operating system acknowledges them under every fault.
 
-mod line;
+mod connection;
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -14,42 +15,43 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use self::line::Line;
+use self::connection::Connection;
 use super::server::ports;
 
-/// What happens to all connections, those that are there and those that come.
+/// What happens on all connections, present and new.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
+    /// No fault.
     Pass,
-    /// Everything takes so long, each way.
+    /// A delay, each way.
     Latency(Duration),
-    /// Nothing passes, ends of connections neither. Afterwards everything does, late.
+    /// Nothing passes, not even the end of a connection. Afterwards everything passes, late.
     Stall,
-    /// Nothing passes, and nothing ever will on these connections, which stay open. Those that come afterwards work.
+    /// Nothing passes, and nothing ever will on these connections, which stay open. New ones work afterwards.
     BlackHole,
-    /// The server gets every request, and nobody a reply.
+    /// Requests pass, replies are lost.
     SwallowReplies,
-    /// The next reply is lost with its connection. Everything else passes, and everything afterwards.
+    /// The next reply is lost and its connection reset, once.
     SwallowNextThenReset,
-    /// A byte at a time.
+    /// One byte at a time.
     Sliced,
 }
 
-/// Gone with all of its connections when it is dropped.
+/// Closes all of its connections when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,
-    wires: Arc<Wires>,
-    lines: Arc<Mutex<JoinSet<()>>>,
-    accepting: Mutex<Option<JoinHandle<()>>>,
+    shared: Arc<Shared>,
+    connections: Arc<Mutex<JoinSet<()>>>,
+    acceptor: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Proxy {
-    /// Begins to listen, and passes everything to this address.
+    /// Starts to listen, and forwards to this address.
     pub(crate) async fn to(target: impl Display) -> Proxy {
-        let wires = Wires {
+        let shared = Shared {
             target: Mutex::new(target.to_string()),
-            now: watch::Sender::new(Now { fault: Fault::Pass, dead_below: 0 }),
+            condition: watch::Sender::new(Condition { fault: Fault::Pass, dead_below: 0 }),
             accepted: AtomicU64::new(0),
             open: Mutex::new(HashMap::new()),
         };
@@ -60,8 +62,8 @@ impl Proxy {
                 break (listener, port);
             }
         };
-        let (lines, accepting) = (Arc::default(), Mutex::default());
-        let proxy = Proxy { port, wires: Arc::new(wires), lines, accepting };
+        let (connections, acceptor) = (Arc::default(), Mutex::default());
+        let proxy = Proxy { port, shared: Arc::new(shared), connections, acceptor };
         proxy.accept(listener);
         proxy
     }
@@ -74,106 +76,112 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Where the connections go that come from now on.
+    /// Sets the target of new connections.
     pub(crate) fn set_target(&self, target: impl Display) {
-        *lock(&self.wires.target) = target.to_string();
+        *lock(&self.shared.target) = target.to_string();
     }
 
     pub(crate) fn set(&self, fault: Fault) {
-        self.wires.now.send_modify(|now| {
-            // Those that came during a black hole are as dead as those before it.
-            if matches!(fault, Fault::BlackHole) || matches!(now.fault, Fault::BlackHole) {
-                now.dead_below = self.accepted();
+        self.shared.condition.send_modify(|condition| {
+            // Connections made during a black hole are as dead as those before it.
+            if matches!(fault, Fault::BlackHole) || matches!(condition.fault, Fault::BlackHole) {
+                condition.dead_below = self.accepted();
             }
-            now.fault = fault;
+            condition.fault = fault;
         });
     }
 
-    /// Resets every connection (RST), and returns when all are gone.
+    /// Resets every connection (RST), and returns when all are closed.
     pub(crate) async fn reset(&self) {
-        let (gone, mut wait) = mpsc::channel(1);
-        for orders in lock(&self.wires.open).values() {
-            let _ = orders.send(Order::Reset(gone.clone()));
+        let (done, mut wait) = mpsc::channel(1);
+        for control in lock(&self.shared.open).values() {
+            let _ = control.send(Control::Reset(done.clone()));
         }
-        drop(gone);
+        drop(done);
         let _ = wait.recv().await;
     }
 
-    /// Ends every connection towards the client, which can still send.
+    /// Closes every connection towards the client, which can still send.
     pub(crate) fn half_close(&self) {
-        for orders in lock(&self.wires.open).values() {
-            let _ = orders.send(Order::HalfClose);
+        for control in lock(&self.shared.open).values() {
+            let _ = control.send(Control::HalfClose);
         }
     }
 
-    /// Closes the listener, so that the system refuses new connections. Those that are there stay.
+    /// Closes the listener, so that the system refuses new connections. Open ones stay.
     pub(crate) async fn refuse(&self) {
-        let accepting = lock(&self.accepting).take();
-        if let Some(accepting) = accepting {
-            accepting.abort();
-            let _ = accepting.await;
+        let acceptor = lock(&self.acceptor).take();
+        if let Some(acceptor) = acceptor {
+            acceptor.abort();
+            let _ = acceptor.await;
         }
+    }
+
+    /// Refuses new connections and resets the open ones.
+    pub(crate) async fn cut(&self) {
+        self.refuse().await;
+        self.reset().await;
     }
 
     /// Listens again, on the same port.
     pub(crate) async fn listen(&self) {
         self.refuse().await;
-        self.accept(TcpListener::bind(("127.0.0.1", self.port)).await.expect("the port is still ours"));
+        self.accept(TcpListener::bind(("127.0.0.1", self.port)).await.expect("the port is still free"));
     }
 
-    /// How many connections there have been.
+    /// The number of connections accepted so far.
     pub(crate) fn accepted(&self) -> u64 {
-        self.wires.accepted.load(Ordering::SeqCst)
+        self.shared.accepted.load(Ordering::SeqCst)
     }
 
-    /// How many connections there are, dead ones too.
+    /// The number of open connections, including dead ones.
     pub(crate) fn open(&self) -> usize {
-        lock(&self.wires.open).len()
+        lock(&self.shared.open).len()
     }
 
     fn accept(&self, listener: TcpListener) {
-        let (wires, lines) = (Arc::clone(&self.wires), Arc::clone(&self.lines));
-        let accepting = tokio::spawn(async move {
+        let (shared, connections) = (Arc::clone(&self.shared), Arc::clone(&self.connections));
+        let acceptor = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let line = Line::begin(Arc::clone(&wires));
-                let mut lines = lock(&lines);
-                while lines.try_join_next().is_some() {}
-                lines.spawn(line.carry(client));
+                let connection = Connection::register(Arc::clone(&shared));
+                let mut connections = lock(&connections);
+                while connections.try_join_next().is_some() {}
+                connections.spawn(connection.forward(client));
             }
         });
-        *lock(&self.accepting) = Some(accepting);
+        *lock(&self.acceptor) = Some(acceptor);
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        if let Some(accepting) = lock(&self.accepting).take() {
-            accepting.abort();
+        if let Some(acceptor) = lock(&self.acceptor).take() {
+            acceptor.abort();
         }
-        // A line that is accepted just now is aborted with the set, which the accepting task is the last to hold.
-        lock(&self.lines).abort_all();
+        // A connection accepted right now is aborted with the set, which the acceptor is the last to hold.
+        lock(&self.connections).abort_all();
     }
 }
 
-/// What the connections share.
+/// The state that all connections share.
 #[derive(Debug)]
-struct Wires {
+struct Shared {
     target: Mutex<String>,
-    now: watch::Sender<Now>,
+    condition: watch::Sender<Condition>,
     accepted: AtomicU64,
-    open: Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>,
+    open: Mutex<HashMap<u64, mpsc::UnboundedSender<Control>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Now {
+struct Condition {
     fault: Fault,
-    /// The connections before this one were there in a black hole.
+    /// Connections with lower ids were open during a black hole.
     dead_below: u64,
 }
 
 #[derive(Debug)]
-enum Order {
-    /// With something to drop when it is done.
+enum Control {
+    /// The sender is dropped once the connection is closed.
     Reset(mpsc::Sender<()>),
     HalfClose,
 }

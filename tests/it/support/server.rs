@@ -1,10 +1,11 @@
-//! A redis-server of the tests' own, on a free port, gone with the last test that uses it.
+//! A redis-server on a free port, stopped when the last test that uses it ends.
 
 pub(crate) mod cluster;
 pub(crate) mod ports;
 mod process;
 mod replication;
 pub(crate) mod sentinels;
+mod tests;
 pub(crate) mod tls;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
+use redis::{AsyncConnectionConfig, Client, FromRedisValue, RedisResult};
 
 use super::until::until;
 
@@ -28,10 +29,12 @@ pub(crate) struct Server {
     port: u16,
     dir: PathBuf,
     arguments: Vec<String>,
+    /// The login for commands, as `user:password@`, or empty.
+    operator: String,
 }
 
 impl Server {
-    /// The server that tests share. Their keys tell them apart.
+    /// The server that tests share, each with its own keys.
     pub(crate) fn shared() -> Arc<Server> {
         static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,12 +45,12 @@ impl Server {
         })
     }
 
-    /// A server of one's own, for a test that configures, stops or kills it.
+    /// A dedicated server, for a test that configures, pauses or kills it.
     pub(crate) fn start() -> Server {
         Server::start_with(&[])
     }
 
-    /// A server of one's own with more arguments, which win over the usual ones.
+    /// A dedicated server with more arguments, which override the defaults.
     pub(crate) fn start_with(more: &[&str]) -> Server {
         Server::start_by(|port, dir| {
             let more = more.iter().map(|argument| (*argument).to_owned());
@@ -55,7 +58,13 @@ impl Server {
         })
     }
 
-    /// A server that listens on a Unix socket too.
+    /// Makes the fixture log in for its commands.
+    pub(crate) fn operated_by(mut self, user: &str, password: &str) -> Server {
+        self.operator = format!("{user}:{password}@");
+        self
+    }
+
+    /// A server that also listens on a Unix socket.
     pub(crate) fn start_with_socket() -> Server {
         Server::start_with(&["--unixsocket", SOCKET])
     }
@@ -84,28 +93,48 @@ impl Server {
         self.try_connect().await.expect("the server answers")
     }
 
-    /// For a server that is in trouble.
+    /// For a server that may be down.
     pub(crate) async fn try_connect(&self) -> RedisResult<MultiplexedConnection> {
-        // The tests bring a server to its limits: an answer that takes long is no failure of theirs.
+        // The tests overload their servers: a slow reply is not a failure of the fixture.
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(Duration::from_secs(30)));
-        Client::open(self.url())?.get_multiplexed_async_connection_with_config(&config).await
+        let client = Client::open(format!("redis://{}{}", self.operator, self.address()))?;
+        client.get_multiplexed_async_connection_with_config(&config).await
     }
 
-    /// Makes a user of this password and these specs, or gives it other ones.
-    pub(crate) async fn set_user(&self, user: &str, password: &str, specs: &[&str]) {
-        let mut command = redis::cmd("ACL");
-        command.arg(&["SETUSER", user, "reset", "on"]).arg(format!(">{password}")).arg(specs);
-        let set: Result<(), _> = command.query_async(&mut self.connect().await).await;
-        set.expect("the specs are right");
+    /// Runs one command on a new connection.
+    pub(crate) async fn command<T: FromRedisValue>(&self, command: &[&str]) -> T {
+        run(&mut self.connect().await, command).await
     }
 
-    /// As with `kill -9`: what it holds is lost, and its connections are closed by the system.
+    /// Creates or replaces a user with this password and these ACL rules.
+    pub(crate) async fn set_user(&self, user: &str, password: &str, rules: &[&str]) {
+        let password = format!(">{password}");
+        let user = ["ACL", "SETUSER", user, "reset", "on", &password];
+        self.command::<()>(&[&user, rules].concat()).await;
+    }
+
+    pub(crate) async fn configure(&self, name: &str, value: &str) {
+        self.command::<()>(&["CONFIG", "SET", name, value]).await;
+    }
+
+    /// Closes all client connections.
+    pub(crate) async fn kill_clients(&self) {
+        self.command::<()>(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]).await;
+    }
+
+    /// Makes this server a replica of the master at `host:port`, or a master.
+    pub(crate) async fn replicate(&self, master: Option<&str>) {
+        let (host, port) = master.and_then(|master| master.split_once(':')).unwrap_or(("NO", "ONE"));
+        self.command::<()>(&["REPLICAOF", host, port]).await;
+    }
+
+    /// Kills the process as `kill -9` does: its data is lost, and the system closes its connections.
     pub(crate) fn kill(&self) {
         let mut process = self.process();
-        process.kill().and_then(|()| process.wait()).expect("it is a child of ours");
+        process.kill().and_then(|()| process.wait()).expect("the server is a child process");
     }
 
-    /// Starts it again, if need be after a kill, on the same port and in the same directory.
+    /// Starts the server again, after a kill if it still runs, on the same port and in the same directory.
     pub(crate) async fn restart(&self) {
         self.kill();
         *self.process() = process::spawn(&self.arguments, &self.dir);
@@ -116,7 +145,7 @@ impl Server {
         .await;
     }
 
-    /// Stops it where it is. Its connections stay open, and the system even takes new ones for it.
+    /// Suspends the process. Its connections stay open, and the system still accepts new ones.
     pub(crate) fn pause(&self) {
         self.signal("-STOP");
         self.paused.store(true, Ordering::SeqCst);
@@ -127,35 +156,36 @@ impl Server {
         self.paused.store(false, Ordering::SeqCst);
     }
 
-    /// It has neither been killed nor paused.
+    /// Whether the server is neither killed nor paused.
     pub(crate) fn lives(&self) -> bool {
         !self.paused.load(Ordering::SeqCst) && matches!(self.process().try_wait(), Ok(None))
     }
 
     fn start_by(arguments: impl Fn(u16, &Path) -> Vec<String>) -> Server {
-        let mut seen = String::new();
+        let mut log = String::new();
         // Another process may take the free port before the server does.
         for _ in 0..5 {
             match Server::try_start(&arguments) {
                 Ok(server) => return server,
-                Err(log) => seen = log,
+                Err(error) => log = error,
             }
         }
-        panic!("{} does not start:\n{seen}", process::name());
+        panic!("{} does not start:\n{log}", process::name());
     }
 
     fn try_start(arguments: impl Fn(u16, &Path) -> Vec<String>) -> Result<Server, String> {
         let port = ports::free();
         let dir =
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("redis-{}-{port}", std::process::id()));
-        std::fs::create_dir_all(&dir).expect("the target directory can be written");
+        std::fs::create_dir_all(&dir).expect("the target directory is writable");
         let arguments = arguments(port, &dir);
         let process = Mutex::new(process::spawn(&arguments, &dir));
-        let server = Server { process, paused: AtomicBool::new(false), port, dir, arguments };
+        let server =
+            Server { process, paused: AtomicBool::new(false), port, dir, arguments, operator: String::new() };
         let started = Instant::now();
         while started.elapsed() < STARTS_WITHIN {
             let answers = process::answers(port);
-            // Asked after the answer, which may be that of a server that took the port.
+            // Checked after the reply, which may come from another server that took the port.
             if let Ok(Some(_)) = server.process().try_wait() {
                 break;
             }
@@ -169,7 +199,7 @@ impl Server {
 
     fn signal(&self, signal: &str) {
         let process = self.process().id().to_string();
-        let sent = Command::new("kill").args([signal, &process]).status().expect("kill can be run");
+        let sent = Command::new("kill").args([signal, &process]).status().expect("kill runs");
         assert!(sent.success(), "kill {signal}: {sent}");
     }
 
@@ -177,10 +207,16 @@ impl Server {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it has told since it started.
+    /// What the server has logged since it started.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("log")).unwrap_or_else(|error| error.to_string())
     }
+}
+
+/// Runs one command and panics if it fails.
+pub(crate) async fn run<T: FromRedisValue>(connection: &mut MultiplexedConnection, command: &[&str]) -> T {
+    let reply = redis::cmd(command[0]).arg(&command[1..]).query_async(connection).await;
+    reply.unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
 impl Drop for Server {

@@ -9,7 +9,7 @@ use ratelimit_runtime::store::{
 use redis::aio::MultiplexedConnection;
 
 use super::policies::Pair;
-use super::registries::PATIENT;
+use super::registries::LONG_DEADLINE;
 use super::server::Server;
 
 /// The zero of test times, in microseconds since the Unix epoch: a whole number of seconds, 20 s after a whole minute.
@@ -73,7 +73,7 @@ impl TestStore {
         // Redis itself keeps the key for an hour, as its own clock is not the test's.
         let expire = "redis.call('SET', key .. ':expires', int(second)) redis.call('EXPIRE', key, 3600)";
         let store = RedisStore::lazy(&server.url()).expect("the URL is valid");
-        let store = Store::Redis(Arc::new(store.with_time(&now, expire).with_deadline(PATIENT)));
+        let store = Store::Redis(Arc::new(store.with_time(&now, expire).with_deadline(LONG_DEADLINE)));
         let connection = server.connect().await;
         let clock = TestClock::Redis { key, connection, _server: server };
         TestStore { name: "Redis", store, prefix, clock }
@@ -106,7 +106,7 @@ impl TestStore {
     }
 
     pub(crate) async fn try_decide_lists(&self, lists: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        let outcomes = self.store.decide(lists).await;
+        let outcomes = self.store.decide_many(lists).await;
         assert_eq!(outcomes.len(), lists.len());
         outcomes
     }

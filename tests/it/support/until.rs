@@ -1,21 +1,23 @@
-//! Waiting for what real servers do in their own time.
+//! Polling for conditions that real servers reach in their own time.
 
 use std::time::{Duration, Instant};
 
-/// Asks until there is an answer. What stood in its way last is told when it takes too long.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Polls until the condition returns a value. Panics with its last error after `within`.
 pub(crate) async fn until<T>(
     what: &str,
     within: Duration,
-    mut ask: impl AsyncFnMut() -> Result<T, String>,
+    mut condition: impl AsyncFnMut() -> Result<T, String>,
 ) -> T {
-    let started = Instant::now();
+    let start = Instant::now();
     loop {
-        let seen = match tokio::time::timeout(within, ask()).await {
-            Ok(Ok(answer)) => return answer,
-            Ok(Err(seen)) => seen,
+        let error = match tokio::time::timeout(within, condition()).await {
+            Ok(Ok(value)) => return value,
+            Ok(Err(error)) => error,
             Err(_) => "no answer".to_owned(),
         };
-        assert!(started.elapsed() < within, "{what}: not within {within:?}, but {seen}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(start.elapsed() < within, "{what}: not within {within:?}: {error}");
+        tokio::time::sleep(POLL).await;
     }
 }

@@ -6,9 +6,9 @@ use ratelimits::{FixedWindow, Limiter, Policy, Rate, TokenBucket};
 use tracing::instrument::WithSubscriber;
 
 use super::TIMEOUT;
+use crate::support::log_capture::LogCapture;
 use crate::support::registries::on;
 use crate::support::server::Server;
-use crate::support::told::Told as LogCapture;
 
 const STARTED: &str = "a call waits for its turn";
 const ENDED: &str = "a call has waited for its turn";

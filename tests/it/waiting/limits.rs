@@ -6,7 +6,7 @@ use ratelimits::{Error, FixedWindow, Policy, Rate, Registry, TokenBucket};
 
 use super::{AcquireFuture, CountingServer, acquire, poll, warm_up};
 use crate::support::random::Random;
-use crate::support::registries::PATIENT;
+use crate::support::registries::LONG_DEADLINE;
 
 #[tokio::test]
 async fn short_timeouts_cost_one_call_and_no_permits() {
@@ -46,8 +46,11 @@ async fn max_waiters_is_enforced() {
     let policies: [Policy; 2] =
         [TokenBucket::new(Rate::new(1, minute)).burst(1).into(), FixedWindow::new(1, minute).into()];
     for (i, policy) in policies.into_iter().enumerate() {
-        let registry =
-            Registry::builder().max_waiters(3).deadline(PATIENT).connect_lazy(&server.server.url()).unwrap();
+        let registry = Registry::builder()
+            .max_waiters(3)
+            .deadline(LONG_DEADLINE)
+            .connect_lazy(&server.server.url())
+            .unwrap();
         let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
         warm_up(&limiter).await;
         limiter.try_acquire((), 1).await.unwrap();

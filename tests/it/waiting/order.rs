@@ -9,7 +9,7 @@ use ratelimit_runtime::store::{Charge, Key, RedisStore, Store};
 use ratelimits::{Limiter, Policy, Rate, Registry, TokenBucket};
 
 use crate::support::processes::{self, Child};
-use crate::support::registries::{PATIENT, on};
+use crate::support::registries::{LONG_DEADLINE, on};
 use crate::support::server::Server;
 use crate::support::test_store::MAX_STEP_BACK;
 
@@ -170,7 +170,7 @@ async fn request_slots(store: &Store, calls: usize) -> Vec<Slot> {
         let store = store.clone();
         let charge = charge(1);
         tasks.push(tokio::spawn(async move {
-            let outcome = store.decide(&[&[charge]]).await.remove(0).unwrap();
+            let outcome = store.decide(&[charge]).await.unwrap();
             assert!(outcome.admitted, "{outcome:?}");
             tokio::time::sleep(Duration::from_micros(outcome.wait())).await;
             Slot { now: outcome.now, slot: outcome.now + outcome.wait(), started_at: now() }
@@ -240,7 +240,7 @@ async fn in_two_processes<T>(server: &Server, test: &str, parse: fn([u64; 3]) ->
 #[tokio::test]
 async fn calls_of_two_processes_are_admitted_in_order() {
     if let Some(child) = Child::from_env() {
-        let registry = Registry::builder().deadline(PATIENT).connect(&child.url).await.unwrap();
+        let registry = Registry::builder().deadline(LONG_DEADLINE).connect(&child.url).await.unwrap();
         let limiter = limiter(&registry);
         // One of the processes gets it, and both wait for it.
         let _ = limiter.try_acquire((), 2 * DEBT).await;
@@ -268,9 +268,10 @@ async fn calls_of_two_processes_are_admitted_in_order() {
 #[tokio::test]
 async fn slots_follow_the_order_of_arrival_at_redis() {
     if let Some(child) = Child::from_env() {
-        let store = Store::Redis(Arc::new(RedisStore::lazy(&child.url).unwrap().with_deadline(PATIENT)));
+        let store =
+            Store::Redis(Arc::new(RedisStore::lazy(&child.url).unwrap().with_deadline(LONG_DEADLINE)));
         // Connects, so that requests are sent in order.
-        store.decide(&[&[charge(0)]]).await.remove(0).unwrap();
+        store.decide(&[charge(0)]).await.unwrap();
         child.barrier("slots", 2).await;
         let slots = request_slots(&store, CALLS / 2).await;
         return child.report(slots.into_iter().map(|slot| line([slot.now, slot.slot, slot.started_at])));

@@ -1,18 +1,17 @@
-//! Ports for servers that may be gone for a while and come back on the same one.
+//! Ports for servers that go down and come back on the same port.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
-/// How far above its port a server has another: the bus of a cluster node, or TLS.
+/// The distance from a server's port to its second one: the cluster bus, or TLS.
 pub(crate) const SECOND: u16 = 10_000;
 
-/// All of them, the second ones too, are below the ports that systems give to clients: nobody is given the port of a server
-/// that is down.
+/// All ports, the second ones too, are below the ephemeral range, so the port of a server that is down stays free.
 const FIRST: u16 = 10_240;
 const COUNT: u32 = 9_700;
 
-/// A port that nobody listens on, nor on its second. Another process may take it before the server does.
+/// Returns a port that is free, as is its second one. Another process may still take it before the server does.
 pub(crate) fn free() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let _ = NEXT.compare_exchange(0, seed(), Ordering::Relaxed, Ordering::Relaxed);
@@ -22,7 +21,7 @@ pub(crate) fn free() -> u16 {
         .expect("a port is free")
 }
 
-/// Processes at the same time begin in different places.
+/// Concurrent test processes start at different ports.
 fn seed() -> u32 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     (since.subsec_nanos() ^ std::process::id().wrapping_mul(977)) % COUNT

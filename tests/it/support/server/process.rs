@@ -1,4 +1,4 @@
-//! The program: which it is, what it is started with, and whether it answers.
+//! The server program, its arguments, and whether it replies.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -8,8 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// What a server of the tests is started with: nothing on disk, no delay before a replica gets its copy, and the commands
-/// that tests disturb it with.
+/// The default arguments: no persistence, no delay before a full sync, and `DEBUG` enabled.
 pub(super) fn plain(port: u16, dir: &Path) -> Vec<String> {
     let mut plain = format!("--port {port} --bind 127.0.0.1 --appendonly no --repl-diskless-sync-delay 0");
     if program().version >= 7 {
@@ -20,17 +19,17 @@ pub(super) fn plain(port: u16, dir: &Path) -> Vec<String> {
 }
 
 pub(super) fn spawn(arguments: &[String], dir: &Path) -> Child {
-    let log = File::create(dir.join("log")).expect("its directory can be written");
+    let log = File::create(dir.join("log")).expect("the directory is writable");
     Command::new(&program().path)
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(log)
         .stderr(Stdio::null())
         .spawn()
-        .expect("it told its version")
+        .expect("the program ran with --version")
 }
 
-/// Whether a server is there, which may want a password first.
+/// Whether a server replies, if only to ask for a password.
 pub(super) fn answers(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
     let mut answer = [0; 5];
@@ -64,7 +63,7 @@ fn version(binary: &str) -> u32 {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             panic!("redis-server is not installed: run ./test.sh, which installs it, or set REDIS_SERVER_BIN")
         }
-        output => output.expect("redis-server can be run"),
+        output => output.expect("redis-server runs"),
     };
     let text = String::from_utf8_lossy(&output.stdout);
     text.split("v=").nth(1).and_then(|rest| rest.split('.').next()?.parse().ok()).unwrap_or(0)

@@ -1,45 +1,56 @@
-//! What a server says of its master or its replicas.
+//! The replication state of a server.
 
 use std::time::Duration;
 
 use super::Server;
 use crate::support::until::until;
 
+const WITHIN: Duration = Duration::from_secs(20);
+
 impl Server {
-    /// Waits until it has a copy of what its master had, and the link to it is up.
+    /// Waits until this replica has synchronized and its link to the master is up.
     pub(crate) async fn follows(&self) {
-        until("the replica follows its master", Duration::from_secs(20), async || {
-            match self.replication().await? {
-                seen if seen.contains("master_link_status:up") => Ok(()),
-                seen => Err(seen),
-            }
+        until("the replica follows its master", WITHIN, async || match self.replication().await? {
+            info if info.contains("master_link_status:up") => Ok(()),
+            info => Err(info),
         })
         .await;
     }
 
-    /// Waits until a replica has all that this master has now. One that follows may get nothing for a second yet: after a
-    /// copy that was never on disk, a master sends what follows when the replica has acknowledged it.
-    pub(crate) async fn replicated(&self) {
-        // WAIT is for what the same connection did: its offset is that of the last command.
-        let mut wait = redis::pipe();
-        wait.cmd("PING").ignore().cmd("WAIT").arg(&[1, 20_000]);
-        let replicas = wait.query_async(&mut self.connect().await).await;
-        let (replicas,): (usize,) = replicas.expect("the server answers");
-        assert!(replicas > 0, "no replica of {} has everything", self.port());
+    /// Waits until `replica` has every write that this master has now.
+    ///
+    /// Compares offsets: `WAIT` of Redis 7.2 and newer only covers writes made on the same connection.
+    pub(crate) async fn replicated_to(&self, replica: &Server) {
+        let offset = self.offset().await.expect("the master answers");
+        until("the replica has all writes", WITHIN, async || match replica.offset().await? {
+            replicated if replicated >= offset => Ok(()),
+            replicated => Err(format!("{replicated} of {offset}")),
+        })
+        .await;
     }
 
-    /// `master` or `slave`, as it says itself.
+    /// Returns the role that the server reports, `master` or `slave`.
     pub(crate) async fn role(&self) -> Result<String, String> {
-        let seen = self.replication().await?;
-        Ok(seen.lines().find_map(|line| line.strip_prefix("role:")).unwrap_or_default().to_owned())
+        Ok(field(&self.replication().await?, "role").unwrap_or_default().to_owned())
     }
 
-    /// Sentinels that give a server another role end its connections.
+    /// The end of the replication stream, as this master or replica has it.
+    async fn offset(&self) -> Result<u64, String> {
+        let info = self.replication().await?;
+        let offset = field(&info, "slave_repl_offset").or_else(|| field(&info, "master_repl_offset"));
+        offset.and_then(|offset| offset.parse().ok()).ok_or(info)
+    }
+
+    /// An error while a failover closes the server's connections.
     async fn replication(&self) -> Result<String, String> {
-        let asked = async {
+        let info = async {
             let mut connection = self.try_connect().await?;
             redis::cmd("INFO").arg("replication").query_async(&mut connection).await
         };
-        asked.await.map_err(|error| error.to_string())
+        info.await.map_err(|error| error.to_string())
     }
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }

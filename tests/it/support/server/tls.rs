@@ -1,4 +1,4 @@
-//! A server that speaks TLS, with certificates made for the test.
+//! A server with TLS, and certificates made for the test.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 use super::{Server, ports, process};
 
-/// Who signs certificates. Whoever trusts another one does not trust these.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -15,26 +15,27 @@ pub(crate) struct Authority {
 impl Authority {
     pub(crate) fn new() -> Authority {
         let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "the tests' authority");
+        params.distinguished_name.push(DnType::CommonName, "test authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let issuer = CertifiedIssuer::self_signed(params, key()).expect("it can sign");
+        let issuer = CertifiedIssuer::self_signed(params, key()).expect("the authority is valid");
         Authority { issuer }
     }
 
-    /// The certificate that clients are to trust, as PEM.
+    /// The authority's certificate, for clients, as PEM.
     pub(crate) fn pem(&self) -> String {
         self.issuer.pem()
     }
 
-    /// Writes a server's certificate and key into this directory, and the authority's certificate beside them.
+    /// Writes a server's certificate and key and the authority's certificate to this directory, and returns the arguments
+    /// that name them.
     fn write(&self, dir: &Path) -> [(&'static str, String); 3] {
         let mut params =
-            CertificateParams::new(["localhost".into(), "127.0.0.1".into()]).expect("the names are right");
-        params.distinguished_name.push(DnType::CommonName, "a server of the tests");
+            CertificateParams::new(["localhost".into(), "127.0.0.1".into()]).expect("the names are valid");
+        params.distinguished_name.push(DnType::CommonName, "test server");
         params.use_authority_key_identifier_extension = true;
         let key = key();
-        let certificate = params.signed_by(&key, &self.issuer).expect("the authority can sign");
+        let certificate = params.signed_by(&key, &self.issuer).expect("the authority signs");
         let files = [
             ("--tls-cert-file", "server.crt", certificate.pem()),
             ("--tls-key-file", "server.key", key.serialize_pem()),
@@ -42,13 +43,13 @@ impl Authority {
         ];
         files.map(|(option, file, text)| {
             let path = dir.join(file);
-            std::fs::write(&path, text).expect("the directory can be written");
+            std::fs::write(&path, text).expect("the directory is writable");
             (option, path.display().to_string())
         })
     }
 }
 
-/// A server with a port for TLS, beside the one without that tests ask it by.
+/// A server with a TLS port beside the plain one that the tests use to control it.
 #[derive(Debug)]
 pub(crate) struct TlsServer {
     server: Server,
@@ -59,7 +60,7 @@ impl TlsServer {
         TlsServer::start_with(authority, &[])
     }
 
-    /// With more arguments. Where it is a client itself, it trusts the authority that signed its own certificate.
+    /// As a TLS client, for replication, the server trusts the authority that signed its own certificate.
     pub(crate) fn start_with(authority: &Authority, more: &[&str]) -> TlsServer {
         let server = Server::start_by(|port, dir| {
             let mut arguments = process::plain(port, dir);
@@ -92,5 +93,5 @@ impl Deref for TlsServer {
 }
 
 fn key() -> KeyPair {
-    KeyPair::generate().expect("the system has random numbers")
+    KeyPair::generate().expect("the system provides randomness")
 }

@@ -1,17 +1,19 @@
-//! What a node says of all nodes.
+//! The cluster as one node sees it.
 
 use redis::FromRedisValue;
 
 use crate::support::server::Server;
 
+/// The first and last slot.
+pub(crate) type SlotRange = (u16, u16);
+
 #[derive(Debug, PartialEq)]
 pub(super) struct Member {
     pub(super) port: u16,
-    pub(super) handshakes: bool,
+    pub(super) in_handshake: bool,
     master: bool,
     failed: bool,
-    /// The first and last of each range.
-    pub(super) slots: Vec<(u16, u16)>,
+    pub(super) slots: Vec<SlotRange>,
 }
 
 impl Member {
@@ -24,19 +26,18 @@ impl Member {
     }
 }
 
-/// The answer to a CLUSTER command.
-pub(super) async fn ask<T: FromRedisValue>(node: &Server, arguments: &[&str]) -> T {
-    let answer = redis::cmd("CLUSTER").arg(arguments).query_async(&mut node.connect().await).await;
-    answer.unwrap_or_else(|error| panic!("CLUSTER {arguments:?}: {error}"))
+/// Runs a CLUSTER command.
+pub(super) async fn cluster<T: FromRedisValue>(node: &Server, arguments: &[&str]) -> T {
+    node.command(&[&["CLUSTER"], arguments].concat()).await
 }
 
 pub(super) async fn seen_by(node: &Server) -> Vec<Member> {
-    let text: String = ask(node, &["NODES"]).await;
-    text.lines().map(|line| member(line).unwrap_or_else(|| panic!("no member: {line}"))).collect()
+    let nodes: String = cluster(node, &["NODES"]).await;
+    nodes.lines().map(|line| parse(line).unwrap_or_else(|| panic!("no member: {line}"))).collect()
 }
 
-/// From `id ip:port@bus flags master pings pongs epoch link slots…`, where slots that move stand in brackets.
-fn member(line: &str) -> Option<Member> {
+/// Parses `id ip:port@bus flags master pings pongs epoch link slots…`, where migrating slots are in brackets.
+fn parse(line: &str) -> Option<Member> {
     let fields: Vec<_> = line.split(' ').collect();
     let flags: Vec<_> = fields.get(2)?.split(',').collect();
     let range = |range: &&str| {
@@ -45,7 +46,7 @@ fn member(line: &str) -> Option<Member> {
     };
     Some(Member {
         port: fields.get(1)?.split([':', '@']).nth(1)?.parse().ok()?,
-        handshakes: flags.contains(&"handshake"),
+        in_handshake: flags.contains(&"handshake"),
         master: flags.contains(&"master"),
         failed: flags.contains(&"fail") || flags.contains(&"fail?"),
         slots: fields.iter().skip(8).filter_map(range).collect(),

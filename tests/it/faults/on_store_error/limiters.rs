@@ -1,0 +1,224 @@
+//! `on_store_error` of limiters.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use ratelimits::OnStoreError::{Allow, Deny, Local};
+use ratelimits::{
+    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
+};
+
+use super::{DAY, absent, absent_and, assert_local, assert_store_error};
+use crate::support::registries::on;
+use crate::support::server::Server;
+
+/// One policy for each kind of state, each with six permits.
+fn policies() -> [Policy; 8] {
+    let rate = Rate::new(1, DAY);
+    [
+        TokenBucket::new(rate).burst(6).into(),
+        TokenBucket::new(rate).interval_refill().burst(6).into(),
+        TokenBucket::new(rate).borrow().burst(6).into(),
+        LeakyBucket::new(6, rate).into(),
+        FixedWindow::new(6, DAY).into(),
+        FixedWindow::new(6, 3650 * DAY).aligned().into(),
+        SlidingWindow::new(6, DAY).into(),
+        SlidingWindow::new(6, DAY).precision(DAY / 4).into(),
+    ]
+}
+
+#[tokio::test]
+async fn default_is_to_decide_locally() {
+    for policy in policies() {
+        let registry = absent(Registry::builder());
+        let limiter = registry.limiter("a", policy).unwrap();
+        for remaining in (0..6).rev() {
+            assert_local(limiter.try_acquire("a", 1).await, 6, remaining);
+        }
+        // A bucket that lends admits one more.
+        let _ = limiter.try_acquire("a", 1).await;
+        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 1).await else { panic!("{policy:?}") };
+        assert_eq!(limited.decision().source, Source::Local);
+        assert!(limited.decision().retry_after.is_some());
+        assert_local(limiter.peek("a").await, 6, 0);
+        assert_local(limiter.peek("b").await, 6, 6);
+    }
+}
+
+#[tokio::test]
+async fn each_instance_admits_its_share() {
+    for policy in policies() {
+        let registry = absent(Registry::builder().instances(3));
+        let limiter = registry.limiter("a", policy).unwrap();
+        let lends = matches!(policy, Policy::TokenBucket(bucket) if bucket == bucket.borrow());
+        // The share of a bucket that lends is smaller by what it lends.
+        let share = if lends { 1 } else { 2 };
+        assert_local(limiter.try_acquire("a", share).await, share, 0);
+        if lends {
+            limiter.try_acquire("a", 1).await.unwrap();
+        }
+        assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn cost_above_the_share_is_a_store_error() {
+    for policy in policies() {
+        let registry = absent(Registry::builder().instances(3));
+        let limiter = registry.limiter("a", policy).unwrap();
+        if limiter.policy() == policies()[2] {
+            continue;
+        }
+        assert_store_error(limiter.try_acquire("a", 3).await);
+        assert_store_error(limiter.try_acquire("a", 6).await);
+        assert_store_error(limiter.acquire("a", 6).await);
+        // More than the policy ever admits, even in Redis.
+        let error = limiter.try_acquire("a", 7).await.unwrap_err();
+        assert!(error.is_limited() && error.retry_after().is_none(), "{policy:?}: {error}");
+        assert_local(limiter.try_acquire("a", 2).await, 2, 0);
+    }
+}
+
+#[tokio::test]
+async fn allowed_calls_are_not_charged() {
+    for policy in policies() {
+        let registry = absent_and(Allow);
+        let limiter = registry.limiter("a", policy).unwrap();
+        for _ in 0..20 {
+            let decision = limiter.try_acquire("a", 6).await.unwrap();
+            assert_eq!((decision.source, decision.limit, decision.remaining), (Source::Allowed, 6, 6));
+            decision.refund().await.unwrap();
+        }
+        assert_eq!(limiter.peek("a").await.unwrap().source, Source::Allowed);
+        assert_eq!(limiter.acquire("a", 7).await.unwrap().source, Source::Allowed);
+        assert_local(limiter.on_store_error(Local).try_acquire("a", 6).await, 6, 0);
+    }
+}
+
+#[tokio::test]
+async fn denied_calls_are_store_errors() {
+    let registry = absent_and(Deny);
+    for (i, policy) in policies().into_iter().enumerate() {
+        let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
+        assert_store_error(limiter.try_acquire("a", 1).await);
+        assert_store_error(limiter.acquire("a", 1).await);
+        assert_store_error(limiter.peek("a").await);
+        assert!(limiter.try_acquire("a", 0).await.is_ok(), "a cost of 0 needs no store");
+        assert_local(limiter.on_store_error(Local).peek("a").await, 6, 6);
+    }
+}
+
+#[tokio::test]
+async fn limiter_overrides_the_registry() {
+    let registry = absent(Registry::builder());
+    let limiter = registry.limiter("a", FixedWindow::new(5, DAY)).unwrap();
+    let deny = limiter.on_store_error(Deny).prefix("sms").function("send");
+    assert_store_error(deny.try_acquire("a", 1).await);
+    assert_local(limiter.prefix("sms").function("send").try_acquire("a", 1).await, 5, 4);
+    assert_eq!(limiter.on_store_error(Allow).peek("a").await.unwrap().source, Source::Allowed);
+}
+
+#[tokio::test]
+async fn strictest_of_a_list_applies() {
+    let registry = absent(Registry::builder());
+    let limiter = |name: &str, policy| registry.limiter(name, FixedWindow::new(policy, DAY)).unwrap();
+    let [allow, local_, deny] = [
+        limiter("allow", 2).on_store_error(Allow),
+        limiter("local", 2),
+        limiter("deny", 2).on_store_error(Deny),
+    ];
+    let all = |limiters: &[&ratelimits::Limiter]| {
+        let charges: Vec<_> = limiters.iter().map(|limiter| limiter.charge("a", 1)).collect();
+        registry.try_acquire_all(charges)
+    };
+    assert_store_error(all(&[&allow, &local_, &deny]).await);
+    assert_eq!(all(&[&allow]).await.unwrap().source, Source::Allowed);
+    for remaining in [1, 0] {
+        assert_local(all(&[&allow, &local_]).await, 2, remaining);
+    }
+    assert!(all(&[&local_, &allow]).await.unwrap_err().is_limited());
+    // In a local decision, the policy that allows is charged too.
+    assert_local(allow.on_store_error(Local).peek("a").await, 2, 0);
+    assert_local(deny.on_store_error(Local).peek("a").await, 2, 2);
+}
+
+#[tokio::test]
+async fn local_charges_are_refunded_locally() {
+    for policy in policies() {
+        let registry = absent(Registry::builder().instances(2));
+        let limiter = registry.limiter("a", policy).unwrap();
+        let decision = limiter.try_acquire("a", 1).await.unwrap();
+        let before = decision.remaining;
+        decision.refund().await.unwrap();
+        let limit = before + 1;
+        assert_local(limiter.peek("a").await, limit, limit);
+
+        limiter.try_acquire("a", 1).await.unwrap();
+        // Without a receipt, the store that was charged is unknown.
+        assert_store_error(limiter.refund("a", 1).await);
+        assert_local(limiter.peek("a").await, limit, before);
+        assert_store_error(limiter.reset("a").await);
+        assert_local(limiter.peek("a").await, limit, limit);
+    }
+}
+
+#[tokio::test]
+async fn on_store_error_has_no_effect_in_process() {
+    let registry = Registry::builder().on_store_error(Deny).instances(3).in_memory();
+    let limiter = registry.limiter("a", FixedWindow::new(6, DAY)).unwrap().on_store_error(Allow);
+    let decision = limiter.try_acquire("a", 6).await.unwrap();
+    assert_eq!((decision.source, decision.remaining), (Source::Memory, 0));
+    assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+}
+
+#[tokio::test]
+async fn corrupt_values_ignore_on_store_error() {
+    let server = Server::start();
+    let registry = on(&server);
+    let limiter = registry.limiter("taken", FixedWindow::new(5, DAY)).unwrap();
+    let other = registry.limiter("other", FixedWindow::new(5, DAY)).unwrap();
+    limiter.try_acquire("a", 1).await.unwrap();
+    let keys: Vec<String> = server.command(&["KEYS", "*taken*"]).await;
+    for command in [["SADD", &keys[0], "x"], ["SET", &keys[0], "not a state"]] {
+        server.command::<()>(&["DEL", &keys[0]]).await;
+        server.command::<()>(&command).await;
+        for mode in [Allow, Local, Deny] {
+            let limiter = limiter.on_store_error(mode);
+            assert_store_error(limiter.try_acquire("a", 1).await);
+            assert_store_error(limiter.acquire("a", 1).await);
+            assert_store_error(limiter.peek("a").await);
+            assert_store_error(
+                registry.try_acquire_all([other.charge("a", 1), limiter.charge("a", 1)]).await,
+            );
+        }
+    }
+    assert!(registry.store_health().healthy);
+}
+
+#[test]
+fn permanent_errors_ignore_on_store_error() {
+    for mode in [Allow, Local, Deny] {
+        let registry = absent_and(mode);
+        let limiter = registry.limiter("a", FixedWindow::new(1, DAY)).unwrap();
+        let call = pin!(limiter.try_acquire("a", 1));
+        let polled = call.poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Err(error)) = polled else { panic!("without a runtime: {polled:?}") };
+        assert!(error.to_string().contains("runtime"), "{error}");
+        assert!(registry.store_health().healthy, "the store did not fail");
+    }
+}
+
+#[tokio::test]
+async fn local_state_is_bounded() {
+    let registry = absent(Registry::builder().max_keys(10));
+    let limiter = registry.limiter("a", FixedWindow::new(1, DAY)).unwrap();
+    for i in 0..100 {
+        limiter.try_acquire(i, 1).await.unwrap();
+    }
+    let mut kept = 0;
+    for i in 0..100 {
+        kept += u64::from(limiter.peek(i).await.unwrap().remaining == 0);
+    }
+    assert!(kept <= 10, "{kept}");
+}

@@ -1,0 +1,99 @@
+//! Calls that wait during an outage wait in process.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use ratelimits::OnStoreError::Deny;
+use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, Source, TokenBucket};
+
+use super::{DAY, absent, assert_store_error};
+use crate::support::proxy::Proxy;
+use crate::support::registries::LONG_DEADLINE;
+use crate::support::server::Server;
+
+const TICK: Duration = Duration::from_millis(100);
+
+#[tokio::test]
+async fn dropped_waiters_are_refunded() {
+    let rate = Rate::new(1, DAY);
+    let queue = LeakyBucket::new(1, rate).queue();
+    for policy in
+        [Policy::from(TokenBucket::new(rate).burst(1)), queue.into(), FixedWindow::new(1, DAY).into()]
+    {
+        let registry = absent(Registry::builder());
+        let limiter = registry.limiter("a", policy).unwrap();
+        limiter.acquire("a", 1).await.unwrap();
+        for _ in 0..3 {
+            let waiting = limiter.clone();
+            let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            assert!(!call.is_finished(), "{policy:?}");
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+            // The next call gets its slot.
+            let reset_after = limiter.peek("a").await.unwrap().reset_after;
+            assert!(reset_after <= DAY, "{policy:?}: {reset_after:?}");
+        }
+    }
+}
+
+/// Time spent waiting for Redis counts against the timeout.
+#[tokio::test]
+async fn timeout_includes_the_time_spent_on_redis() {
+    let registry = absent(Registry::builder());
+    let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, 10 * TICK)).burst(1)).unwrap();
+    limiter.acquire("a", 1).await.unwrap();
+    // By the time it requests a slot, the next one is near enough, but it was not when the call was made.
+    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    std::thread::sleep(7 * TICK);
+    assert!(call.await.unwrap_err().is_limited());
+    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(call.await.unwrap().source, Source::Local);
+}
+
+/// They waited for a window in Redis.
+#[tokio::test]
+async fn waiters_continue_in_process() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address()).await;
+    let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
+    let window = registry.limiter("a", FixedWindow::new(2, 10 * TICK)).unwrap();
+    window.try_acquire("a", 2).await.unwrap();
+    let begin = Instant::now();
+    let calls: Vec<_> = (0..4)
+        .map(|_| {
+            let window = window.clone();
+            tokio::spawn(async move { window.acquire("a", 1).await })
+        })
+        .collect();
+    tokio::time::sleep(5 * TICK).await;
+    proxy.cut().await;
+    let mut sources = Vec::new();
+    for call in calls {
+        let decision = call.await.unwrap().unwrap();
+        assert!(decision.waited >= TICK, "{:?}", decision.waited);
+        sources.push(decision.source);
+    }
+    assert_eq!(sources, [Source::Local; 4]);
+    assert!(begin.elapsed() >= 19 * TICK, "two of them waited for a local window too");
+}
+
+#[tokio::test]
+async fn waiters_start_at_slots_reserved_in_redis() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address()).await;
+    let registry = Registry::builder().on_store_error(Deny).deadline(LONG_DEADLINE);
+    let registry = registry.connect_lazy(&proxy.url()).unwrap();
+    let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, 10 * TICK)).burst(1)).unwrap();
+    bucket.acquire("a", 1).await.unwrap();
+    let waiting = bucket.clone();
+    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    tokio::time::sleep(5 * TICK).await;
+    proxy.cut().await;
+    assert_store_error(bucket.acquire("a", 1).await);
+    assert_eq!(call.await.unwrap().unwrap().source, Source::Redis);
+}
