@@ -10,8 +10,8 @@ use crate::support::log_capture::LogCapture;
 use crate::support::registries::on;
 use crate::support::server::Server;
 
-const STARTED: &str = "a call waits for its turn";
-const ENDED: &str = "a call has waited for its turn";
+const STARTED: &str = "call is waiting";
+const ENDED: &str = "call has waited";
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn policies(period: Duration) -> [Policy; 2] {

@@ -113,8 +113,8 @@ async fn shadows_are_decided_locally_and_never_refuse() {
     let two = registry.limiter("shadows.two", window(9)).unwrap().function(SHADOWS);
     assert_local(two.peek(()).await, 4, 1);
     let events = log.events().into_iter().filter(|(policy, _)| !policy.is_empty());
-    let limited = "a policy in shadow would have limited this call";
-    let undecided = "a policy in shadow could not decide on this call";
+    let limited = "shadow policy would have limited this call";
+    let undecided = "shadow policy could not be evaluated";
     let expected = [
         ("shadows.one", limited),
         ("shadows.one", limited),
