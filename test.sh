@@ -32,6 +32,9 @@ if ! command -v "$server" >/dev/null; then
 fi
 echo "== $("$server" --version)"
 
+# Most tests wait for servers, so more of them run at a time than there are cores.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-4}"
+
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
 run() {

@@ -17,7 +17,7 @@ const WORKERS: u64 = 4;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stores_decide_as_the_model() {
     let seeded = Random::seeded();
-    let schedules = budget(1_000, 100_000);
+    let schedules = budget(500, 100_000);
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
             let seeded = seeded.clone();
