@@ -35,6 +35,9 @@ mod context;
 mod limiter;
 mod registry;
 
+#[cfg(test)]
+mod property_tests;
+
 #[doc(hidden)]
 pub mod private;
 

@@ -37,7 +37,7 @@ pub struct Limiter {
     definition: Arc<Definition>,
 }
 
-/// What tells one limiter from another.
+/// The properties that distinguish one limiter from another.
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     pub(crate) name: Arc<str>,

@@ -3,18 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-
-/// Returns the number of cases: more with `RATELIMITS_TEST_BUDGET=long`.
-fn cases() -> u32 {
-    if std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long") {
-        10_000
-    } else {
-        1_000
-    }
-}
+use crate::property_tests::config;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(config())]
 
     #[test]
     fn floats_round_trip_or_fail(bits in any::<u64>(), scale in -30..41_i32, near in 0.5..2.0_f64) {

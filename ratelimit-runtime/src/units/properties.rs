@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::property_tests::config;
 
 /// All units with all their names.
 const UNITS: [(&str, u64); 16] = [
@@ -86,17 +87,8 @@ fn assert_parsed_as_documented(text: &str) {
     }
 }
 
-/// Returns the number of cases: more with `RATELIMITS_TEST_BUDGET=long`.
-fn cases() -> u32 {
-    if std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long") {
-        10_000
-    } else {
-        1_000
-    }
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(config())]
 
     #[test]
     fn durations_are_parsed_as_documented(text in prop_oneof![any::<String>(), texts()]) {

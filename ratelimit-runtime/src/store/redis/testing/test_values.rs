@@ -4,12 +4,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use redis::{PushKind, Value, VerbatimFormat};
 
-/// Returns the configuration of the property tests: more cases with `RATELIMITS_TEST_BUDGET=long`.
-pub(crate) fn config() -> ProptestConfig {
-    let is_long = std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long");
-    ProptestConfig::with_cases(if is_long { 10_000 } else { 1_000 })
-}
-
 /// Integers, including the limits of what our parsers accept.
 pub(crate) fn numbers() -> impl Strategy<Value = i64> + Clone {
     let limits = [i64::MIN, -1, 16_383, 16_384, 65_535, 65_536, 1 << 53, (1 << 53) + 1, i64::MAX];

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use redis::Value;
 
 use super::*;
-use crate::store::redis::testing::test_values::{config, numbers, texts, values};
+use crate::property_tests::config;
+use crate::store::redis::testing::test_values::{numbers, texts, values};
 
 /// Values that are almost slot maps.
 fn slot_maps() -> impl Strategy<Value = Value> {
