@@ -159,20 +159,19 @@ impl Claim {
             if on_one_function && this.algorithm != that.algorithm {
                 return None;
             }
-            let verb = if this.name.is_none() && that.name.is_none() { "derive" } else { "have" };
-            return Some(format!("two policies {verb} the name `{name}` {sites}; set `name = …` on one"));
+            return Some(format!("is `{name}` for two policies {sites}; set `name = …` on one"));
         }
         let numbers_differ =
             matches!((self.literal, earlier.literal), (Some(a), Some(b)) if a.spec() != b.spec());
         let difference = if this.algorithm != that.algorithm {
-            "algorithms"
+            "with different algorithms"
         } else if numbers_differ {
-            "numbers"
+            "with different numbers"
         } else if tags_differ {
-            "keys"
+            "whose keys a Cluster groups differently"
         } else {
             return None;
         };
-        Some(format!("two policies named `{name}` have different {difference} {sites}; rename one"))
+        Some(format!("is `{name}` for two policies {difference} {sites}; rename one"))
     }
 }

@@ -1,4 +1,4 @@
-//! Limiters: limits by hand.
+//! Limiters, for limits where no attribute fits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -165,7 +165,7 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call.
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        self.backend.peek(self.request(key, 0, Duration::ZERO)?).await
+        self.backend.decide(self.request(key, 0, Duration::ZERO)?).await
     }
 
     /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.

@@ -49,7 +49,7 @@ pub enum OnStoreError {
 
 impl OnStoreError {
     /// Returns the stricter of two settings.
-    pub(crate) fn strictest(self, other: Self) -> Self {
+    pub(crate) fn stricter(self, other: Self) -> Self {
         let is_any = |mode| self == mode || other == mode;
         [OnStoreError::Deny, OnStoreError::Local].into_iter().find(|mode| is_any(*mode)).unwrap_or(self)
     }
@@ -69,7 +69,7 @@ mod tests {
             (Allow, Deny, Deny),
             (Deny, Deny, Deny),
         ] {
-            assert_eq!((one.strictest(other), other.strictest(one)), (strictest, strictest));
+            assert_eq!((one.stricter(other), other.stricter(one)), (strictest, strictest));
         }
     }
 }

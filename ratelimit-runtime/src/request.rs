@@ -52,7 +52,7 @@ pub(crate) struct NextTry {
     pub(crate) wait: Duration,
 }
 
-/// Converts a timeout to the µs that a charge may wait, which no policy needs more of than it remembers.
+/// Converts a timeout to µs, capped at the longest time that any policy remembers.
 pub(crate) fn max_wait(timeout: Duration) -> u64 {
     timeout.as_micros().min(LONGEST.as_micros()) as u64
 }
@@ -63,7 +63,7 @@ impl AcquireRequest {
         let PolicyCharge { name, site, charge, on_store_error } = policy;
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
-        *strictest = Some(strictest.map_or(on_store_error, |other| other.strictest(on_store_error)));
+        *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
         let index = match self.charges.iter().position(|other| other.key == charge.key) {
             None => {
                 self.max_waits.push(charge.wait);

@@ -30,7 +30,7 @@ use crate::request::AcquireRequest;
 use crate::store::{MemoryStore, Outcome, Store};
 use crate::waiter_limit::WaiterPermit;
 
-/// A request that is under way. Dropped, it gives back what it was charged.
+/// A request that is under way. Dropped while it waits, it gives back what it was charged.
 pub(crate) struct EndpointFuture(State);
 
 enum State {
@@ -111,13 +111,13 @@ fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
 /// Decides a call that cannot wait. If it would have to, that is an error, not a refusal by the policy.
 fn ask_without_runtime(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     request.forbid_reservations();
-    if let Store::Memory(memory) = &endpoint.store
-        && request.next_try(&memory.decide(request.charges()), Duration::ZERO).is_some()
-    {
+    let Store::Memory(memory) = &endpoint.store else { return ask(request, endpoint) };
+    let outcome = memory.decide(request.charges());
+    if request.next_try(&outcome, Duration::ZERO).is_some() {
         let error = StoreError::permanent("the call has to wait, but there is no tokio runtime");
         return EndpointFuture::waiting(future::ready(Err(FailedRequest::new(error, request))));
     }
-    ask(request, endpoint)
+    EndpointFuture::decided(DecidedRequest::new(request, outcome, endpoint.store.source()))
 }
 
 /// Takes future permits in process.

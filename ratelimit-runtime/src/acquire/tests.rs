@@ -34,7 +34,7 @@ fn policies(seconds: u32) -> [Policy; 7] {
 fn assert_no_waiters(registry: &Registry) {
     let Some(endpoint) = registry.backend().primary() else { unreachable!("limits are on") };
     let Store::Memory(memory) = &endpoint.store else { unreachable!("the registry is in memory") };
-    assert!(!memory.has_lines());
+    assert!(!memory.has_queues());
     assert!(endpoint.queues.lock().is_empty());
     assert_eq!(endpoint.waiters.waiting(), 0);
 }
@@ -188,4 +188,30 @@ fn waits_without_a_timer_fail_uncharged() {
             assert!(!now(1).unwrap_err().is_limited());
         }
     }
+}
+
+#[test]
+fn calls_behind_a_queue_without_runtime_are_charged_once() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let registry = Registry::in_memory();
+    let limiter = registry.limiter("a", FixedWindow::new(10, Duration::from_secs(3600))).unwrap();
+    let now = |cost| {
+        let call = pin!(limiter.acquire((), cost));
+        match { call }.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => panic!("it cannot wait"),
+        }
+    };
+    now(8).unwrap();
+    let mut queued = Box::pin(limiter.acquire((), 5));
+    {
+        let _entered = runtime.enter();
+        assert!(queued.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    assert_eq!(now(1).unwrap().remaining, 1);
+    assert_eq!(now(1).unwrap().remaining, 0);
+    let error = now(1).unwrap_err();
+    assert!(error.to_string().contains("no tokio runtime"), "{error}");
+    drop(queued);
+    assert_no_waiters(&registry);
 }

@@ -43,11 +43,11 @@ impl Backend {
         if !request.has_cost() {
             return Ok(skipped(&request));
         }
-        self.peek(request).await?.into_result()
+        self.decide(request).await?.into_result()
     }
 
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
-    pub(crate) async fn peek(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+    pub(crate) async fn decide(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
         let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
         if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
             let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());

@@ -40,7 +40,7 @@ impl fmt::Display for MissingKey {
             MissingKey::User => {
                 "no user to use as the key; run the call inside `RequestContext::new().with_user(user).scope(…)`"
             }
-            MissingKey::Part => "a part of the key is `None`",
+            MissingKey::Part => "a part of the key is `None`, or could not be formatted",
         })
     }
 }

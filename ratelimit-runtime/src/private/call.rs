@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
+use super::Checked;
 use super::charged::{Refusal, log_shadow_failure};
 use super::future::DecisionFuture;
 use crate::acquire::decide_at_once;
@@ -13,7 +14,6 @@ use crate::backend::failover::AcquireFuture;
 use crate::call_site::SiteName;
 use crate::context;
 use crate::error::Error;
-use crate::error::invalid_policy::InvalidPolicy;
 use crate::error::missing_key::MissingKey;
 use crate::key::{KeyPart, KeyWriter};
 use crate::name::Name;
@@ -61,9 +61,9 @@ impl Call {
     pub fn charge(
         &mut self,
         site: &'static SiteName,
-        policy: Result<Policy, InvalidPolicy>,
-        cost: Result<u64, InvalidPolicy>,
-        timeout: Result<Duration, InvalidPolicy>,
+        policy: Checked<Policy>,
+        cost: Checked<u64>,
+        timeout: Checked<Duration>,
     ) {
         self.close();
         if cost == Ok(0) {

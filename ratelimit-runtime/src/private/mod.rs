@@ -1,4 +1,4 @@
-//! What generated code names. Not for anybody else: it changes with every version.
+//! What generated code uses. It changes with every version, so nothing else may use it.
 
 mod call;
 mod charged;
@@ -21,5 +21,5 @@ pub use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBu
 pub use crate::rate::Rate;
 pub use crate::registry::Registry;
 
-/// A number or a policy that is evaluated in each call, and may be wrong there.
+/// A number or policy that is computed per call, and may be invalid.
 pub type Checked<T> = Result<T, InvalidPolicy>;

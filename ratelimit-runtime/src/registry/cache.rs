@@ -1,4 +1,4 @@
-//! The limiters that were made by hand, by name.
+//! The limiters of a registry, by name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +7,15 @@ use crate::error::invalid_policy::InvalidPolicy;
 use crate::limiter::Definition;
 use crate::policy::Policy;
 
-/// More names are not remembered: their limiters work all the same, as their state is the store's.
-const MOST_NAMES: usize = 10_000;
+/// The maximum number of cached names. Limiters with further names work too, because their state is in the store.
+const MAX_NAMES: usize = 10_000;
 
-/// Limiters by name. Of one name all have one algorithm; each other number is another limiter.
+/// Limiters by name. All limiters with one name have the same algorithm, and may have different numbers.
 #[derive(Debug, Default)]
 pub(super) struct LimiterCache(Mutex<HashMap<Arc<str>, Vec<Arc<Definition>>>>);
 
 impl LimiterCache {
-    /// The limiter of this name and policy, made where there is none.
+    /// Returns the limiter with this name and policy, and creates it if there is none.
     pub(super) fn get(&self, name: &str, policy: Policy) -> Result<Arc<Definition>, InvalidPolicy> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = names.get(name) {
@@ -25,7 +25,7 @@ impl LimiterCache {
             if known.iter().any(|definition| definition.policy.algorithm() != policy.algorithm()) {
                 return Err(InvalidPolicy::new(
                     "name",
-                    "is that of a limiter with another algorithm; give each its own name",
+                    "is that of a limiter with another algorithm; rename one",
                 ));
             }
         }
@@ -38,10 +38,10 @@ impl LimiterCache {
             policy,
             spec,
         });
-        if names.len() >= MOST_NAMES {
-            forget_idle(&mut names);
+        if names.len() >= MAX_NAMES {
+            remove_idle(&mut names);
         }
-        if names.len() < MOST_NAMES {
+        if names.len() < MAX_NAMES {
             let known = names.entry(Arc::clone(&definition.name)).or_default();
             known.retain(in_use);
             known.push(Arc::clone(&definition));
@@ -50,14 +50,14 @@ impl LimiterCache {
     }
 }
 
-fn forget_idle(names: &mut HashMap<Arc<str>, Vec<Arc<Definition>>>) {
+fn remove_idle(names: &mut HashMap<Arc<str>, Vec<Arc<Definition>>>) {
     names.retain(|_, known| {
         known.retain(in_use);
         !known.is_empty()
     });
 }
 
-/// Whether anybody but the cache holds it.
+/// Whether it is used outside the cache.
 fn in_use(definition: &Arc<Definition>) -> bool {
     Arc::strong_count(definition) > 1
 }
@@ -91,10 +91,10 @@ mod tests {
         let cache = LimiterCache::default();
         let policy = Policy::from(TokenBucket::per_second(1));
         let held = cache.get("held", policy).unwrap();
-        for i in 0..3 * MOST_NAMES {
+        for i in 0..3 * MAX_NAMES {
             cache.get(&i.to_string(), policy).unwrap();
         }
-        assert!(cache.0.lock().unwrap().len() <= MOST_NAMES);
+        assert!(cache.0.lock().unwrap().len() <= MAX_NAMES);
         assert!(Arc::ptr_eq(&held, &cache.get("held", policy).unwrap()));
     }
 }

@@ -143,7 +143,7 @@ async fn dropped_calls_leave_no_trace_in_either_bucket() {
         }
         calls.clear();
         assert_eq!(endpoint.waiters.waiting(), 0);
-        assert!(!memory.has_lines());
+        assert!(!memory.has_queues());
     }
     println!("{drops} drops");
     assert!(drops > 1000);

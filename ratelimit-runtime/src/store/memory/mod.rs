@@ -145,7 +145,7 @@ impl MemoryStore {
 
     /// Returns whether a call waits for any key.
     #[cfg(test)]
-    pub(crate) fn has_lines(&self) -> bool {
+    pub(crate) fn has_queues(&self) -> bool {
         !self.lock().queues.is_empty()
     }
 
