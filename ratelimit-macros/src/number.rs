@@ -1,6 +1,6 @@
 //! Numbers and durations as they are written. Constants in the generated code check their values.
 
-use syn::{BinOp, Expr, Lit};
+use syn::{BinOp, Expr, ExprBinary, Lit};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -57,6 +57,7 @@ impl Number {
             (Unit::Burst | Unit::Period, Form::Float) => false,
             (Unit::Precision | Unit::Timeout, Form::Int | Form::Float) => false,
             (Unit::Timeout, Form::Computed) => !is_forever(expr, args),
+            (Unit::Rate, Form::Computed) => !is_unquoted_rate(expr, args),
             _ => true,
         };
         if unit == Unit::Rate && form == Form::Int && has_division(expr) {
@@ -130,10 +131,19 @@ fn is_forever(expr: &Expr, args: &Args) -> bool {
     word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
 }
 
+/// The units of durations and rates.
+const UNITS: [&str; 14] =
+    ["us", "ms", "s", "sec", "second", "seconds", "m", "min", "minute", "minutes", "h", "hour", "d", "day"];
+
+/// Returns whether it is like `100 / min` without quotes.
+fn is_unquoted_rate(expr: &Expr, args: &Args) -> bool {
+    let Expr::Binary(ExprBinary { op: BinOp::Div(_), right, .. }) = peel(expr) else { return false };
+    word(right).is_some_and(|word| UNITS.iter().any(|unit| word == unit) && !args.binds(word))
+}
+
 /// Returns whether it is like `15m`, a number with a unit and without quotes.
 fn has_unit_suffix(expr: &Expr) -> bool {
-    let is_unit = |lit: &Lit| ["ms", "s", "sec", "m", "min", "h", "d"].contains(&lit.suffix());
-    any_literal(expr, &is_unit)
+    any_literal(expr, &|lit| UNITS.contains(&lit.suffix()))
 }
 
 fn has_division(expr: &Expr) -> bool {

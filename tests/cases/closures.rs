@@ -224,6 +224,11 @@ async fn panicking() -> Option<u8> {
     Some(1)
 }
 
+#[count_limit(1, "1d", fallback = |_| { unreachable!("limited") })]
+async fn panicking_in_a_block() -> Option<u8> {
+    Some(1)
+}
+
 fn consume(error: ratelimits::Error) -> bool {
     let is_limited = error.is_limited();
     drop(error);
@@ -242,7 +247,7 @@ fn output_is_coerced() {
         assert_eq!(boxed_by_kind().await.unwrap().to_string(), "l");
         let mut name = String::from("ann");
         assert_outputs!(exclaiming(&mut name) => Some("ann"), Some("ann!"));
-        assert_eq!(panicking().await, Some(1));
+        assert_eq!((panicking().await, panicking_in_a_block().await), (Some(1), Some(1)));
         assert_outputs!(by_value() => false, true);
     });
 }

@@ -8,7 +8,7 @@ pub(super) fn find(written: &str) -> Option<&'static str> {
 }
 
 /// `maxBurstSeconds` is `max_burst_seconds`.
-fn normalized(word: &str) -> String {
+pub(super) fn normalized(word: &str) -> String {
     word.replace('_', "").to_lowercase()
 }
 

@@ -162,7 +162,11 @@ impl ArgParser<'_> {
         self.args.incomplete = true;
         let kind = self.args.kind;
         let (written, known) = (name.unraw().to_string(), kind.arguments());
-        let advice = suggestion(&written).unwrap_or_else(|| match closest(&written, &known) {
+        let is_spelling = |known: &&str| hints::normalized(known) == hints::normalized(&written);
+        let spelling = known.iter().copied().find(is_spelling);
+        let suggestion = if spelling.is_none() { suggestion(&written) } else { None };
+        let meant = || spelling.or_else(|| closest(&written, &known));
+        let advice = suggestion.unwrap_or_else(|| match meant() {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("the arguments of `{}` are {}", kind.name(), listed(&known)),
         });

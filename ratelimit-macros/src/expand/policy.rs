@@ -108,8 +108,8 @@ impl<'a> Numbers<'a> {
             Unit::Burst => quote!(__ratelimits::runtime_args::Burst::Permits(1)),
             Unit::Period | Unit::Precision | Unit::Timeout => quote!(::core::time::Duration::from_secs(1)),
         });
-        let independent =
-            self.policy.iter().take_while(|number| number.is_literal() || number.unit == Unit::Count);
+        let numbers = self.limit.policy.numbers_by_dependency().into_iter();
+        let independent = numbers.take_while(|number| number.is_literal() || number.unit == Unit::Count);
         let checks = independent.filter(|number| number.is_literal()).map(|number| {
             let name = number.name;
             quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::check(&#checked, #name);)

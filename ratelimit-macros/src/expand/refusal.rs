@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Expr, ReturnType, parse_quote};
+use syn::{Expr, Path, ReturnType, Stmt, parse_quote};
 
 use super::context::{Expansion, hygienic, local};
 use super::output;
@@ -97,16 +97,34 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
 
 /// Adds the return type to a closure like `|_| todo!()`, which would have none.
 fn typed(closure: &Expr, function: &Function) -> TokenStream {
-    const DIVERGING: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
     if let Expr::Closure(closure) = closure
-        && let (Expr::Macro(body), ReturnType::Default) = (&*closure.body, &closure.output)
-        && DIVERGING.iter().any(|name| body.mac.path.is_ident(name))
+        && let (body, ReturnType::Default) = (&closure.body, &closure.output)
+        && diverges(body)
     {
         let mut closure = closure.clone();
         let (output, _) = output::written(function);
         closure.output = parse_quote!(-> #output);
-        *closure.body = parse_quote!({ #body });
+        if !matches!(**body, Expr::Block(_)) {
+            *closure.body = parse_quote!({ #body });
+        }
         return closure.into_token_stream();
     }
     closure.to_token_stream()
+}
+
+/// Returns whether the expression is a macro like `panic!`, or a block that ends with one.
+fn diverges(expr: &Expr) -> bool {
+    const DIVERGING: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
+    let is_diverging = |path: &Path| {
+        path.segments.last().is_some_and(|name| DIVERGING.iter().any(|diverging| name.ident == diverging))
+    };
+    match expr {
+        Expr::Macro(body) => is_diverging(&body.mac.path),
+        Expr::Block(body) => match body.block.stmts.last() {
+            Some(Stmt::Macro(last)) => is_diverging(&last.mac.path),
+            Some(Stmt::Expr(last, _)) => diverges(last),
+            _ => false,
+        },
+        _ => false,
+    }
 }

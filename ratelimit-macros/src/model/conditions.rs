@@ -28,7 +28,7 @@ pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors)
     if !matches!(peel(value), Expr::Path(_) | Expr::Closure(_)) {
         errors.on(
             value,
-            "`charge_when` is a closure over the output; write `charge_when = |out| out.is_err()`",
+            "`charge_when` takes a closure that gets the output; write `charge_when = |out| out.is_err()`",
         );
         return None;
     }

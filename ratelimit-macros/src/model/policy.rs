@@ -43,17 +43,26 @@ impl Policy {
         }
     }
 
-    /// Returns the numbers in the order in which the policy checks them.
+    /// Returns the numbers in the order in which they are evaluated.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &Number> {
         let numbers = match self {
             Policy::TokenBucket { rate, burst, refill } => [Some(rate), burst.as_ref(), refill.warmup()],
             Policy::FixedWindow { limit, period, .. } => [Some(limit), Some(period), None],
-            Policy::LeakyBucket { capacity, leak, .. } => [Some(leak), Some(capacity), None],
+            Policy::LeakyBucket { capacity, leak, .. } => [Some(capacity), Some(leak), None],
             Policy::SlidingWindow { limit, period, precision } => {
                 [Some(limit), Some(period), precision.as_ref()]
             }
         };
         numbers.into_iter().flatten()
+    }
+
+    /// Returns the numbers in an order in which the validity of each depends only on those before it.
+    pub(crate) fn numbers_by_dependency(&self) -> Vec<&Number> {
+        let mut numbers: Vec<_> = self.numbers().collect();
+        if matches!(self, Policy::LeakyBucket { .. }) {
+            numbers.reverse();
+        }
+        numbers
     }
 
     /// Returns whether calls wait without a `timeout`.

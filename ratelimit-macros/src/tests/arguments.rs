@@ -17,6 +17,7 @@ fn unknown_arguments_are_listed_or_corrected() {
         (Rate, "5, onStoreError = deny", "onStoreError", "on_store_error"),
         (Rate, "5, keyType = IP", "keyType", "key_type"),
         (Rate, "5, Shadow", "Shadow", "shadow"),
+        (Funnel, "5, leakRate = 5.0", "leakRate", "leak_rate"),
     ] {
         let message = format!("unknown argument `{written}`; did you mean `{meant}`?");
         fails(kind, args, &[(written, &message)]);

@@ -10,7 +10,7 @@ fn rejects_wrong_forms_of_numbers() {
     fails_with(Count, "5, 60, cost", &["\"1\"", "0.5"], cost);
     let period =
         "`period` is a whole number of seconds or a string; write `period = 60` or `period = \"500ms\"`";
-    fails_with(Count, "5, period", &["0.5", "15m"], period);
+    fails_with(Count, "5, period", &["0.5", "15m", "1day", "15minute"], period);
     fails_with(
         Window,
         "5, 60, precision",
@@ -21,7 +21,7 @@ fn rejects_wrong_forms_of_numbers() {
     fails_with(Rate, "5, burst", &["2.5", "5s"], burst);
     let rate =
         "`rate` is a number of permits per second or a string; write `rate = 5.0` or `rate = \"100/min\"`";
-    fails_with(Rate, "rate", &["5s"], rate);
+    fails_with(Rate, "rate", &["5s", "100 / min", "1 / day"], rate);
 }
 
 #[test]

@@ -45,7 +45,8 @@ fn names_and_prefixes_are_strings() {
 
 #[test]
 fn charge_when_is_a_function() {
-    let message = "`charge_when` is a closure over the output; write `charge_when = |out| out.is_err()`";
+    let message =
+        "`charge_when` takes a closure that gets the output; write `charge_when = |out| out.is_err()`";
     fails_with(Rate, "5, charge_when", &["true", "\"Result::is_err\"", "out.is_err()", "out == 5"], message);
     for condition in
         ["|out| out.is_err()", "move |_| false", "Result::is_err", "<E as Failed>::failed", "is_err"]
