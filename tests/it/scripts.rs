@@ -83,10 +83,15 @@ impl Fixture {
     }
 
     async fn stored(&mut self) -> Vec<Stored> {
+        // Redis 6.2 has no PEXPIRETIME. All expiries are whole seconds.
         const SCRIPT: &str = "
-            local stored = {}
+            local stored, time = {}, redis.call('TIME')
             for i, key in ipairs(KEYS) do
-                stored[i] = {redis.call('DUMP', key) or '', redis.call('PEXPIRETIME', key)}
+                local expires_at = redis.call('PTTL', key)
+                if expires_at > 0 then
+                    expires_at = math.floor(time[1] + time[2] / 1000000 + expires_at / 1000 + 0.5)
+                end
+                stored[i] = {redis.call('DUMP', key) or '', expires_at}
             end
             return stored";
         let mut call = redis::cmd("EVAL");

@@ -46,13 +46,12 @@ async fn denied_command_leaves_decisions_atomic() {
                     Err(error) => {
                         change.assert_none(&context);
                         let text = text(&error);
-                        let named = text.contains("noperm") && text.contains(denied);
-                        assert!(named && !is_permanent(&error), "{context}: {text}");
+                        assert!(is_denial(&text, denied) && !is_permanent(&error), "{context}: {text}");
                         needed.insert(denied);
                     }
                     Ok(outcome) => {
                         for (index, error) in &outcome.failed {
-                            assert!(error.to_lowercase().contains(denied), "{context}: {error}");
+                            assert!(is_denial(&error.to_lowercase(), denied), "{context}: {error}");
                             assert!(list[*index].shadow);
                             needed.insert(denied);
                         }
@@ -112,10 +111,16 @@ async fn denied_command_leaves_refunds_atomic() {
                     if let Err(error) = refunded {
                         change.assert_none(&context);
                         let text = text(&error);
-                        assert!(text.contains(denied), "{context}: {text}");
+                        assert!(is_denial(&text, denied), "{context}: {text}");
                     }
                 }
             }
         }
     }
+}
+
+/// Returns whether the error reports that this command is denied. Redis 6.2 does not name the command of a script.
+fn is_denial(error: &str, command: &str) -> bool {
+    let is_named = error.contains("noperm") || error.contains("no permissions");
+    is_named && error.contains(command) || error.contains("can't run this command or subcommand")
 }

@@ -108,7 +108,7 @@ async fn failed_snapshots() {
 #[tokio::test]
 async fn busy_with_another_script() {
     let mut fixture = Fixture::start().await;
-    fixture.send("CONFIG SET busy-reply-threshold 1").await;
+    fixture.send("CONFIG SET lua-time-limit 1").await;
     for list in lists().into_iter().step_by(7) {
         fixture.prepare(State::Charged).await;
         let before = fixture.stored().await;
@@ -135,9 +135,10 @@ async fn loading_data() {
     let mut fixture = Fixture::start().await;
     for list in lists().into_iter().step_by(17) {
         fixture.prepare(State::Charged).await;
-        fixture.send("DEBUG POPULATE 2000 other").await;
+        // While it loads, a server only answers every 2 MB.
+        fixture.send("CONFIG SET rdbcompression no").await;
+        fixture.send("DEBUG POPULATE 2000 other 4096").await;
         fixture.send("CONFIG SET key-load-delay 1000").await;
-        fixture.send("CONFIG SET loading-process-events-interval-bytes 1024").await;
         let before = fixture.stored().await;
         let mut other = fixture.server.connect().await;
         let reload = tokio::spawn(async move {
