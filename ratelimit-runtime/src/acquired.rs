@@ -8,7 +8,7 @@ use crate::decision::{Decision, PolicyDecision};
 use crate::error::store::StoreError;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
-use crate::store::{Outcome, Receipt, Store, Verdict, Waiter};
+use crate::store::{MemoryStore, Outcome, Receipt, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,12 @@ impl DecidedRequest {
     /// A request that was decided without waiting.
     pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
         DecidedRequest { request, outcome, waited: Duration::ZERO, source }
+    }
+
+    /// Decides a request in process, without waiting.
+    pub(crate) fn in_memory(request: AcquireRequest, memory: &MemoryStore) -> Self {
+        let outcome = memory.decide(request.charges());
+        DecidedRequest::new(request, outcome, Source::Memory)
     }
 
     pub(crate) fn acquired(&self) -> Acquired<'_> {

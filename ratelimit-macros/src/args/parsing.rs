@@ -163,13 +163,15 @@ impl ArgParser<'_> {
         let kind = self.args.kind;
         let (written, known) = (name.unraw().to_string(), kind.arguments());
         let is_spelling = |known: &&str| hints::normalized(known) == hints::normalized(&written);
-        let spelling = known.iter().copied().find(is_spelling);
-        let suggestion = if spelling.is_none() { suggestion(&written) } else { None };
-        let meant = || spelling.or_else(|| closest(&written, &known));
-        let advice = suggestion.unwrap_or_else(|| match meant() {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("the arguments of `{}` are {}", kind.name(), listed(&known)),
-        });
+        let did_you_mean = |known: &str| format!("did you mean `{known}`?");
+        let advice = known
+            .iter()
+            .copied()
+            .find(is_spelling)
+            .map(did_you_mean)
+            .or_else(|| suggestion(&written))
+            .or_else(|| closest(&written, &known).map(did_you_mean))
+            .unwrap_or_else(|| format!("the arguments of `{}` are {}", kind.name(), listed(&known)));
         self.errors.at(name.span(), format!("unknown argument `{written}`; {advice}"));
     }
 

@@ -100,10 +100,7 @@ pub(crate) fn acquire(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) -> 
 /// Decides without waiting.
 fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     match &endpoint.store {
-        Store::Memory(memory) => {
-            let outcome = memory.decide(request.charges());
-            EndpointFuture::decided(DecidedRequest::new(request, outcome, endpoint.store.source()))
-        }
+        Store::Memory(memory) => EndpointFuture::decided(DecidedRequest::in_memory(request, memory)),
         Store::Redis(_) => EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), None)),
     }
 }
@@ -112,12 +109,12 @@ fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
 fn ask_without_runtime(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     request.forbid_reservations();
     let Store::Memory(memory) = &endpoint.store else { return ask(request, endpoint) };
-    let outcome = memory.decide(request.charges());
-    if request.next_try(&outcome, Duration::ZERO).is_some() {
+    let decided = DecidedRequest::in_memory(request, memory);
+    if decided.request.next_try(&decided.outcome, Duration::ZERO).is_some() {
         let error = StoreError::permanent("the call has to wait, but there is no tokio runtime");
-        return EndpointFuture::waiting(future::ready(Err(FailedRequest::new(error, request))));
+        return EndpointFuture::waiting(future::ready(Err(FailedRequest::new(error, decided.request))));
     }
-    EndpointFuture::decided(DecidedRequest::new(request, outcome, endpoint.store.source()))
+    EndpointFuture::decided(decided)
 }
 
 /// Takes future permits in process.

@@ -135,10 +135,7 @@ impl QueuedRequest {
 
     async fn try_once(&self, request: AcquireRequest, queued: bool) -> AcquireResult {
         let result = match &self.endpoint.store {
-            Store::Memory(memory) => {
-                let outcome = memory.decide(request.charges());
-                Ok(DecidedRequest::new(request, outcome, self.endpoint.store.source()))
-            }
+            Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),
             Store::Redis(_) => DetachOnDrop::ask(request, &self.endpoint).await,
         };
         result.map_err(|failed| failed.of_waiting_call(self.since, queued))
