@@ -14,10 +14,11 @@ local function load(value)
   if not value then return {tat = 0} end
   local tat, written, credited, till, slot = string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   if tat then
-    return {
+    local bucket = {
       tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till),
       slot = parse(slot),
     }
+    return within_reach(bucket.tat, bucket.written) and bucket or corrupt()
   end
   return {tat = parse(string.match(value, '^%d+$'))}
 end

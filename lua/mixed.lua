@@ -2,8 +2,13 @@
 -- which are padded to the same number.
 local width = 6
 
+-- The algorithms of this call. The functions of the others are not even made.
+local used = {}
+
 local function check(key, at)
-  local algorithm = algorithms[ARGV[at]]
+  local name = ARGV[at]
+  local algorithm = used[name] or algorithms[name]()
+  used[name] = algorithm
   local entry = algorithm.check(key, at + 1)
   entry.algorithm = algorithm
   return entry

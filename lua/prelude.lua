@@ -64,6 +64,15 @@ local function parse(text)
   return number and number >= 0 and number <= 2 ^ 53 and number or corrupt()
 end
 
+-- The longest time that a policy covers, and the longest that a call waits.
+local LONGEST = 3650 * 86400 * 1000000
+
+-- Returns whether a bucket that was written then can be full at `time`: it fills up in the longest time that a policy covers,
+-- and calls wait for as long, and may borrow as much. Beyond that the value is from another program, and must not block the key.
+local function within_reach(time, written)
+  return time - written <= 4 * LONGEST
+end
+
 -- A bucket's running total of refunds wraps here.
 local CREDITS_WRAP = 2 ^ 50
 

@@ -2,13 +2,13 @@
 -- operations on doubles in the same order. Twin of ratelimit-runtime/src/algorithm/warming_up.rs: change both or neither.
 --
 -- key    "next stored written": when the next call may start, the permits stored until then, and when the state was
---        written; times in microseconds
+--        written; times in microseconds; if the numbers can change, also when the bucket will be cold
 -- args   cost, interval, warmup, wait      permits, microseconds of a permit when warm, microseconds, microseconds
--- reply  next, stored                      as of now; stored is a text, which represents a double exactly
+-- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
+--                                          change also 0, 0, and when the state expires
 -- refund args: cost, next right after the charge and stored before it or '', interval, warmup
 local width = 4
 local COLD_FACTOR = 3
-local LONGEST = 3650 * 86400 * 1000000
 
 local function curve_of(interval, warmup)
   local threshold = 0.5 * warmup / interval
@@ -56,9 +56,12 @@ local function cold_at(curve, next_at, stored)
 end
 
 local function load(value, curve)
-  local next_at, stored, written = string.match(value, '^(%d+) (%S+) (%d+)$')
-  if parse(stored) > curve.max_stored then corrupt() end
-  return parse(next_at), parse(stored), parse(written)
+  local pattern = adjustable and '^(%d+) (%S+) (%d+) (%d+)$' or '^(%d+) (%S+) (%d+)$'
+  local next_at, stored, written, cold = string.match(value, pattern)
+  local bucket = {next_at = parse(next_at), stored = parse(stored), written = parse(written)}
+  if bucket.stored > curve.max_stored and not adjustable then corrupt() end
+  bucket.cold_at = adjustable and parse(cold) or cold_at(curve, bucket.next_at, bucket.stored)
+  return bucket
 end
 
 local function format(stored)
@@ -68,15 +71,17 @@ end
 local function store(key, curve, next_at, stored, written, was)
   local ends = cold_at(curve, next_at, stored)
   if ends <= now then return remove(key) end
-  set(key, int(next_at) .. ' ' .. format(stored) .. ' ' .. int(written), ends, was)
+  local value = int(next_at) .. ' ' .. format(stored) .. ' ' .. int(written)
+  set(key, adjustable and value .. ' ' .. int(ends) or value, ends, was)
 end
 
 -- Returns when the next call may start, not before now, and the permits stored then.
-local function current(curve, next_at, stored, written)
-  next_at = next_at - math.max(written - now, 0)
+local function current(curve, bucket)
+  local back = math.max(bucket.written - now, 0)
+  local next_at, stored = bucket.next_at - back, math.min(bucket.stored, curve.max_stored)
   if next_at >= now then return next_at, stored end
   -- The sum below may be off by the last bit.
-  if cold_at(curve, next_at, stored) <= now then return now, curve.max_stored end
+  if bucket.cold_at - back <= now then return now, curve.max_stored end
   return now, math.min(stored + (now - next_at) / curve.cool_down, curve.max_stored)
 end
 
@@ -85,12 +90,15 @@ local function check(key, at)
   local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
   local value = redis.call('GET', key)
   local entry = {now, curve.max_stored, key = key, cost = cost, curve = curve, value = value}
+  local unchanged_until = 0
   if value then
-    local next_at, stored, written = load(value, curve)
-    entry.was = cold_at(curve, next_at, stored)
-    entry.future = written > now
-    entry[1], entry[2] = current(curve, next_at, stored, written)
+    local bucket = load(value, curve)
+    entry.was = bucket.cold_at
+    entry.future = bucket.written > now
+    entry[1], entry[2] = current(curve, bucket)
+    unchanged_until = bucket.cold_at - math.max(bucket.written - now, 0)
   end
+  if adjustable then entry[3], entry[4], entry[5] = 0, 0, unchanged_until end
   entry.stored = entry[2]
   entry[2] = format(entry.stored)
   local takes = taken(curve, entry.stored, cost)
@@ -115,15 +123,14 @@ local function refund(key, at)
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
   local value = redis.call('GET', key)
   if not value then return end
-  local next_at, stored, written = load(value, curve)
-  local was = cold_at(curve, next_at, stored)
+  local bucket = load(value, curve)
   if from then
     local takes, left = taken(curve, before, cost)
-    if from ~= next_at or left ~= stored then return end
-    return store(key, curve, from - takes, before, written, was)
+    if from ~= bucket.next_at or left ~= bucket.stored then return end
+    return store(key, curve, from - takes, before, bucket.written, bucket.cold_at)
   end
-  next_at, stored = current(curve, next_at, stored, written)
+  local next_at, stored = current(curve, bucket)
   if next_at > now then
-    store(key, curve, math.max(next_at - fresh(curve, cost), now), stored, now, was)
+    store(key, curve, math.max(next_at - fresh(curve, cost), now), stored, now, bucket.cold_at)
   end
 end

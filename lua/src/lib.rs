@@ -3,7 +3,8 @@
 //!
 //! An algorithm's file defines `width`, `check`, `commit`, `undo`, `restore` and `refund`. Its header specifies its state,
 //! its arguments with their units, and its reply. A script is the prelude, one algorithm (or all of them, followed by
-//! `mixed.lua`) and a driver: `decide.lua` or `refund.lua`.
+//! `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Two algorithms exist in a second form, `adjustable_…`, for
+//! numbers that change from call to call: the same file with `adjustable` set.
 //!
 //! # Errors
 //!
@@ -21,16 +22,26 @@
 //! | algorithm | commands |
 //! | --- | --- |
 //! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
-//! | `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
+//! | `adjustable_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
 //! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
 
 use std::collections::BTreeSet;
 
+/// Returns a file with a line in front that says whether the numbers of its policies can change.
+macro_rules! adjustable {
+    ($file:literal, $adjustable:literal) => {
+        concat!("local adjustable = ", $adjustable, "\n", include_str!($file))
+    };
+}
+
 /// The algorithms, named after their files. Each has a Rust twin of the same name.
-pub const ALGORITHMS: [(&str, &str); 5] = [
+pub const ALGORITHMS: [(&str, &str); 8] = [
     ("gcra", include_str!("../gcra.lua")),
-    ("interval_bucket", include_str!("../interval_bucket.lua")),
-    ("warming_up", include_str!("../warming_up.lua")),
+    ("adjustable_gcra", include_str!("../adjustable_gcra.lua")),
+    ("interval_bucket", adjustable!("../interval_bucket.lua", false)),
+    ("adjustable_interval_bucket", adjustable!("../interval_bucket.lua", true)),
+    ("warming_up", adjustable!("../warming_up.lua", false)),
+    ("adjustable_warming_up", adjustable!("../warming_up.lua", true)),
     ("fixed_window", include_str!("../fixed_window.lua")),
     ("sliding_window", include_str!("../sliding_window.lua")),
 ];
@@ -54,7 +65,7 @@ pub fn decide(algorithm: Option<&str>) -> String {
             script.push_str("local algorithms = {}\n");
             for (name, source) in ALGORITHMS {
                 script.push_str(&format!(
-                    "algorithms.{name} = (function()\n{source}\nreturn {{check = check, commit = commit, undo = undo, restore = restore}}\nend)()\n"
+                    "algorithms.{name} = function()\n{source}\nreturn {{check = check, commit = commit, undo = undo, restore = restore}}\nend\n"
                 ));
             }
             assemble(&(script + MIXED + DECIDE))

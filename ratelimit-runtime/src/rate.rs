@@ -89,6 +89,11 @@ impl Rate {
         if micros > LONGEST.as_micros() { None } else { Some(micros as u64) }
     }
 
+    /// Returns the microseconds that one permit takes.
+    pub(crate) fn micros_per_permit(self) -> f64 {
+        self.period.as_nanos() as f64 / 1000.0 / self.permits as f64
+    }
+
     /// Returns the whole permits that refill in this many microseconds.
     pub(crate) const fn permits_in(self, micros: u64) -> u64 {
         let Some(permits) = (micros as u128 * 1000).checked_mul(self.permits as u128) else {

@@ -1,6 +1,7 @@
 //! Literal cases with numbers worked out by hand: on every store, and on the model, which they check too.
 
 mod buckets;
+mod changing;
 mod errors;
 mod guava;
 mod lane;
@@ -118,7 +119,14 @@ fn decide(
 
 #[tokio::test]
 async fn cases_hold() {
-    let files = [buckets::cases(), queues::cases(), receipts::cases(), guava::cases(), windows::cases()];
+    let files = [
+        buckets::cases(),
+        changing::cases(),
+        queues::cases(),
+        receipts::cases(),
+        guava::cases(),
+        windows::cases(),
+    ];
     let cases: Vec<Case> = files.into_iter().flatten().collect();
     let names: HashSet<&str> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.len(), "names are keys");

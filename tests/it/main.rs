@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod changing;
 mod conformance;
 mod contention;
 mod deployments;

@@ -63,7 +63,7 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
     let mut run = Run {
         stores,
         stored: stores.iter().map(|_| vec![None; keys.len()]).collect(),
-        checkers: keys.iter().map(|key| BoundChecker::new(key.pairs[0].model)).collect(),
+        checkers: keys.iter().map(TestKey::checker).collect(),
         keys,
         model: Model::default(),
         receipts: Vec::new(),
@@ -189,7 +189,8 @@ impl Run<'_> {
                     let (id, wait) = (self.charges, expected.verdicts[j].wait);
                     let checker = &mut self.checkers[request.key];
                     checker.add_anchor(charge_ids[0].at.into());
-                    checker.add_next(id, request.cost.into(), absolute(at), wait)?;
+                    let policy = self.keys[request.key].pairs[request.pair].model;
+                    checker.add_next(id, policy, request.cost.into(), absolute(at), wait)?;
                     self.receipts.push(Charged { id, request: *request, receipt, charge_ids });
                     self.charges += 1;
                 }

@@ -131,7 +131,12 @@ impl<'a> Numbers<'a> {
 }
 
 /// Returns the policy, with these values of its numbers.
+///
+/// If some of its numbers are computed, a bucket keeps one state per key whatever they are: otherwise each burst would come
+/// with a fresh bucket.
 fn build(policy: &Policy, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
+    let is_computed = policy.numbers().any(|number| !number.is_literal());
+    let adjustable = is_computed.then(|| quote!(.adjustable()));
     match policy {
         Policy::TokenBucket { rate, burst, refill } => {
             let rate = value(rate);
@@ -153,7 +158,7 @@ fn build(policy: &Policy, value: impl Fn(&Number) -> TokenStream) -> TokenStream
                     quote!(.warmup(#period))
                 }
             };
-            quote!(__ratelimits::Policy::TokenBucket(#bucket #refill))
+            quote!(__ratelimits::Policy::TokenBucket(#bucket #refill #adjustable))
         }
         Policy::FixedWindow { limit, period, aligned } => {
             let (limit, period) = (value(limit), value(period));
@@ -164,7 +169,7 @@ fn build(policy: &Policy, value: impl Fn(&Number) -> TokenStream) -> TokenStream
             let new = if leak.unit == Unit::Rate { quote!(new) } else { quote!(draining) };
             let (capacity, leak) = (value(capacity), value(leak));
             let queue = queue.then(|| quote!(.queue()));
-            quote!(__ratelimits::Policy::LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak) #queue))
+            quote!(__ratelimits::Policy::LeakyBucket(__ratelimits::LeakyBucket::#new(#capacity, #leak) #queue #adjustable))
         }
         Policy::SlidingWindow { limit, period, precision } => {
             let (limit, period) = (value(limit), value(period));

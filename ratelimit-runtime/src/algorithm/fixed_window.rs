@@ -25,16 +25,16 @@ impl FixedWindowSpec {
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         match stored(state) {
-            Some(FixedWindowState { opened, count }) if self.start(opened) > now => [now, count, 0],
+            Some(FixedWindowState { opened, count }) if self.start(opened) > now => [now, count, 0, 0, 0],
             Some(FixedWindowState { opened, count }) if now < self.start(opened) + self.period => {
-                [opened, count, 0]
+                [opened, count, 0, 0, 0]
             }
-            _ => [now, 0, 0],
+            _ => [now, 0, 0, 0, 0],
         }
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
-        let [opened, count, _] = snapshot;
+        let [opened, count, ..] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(count);
         let after = if admitted { count + cost } else { count };
         let left = (self.start(opened) + self.period).saturating_sub(now);
@@ -50,7 +50,7 @@ impl FixedWindowSpec {
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, _now: u64, cost: u64) {
-        let [opened, count, _] = snapshot;
+        let [opened, count, ..] = snapshot;
         *state = Some(State::FixedWindow(FixedWindowState { opened, count: count + cost }));
     }
 

@@ -64,7 +64,7 @@ impl GcraSpec {
     }
 
     /// Returns the permits that refill in this time.
-    fn permits(&self, micros: u64) -> u64 {
+    pub(super) fn permits(&self, micros: u64) -> u64 {
         match self.kind {
             GcraKind::Borrowing(rate) => rate.permits_in(micros),
             _ => micros / self.interval,
@@ -85,7 +85,7 @@ impl GcraSpec {
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
         let bucket = self.current(stored(state), now);
-        [bucket.tat.max(now), bucket.credited, 0]
+        [bucket.tat.max(now), bucket.credited, 0, 0, 0]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {

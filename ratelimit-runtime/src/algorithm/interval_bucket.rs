@@ -4,11 +4,11 @@
 use std::fmt;
 
 use super::credits::{CREDITS_WRAP, since};
-use super::state::{IntervalBucketState, State};
+use super::state::{ChangingRefill, IntervalBucketState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 
 /// The maximum of missing permits. Up to it, division by a refill is exact in Lua too.
-const MOST_MISSING: u64 = 1 << 52;
+pub(crate) const MOST_MISSING: u64 = 1 << 52;
 
 /// A bucket in permits, and its refills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,54 +19,64 @@ pub struct IntervalBucketSpec {
     pub refill: u64,
     /// The microseconds from one refill to the next.
     pub period: u64,
+    /// Whether the state is the same for all bursts and refills. It refills as for the last charge until the next one.
+    pub adjustable: bool,
 }
 
 impl IntervalBucketSpec {
-    /// Returns the last refill and the permits missing after it.
-    fn refilled(&self, anchor: u64, missing: u64, now: u64) -> (u64, u64) {
-        let refills = now.saturating_sub(anchor) / self.period;
-        if anchor > now {
-            return (now, missing);
-        } else if refills >= missing.div_ceil(self.refill) {
-            return (now, 0);
-        }
-        (anchor + refills * self.period, missing - refills * self.refill)
-    }
-
-    /// Returns when nothing will be missing.
-    fn full(&self, anchor: u64, missing: u64) -> u64 {
-        anchor.saturating_add(missing.div_ceil(self.refill).saturating_mul(self.period))
-    }
-
-    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
+    pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
         let bucket = self.current(stored(state), now);
-        [bucket.anchor, bucket.missing, bucket.credited]
+        let (anchor, missing, credited) = (bucket.anchor, bucket.missing, bucket.credited);
+        if !self.adjustable {
+            return [anchor, missing, credited, 0, 0];
+        }
+        let refills = self.refills_of(&bucket);
+        let (own_missing, full_at) = (self.own_missing(&bucket, now), refills.full(anchor, missing));
+        let free_at = match self.slot(self.refills(), anchor, own_missing.saturating_add(cost)) {
+            free_at if free_at <= bucket.slot => free_at,
+            _ => self.slot(refills, anchor, missing.saturating_add(cost)),
+        };
+        let credited = if refills.permits == self.refill { credited } else { 0 };
+        [anchor, own_missing, credited, free_at, full_at]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
-        let [anchor, missing, credited] = snapshot;
-        let until_slot =
-            (cost <= self.burst).then(|| self.slot(anchor, missing.saturating_add(cost)).saturating_sub(now));
-        let until_slot = if cost == 0 { Some(0) } else { until_slot };
+        let [anchor, missing, credited, free_at, full_at] = snapshot;
+        let (refills, fits) = (self.refills(), cost <= self.burst);
+        let slot = self.slot(refills, anchor, missing.saturating_add(cost));
+        let until_slot = if cost == 0 { Some(0) } else { fits.then(|| slot.saturating_sub(now)) };
         let countable = cost == 0 || missing.saturating_add(cost) <= MOST_MISSING;
         let admitted = countable && until_slot.is_some_and(|until_slot| until_slot <= wait);
         let after = if admitted { missing + cost } else { missing };
+        let (at, retry_after) = if self.adjustable {
+            (now, fits.then(|| free_at.saturating_sub(now)))
+        } else {
+            (anchor, until_slot)
+        };
+        let is_unchanged = self.adjustable && (cost == 0 || !admitted);
+        let full_at = if is_unchanged { full_at } else { refills.full(anchor, after) };
         Verdict {
             admitted,
             wait: until_slot.filter(|_| admitted).unwrap_or(0),
             limit: self.burst,
             remaining: self.burst.saturating_sub(after),
-            retry_after: until_slot.filter(|_| !admitted),
-            reset_after: self.full(anchor, after).saturating_sub(now),
-            charge_id: ChargeId { at: anchor, level: after, credited },
+            retry_after: retry_after.filter(|_| !admitted),
+            reset_after: full_at.saturating_sub(now),
+            charge_id: ChargeId { at, level: after, credited },
         }
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        let bucket = self.current(stored(state.as_ref()), now);
+        let mut bucket = self.current(stored(state.as_ref()), now);
         let (anchor, missing) = (snapshot[0], snapshot[1] + cost);
-        let (slot, until) =
-            (bucket.slot.max(self.slot(anchor, missing)), bucket.until.max(self.full(anchor, missing)));
+        let changed = self.adjustable && bucket.refill.as_ref().is_none_or(|of| of.permits != self.refill);
+        if changed {
+            // The receipts of earlier charges count with another refill.
+            (bucket.credited, bucket.until) = (0, 0);
+            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: now }));
+        }
+        let slot = bucket.slot.max(self.slot(self.refills(), anchor, missing));
+        let until = bucket.until.max(self.refills().full(anchor, missing));
         *state = self.keep(IntervalBucketState { anchor, missing, slot, until, ..bucket }, now);
     }
 
@@ -79,15 +89,22 @@ impl IntervalBucketSpec {
 
     /// Refunds, as [`GcraSpec`](super::gcra::GcraSpec) does, the part of the charge that has not refilled by now or by the
     /// last slot that a call waits for, assuming that nothing was charged after it. Of the last charge it refunds all that is
-    /// still missing.
+    /// still missing. Nothing is refunded of a charge that was made before the refill changed.
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let bucket = self.current(stored(state.as_ref()), now);
-        let IntervalBucketState { anchor, missing, credited, until, slot } = bucket;
-        let (at, level, then) = charge_id.map_or((anchor, missing, credited), |charge_id| {
+        let refills = self.refills_of(&bucket);
+        let IntervalBucketState { anchor, missing, credited, until, slot, .. } = bucket;
+        let (mut at, level, then) = charge_id.map_or((anchor, missing, credited), |charge_id| {
             (charge_id.at, charge_id.level, charge_id.credited)
         });
-        let (_, left) = self.refilled(at, level, now.max(slot));
-        let (anchor_now, left_now) = self.refilled(at, level, now);
+        if let (Some(of), Some(_)) = (&bucket.refill, charge_id) {
+            if at < of.changed || of.permits != self.refill {
+                return;
+            }
+            at = refills.last_before(anchor, at);
+        }
+        let (_, left) = refills.refilled(at, level, now.max(slot));
+        let (anchor_now, left_now) = refills.refilled(at, level, now);
         let last = charge_id.is_some() && then == credited && (anchor_now, left_now) == (anchor, missing);
         let worth = if last { cost } else { left.saturating_sub(since(then, credited)) };
         let credit = cost.min(worth).min(missing);
@@ -99,68 +116,118 @@ impl IntervalBucketSpec {
         // A full refund of the last charge leaves no trace. Any other one is remembered, as it lowers the value of the
         // charges before it.
         let gone = last && credit == cost;
-        let before = self.not_full(anchor, left);
-        let slot = if gone && credited == 0 { self.slot(anchor, left) } else { slot.min(before) };
+        let before = self.not_full(refills, anchor, left);
+        let slot = if gone && credited == 0 && !self.adjustable {
+            self.slot(refills, anchor, left)
+        } else {
+            slot.min(before)
+        };
         let (credited, until) = if gone {
             (credited, until)
         } else {
-            ((credited + credit) % CREDITS_WRAP, until.max(self.full(anchor, missing)))
+            ((credited + credit) % CREDITS_WRAP, until.max(refills.full(anchor, missing)))
         };
-        *state = self.keep(IntervalBucketState { anchor, missing: left, credited, until, slot }, now);
+        *state = self.keep(IntervalBucketState { missing: left, credited, until, slot, ..bucket }, now);
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         let bucket = stored(Some(state));
-        self.full(bucket.anchor, bucket.missing).max(bucket.until)
+        self.refills_of(&bucket).full(bucket.anchor, bucket.missing).max(bucket.until)
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "ib1-{}-{}-{}", self.burst, self.refill, self.period)
+        let IntervalBucketSpec { burst, refill, period, adjustable } = self;
+        if *adjustable { write!(out, "ib2-{period}") } else { write!(out, "ib1-{burst}-{refill}-{period}") }
+    }
+
+    fn refills(&self) -> Refills {
+        Refills { permits: self.refill, period: self.period }
+    }
+
+    /// Returns the refills that the state gets until the next charge.
+    fn refills_of(&self, bucket: &IntervalBucketState) -> Refills {
+        let permits = bucket.refill.as_ref().map_or(self.refill, |refill| refill.permits);
+        Refills { permits, period: self.period }
+    }
+
+    /// Returns the permits missing if the bucket gets refills of this spec. Before a slot that a call waits for, larger refills
+    /// would return what is reserved.
+    fn own_missing(&self, bucket: &IntervalBucketState, now: u64) -> u64 {
+        let more = self.refill.saturating_sub(self.refills_of(bucket).permits);
+        let refills = if bucket.slot > now { (bucket.slot - bucket.anchor) / self.period } else { 0 };
+        bucket.missing.saturating_add(more.saturating_mul(refills)).min(MOST_MISSING + 1)
     }
 
     /// Returns when the bucket stops lacking more permits than it holds; 0 if it does not.
-    fn slot(&self, anchor: u64, missing: u64) -> u64 {
+    fn slot(&self, refills: Refills, anchor: u64, missing: u64) -> u64 {
         match missing.saturating_sub(self.burst) {
             0 => 0,
-            over => self.full(anchor, over),
+            over => refills.full(anchor, over),
         }
     }
 
     /// Returns the last refill after which permits are still missing. No call waits for a later one, unless a refill is more
     /// than the bucket holds.
-    fn not_full(&self, anchor: u64, missing: u64) -> u64 {
-        let full = self.full(anchor, missing);
-        if self.burst < self.refill { full } else { full.saturating_sub(self.period) }
+    fn not_full(&self, refills: Refills, anchor: u64, missing: u64) -> u64 {
+        let full = refills.full(anchor, missing);
+        if self.adjustable || self.burst < self.refill { full } else { full.saturating_sub(self.period) }
     }
 
     /// Returns the state as of now.
     fn current(&self, bucket: IntervalBucketState, now: u64) -> IntervalBucketState {
-        let (anchor, missing) = self.refilled(bucket.anchor, bucket.missing, now);
+        let (anchor, missing) = self.refills_of(&bucket).refilled(bucket.anchor, bucket.missing, now);
         let ahead = bucket.anchor.saturating_sub(now);
-        let [until, slot] = [bucket.until, bucket.slot.max(self.slot(bucket.anchor, bucket.missing))]
-            .map(|time| time.saturating_sub(ahead));
+        // With a changing burst the slot cannot be told from the missing permits.
+        let slot = if self.adjustable { 0 } else { self.slot(self.refills(), bucket.anchor, bucket.missing) };
+        let [until, slot] = [bucket.until, bucket.slot.max(slot)].map(|time| time.saturating_sub(ahead));
         let credited = if until > now { bucket.credited } else { 0 };
-        IntervalBucketState { anchor, missing, credited, until, slot }
+        IntervalBucketState { anchor, missing, credited, until, slot, refill: bucket.refill }
     }
 
     /// Returns the state to store, without what has expired.
     fn keep(&self, bucket: IntervalBucketState, now: u64) -> Option<State> {
+        let refills = self.refills_of(&bucket);
         let IntervalBucketState { anchor, missing, credited, .. } = bucket;
-        let (until, slot) = if credited > 0 { (bucket.until, bucket.slot) } else { (0, 0) };
-        let ends = self.full(anchor, missing).max(until);
-        (ends > now).then_some(State::IntervalBucket(IntervalBucketState {
-            anchor,
-            missing,
-            credited,
-            until,
-            slot,
-        }))
+        let until = if credited > 0 { bucket.until } else { 0 };
+        let slot = if credited > 0 || self.adjustable { bucket.slot } else { 0 };
+        let ends = refills.full(anchor, missing).max(until);
+        (ends > now).then_some(State::IntervalBucket(IntervalBucketState { until, slot, ..bucket }))
+    }
+}
+
+/// Refills of this many permits, one every period.
+#[derive(Clone, Copy)]
+struct Refills {
+    permits: u64,
+    period: u64,
+}
+
+impl Refills {
+    /// Returns the last refill and the permits missing after it.
+    fn refilled(self, anchor: u64, missing: u64, now: u64) -> (u64, u64) {
+        let refills = now.saturating_sub(anchor) / self.period;
+        if anchor > now {
+            return (now, missing);
+        } else if refills >= missing.div_ceil(self.permits) {
+            return (now, 0);
+        }
+        (anchor + refills * self.period, missing - refills * self.permits)
+    }
+
+    /// Returns when nothing will be missing.
+    fn full(self, anchor: u64, missing: u64) -> u64 {
+        anchor.saturating_add(missing.div_ceil(self.permits).saturating_mul(self.period))
+    }
+
+    /// Returns the last refill up to this time, given any refill.
+    fn last_before(self, anchor: u64, time: u64) -> u64 {
+        time.saturating_sub((i128::from(time) - i128::from(anchor)).rem_euclid(self.period.into()) as u64)
     }
 }
 
 fn stored(state: Option<&State>) -> IntervalBucketState {
     match state {
-        Some(State::IntervalBucket(bucket)) => *bucket,
+        Some(State::IntervalBucket(bucket)) => bucket.clone(),
         _ => IntervalBucketState::default(),
     }
 }

@@ -5,6 +5,7 @@
 //! `commit` charges what was checked. A script replies with the few numbers that its check has read; `verdict` turns them
 //! into a decision here, for both twins.
 
+pub mod adjustable_gcra;
 mod credits;
 pub mod fixed_window;
 pub mod gcra;

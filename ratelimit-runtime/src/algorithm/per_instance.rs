@@ -4,6 +4,7 @@
 //! policy, so everything that the algorithms guarantee holds for shares too. A share slower than one permit in 3650 days
 //! becomes exactly that, as no process runs for long enough to grant a second one.
 
+use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
@@ -23,9 +24,12 @@ impl AlgorithmSpec {
         let n = u64::from(instances);
         match self {
             AlgorithmSpec::Gcra(spec) => AlgorithmSpec::Gcra(spec.per_instance(instances)),
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+                AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.per_instance(instances)))
+            }
             AlgorithmSpec::IntervalBucket(spec) => AlgorithmSpec::IntervalBucket(spec.per_instance(n)),
-            AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup }) => {
-                AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: rate.per_instance(instances), warmup })
+            AlgorithmSpec::WarmingUp(spec) => {
+                AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: spec.rate.per_instance(instances), ..spec })
             }
             AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
             AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
@@ -51,9 +55,14 @@ impl GcraSpec {
 
 impl IntervalBucketSpec {
     fn per_instance(self, instances: u64) -> Self {
-        let IntervalBucketSpec { burst, refill, period } = self;
+        let IntervalBucketSpec { burst, refill, period, .. } = self;
         let period = if refill < instances { stretched(period, instances, refill) } else { period };
-        IntervalBucketSpec { burst: (burst / instances).max(1), refill: (refill / instances).max(1), period }
+        IntervalBucketSpec {
+            burst: (burst / instances).max(1),
+            refill: (refill / instances).max(1),
+            period,
+            ..self
+        }
     }
 }
 

@@ -73,22 +73,22 @@ impl SlidingWindowSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
-        let Some(log) = stored(state) else { return [0; 3] };
+        let Some(log) = stored(state) else { return Snapshot::default() };
         let (n, live) = (log.len(), self.live(log, now));
         if live == n {
-            return [0; 3];
+            return Snapshot::default();
         }
 
         let (counted, newest) = (log.counted(live), log.stamp(n - 1));
         if cost == 0 || cost > self.limit || counted + cost <= self.limit {
-            return [counted, 0, newest];
+            return [counted, 0, newest, 0, 0];
         }
         let last = first(live, n, |i| log.counted(i + 1) + cost <= self.limit);
-        [counted, self.ends_at(log.stamp(last).min(now)), newest]
+        [counted, self.ends_at(log.stamp(last).min(now)), newest, 0, 0]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
-        let [counted, fits_at, newest] = snapshot;
+        let [counted, fits_at, newest, ..] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(counted);
         let after = if admitted { counted + cost } else { counted };
         let last = if admitted && cost > 0 { now } else { newest.min(now) };

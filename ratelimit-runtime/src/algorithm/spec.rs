@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
@@ -15,6 +16,8 @@ use super::warming_up::WarmingUpSpec;
 pub enum AlgorithmSpec {
     /// A continuous token bucket, or a leaky bucket.
     Gcra(GcraSpec),
+    /// The same, with numbers that change from call to call.
+    AdjustableGcra(AdjustableGcraSpec),
     /// A token bucket with interval refill.
     IntervalBucket(IntervalBucketSpec),
     /// A token bucket that warms up.
@@ -30,6 +33,7 @@ macro_rules! dispatch {
     ($self:expr, $spec:ident => $then:expr) => {
         match $self {
             AlgorithmSpec::Gcra($spec) => $then,
+            AlgorithmSpec::AdjustableGcra($spec) => $then,
             AlgorithmSpec::IntervalBucket($spec) => $then,
             AlgorithmSpec::WarmingUp($spec) => $then,
             AlgorithmSpec::FixedWindow($spec) => $then,
@@ -39,6 +43,15 @@ macro_rules! dispatch {
 }
 
 impl AlgorithmSpec {
+    /// Returns the spec of a bucket whose numbers can change, or cannot.
+    pub(crate) const fn gcra(spec: GcraSpec, adjustable: bool) -> Self {
+        if adjustable {
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+        } else {
+            AlgorithmSpec::Gcra(spec)
+        }
+    }
+
     /// Reads the state for a call of this cost.
     #[must_use]
     pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
@@ -84,7 +97,9 @@ impl AlgorithmSpec {
     #[must_use]
     pub const fn max_cost(&self) -> Option<u64> {
         match self {
-            AlgorithmSpec::Gcra(spec) => spec.max_cost(),
+            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+                spec.max_cost()
+            }
             AlgorithmSpec::IntervalBucket(spec) => Some(spec.burst),
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
@@ -101,20 +116,22 @@ impl AlgorithmSpec {
     /// Returns the permits that can wait in a queue, or `None` if the spec is not a queue.
     #[must_use]
     pub fn waiting_room(&self) -> Option<u64> {
-        match self {
-            AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::Queue, capacity, interval }) => {
-                Some(capacity / interval - 1)
-            }
-            _ => None,
-        }
+        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) = self
+        else {
+            return None;
+        };
+        (bucket.kind == GcraKind::Queue).then(|| bucket.capacity / bucket.interval - 1)
     }
 
-    /// Returns the name of the algorithm's Lua file.
+    /// Returns the name of the algorithm in Lua.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             AlgorithmSpec::Gcra(_) => "gcra",
+            AlgorithmSpec::AdjustableGcra(_) => "adjustable_gcra",
+            AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => "adjustable_interval_bucket",
             AlgorithmSpec::IntervalBucket(_) => "interval_bucket",
+            AlgorithmSpec::WarmingUp(spec) if spec.adjustable => "adjustable_warming_up",
             AlgorithmSpec::WarmingUp(_) => "warming_up",
             AlgorithmSpec::FixedWindow(_) => "fixed_window",
             AlgorithmSpec::SlidingWindow(_) => "sliding_window",

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 pub enum State {
     /// The state of a [`GcraSpec`](super::gcra::GcraSpec).
     Gcra(GcraState),
+    /// The state of an [`AdjustableGcraSpec`](super::adjustable_gcra::AdjustableGcraSpec).
+    AdjustableGcra(Box<AdjustableGcraState>),
     /// The state of an [`IntervalBucketSpec`](super::interval_bucket::IntervalBucketSpec).
     IntervalBucket(IntervalBucketState),
     /// The state of a [`WarmingUpSpec`](super::warming_up::WarmingUpSpec).
@@ -32,8 +34,22 @@ pub struct GcraState {
     pub(super) written: Option<u64>,
 }
 
+/// As [`GcraState`], with the rate that its times depend on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AdjustableGcraState {
+    pub(super) tat: u64,
+    pub(super) written: u64,
+    pub(super) credited: u64,
+    pub(super) until: u64,
+    pub(super) slot: u64,
+    /// When the first charge at this rate was made.
+    pub(super) changed: u64,
+    /// The microseconds in which one permit refills.
+    pub(super) pace: f64,
+}
+
 /// The time of a refill, and the permits missing right after it. While calls wait, more are missing than the bucket holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntervalBucketState {
     pub(super) anchor: u64,
     pub(super) missing: u64,
@@ -43,6 +59,16 @@ pub struct IntervalBucketState {
     pub(super) until: u64,
     /// As in [`GcraState`].
     pub(super) slot: u64,
+    /// The refill, if it can change.
+    pub(super) refill: Option<Box<ChangingRefill>>,
+}
+
+/// A refill, and since when it is this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChangingRefill {
+    pub(super) permits: u64,
+    /// When the first charge with this refill was made.
+    pub(super) changed: u64,
 }
 
 /// When the next call may start, and the permits stored until then.
@@ -52,6 +78,8 @@ pub struct WarmingUpState {
     pub(super) stored: f64,
     /// When the state was written, so that a clock that steps back does not lengthen the debt.
     pub(super) written: u64,
+    /// When the bucket will be cold, by the numbers of the last charge.
+    pub(super) cold_at: u64,
 }
 
 /// An open window.

@@ -1,7 +1,10 @@
 //! What a check reads and what it decides.
 
 /// What a check has read, in the order of the Lua twin's reply. Unused elements are 0.
-pub type Snapshot = [u64; 3];
+///
+/// If the numbers of a policy can change, the last two are when the call would be admitted without waiting, and when the
+/// state expires.
+pub type Snapshot = [u64; 5];
 
 /// The decision of one spec about one call. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,11 +29,12 @@ pub struct Verdict {
 /// Identifies a charge, so that a refund returns the part of it that still counts, and nothing else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargeId {
-    /// When the bucket would be full after the charge (GCRA), the last refill before it (interval refill), when the next
-    /// call may start after it (warm-up), or the first charge of its window or sub-window.
+    /// When the bucket would be full after the charge (GCRA), the last refill before it (interval refill), or its own time
+    /// if the refill can change, when the next call may start after it (warm-up), or the first charge of its window or
+    /// sub-window.
     pub at: u64,
-    /// The permits missing right after the charge (interval refill), or the bits of the `f64` of permits stored before it
-    /// (warm-up).
+    /// The permits missing right after the charge (interval refill), the bits of the `f64` of permits stored before it
+    /// (warm-up), or the time of the charge (GCRA with numbers that can change).
     pub level: u64,
     /// The bucket's running total of refunds before the charge.
     pub credited: u64,

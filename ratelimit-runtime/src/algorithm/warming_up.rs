@@ -23,6 +23,8 @@ pub struct WarmingUpSpec {
     pub rate: Rate,
     /// The microseconds from cold to warm.
     pub warmup: u64,
+    /// Whether the state is the same for all numbers.
+    pub adjustable: bool,
 }
 
 /// Guava's constants, derived from the spec. Times are in microseconds.
@@ -42,7 +44,7 @@ struct Curve {
 impl WarmingUpSpec {
     /// Returns the microseconds of one permit when warm.
     pub(crate) fn interval(&self) -> f64 {
-        self.rate.period.as_nanos() as f64 / 1000.0 / self.rate.permits as f64
+        self.rate.micros_per_permit()
     }
 
     fn curve(&self) -> Curve {
@@ -64,39 +66,43 @@ impl WarmingUpSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        let (next, stored) = self.curve().current(stored(state), now);
-        [next, stored.to_bits(), 0]
+        let bucket = stored(state);
+        let (next, stored) = self.curve().current(bucket, now);
+        [next, stored.to_bits(), 0, 0, bucket.map_or(0, |bucket| bucket.current_cold_at(now))]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let curve = self.curve();
-        let (next, stored) = (snapshot[0], f64::from_bits(snapshot[1]));
+        let (next, stored, cold_at) = (snapshot[0], f64::from_bits(snapshot[1]), snapshot[4]);
         let until_slot = if cost == 0 { 0 } else { next.saturating_sub(now) };
         let (takes, left) = curve.taken(stored, cost);
         let never = takes > LONGEST_MICROS;
         let admitted = until_slot <= wait && !never;
         let (next, left) = if admitted { (next + takes, left) } else { (next, stored) };
+        let is_unchanged = self.adjustable && (cost == 0 || !admitted);
+        let cold_at = if is_unchanged { cold_at } else { curve.cold_at(next, left) };
         Verdict {
             admitted,
             wait: if admitted { until_slot } else { 0 },
             limit: self.limit(),
             remaining: if next > now { 0 } else { left as u64 },
             retry_after: (!admitted && !never).then_some(until_slot),
-            reset_after: curve.cold_at(next, left).saturating_sub(now),
+            reset_after: cold_at.saturating_sub(now),
             charge_id: ChargeId { at: next, level: stored.to_bits(), credited: 0 },
         }
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let (takes, stored) = self.curve().taken(f64::from_bits(snapshot[1]), cost);
-        *state = Some(State::WarmingUp(WarmingUpState { next: snapshot[0] + takes, stored, written: now }));
+        *state = Some(self.curve().state(snapshot[0] + takes, stored, now));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
         let bucket = stored(state.as_ref());
         if bucket.is_some_and(|bucket| bucket.written > now) {
             let (next, stored) = self.curve().current(bucket, now);
-            *state = Some(State::WarmingUp(WarmingUpState { next, stored, written: now }));
+            let moved = self.curve().state(next, stored, now);
+            *state = (self.ends(&moved) > now).then_some(moved);
         }
     }
 
@@ -110,30 +116,28 @@ impl WarmingUpSpec {
                 if (charge_id.at, left) != (bucket.next, bucket.stored) {
                     return;
                 }
-                WarmingUpState {
-                    next: charge_id.at.saturating_sub(takes),
-                    stored: before,
-                    written: bucket.written,
-                }
+                curve.state(charge_id.at.saturating_sub(takes), before, bucket.written)
             }
             None => {
                 let (next, stored) = curve.current(Some(bucket), now);
                 if next == now {
                     return;
                 }
-                let next = next.saturating_sub(curve.fresh(cost as f64)).max(now);
-                WarmingUpState { next, stored, written: now }
+                curve.state(next.saturating_sub(curve.fresh(cost as f64)).max(now), stored, now)
             }
         };
-        *state = (curve.cold_at(left.next, left.stored) > now).then_some(State::WarmingUp(left));
+        *state = (self.ends(&left) > now).then_some(left);
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        stored(Some(state)).map_or(0, |bucket| self.curve().cold_at(bucket.next, bucket.stored))
+        stored(Some(state)).map_or(0, |bucket| bucket.cold_at)
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rate { permits, period } = self.rate;
+        if self.adjustable {
+            return out.write_str("wu2");
+        }
         write!(out, "wu1-{permits}-{}-{}", period.as_nanos(), self.warmup)
     }
 }
@@ -141,13 +145,15 @@ impl WarmingUpSpec {
 impl Curve {
     /// Returns when the next call may start, not before now, and the permits stored then.
     fn current(&self, bucket: Option<WarmingUpState>, now: u64) -> (u64, f64) {
-        let Some(WarmingUpState { next, stored, written }) = bucket else { return (now, self.max_stored) };
-        let next = next.saturating_sub(written.saturating_sub(now));
+        let Some(bucket) = bucket else { return (now, self.max_stored) };
+        let next = bucket.next.saturating_sub(bucket.written.saturating_sub(now));
+        // The numbers may have changed since.
+        let stored = bucket.stored.min(self.max_stored);
         if next >= now {
             return (next, stored);
         }
         // The sum below may be off by the last bit.
-        if self.cold_at(next, stored) <= now {
+        if bucket.current_cold_at(now) <= now {
             return (now, self.max_stored);
         }
         let new = (now - next) as f64 / self.cool_down;
@@ -187,9 +193,21 @@ impl Curve {
         (permits * self.interval).ceil() as u64
     }
 
+    fn state(&self, next: u64, stored: f64, written: u64) -> State {
+        let cold_at = self.cold_at(next, stored);
+        State::WarmingUp(WarmingUpState { next, stored, written, cold_at })
+    }
+
     /// Returns when the bucket will be cold, which is its state when new.
     fn cold_at(&self, next: u64, stored: f64) -> u64 {
         next + ((self.max_stored - stored) * self.cool_down).ceil() as u64
+    }
+}
+
+impl WarmingUpState {
+    /// Returns when the bucket will be cold, given that a state from the future counts as of now.
+    fn current_cold_at(&self, now: u64) -> u64 {
+        self.cold_at.saturating_sub(self.written.saturating_sub(now))
     }
 }
 

@@ -27,6 +27,7 @@ pub struct LeakyBucket {
     capacity: u64,
     leak: Leak,
     queue: bool,
+    adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,13 +40,13 @@ impl LeakyBucket {
     /// Creates a bucket for `capacity` permits that leaks at `leak_rate`.
     #[must_use]
     pub const fn new(capacity: u64, leak_rate: Rate) -> Self {
-        LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false }
+        LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false, adjustable: false }
     }
 
     /// Creates a bucket for `capacity` permits that drains from full to empty in `drain`.
     #[must_use]
     pub const fn draining(capacity: u64, drain: Duration) -> Self {
-        LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false }
+        LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false, adjustable: false }
     }
 
     /// Makes the bucket the textbook queue: one call starts at once, up to `capacity` more wait and start evenly spaced at the
@@ -79,6 +80,17 @@ impl LeakyBucket {
         self
     }
 
+    /// Keeps one state per key, whatever the capacity and the leak rate, so that a key gets no fresh capacity when they change.
+    /// Attributes do this by themselves where a number is computed.
+    ///
+    /// The permits in the bucket stay in it. They leak at the rate of the last admitted call until the next one is admitted.
+    /// [`TokenBucket::adjustable`](crate::TokenBucket::adjustable) has the details and an example.
+    #[must_use]
+    pub const fn adjustable(mut self) -> Self {
+        self.adjustable = true;
+        self
+    }
+
     /// Checks the numbers of the policy.
     ///
     /// # Errors
@@ -102,6 +114,6 @@ impl LeakyBucket {
         let (kind, slots) =
             if self.queue { (GcraKind::Queue, capacity + 1) } else { (GcraKind::Meter, capacity) };
         let capacity = tri!(checked_capacity(slots as u128 * interval as u128, "capacity"));
-        Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }))
+        Ok(AlgorithmSpec::gcra(GcraSpec { kind, interval, capacity }, self.adjustable))
     }
 }

@@ -36,6 +36,7 @@ pub struct TokenBucket {
     interval_refill: bool,
     borrow: bool,
     warmup: Option<Duration>,
+    adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +58,14 @@ impl TokenBucket {
     /// Creates a bucket that refills at `rate`.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
-        TokenBucket { rate, burst: BurstSize::Default, interval_refill: false, borrow: false, warmup: None }
+        TokenBucket {
+            rate,
+            burst: BurstSize::Default,
+            interval_refill: false,
+            borrow: false,
+            warmup: None,
+            adjustable: false,
+        }
     }
 
     /// Creates a bucket that refills at `permits` per second.
@@ -148,6 +156,34 @@ impl TokenBucket {
         self
     }
 
+    /// Keeps one state per key, whatever the rate and the burst, so that a key gets no fresh burst when they change. Attributes
+    /// do this by themselves where a number is computed.
+    ///
+    /// The permits that are missing stay missing. They refill at the rate of the last admitted call until the next one is
+    /// admitted. In every interval of length `t` the bucket admits no more than the largest burst and the largest rate in
+    /// use allow. Each change of the rate rounds the missing permits up to the next microsecond of refill. With
+    /// [`interval_refill`](Self::interval_refill), buckets with different periods have different states.
+    ///
+    /// Without this, buckets of one name with different numbers have different states, and each starts full.
+    ///
+    /// A receipt of a call that was admitted before the rate changed refunds nothing.
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::in_memory();
+    /// let plan = |burst| registry.limiter("api", TokenBucket::per_second(1).burst(burst).adjustable());
+    /// plan(10)?.try_acquire("tenant-7", 10).await?;
+    /// // The tenant moves to a larger plan: ten of its twenty permits are missing.
+    /// assert_eq!(plan(20)?.peek("tenant-7").await?.remaining, 10);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub const fn adjustable(mut self) -> Self {
+        self.adjustable = true;
+        self
+    }
+
     /// Checks the numbers of the policy.
     ///
     /// # Errors
@@ -178,7 +214,7 @@ impl TokenBucket {
             BurstSize::Permits(permits) => tri!(checked_count(permits, "burst")) as u128 * interval as u128,
         };
         let capacity = tri!(checked_capacity(capacity, "burst"));
-        Ok(AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }))
+        Ok(AlgorithmSpec::gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }, self.adjustable))
     }
 
     const fn borrowing_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
@@ -196,7 +232,7 @@ impl TokenBucket {
         };
         let capacity = tri!(checked_capacity(capacity, "burst"));
         let kind = GcraKind::Borrowing(self.rate.reduced());
-        Ok(AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }))
+        Ok(AlgorithmSpec::gcra(GcraSpec { kind, interval, capacity }, self.adjustable))
     }
 
     const fn warming_up_spec(&self, warmup: Duration) -> Result<AlgorithmSpec, InvalidPolicy> {
@@ -209,7 +245,8 @@ impl TokenBucket {
         }
         tri!(checked_interval(self.rate, "rate"));
         let warmup = tri!(checked_period(warmup, "warmup"));
-        Ok(AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: self.rate.reduced(), warmup }))
+        let rate = self.rate.reduced();
+        Ok(AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup, adjustable: self.adjustable }))
     }
 
     const fn interval_bucket_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
@@ -233,6 +270,7 @@ impl TokenBucket {
         }
         let burst = tri!(checked_count(burst as u64, "burst"));
         tri!(checked_capacity(burst.div_ceil(refill) as u128 * period as u128, "burst"));
-        Ok(AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst, refill, period }))
+        let adjustable = self.adjustable;
+        Ok(AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst, refill, period, adjustable }))
     }
 }

@@ -16,7 +16,7 @@ async fn lists_are_charged_all_or_nothing() {
         };
         let first = lane.decide(0, &all(1)).await;
         assert!(first.admitted);
-        assert_eq!(first.remaining(), [2; 7]);
+        assert_eq!(first.remaining(), [2; 9]);
         for i in 0..policies.len() {
             let mut requests = all(1);
             requests[i].cost = 3;
@@ -24,11 +24,11 @@ async fn lists_are_charged_all_or_nothing() {
             assert!(!refused.admitted);
             let expected: Vec<bool> = (0..policies.len()).map(|j| j != i).collect();
             assert_eq!(refused.admits(), expected, "{}", policies[i].0);
-            assert_eq!(refused.remaining(), [2; 7]);
+            assert_eq!(refused.remaining(), [2; 9]);
             assert!(refused.verdicts.iter().all(|verdict| verdict.retry_after.is_some() != verdict.admitted));
         }
-        assert_eq!(lane.decide(0, &all(0)).await.remaining(), [2; 7]);
-        assert_eq!(lane.decide(0, &all(2)).await.remaining(), [0; 7]);
+        assert_eq!(lane.decide(0, &all(0)).await.remaining(), [2; 9]);
+        assert_eq!(lane.decide(0, &all(2)).await.remaining(), [0; 9]);
     })
     .await;
 }
@@ -53,7 +53,7 @@ async fn decisions_in_one_call_are_made_in_order() {
 #[tokio::test]
 async fn decisions_in_one_call_may_have_different_lists() {
     on_each_lane(async |lane| {
-        let [bucket, _, interval, window, _, log, _] = one_of_each().map(|(_, pair)| pair);
+        let [bucket, _, interval, window, _, log, ..] = one_of_each().map(|(_, pair)| pair);
         let both = [Request::new("a", &bucket, 2), Request::new("b", &window, 1)];
         let refused =
             [Request::new("c", &log, 3), Request::new("b", &window, 2), Request::new("a", &bucket, 2)];

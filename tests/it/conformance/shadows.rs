@@ -161,7 +161,7 @@ async fn shadows_from_the_future_are_moved_but_not_extended() {
 #[tokio::test]
 async fn one_call_mixes_lists_with_and_without_shadows() {
     on_each_lane(async |lane| {
-        let [bucket, _, interval, window, _, log, _] = one_of_each().map(|(_, pair)| pair);
+        let [bucket, _, interval, window, _, log, ..] = one_of_each().map(|(_, pair)| pair);
         let one = [Request::new("a", &bucket, 2)];
         let both = [Request::shadow("a", &bucket, 2), Request::new("b", &window, 2)];
         let shadows = [

@@ -49,7 +49,7 @@ fn warming_up_bucket_borrows() {
     });
     let registry = Registry::in_memory();
     isolated(registry.clone().scope(async {
-        let policy = TokenBucket::new(Rate::new(1, HOUR)).warmup(2 * HOUR);
+        let policy = TokenBucket::new(Rate::new(1, HOUR)).warmup(2 * HOUR).adjustable();
         warms_up_to("1/h").await.unwrap();
         let limiter = registry.limiter("buckets.warmup", policy).unwrap();
         assert!(limiter.try_acquire((), 1).await.unwrap_err().is_limited());

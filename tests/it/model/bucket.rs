@@ -167,7 +167,7 @@ impl Bucket {
                     let above = if state.credits == 0 { self.full } else { self.price(1) };
                     state.slot = state.slot.map(|slot| slot.min(state.full_at - above));
                 }
-                Event::Repaired { .. } | Event::Rewound { .. } => {}
+                Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }
             state.slot = state.slot.filter(|slot| *slot > at);
             if state.credits == 0 {

@@ -82,16 +82,16 @@ impl FixedWindow {
         let mut last: Option<Window> = None;
         for event in history {
             last = Some(match event {
-                Event::Charged { at, cost } => {
+                Event::Charged { at, cost, .. } => {
                     let window = self.current(last, *at);
                     Window { count: window.count + cost, ..window }
                 }
-                Event::Repaired { at } => self.current(last, *at),
+                Event::Repaired { at, .. } => self.current(last, *at),
                 Event::Credited { amount, .. } => {
                     let window = last.expect("a charge was made");
                     Window { count: window.count - amount, ..window }
                 }
-                Event::Undone { .. } | Event::Rewound { .. } => unreachable!("only buckets undo"),
+                _ => unreachable!("only buckets undo"),
             });
         }
         last

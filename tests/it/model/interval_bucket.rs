@@ -1,7 +1,7 @@
 //! A bucket that gets all permits of a refill at once, every period from the call that found it full. Calls may reserve
 //! refills that are yet to come, and wait for them.
 
-use super::{Algorithm, Event, Receipt, Verdict, ceil};
+use super::{Algorithm, Event, Policy, Receipt, Verdict, ceil};
 
 /// The most permits that can be missing, including those of waiting calls.
 const MAX_MISSING: i128 = 1 << 52;
@@ -11,6 +11,8 @@ pub(super) struct IntervalBucket {
     pub(super) burst: i128,
     pub(super) refill: i128,
     pub(super) every: i128,
+    /// Whether the burst and the refill can change. The bucket then gets the refills of the last charge until the next one.
+    pub(super) adjustable: bool,
 }
 
 /// The state after all events of a key.
@@ -26,6 +28,10 @@ struct IntervalState {
     credits: i128,
     /// Until when one of the charges counted in `credits` is worth anything.
     credits_until: i128,
+    /// The permits of a refill.
+    refill: i128,
+    /// When the first charge with this refill was made.
+    changed: i128,
 }
 
 impl Algorithm for IntervalBucket {
@@ -34,12 +40,21 @@ impl Algorithm for IntervalBucket {
     }
 
     fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict {
-        let IntervalState { mut missing, since, .. } = self.as_of(self.last(history), now);
+        let state = self.as_of(self.last(history), now);
+        let (since, mut missing) = (state.since, self.own_missing(state, now));
         let possible = cost <= self.burst;
         let until_slot = match cost {
             0 => 0,
-            _ => self.slot(since, missing + cost).map_or(0, |slot| slot - now),
+            _ => self.slot(since, missing + cost, self.refill).map_or(0, |slot| slot - now),
         };
+        // Without a charge the bucket keeps getting its own refills.
+        let until_free = match self.slot(since, missing + cost, self.refill) {
+            Some(slot) if state.slot.is_none_or(|last| slot > last) => {
+                self.slot(since, state.missing + cost, state.refill).map_or(0, |slot| slot - now)
+            }
+            _ => until_slot,
+        };
+        let own_reset = self.full_at(since, state.missing, state.refill) - now;
         let admitted = possible && until_slot <= max_wait && missing + cost <= MAX_MISSING;
         if admitted {
             missing += cost;
@@ -49,14 +64,18 @@ impl Algorithm for IntervalBucket {
             wait: if admitted { until_slot } else { 0 },
             limit: self.burst,
             remaining: (self.burst - missing).max(0),
-            retry_after: (!admitted && possible).then_some(until_slot),
-            reset_after: if missing > 0 { self.full_at(since, missing) - now } else { 0 },
+            retry_after: (!admitted && possible).then_some(until_free),
+            reset_after: match admitted && cost > 0 {
+                true => self.full_at(since, missing, self.refill) - now,
+                false => own_reset,
+            },
         }
     }
 
     fn receipt(&self, history: &[Event]) -> Receipt {
         let IntervalState { missing, since, credits, .. } = self.last(history).expect("a charge was made");
-        Receipt::Missing { missing, since, credits }
+        let made = history.last().expect("a charge was made").at();
+        Receipt::Missing { missing, since, credits, made }
     }
 
     /// Gives a charge back as far as it would still be missing, now and at the last slot that a call waits for, had nothing
@@ -67,7 +86,16 @@ impl Algorithm for IntervalBucket {
         let slot = state.slot.map_or(now, |slot| slot.max(now));
         let (charged, credits) = match receipt {
             None => (state, state.credits),
-            Some(Receipt::Missing { missing, since, credits }) => {
+            Some(Receipt::Missing { made, .. })
+                if self.adjustable && (made < state.changed || self.refill != state.refill) =>
+            {
+                return Vec::new();
+            }
+            Some(Receipt::Missing { missing, credits, made, .. }) if self.adjustable => {
+                let since = made - (made - state.since).rem_euclid(self.every);
+                (IntervalState { missing, since, ..state }, credits)
+            }
+            Some(Receipt::Missing { missing, since, credits, .. }) => {
                 (IntervalState { missing, since, ..state }, credits)
             }
             Some(_) => unreachable!("an interval bucket's receipt"),
@@ -96,37 +124,55 @@ impl Algorithm for IntervalBucket {
 
     fn end(&self, history: &[Event]) -> Option<i128> {
         self.last(history).map(|state| {
-            let full_at = self.full_at(state.since, state.missing);
+            let full_at = self.full_at(state.since, state.missing, state.refill);
             if state.credits > 0 { full_at.max(state.credits_until) } else { full_at }
         })
     }
 }
 
 impl IntervalBucket {
-    fn full_at(self, since: i128, missing: i128) -> i128 {
-        since + ceil(missing, self.refill) * self.every
+    fn full_at(self, since: i128, missing: i128, refill: i128) -> i128 {
+        since + ceil(missing, refill) * self.every
     }
 
     /// Returns the time of the refill after which at most the burst is missing.
-    fn slot(self, since: i128, missing: i128) -> Option<i128> {
-        (missing > self.burst).then(|| self.full_at(since, missing - self.burst))
+    fn slot(self, since: i128, missing: i128, refill: i128) -> Option<i128> {
+        (missing > self.burst).then(|| self.full_at(since, missing - self.burst, refill))
+    }
+
+    /// Returns what is missing if the bucket gets refills of this size, of which larger ones count only after the last slot that
+    /// a call waits for.
+    fn own_missing(self, state: IntervalState, now: i128) -> i128 {
+        let refills =
+            state.slot.filter(|slot| *slot > now).map_or(0, |slot| (slot - state.since) / self.every);
+        (state.missing + refills * (self.refill - state.refill).max(0)).min(MAX_MISSING + 1)
     }
 
     /// Adds the refills that have come by `now`. A full bucket is full since now; a state from the future starts now.
     fn as_of(self, state: Option<IntervalState>, now: i128) -> IntervalState {
         let Some(state) = state else {
-            return IntervalState { missing: 0, since: now, slot: None, credits: 0, credits_until: now };
+            let refill = self.refill;
+            return IntervalState {
+                missing: 0,
+                since: now,
+                slot: None,
+                credits: 0,
+                credits_until: now,
+                refill,
+                changed: now,
+            };
         };
         let back = (state.since - now).max(0);
         let (since, credits_until) = (state.since - back, state.credits_until - back);
         let refills = (now - since) / self.every;
-        let (missing, since) = if state.missing <= refills * self.refill {
+        let (missing, since) = if state.missing <= refills * state.refill {
             (0, now)
         } else {
-            (state.missing - refills * self.refill, since + refills * self.every)
+            (state.missing - refills * state.refill, since + refills * self.every)
         };
         let credits = if credits_until > now { state.credits } else { 0 };
-        IntervalState { missing, since, slot: state.slot.map(|slot| slot - back), credits, credits_until }
+        let slot = state.slot.map(|slot| slot - back);
+        IntervalState { missing, since, slot, credits, credits_until, ..state }
     }
 
     fn last(self, history: &[Event]) -> Option<IntervalState> {
@@ -136,25 +182,35 @@ impl IntervalBucket {
             let before = self.as_of(last, at);
             let mut state = before;
             match event {
-                Event::Charged { cost, .. } => {
-                    state.missing += cost;
-                    state.credits_until = state.credits_until.max(self.full_at(state.since, state.missing));
-                    state.slot = state.slot.max(self.slot(state.since, state.missing));
+                Event::Charged { cost, policy, .. } => {
+                    let &Policy::Interval { burst, refill, .. } = policy else {
+                        unreachable!("an interval bucket")
+                    };
+                    let charged = IntervalBucket { burst, refill, ..self };
+                    state.missing = charged.own_missing(before, at) + cost;
+                    if last.is_none() || refill != before.refill {
+                        (state.credits, state.credits_until) = (0, at);
+                        (state.refill, state.changed) = (refill, at);
+                    }
+                    state.credits_until =
+                        state.credits_until.max(self.full_at(state.since, state.missing, refill));
+                    state.slot = state.slot.max(charged.slot(state.since, state.missing, refill));
                 }
                 Event::Credited { amount, .. } => {
                     state.missing -= amount;
                     state.credits += amount;
-                    state.credits_until = state.credits_until.max(self.full_at(state.since, before.missing));
+                    let full_at = self.full_at(state.since, before.missing, state.refill);
+                    state.credits_until = state.credits_until.max(full_at);
                     state.slot = state.slot.map(|slot| slot.min(self.not_full_at(state)));
                 }
                 Event::Undone { amount, .. } => {
                     state.missing -= amount;
                     state.slot = match state.credits {
-                        0 => self.slot(state.since, state.missing),
+                        0 if !self.adjustable => self.slot(state.since, state.missing, state.refill),
                         _ => state.slot.map(|slot| slot.min(self.not_full_at(state))),
                     };
                 }
-                Event::Repaired { .. } | Event::Rewound { .. } => {}
+                Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }
             if state.credits == 0 {
                 state.credits_until = at;
@@ -167,7 +223,7 @@ impl IntervalBucket {
     /// Returns the time of the refill before the one that fills the bucket. A call with a later slot would find the bucket
     /// full, which none does if the bucket holds a whole refill.
     fn not_full_at(self, state: IntervalState) -> i128 {
-        let full_at = self.full_at(state.since, state.missing);
-        if self.burst < self.refill { full_at } else { full_at - self.every }
+        let full_at = self.full_at(state.since, state.missing, state.refill);
+        if self.adjustable || self.burst < self.refill { full_at } else { full_at - self.every }
     }
 }

@@ -2,6 +2,7 @@
 //! event of a key and computes the state from all of them at each step, in `i128`, or in doubles where the promise is in
 //! doubles.
 
+mod adjustable;
 mod bucket;
 mod fixed_window;
 mod interval_bucket;
@@ -12,6 +13,7 @@ mod warming_up;
 
 use std::collections::HashMap;
 
+pub(crate) use adjustable::{AdjustableBucket, AdjustableKind, Pace};
 pub(crate) use policy::Policy;
 
 /// The longest debt of one call, in microseconds.
@@ -23,27 +25,19 @@ enum Event {
     Charged {
         at: i128,
         cost: i128,
+        /// The numbers of the call.
+        policy: Policy,
     },
     /// A refund: microseconds of refill in a bucket, permits elsewhere. In a sliding window, of the charge with this stamp.
-    Credited {
-        at: i128,
-        amount: i128,
-        stamp: Option<i128>,
-    },
+    Credited { at: i128, amount: i128, stamp: Option<i128> },
     /// A complete refund of the last charge, as if it had never been made: microseconds of refill or permits.
-    Undone {
-        at: i128,
-        amount: i128,
-    },
+    Undone { at: i128, amount: i128 },
     /// The same for a bucket that warms up, with what the charge had found.
-    Rewound {
-        at: i128,
-        warmth: Warmth,
-    },
+    Rewound { at: i128, warmth: Warmth, policy: Policy },
+    /// A refund without a receipt to a bucket that warms up, in microseconds.
+    Lowered { at: i128, amount: i128, policy: Policy },
     /// A call found a state from the future and moved it to now.
-    Repaired {
-        at: i128,
-    },
+    Repaired { at: i128, policy: Policy },
 }
 
 impl Event {
@@ -53,7 +47,8 @@ impl Event {
             | Event::Credited { at, .. }
             | Event::Undone { at, .. }
             | Event::Rewound { at, .. }
-            | Event::Repaired { at } => *at,
+            | Event::Lowered { at, .. }
+            | Event::Repaired { at, .. } => *at,
         }
     }
 }
@@ -82,8 +77,11 @@ pub(crate) struct Warmth {
 pub(crate) enum Receipt {
     /// When the bucket would be full if nothing happened after the charge, and the refunds until then.
     Full { at: i128, credits: i128 },
-    /// The permits missing right after the charge, the time of the last refill, and the refunds until then.
-    Missing { missing: i128, since: i128, credits: i128 },
+    /// The same for a bucket whose rate can change, with the time of the charge.
+    FullAtPace { at: i128, credits: i128, made: i128 },
+    /// The permits missing right after the charge, the time of the last refill, the refunds until then, and the time of
+    /// the charge.
+    Missing { missing: i128, since: i128, credits: i128, made: i128 },
     /// The state before and after the charge.
     Warmth { before: Warmth, after: Warmth },
     /// The time of the window's first charge.
@@ -172,11 +170,11 @@ impl Model {
             let algorithm = policy.algorithm();
             let repaired = *cost > 0 && algorithm.is_in_the_future(self.history(key), now);
             if repaired {
-                self.record(key, Event::Repaired { at: now });
+                self.record(key, Event::Repaired { at: now, policy: *policy });
             }
             let charged = admitted && fits && *cost > 0;
             if charged {
-                self.record(key, Event::Charged { at: now, cost: *cost });
+                self.record(key, Event::Charged { at: now, cost: *cost, policy: *policy });
             }
             receipts.push(charged.then(|| algorithm.receipt(self.history(key))));
             written.push(repaired || charged);
@@ -202,7 +200,9 @@ impl Model {
             self.reset(key);
         }
         credits.first().map(|event| match event {
-            Event::Credited { amount, .. } | Event::Undone { amount, .. } => Refund::Of(*amount),
+            Event::Credited { amount, .. } | Event::Undone { amount, .. } | Event::Lowered { amount, .. } => {
+                Refund::Of(*amount)
+            }
             _ => Refund::All,
         })
     }

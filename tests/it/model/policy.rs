@@ -1,5 +1,6 @@
 //! The policies, and which algorithm each of them is.
 
+use super::adjustable::AdjustableBucket;
 use super::bucket::{Bucket, Price};
 use super::fixed_window::FixedWindow;
 use super::interval_bucket::IntervalBucket;
@@ -21,6 +22,8 @@ pub(crate) enum Policy {
         burst: i128,
         refill: i128,
         every: i128,
+        /// Whether the first two can change.
+        adjustable: bool,
     },
     /// Holds `full` microseconds of refill. A call takes its permits at the rate, and later calls wait until its debt is paid.
     Borrowing {
@@ -37,7 +40,11 @@ pub(crate) enum Policy {
         permits: i128,
         period_ns: i128,
         warmup: i128,
+        /// Whether the numbers can change.
+        adjustable: bool,
     },
+    /// A bucket or queue whose numbers can change.
+    Adjustable(AdjustableBucket),
     Fixed {
         limit: i128,
         period: i128,
@@ -84,6 +91,26 @@ impl Policy {
         self.algorithm().limit()
     }
 
+    /// Returns a policy with the larger numbers of both, which differ only in what can change.
+    pub(crate) fn largest(self, other: Policy) -> Policy {
+        match (self, other) {
+            (Policy::Adjustable(a), Policy::Adjustable(b)) => {
+                let pace = if b.pace.is_faster_than(a.pace) { b.pace } else { a.pace };
+                let burst = self.limit().max(other.limit());
+                Policy::Adjustable(AdjustableBucket {
+                    pace,
+                    full: ceil(burst * pace.micros, pace.permits),
+                    ..a
+                })
+            }
+            (
+                Policy::Interval { burst, refill, every, adjustable },
+                Policy::Interval { burst: b, refill: r, .. },
+            ) => Policy::Interval { burst: burst.max(b), refill: refill.max(r), every, adjustable },
+            _ => self,
+        }
+    }
+
     pub(crate) fn is_window(self) -> bool {
         matches!(self, Policy::Fixed { .. } | Policy::Sliding { .. })
     }
@@ -99,10 +126,13 @@ impl Policy {
             Policy::Borrowing { permits, period_ns, full } => {
                 Box::new(Bucket { full, price: Price::Borrowed { permits, period_ns } })
             }
-            Policy::Interval { burst, refill, every } => Box::new(IntervalBucket { burst, refill, every }),
+            Policy::Adjustable(bucket) => Box::new(bucket),
+            Policy::Interval { burst, refill, every, adjustable } => {
+                Box::new(IntervalBucket { burst, refill, every, adjustable })
+            }
             Policy::Queue { interval, slots } => Box::new(Queue { interval, slots }),
-            Policy::WarmingUp { permits, period_ns, warmup } => {
-                Box::new(WarmingUp { permits, period_ns, warmup })
+            Policy::WarmingUp { permits, period_ns, warmup, adjustable } => {
+                Box::new(WarmingUp { permits, period_ns, warmup, adjustable })
             }
             Policy::Fixed { limit, period, aligned } => Box::new(FixedWindow { limit, period, aligned }),
             Policy::Sliding { limit, period, precision } => {

@@ -59,7 +59,7 @@ impl Algorithm for Queue {
         let (last, before) = history.split_last()?;
         let next = self.next(before, last.at());
         Some(match last {
-            Event::Charged { at, cost } => next.max(*at) + self.price(*cost),
+            Event::Charged { at, cost, .. } => next.max(*at) + self.price(*cost),
             Event::Undone { amount, .. } => next - amount,
             _ => next,
         })

@@ -115,12 +115,12 @@ impl SlidingWindow {
         let mut log = Log::new();
         for event in history {
             match event {
-                Event::Charged { at, cost } => {
+                Event::Charged { at, cost, .. } => {
                     log = self.current(log, *at);
                     add(&mut log, self.stamp(*at), *cost, *at);
                 }
                 // Drops nothing that has expired.
-                Event::Repaired { at } => log = self.moved(log, *at),
+                Event::Repaired { at, .. } => log = self.moved(log, *at),
                 Event::Credited { amount, stamp, .. } => {
                     for entry in &mut log {
                         if Some(entry.stamp) == *stamp {
@@ -129,7 +129,7 @@ impl SlidingWindow {
                     }
                     log.retain(|entry| entry.permits > 0);
                 }
-                Event::Undone { .. } | Event::Rewound { .. } => unreachable!("only buckets undo"),
+                _ => unreachable!("only buckets undo"),
             }
         }
         log

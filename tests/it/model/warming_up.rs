@@ -1,7 +1,7 @@
 //! Guava's `RateLimiter` with a warm-up period, as documented: taking a stored permit costs the area under a curve that is
 //! flat up to the threshold and climbs to three times that height. In doubles, like Guava's own.
 
-use super::{Algorithm, Event, LONGEST, Receipt, Verdict, Warmth};
+use super::{Algorithm, Event, LONGEST, Policy, Receipt, Verdict, Warmth};
 
 #[derive(Clone, Copy)]
 pub(super) struct WarmingUp {
@@ -9,6 +9,8 @@ pub(super) struct WarmingUp {
     pub(super) period_ns: i128,
     /// In microseconds.
     pub(super) warmup: i128,
+    /// Whether the numbers can change.
+    pub(super) adjustable: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -17,6 +19,8 @@ struct WarmUpState {
     next: i128,
     stored: f64,
     written: i128,
+    /// When the bucket will be cold, by the numbers of the last charge.
+    cold_at: i128,
 }
 
 impl WarmUpState {
@@ -35,7 +39,8 @@ impl Algorithm for WarmingUp {
     }
 
     fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict {
-        let WarmUpState { next, stored, .. } = self.as_of(self.last(history), now);
+        let last = self.last(history);
+        let WarmUpState { next, stored, .. } = self.as_of(last, now);
         let (takes, left) = self.reserve(stored, cost);
         let possible = takes <= LONGEST;
         let until_slot = if cost == 0 { 0 } else { next - now };
@@ -48,7 +53,10 @@ impl Algorithm for WarmingUp {
             limit: self.limit(),
             remaining: if after > now { 0 } else { stored as i128 },
             retry_after: (!admitted && possible).then_some(until_slot),
-            reset_after: (self.cold_at(after, stored) - now).max(0),
+            reset_after: match last.filter(|_| self.adjustable && (cost == 0 || !admitted)) {
+                Some(state) => (state.cold_at - (state.written - now).max(0) - now).max(0),
+                None => (self.cold_at(after, stored) - now).max(0),
+            },
         }
     }
 
@@ -62,14 +70,15 @@ impl Algorithm for WarmingUp {
     /// Undoes the last charge completely. Without a receipt, lowers the debt.
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
         let Some(last) = self.last(history) else { return Vec::new() };
+        let policy = self.policy();
         let credit = match receipt {
             Some(Receipt::Warmth { before, after }) => {
-                (after == last.warmth()).then_some(Event::Rewound { at: now, warmth: before })
+                (after == last.warmth()).then_some(Event::Rewound { at: now, warmth: before, policy })
             }
             Some(_) => unreachable!("the receipt of a bucket that warms up"),
             None => {
                 let amount = self.price(cost).min(self.as_of(Some(last), now).next - now);
-                (amount > 0).then_some(Event::Credited { at: now, amount, stamp: None })
+                (amount > 0).then_some(Event::Lowered { at: now, amount, policy })
             }
         };
         credit.into_iter().collect()
@@ -80,11 +89,16 @@ impl Algorithm for WarmingUp {
     }
 
     fn end(&self, history: &[Event]) -> Option<i128> {
-        self.last(history).map(|last| self.cold_at(last.next, last.stored))
+        self.last(history).map(|last| last.cold_at)
     }
 }
 
 impl WarmingUp {
+    fn policy(self) -> Policy {
+        let WarmingUp { permits, period_ns, warmup, adjustable } = self;
+        Policy::WarmingUp { permits, period_ns, warmup, adjustable }
+    }
+
     fn stable_interval(self) -> f64 {
         self.period_ns as f64 / 1000.0 / self.permits as f64
     }
@@ -139,41 +153,52 @@ impl WarmingUp {
         next + ((self.max_permits() - stored) * self.cool_down_interval()).ceil() as i128
     }
 
-    /// Guava's `resync`. A state from the future reaches as far from now as it did from when it was written.
+    /// Guava's `resync`. A state from the future reaches as far from now as it did from when it was written. Stored permits
+    /// beyond the maximum of these numbers are dropped.
     fn as_of(self, last: Option<WarmUpState>, now: i128) -> WarmUpState {
-        let Some(last) = last else {
-            return WarmUpState { next: now, stored: self.max_permits(), written: now };
-        };
-        let next = last.next - (last.written - now).max(0);
+        let cold = WarmUpState { next: now, stored: self.max_permits(), written: now, cold_at: now };
+        let Some(last) = last else { return cold };
+        let (back, stored) = ((last.written - now).max(0), last.stored.min(self.max_permits()));
+        let next = last.next - back;
         if next >= now {
-            return WarmUpState { next, ..last };
+            return WarmUpState { next, stored, ..last };
         }
-        if now >= self.cold_at(next, last.stored) {
-            return WarmUpState { next: now, stored: self.max_permits(), ..last };
+        if now >= last.cold_at - back {
+            return cold;
         }
         let new = (now - next) as f64 / self.cool_down_interval();
-        WarmUpState { next: now, stored: (last.stored + new).min(self.max_permits()), ..last }
+        WarmUpState { next: now, stored: (stored + new).min(self.max_permits()), ..last }
     }
 
     fn last(self, history: &[Event]) -> Option<WarmUpState> {
         let mut last: Option<WarmUpState> = None;
         for event in history {
-            let WarmUpState { next, stored, .. } = self.as_of(last, event.at());
-            last = Some(match event {
-                Event::Charged { at, cost } => {
-                    let (takes, stored) = self.reserve(stored, *cost);
-                    WarmUpState { next: next + takes, stored, written: *at }
+            let (Event::Charged { policy, .. }
+            | Event::Lowered { policy, .. }
+            | Event::Rewound { policy, .. }
+            | Event::Repaired { policy, .. }) = event
+            else {
+                unreachable!("this algorithm rewinds instead")
+            };
+            let &Policy::WarmingUp { permits, period_ns, warmup, adjustable } = policy else {
+                unreachable!("a bucket that warms up")
+            };
+            let by = WarmingUp { permits, period_ns, warmup, adjustable };
+            let found = by.as_of(last, event.at());
+            let (next, stored, written) = match event {
+                Event::Charged { at, cost, .. } => {
+                    let (takes, stored) = by.reserve(found.stored, *cost);
+                    (found.next + takes, stored, *at)
                 }
-                Event::Credited { at, amount, .. } => {
-                    WarmUpState { next: next - amount, stored, written: *at }
-                }
+                Event::Lowered { at, amount, .. } => (found.next - amount, found.stored, *at),
                 // Back to what the charge found, at the time of the charge.
                 Event::Rewound { warmth: Warmth { next, stored }, .. } => {
-                    WarmUpState { next: *next, stored: *stored, ..last.expect("a charge was made") }
+                    (*next, *stored, last.expect("a charge was made").written)
                 }
-                Event::Repaired { at } => WarmUpState { next, stored, written: *at },
-                Event::Undone { .. } => unreachable!("this algorithm rewinds instead"),
-            });
+                _ => (found.next, found.stored, event.at()),
+            };
+            let cold_at = by.cold_at(next, stored);
+            last = (cold_at > event.at()).then_some(WarmUpState { next, stored, written, cold_at });
         }
         last
     }

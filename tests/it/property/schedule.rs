@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::support::policies::{self, Pair};
+use crate::support::bound_checker::BoundChecker;
+use crate::support::policies::{self, Pair, adjustable};
 use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
 
-/// A key and its policies: one, or several that differ only in their limit.
+/// A key and its policies: one, or several that differ only in numbers that may change.
 #[derive(Clone, Debug)]
 pub(super) struct TestKey {
     pub(super) name: String,
@@ -43,6 +44,13 @@ pub(super) enum Refund {
     Unchecked(Request),
 }
 
+impl TestKey {
+    pub(super) fn checker(&self) -> BoundChecker {
+        let policies: Vec<_> = self.pairs.iter().map(|pair| pair.model).collect();
+        BoundChecker::of_changing(&policies)
+    }
+}
+
 pub(super) fn keys(random: &mut Random, schedule: u64) -> Vec<TestKey> {
     let scale = random.pick(&[1, 1, 3, 1000, 250_000, 1_000_000]);
     let count = random.pick(&[1, 1, 2, 3]);
@@ -65,7 +73,7 @@ fn pairs(random: &mut Random, limit: u64, period: u64) -> Vec<Pair> {
     let time = Duration::from_micros(period);
     let permits = random.between(1, 5);
     let limits = [limit, limit + random.between(1, 4), random.between(1, limit)];
-    let (kind, parts) = (random.below(14), random.between(2, 10));
+    let (kind, parts) = (random.below(21), random.between(2, 10));
     let windows = |window: &dyn Fn(u64) -> Option<Pair>| limits.iter().copied().filter_map(window).collect();
     match kind {
         0 => policies::token_bucket(permits, time, limit).into_iter().collect(),
@@ -86,11 +94,33 @@ fn pairs(random: &mut Random, limit: u64, period: u64) -> Vec<Pair> {
             policies::borrowing_for(permits, time, worth).into_iter().collect()
         }
         11 | 12 => policies::queue(limit, permits, time).into_iter().collect(),
-        _ => {
+        13 => {
             let warmup = Duration::from_micros(random.between(1, 8 * period));
             policies::warming_up(permits, time, warmup).into_iter().collect()
         }
+        _ => changing(random, kind, limits, period),
     }
+}
+
+/// Returns up to three buckets that share their state.
+fn changing(random: &mut Random, kind: u64, limits: [u64; 3], period: u64) -> Vec<Pair> {
+    let bucket = |burst: u64| {
+        let permits = random.between(1, 5);
+        // Doubles are exact for whole microseconds per permit. Other rates, which are rounded up to whole ones, are here too,
+        // except those of debt, which is not.
+        let is_whole = kind == 17 || random.percent(50);
+        let micros = if is_whole { permits * random.between(1, period) } else { random.between(1, period) };
+        let (time, same) = (Duration::from_micros(micros), Duration::from_micros(period));
+        match kind {
+            14 | 15 => adjustable::token_bucket(permits, time, burst),
+            16 => adjustable::leaky_bucket(burst, permits, time),
+            17 => adjustable::borrowing(permits, time, burst),
+            18 => adjustable::queue(burst, permits, time),
+            19 => adjustable::interval_refill(permits, same, burst),
+            _ => adjustable::warming_up(permits, time, Duration::from_micros(random.between(1, 8 * period))),
+        }
+    };
+    limits.map(bucket).into_iter().flatten().collect()
 }
 
 pub(super) fn operation(random: &mut Random, keys: &[TestKey], receipts: usize) -> Operation {

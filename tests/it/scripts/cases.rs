@@ -40,7 +40,7 @@ pub(super) struct Case {
     wait: u64,
 }
 
-pub(super) const CASES: [Case; 10] = [
+pub(super) const CASES: [Case; 13] = [
     Case { name: "bucket", policy: || policies::token_bucket(9, HOUR, 9), wait: 0 },
     Case { name: "long", policy: || policies::token_bucket(3, HOUR, 1), wait: 3 * HOUR_MICROS },
     Case { name: "borrow", policy: || policies::borrowing(3, HOUR, Some(9)), wait: 0 },
@@ -49,6 +49,13 @@ pub(super) const CASES: [Case; 10] = [
     Case {
         name: "warming",
         policy: || policies::warming_up(9, Duration::from_secs(60), HOUR),
+        wait: 3 * HOUR_MICROS,
+    },
+    Case { name: "changing", policy: || policies::adjustable::token_bucket(9, HOUR, 9), wait: 0 },
+    Case { name: "changing-interval", policy: || policies::adjustable::interval_refill(9, HOUR, 9), wait: 0 },
+    Case {
+        name: "changing-warming",
+        policy: || policies::adjustable::warming_up(9, Duration::from_secs(60), HOUR),
         wait: 3 * HOUR_MICROS,
     },
     Case { name: "fixed", policy: || policies::fixed_window(9, HOUR, false), wait: 0 },

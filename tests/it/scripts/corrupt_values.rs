@@ -18,6 +18,7 @@ async fn corrupt_values_are_permanent_errors() {
             format!("SET {key} {huge}"),
             format!("SET {key} {huge} {huge}"),
             format!("SET {key} 1 {huge} 1 1 1"),
+            format!("SET {key} 9007199254740000 1 1 1 1"),
             format!("RPUSH {key} secret-value secret-value secret-value"),
             format!("RPUSH {key} 0 {huge} 2"),
         ]
@@ -56,5 +57,25 @@ async fn corrupt_values_are_permanent_errors() {
                 assert_eq!(before, fixture.stored().await, "{context}");
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn buckets_that_fill_up_in_centuries_are_corrupt() {
+    let mut fixture = Fixture::start().await;
+    let now = fixture.now().await;
+    let century = 100 * 365 * 86_400 * 1_000_000;
+    for (name, value) in [
+        ("bucket", format!("{} {now} 0 0 0", now + century)),
+        ("interval", format!("{now} 9000000000")),
+        ("changing", format!("{} {now} 0 0 0 {now} 1", now + century)),
+        ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}")),
+    ] {
+        let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
+        fixture.prepare(State::Absent).await;
+        let _: () =
+            redis::cmd("SET").arg(case.text()).arg(value).query_async(&mut fixture.admin).await.unwrap();
+        let error = fixture.store.decide(&[case.charge()]).await.unwrap_err();
+        assert!(is_permanent(&error) && text(&error).contains("not the state of a limiter"), "{name}");
     }
 }

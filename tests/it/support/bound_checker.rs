@@ -1,12 +1,14 @@
 //! An independent check of a bucket's promise: every interval between two admitted calls, each counted at its slot. It uses
 //! neither the model nor any state of the library.
 
-use crate::model::{Policy, Refund, Verdict};
+use crate::model::{AdjustableKind, Pace, Policy, Refund, Verdict};
 
 /// The calls that one bucket admitted.
 #[derive(Debug)]
 pub(crate) struct BoundChecker {
     policy: Policy,
+    /// The largest numbers in use, if they change. Prices of a bucket that refills continuously are then in permits.
+    largest: Option<Largest>,
     calls: Vec<AdmittedCall>,
     /// When an interval bucket was refilled or found full, as its charges report.
     anchors: Vec<i128>,
@@ -14,6 +16,14 @@ pub(crate) struct BoundChecker {
     /// Whether the promise holds. It does not after a clock that stepped back, a refund without a receipt, or a refund of a
     /// charge that a reset removed.
     enabled: bool,
+}
+
+/// What the calls of an interval took: all, all but the last, and the one that took most.
+#[derive(Clone, Copy)]
+struct Sums {
+    sum: i128,
+    before: i128,
+    largest: i128,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +35,32 @@ struct AdmittedCall {
     price: i128,
 }
 
+/// The largest numbers of several buckets.
+#[derive(Clone, Copy, Debug)]
+struct Largest {
+    kind: AdjustableKind,
+    burst: i128,
+    pace: Pace,
+}
+
 impl BoundChecker {
+    /// The checker of a key whose calls are decided by any of these policies.
+    pub(crate) fn of_changing(policies: &[Policy]) -> Self {
+        let largest = policies[1..].iter().fold(policies[0], |largest, policy| largest.largest(*policy));
+        let checker = BoundChecker::new(largest);
+        match largest {
+            Policy::Adjustable(bucket) => {
+                let largest = Largest { kind: bucket.kind, burst: largest.limit(), pace: bucket.pace };
+                BoundChecker { largest: Some(largest), ..checker }
+            }
+            _ => checker,
+        }
+    }
+
     pub(crate) fn new(policy: Policy) -> Self {
         BoundChecker {
             policy,
+            largest: None,
             calls: Vec::new(),
             anchors: Vec::new(),
             refunded: false,
@@ -46,33 +78,47 @@ impl BoundChecker {
         self.enabled = false;
     }
 
-    /// Records the last refill, as a charge reports it.
+    /// Records the last refill, as a charge reports it, unless the refill can change.
     pub(crate) fn add_anchor(&mut self, anchor: i128) {
-        if self.anchors.last() != Some(&anchor) {
+        if !self.is_changing_interval() && self.anchors.last() != Some(&anchor) {
             self.anchors.push(anchor);
         }
     }
 
     /// Adds the next admitted call, and checks the order of slots and every interval.
-    pub(crate) fn add_next(&mut self, id: usize, cost: i128, now: i128, wait: i128) -> Result<(), String> {
+    pub(crate) fn add_next(
+        &mut self,
+        id: usize,
+        policy: Policy,
+        cost: i128,
+        now: i128,
+        wait: i128,
+    ) -> Result<(), String> {
         let slot = now + wait;
         let last = self.calls.iter().map(|call| call.slot).filter(|slot| *slot > now).max();
-        if self.enabled && !self.refunded && last.is_some_and(|last| slot < last) {
+        // A call with a larger burst may go before one that waits.
+        let in_order = self.largest.is_none() && !self.is_changing_interval();
+        if self.enabled && !self.refunded && in_order && last.is_some_and(|last| slot < last) {
             return Err(format!("the call with slot {slot} goes before an earlier one with slot {last:?}"));
         }
-        self.add(id, cost, now, wait);
+        self.add_by(id, policy, cost, now, wait);
         self.check()
     }
 
     /// Adds an admitted call, in any order.
     pub(crate) fn add(&mut self, id: usize, cost: i128, now: i128, wait: i128) {
-        let price = self.policy.price(cost);
+        self.add_by(id, self.policy, cost, now, wait);
+    }
+
+    fn add_by(&mut self, id: usize, policy: Policy, cost: i128, now: i128, wait: i128) {
+        let price = if self.largest.is_some() { cost } else { policy.price(cost) };
         self.calls.push(AdmittedCall { id, called_at: now, slot: now + wait, price });
     }
 
     /// Records a refund. The rest of the call has been paid by time, or later calls depend on it.
     pub(crate) fn refund(&mut self, id: usize, refund: Refund) -> Result<(), String> {
-        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else {
+        let in_microseconds = self.largest.is_some() && refund != Refund::All;
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id).filter(|_| !in_microseconds) else {
             self.disable();
             return Ok(());
         };
@@ -99,23 +145,16 @@ impl BoundChecker {
                 let before = sum;
                 sum += last.price;
                 largest = largest.max(last.price);
-                let within = match self.policy {
-                    Policy::Bucket { full, .. } => sum <= full + span,
-                    Policy::Interval { burst, refill, every } => {
-                        let refills = match self.anchors[..] {
-                            [] => span / every + 1,
-                            // Waiting calls get the part of a refill that the bucket could not hold.
-                            _ => self.refills(every, first.slot - 1, last.slot),
+                let within = match (self.policy, self.largest) {
+                    (Policy::Adjustable(_), Some(Largest { kind, burst, pace })) => {
+                        let beyond = match kind {
+                            AdjustableKind::Meter => sum - burst,
+                            AdjustableKind::Borrowing => sum - largest - burst,
+                            AdjustableKind::Queue => before,
                         };
-                        sum <= burst + refill * refills.min(span / every + 1)
+                        beyond * pace.micros <= span * pace.permits
                     }
-                    // The promise allows one call's cost more.
-                    Policy::Borrowing { full, .. } => sum - largest <= full + span,
-                    // The slots of a call begin when those before it have ended.
-                    Policy::Queue { .. } => before <= span,
-                    // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
-                    Policy::WarmingUp { .. } => before <= span + 2,
-                    Policy::Fixed { .. } | Policy::Sliding { .. } => true,
+                    (policy, _) => self.holds(policy, first, last, Sums { sum, before, largest }),
                 };
                 if !within {
                     return Err(format!("{sum} within {span} µs from {}: {:?}", first.slot, self.calls));
@@ -123,6 +162,33 @@ impl BoundChecker {
             }
         }
         Ok(())
+    }
+    /// Whether the interval from the first to the last call keeps the promise.
+    fn holds(&self, policy: Policy, first: &AdmittedCall, last: &AdmittedCall, sums: Sums) -> bool {
+        let (span, Sums { sum, before, largest }) = (last.slot - first.slot, sums);
+        match policy {
+            Policy::Bucket { full, .. } => sum <= full + span,
+            Policy::Interval { burst, refill, every, .. } => {
+                let refills = match self.anchors[..] {
+                    [] => span / every + 1,
+                    // Waiting calls get the part of a refill that the bucket could not hold.
+                    _ => self.refills(every, first.slot - 1, last.slot),
+                };
+                sum <= burst + refill * refills.min(span / every + 1)
+            }
+            // The promise allows one call's cost more.
+            Policy::Borrowing { full, .. } => sum - largest <= full + span,
+            // The slots of a call begin when those before it have ended.
+            Policy::Queue { .. } => before <= span,
+            // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
+            Policy::WarmingUp { .. } => before <= span + 2,
+            Policy::Fixed { .. } | Policy::Sliding { .. } => true,
+            Policy::Adjustable(_) => unreachable!("checked by the largest numbers"),
+        }
+    }
+
+    fn is_changing_interval(&self) -> bool {
+        matches!(self.policy, Policy::Interval { adjustable: true, .. })
     }
 
     /// Returns the number of refills after `from` up to `to`: one per period from each anchor to the next.
@@ -138,12 +204,12 @@ impl BoundChecker {
     /// Replays the calls on an empty bucket, without what was refunded, and compares the state with a peek.
     pub(crate) fn check_state(&self, now: i128, peek: &Verdict) -> Result<(), String> {
         let (actual, expected) = match self.policy {
-            _ if !self.enabled => return Ok(()),
+            _ if !self.enabled || self.is_changing_interval() => return Ok(()),
             Policy::Bucket { .. } | Policy::Borrowing { .. } => {
                 let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.price);
                 (peek.reset_after, 0.max(full_at - now))
             }
-            Policy::Interval { burst, refill, every } => {
+            Policy::Interval { burst, refill, every, .. } => {
                 let (mut missing, mut then) = (0, 0);
                 let mut calls = self.calls.clone();
                 calls.sort_by_key(|call| call.id);

@@ -16,7 +16,7 @@ pub(crate) struct Pair {
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// Returns a policy of each kind that never waits, each for three permits that are all back after 10 s.
-pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
+pub(crate) fn one_of_each() -> [(&'static str, Pair); 9] {
     [
         ("token bucket", token_bucket(3, Duration::from_secs(9), 3)),
         ("leaky bucket", leaky_bucket(3, 1, Duration::from_secs(3))),
@@ -25,12 +25,14 @@ pub(crate) fn one_of_each() -> [(&'static str, Pair); 7] {
         ("aligned window", fixed_window(3, TEN_SECONDS, true)),
         ("log", sliding_window(3, TEN_SECONDS, None)),
         ("counter", sliding_window(3, TEN_SECONDS, Some(Duration::from_secs(5)))),
+        ("changing bucket", adjustable::token_bucket(3, Duration::from_secs(9), 3)),
+        ("changing refill", adjustable::interval_refill(3, TEN_SECONDS, 3)),
     ]
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
 
 /// Returns a policy of every kind, each for this many permits that are all back after `time`, a multiple of 10 µs.
-pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 10] {
+pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 13] {
     [
         ("token-bucket", token_bucket(permits, time, permits)),
         ("leaky-bucket", draining_bucket(permits, time)),
@@ -42,6 +44,9 @@ pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 1
         ("aligned-window", fixed_window(permits, time, true)),
         ("log", sliding_window(permits, time, None)),
         ("counter", sliding_window(permits, time, Some(time / 10))),
+        ("changing-bucket", adjustable::token_bucket(permits, time, permits)),
+        ("changing-refill", adjustable::interval_refill(permits, time, permits)),
+        ("changing-warm-up", adjustable::warming_up(permits, time, time)),
     ]
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
@@ -97,13 +102,77 @@ pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pai
 pub(crate) fn warming_up(permits: u64, period: Duration, warmup: Duration) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(permits, period)).warmup(warmup);
     let (permits, period_ns, warmup) = (permits.into(), nanos(period), micros(warmup));
-    pair(policy, model::Policy::WarmingUp { permits, period_ns, warmup })
+    pair(policy, model::Policy::WarmingUp { permits, period_ns, warmup, adjustable: false })
 }
 
 pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
     let policy = TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill();
-    let model = model::Policy::Interval { burst: burst.into(), refill: refill.into(), every: micros(every) };
+    let model = interval_model(refill, every, burst, false);
     pair(policy, model)
+}
+
+fn interval_model(refill: u64, every: Duration, burst: u64, adjustable: bool) -> model::Policy {
+    let (burst, refill, every) = (burst.into(), refill.into(), micros(every));
+    model::Policy::Interval { burst, refill, every, adjustable }
+}
+
+/// Buckets whose numbers can change, as the functions of the same names make them for numbers that cannot.
+pub(crate) mod adjustable {
+    use std::time::Duration;
+
+    use ratelimits::{LeakyBucket, Rate, TokenBucket};
+
+    use super::{Pair, interval_model, micros, nanos, pair};
+    use crate::model::{self, AdjustableBucket, AdjustableKind, Pace};
+
+    pub(crate) fn token_bucket(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
+        let policy = TokenBucket::new(Rate::new(permits, period)).burst(burst).adjustable();
+        pair(
+            policy,
+            of(AdjustableKind::Meter, model::Policy::bucket(permits.into(), nanos(period), burst.into())),
+        )
+    }
+
+    pub(crate) fn leaky_bucket(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
+        let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).adjustable();
+        let model = model::Policy::bucket(permits.into(), nanos(period), capacity.into());
+        pair(policy, of(AdjustableKind::Meter, model))
+    }
+
+    pub(crate) fn borrowing(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
+        let policy = TokenBucket::new(Rate::new(permits, period)).borrow().burst(burst).adjustable();
+        let model = model::Policy::borrowing(permits.into(), nanos(period), burst.into());
+        pair(policy, of(AdjustableKind::Borrowing, model))
+    }
+
+    pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
+        let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).queue().adjustable();
+        let model = model::Policy::queue(permits.into(), nanos(period), capacity.into());
+        pair(policy, of(AdjustableKind::Queue, model))
+    }
+
+    pub(crate) fn warming_up(permits: u64, period: Duration, warmup: Duration) -> Option<Pair> {
+        let policy = TokenBucket::new(Rate::new(permits, period)).warmup(warmup).adjustable();
+        let (permits, period_ns, warmup) = (permits.into(), nanos(period), micros(warmup));
+        pair(policy, model::Policy::WarmingUp { permits, period_ns, warmup, adjustable: true })
+    }
+
+    pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
+        let policy = TokenBucket::new(Rate::new(refill, every)).burst(burst).interval_refill().adjustable();
+        pair(policy, interval_model(refill, every, burst, true))
+    }
+
+    fn of(kind: AdjustableKind, fixed: model::Policy) -> model::Policy {
+        let (pace, full) = match fixed {
+            model::Policy::Bucket { permit, full } => (Pace::new(permit, 1), full),
+            model::Policy::Borrowing { permits, period_ns, full } => {
+                (Pace::new(period_ns, permits * 1000), full)
+            }
+            model::Policy::Queue { interval, slots } => (Pace::new(interval, 1), slots * interval),
+            _ => unreachable!("not a bucket that refills continuously"),
+        };
+        model::Policy::Adjustable(AdjustableBucket { kind, pace, full })
+    }
 }
 
 pub(crate) fn fixed_window(limit: u64, period: Duration, aligned: bool) -> Option<Pair> {

@@ -5,7 +5,9 @@ use std::iter;
 
 use redis::Cmd;
 
+use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
@@ -79,6 +81,13 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
             let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
             vec![charge.into(), spec.capacity.into(), lead, spec.max_wait(charge, wait).into()]
         }
+        AlgorithmSpec::AdjustableGcra(adjustable) => {
+            let AdjustableGcraSpec(spec) = adjustable;
+            let charge = spec.charge(cost);
+            let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
+            let wait = spec.max_wait(charge, wait);
+            vec![charge.into(), lead, wait.into(), adjustable.pace().into()]
+        }
         AlgorithmSpec::IntervalBucket(spec) => {
             [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
                 .map(Argument::from)
@@ -108,9 +117,16 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
             [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
         }
+        AlgorithmSpec::AdjustableGcra(adjustable) => {
+            let AdjustableGcraSpec(spec) = adjustable;
+            let last_only = u64::from(spec.kind == GcraKind::Queue).into();
+            vec![adjustable.refundable(cost).into(), at, level, credited, adjustable.pace().into(), last_only]
+        }
         AlgorithmSpec::IntervalBucket(spec) => {
             let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
-            [cost.min(spec.burst).into(), at, level, credited].into_iter().chain(numbers).collect()
+            // Another call may have charged more than this bucket holds.
+            let most = if spec.adjustable { MOST_MISSING } else { spec.burst };
+            [cost.min(most).into(), at, level, credited].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::WarmingUp(spec) => {
             let stored =

@@ -17,9 +17,9 @@ use crate::store::charge::Charge;
 /// The scripts of a store, by algorithm.
 #[derive(Debug)]
 pub(super) struct Scripts {
-    decide: [Script; 5],
+    decide: [Script; ratelimit_lua::ALGORITHMS.len()],
     decide_mixed: Script,
-    refund: [Script; 5],
+    refund: [Script; ratelimit_lua::ALGORITHMS.len()],
 }
 
 struct Script {

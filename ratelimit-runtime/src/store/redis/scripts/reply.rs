@@ -145,6 +145,9 @@ fn script_error(text: &[u8]) -> StoreError {
 /// Returns the number of elements of a check's reply.
 fn width(spec: &AlgorithmSpec) -> usize {
     match spec {
+        AlgorithmSpec::AdjustableGcra(_) => 5,
+        AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => 5,
+        AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::FixedWindow(_) => 2,
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
     }

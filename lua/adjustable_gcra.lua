@@ -1,0 +1,151 @@
+-- The generic cell rate algorithm for numbers that change from call to call. A state counts in microseconds of refill at the
+-- rate of the last charge. Twin of ratelimit-runtime/src/algorithm/adjustable_gcra.rs: change both or neither.
+--
+-- key    "tat written credited until slot changed pace": as in gcra.lua; the time of the first charge at this rate; and the
+--        microseconds in which one permit refills, which may have a fraction
+-- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call
+-- reply  tat, credited, 0, free_at, full_at       the arrival time at the call's rate, and the total of refunds; when the call
+--                                                 would be admitted without waiting; when the state expires
+-- refund args: charge, tat right after the charge and its time or '', credited, pace, 1 if only the last charge is
+--        refundable
+local width = 4
+-- Up to here products are exact.
+local EXACT = 2 ^ 53
+-- More than any call waits.
+local MAX_LEVEL = 2 ^ 51
+
+-- Returns whether a quotient of the product is exact up to its own rounding. Otherwise it is off by less than one.
+local function is_exact(product, from, to)
+  return product <= EXACT and from % 1 == 0 and to % 1 == 0
+end
+
+-- Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.
+local function rounded_up(micros, from, to)
+  if micros == 0 then return 0 end
+  local product = micros * to
+  local least = math.ceil(product / from) + (is_exact(product, from, to) and 0 or 1)
+  return math.min(least, MAX_LEVEL)
+end
+
+-- Returns the same rounded down.
+local function rounded_down(micros, from, to)
+  local product = micros * to
+  local most = math.floor(product / from) - (is_exact(product, from, to) and 0 or 1)
+  return math.min(math.max(most, 0), MAX_LEVEL)
+end
+
+local function load(value)
+  if not value then return end
+  local tat, written, credited, till, slot, changed, pace =
+    string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d[%d.e+-]*)$')
+  if not tat then corrupt() end
+  local bucket = {
+    tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till), slot = parse(slot),
+    changed = parse(changed), pace = parse(pace),
+  }
+  if bucket.pace == 0 or not within_reach(bucket.tat, bucket.written) then corrupt() end
+  return bucket
+end
+
+-- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
+local function current(bucket, pace)
+  if not bucket then return {tat = 0, written = 0, credited = 0, till = 0, slot = 0, changed = 0, pace = pace} end
+  local tat = math.min(bucket.tat, now + math.max(bucket.tat - bucket.written, 0))
+  local back = bucket.tat - tat
+  local till = bucket.till - back
+  return {
+    tat = tat, written = bucket.written, credited = till > now and bucket.credited or 0, till = till,
+    slot = bucket.slot - back, changed = bucket.changed, pace = bucket.pace,
+  }
+end
+
+local function ends(bucket)
+  return math.max(bucket.tat, bucket.till)
+end
+
+-- Stores the bucket, without what has expired.
+local function keep(key, bucket, was)
+  local slot = bucket.slot > now and bucket.slot or 0
+  local till = bucket.credited > 0 and bucket.till or 0
+  local ends = math.max(bucket.tat, till)
+  if ends <= now then return remove(key) end
+  local numbers = {
+    int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot), int(bucket.changed),
+    string.format('%.17g', bucket.pace),
+  }
+  set(key, table.concat(numbers, ' '), ends, was)
+end
+
+local restore = restore_value
+
+local function check(key, at)
+  local charge, lead, wait, to =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local value = redis.call('GET', key)
+  local stored = load(value)
+  local bucket = current(stored, to)
+  local from, full_at, allowed = bucket.pace, math.max(bucket.tat, now), math.max(lead, 0)
+  local tat, credited, free_at = full_at, bucket.credited, full_at - allowed
+  if from ~= to then
+    -- Before a slot that a call waits for, a faster rate would refill what is reserved.
+    local base = to < from and math.max(bucket.slot, now) or now
+    local level = rounded_up(math.max(full_at - base, 0), from, to)
+    tat, credited = base + level, 0
+    if base > now and level <= allowed then
+      free_at = base + level - allowed
+    else
+      free_at = full_at - rounded_down(allowed, to, from)
+    end
+  end
+  local until_slot = free_at <= now and 0 or math.max(tat - now - allowed, 1)
+  return {
+    tat, credited, 0, math.max(free_at, 0), full_at, key = key, cost = charge, lead = allowed, pace = to,
+    bucket = bucket, value = value, was = stored and ends(stored), moved = stored and bucket.tat < stored.tat,
+    admits = charge == 0 or lead >= 0 and until_slot <= wait,
+  }
+end
+
+local function commit(entry)
+  local bucket, tat = entry.bucket, entry[1] + entry.cost
+  bucket.slot = math.max(bucket.slot, entry[1] - entry.lead)
+  if entry.pace == bucket.pace and bucket.tat > 0 then
+    bucket.till = math.max(bucket.till, tat)
+  else
+    -- The receipts of earlier charges count at another rate.
+    bucket.credited, bucket.till, bucket.changed, bucket.pace = 0, tat, now, entry.pace
+  end
+  bucket.tat = tat
+  keep(entry.key, bucket, entry.was)
+end
+
+local function undo(entry)
+  if entry.moved then keep(entry.key, entry.bucket, entry.was) end
+end
+
+-- Refunds as gcra.lua does, but nothing of a charge that was made before the rate changed.
+local function refund(key, at)
+  local charge, from, made, credited =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
+  local stored = load(redis.call('GET', key))
+  if not stored then return end
+  local bucket = current(stored, pace)
+  local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
+  if identified and (made < bucket.changed or pace ~= bucket.pace) then return end
+  if not identified then from, credited = tat, total end
+  if pace ~= bucket.pace then charge = rounded_up(charge, pace, bucket.pace) end
+  local last = from == tat and credited == total
+  local full = from - since(credited, total)
+  local worth = full - math.max(now, bucket.slot)
+  local credit = (last or not last_only) and math.min(charge, worth) or 0
+  -- If the charged bucket would be full later than this one, it was lost.
+  if credit <= 0 or full > tat then return end
+  local gone = last and (identified and credit == charge or last_only)
+  bucket.tat = tat - credit
+  -- Each of the remaining charges takes at least a permit.
+  bucket.slot = math.min(bucket.slot, bucket.tat - math.floor(bucket.pace))
+  if not gone then
+    bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
+  end
+  keep(key, bucket, ends(stored))
+end

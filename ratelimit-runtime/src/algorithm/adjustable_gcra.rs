@@ -1,0 +1,206 @@
+//! The generic cell rate algorithm for numbers that change from call to call. Twin of lua/adjustable_gcra.lua: change both or
+//! neither.
+//!
+//! A state counts in microseconds of refill at the rate of the last charge, and refills at this rate until the next one. A
+//! call with another rate counts the same missing permits in microseconds of its own, rounded up.
+
+use std::fmt;
+
+use super::credits::{CREDITS_WRAP, since};
+use super::gcra::{GcraKind, GcraSpec};
+use super::state::{AdjustableGcraState, State};
+use super::verdict::{ChargeId, Snapshot, Verdict};
+
+/// Up to here products of doubles are exact.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+/// More microseconds than any call waits, and few enough that times stay below 2^53.
+const MAX_LEVEL: f64 = (1u64 << 51) as f64;
+
+/// A bucket in microseconds of refill, whose state does not depend on these numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AdjustableGcraSpec(pub GcraSpec);
+
+impl AdjustableGcraSpec {
+    /// Returns the microseconds in which one permit refills.
+    pub(crate) fn pace(&self) -> f64 {
+        match self.0.kind {
+            GcraKind::Borrowing(rate) => rate.micros_per_permit(),
+            _ => self.0.interval as f64,
+        }
+    }
+
+    /// Returns the microseconds of refill that a cost takes. Another call may have charged more than this bucket holds.
+    pub(crate) fn refundable(&self, cost: u64) -> u64 {
+        let charge = match self.0.kind {
+            GcraKind::Borrowing(_) => self.0.charge(cost),
+            _ => cost.saturating_mul(self.0.interval),
+        };
+        charge.min(MAX_LEVEL as u64)
+    }
+
+    pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
+        let bucket = self.current(stored(state), now);
+        let (from, to) = (bucket.pace, self.pace());
+        let full_at = bucket.tat.max(now);
+        if from == to {
+            let lead = self.0.lead(self.0.charge(cost)).unwrap_or(0);
+            return [full_at, bucket.credited, 0, full_at.saturating_sub(lead), full_at];
+        }
+        // Before a slot that a call waits for, a faster rate would refill what is reserved.
+        let base = if to < from { bucket.slot.max(now) } else { now };
+        let level = rounded_up(full_at.saturating_sub(base), from, to);
+        let lead = self.0.lead(self.0.charge(cost)).unwrap_or(0);
+        let free_at = if base > now && level <= lead {
+            (base + level).saturating_sub(lead)
+        } else {
+            full_at.saturating_sub(rounded_down(lead, to, from))
+        };
+        [base + level, 0, 0, free_at, full_at]
+    }
+
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
+        let [tat, credited, _, free_at, full_at] = snapshot;
+        let (charge, level) = (self.0.charge(cost), tat.saturating_sub(now));
+        let until_slot = match cost {
+            0 => Some(0),
+            _ => self.0.lead(charge).map(|lead| match level.saturating_sub(lead) {
+                _ if free_at <= now => 0,
+                until_slot => until_slot.max(1),
+            }),
+        };
+        let max_wait = self.0.max_wait(charge, wait);
+        let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
+        let after = if admitted { level + charge } else { level };
+        // For a queue `retry_after` ends at a slot that is within the call's wait, which runs at the call's own rate.
+        let retry_after = until_slot.map(|until_slot| match self.0.kind {
+            GcraKind::Queue => until_slot - max_wait.min(until_slot),
+            _ => free_at.saturating_sub(now),
+        });
+        Verdict {
+            admitted,
+            wait: until_slot.filter(|_| admitted).unwrap_or(0),
+            limit: self.0.limit(),
+            remaining: self.0.permits(self.0.capacity.saturating_sub(after)),
+            retry_after: retry_after.filter(|_| !admitted),
+            reset_after: if admitted && cost > 0 { after } else { full_at - now },
+            charge_id: ChargeId { at: now + after, level: now, credited },
+        }
+    }
+
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
+        let (bucket, charge) = (self.current(stored(state.as_ref()), now), self.0.charge(cost));
+        let (pace, tat) = (self.pace(), snapshot[0] + charge);
+        let slot = bucket.slot.max(snapshot[0].saturating_sub(self.0.lead(charge).unwrap_or(0)));
+        let bucket = if pace == bucket.pace && bucket.tat > 0 {
+            AdjustableGcraState { tat, slot, until: bucket.until.max(tat), ..bucket }
+        } else {
+            // The receipts of earlier charges count at another rate.
+            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: now, pace, written: now }
+        };
+        *state = keep(bucket, now);
+    }
+
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+        let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
+        if bucket.tat < was.tat {
+            *state = keep(bucket, now);
+        }
+    }
+
+    /// Refunds as [`GcraSpec`] does, but nothing of a charge that was made before the rate changed.
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
+        let bucket = self.current(stored(state.as_ref()), now);
+        let AdjustableGcraState { tat, credited, until, slot, changed, pace, .. } = bucket;
+        if charge_id.is_some_and(|charge_id| charge_id.level < changed || self.pace() != pace) {
+            return;
+        }
+        let (at, then) = charge_id.map_or((tat, credited), |charge_id| (charge_id.at, charge_id.credited));
+        let last = (at, then) == (tat, credited);
+        let full = at.saturating_sub(since(then, credited));
+        let worth = full.saturating_sub(now.max(slot));
+        let (charge, own) = (self.refundable(cost), self.pace());
+        let charge = if own == pace { charge } else { rounded_up(charge, own, pace) };
+        let credit = if last || self.0.kind != GcraKind::Queue { charge.min(worth) } else { 0 };
+        // If the charged bucket would be full later than this one, it was lost.
+        if credit == 0 || full > tat {
+            return;
+        }
+        let left = tat - credit;
+        // A full refund of the last charge leaves no trace. Any other one is remembered, as it lowers the value of the
+        // charges before it.
+        let gone = last && (charge_id.is_some() && credit == charge || self.0.kind == GcraKind::Queue);
+        // Each of the remaining charges takes at least a permit.
+        let slot = slot.min(left.saturating_sub(pace as u64));
+        let (credited, until) =
+            if gone { (credited, until) } else { ((credited + credit) % CREDITS_WRAP, until.max(tat)) };
+        *state = keep(AdjustableGcraState { tat: left, credited, until, slot, ..bucket }, now);
+    }
+
+    pub(super) fn ends(&self, state: &State) -> u64 {
+        let bucket = stored(Some(state));
+        bucket.tat.max(bucket.until)
+    }
+
+    pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self.0.kind {
+            GcraKind::TokenBucket => "tb2",
+            GcraKind::Meter => "lb2",
+            GcraKind::Queue => "lq2",
+            GcraKind::Borrowing(_) => "bb2",
+        })
+    }
+
+    /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.
+    fn current(&self, bucket: AdjustableGcraState, now: u64) -> AdjustableGcraState {
+        if bucket.tat == 0 {
+            return AdjustableGcraState { pace: self.pace(), ..bucket };
+        }
+        let tat = bucket.tat.min(now + bucket.tat.saturating_sub(bucket.written));
+        let [until, slot] = [bucket.until, bucket.slot].map(|time| time.saturating_sub(bucket.tat - tat));
+        let credited = if until > now { bucket.credited } else { 0 };
+        AdjustableGcraState { tat, credited, until, slot, ..bucket }
+    }
+}
+
+/// Returns the state to store, without what has expired.
+fn keep(bucket: AdjustableGcraState, now: u64) -> Option<State> {
+    let AdjustableGcraState { tat, credited, .. } = bucket;
+    let slot = if bucket.slot > now { bucket.slot } else { 0 };
+    let until = if credited > 0 { bucket.until } else { 0 };
+    let kept = AdjustableGcraState { slot, until, written: now, ..bucket };
+    (tat.max(until) > now).then(|| State::AdjustableGcra(Box::new(kept)))
+}
+
+/// Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.
+fn rounded_up(micros: u64, from: f64, to: f64) -> u64 {
+    if micros == 0 {
+        return 0;
+    }
+    let product = micros as f64 * to;
+    let least = (product / from).ceil() + if is_exact(product, from, to) { 0.0 } else { 1.0 };
+    least.min(MAX_LEVEL) as u64
+}
+
+/// Returns the same rounded down.
+fn rounded_down(micros: u64, from: f64, to: f64) -> u64 {
+    let product = micros as f64 * to;
+    let most = (product / from).floor() - if is_exact(product, from, to) { 0.0 } else { 1.0 };
+    most.clamp(0.0, MAX_LEVEL) as u64
+}
+
+/// Returns whether the quotient of the product is exact up to its own rounding. Otherwise it is off by less than one, which the
+/// callers add or subtract.
+fn is_exact(product: f64, from: f64, to: f64) -> bool {
+    product <= EXACT && from.fract() == 0.0 && to.fract() == 0.0
+}
+
+fn stored(state: Option<&State>) -> AdjustableGcraState {
+    match state {
+        Some(State::AdjustableGcra(bucket)) => **bucket,
+        _ => AdjustableGcraState::default(),
+    }
+}
+
+#[cfg(test)]
+mod properties;

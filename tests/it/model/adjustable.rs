@@ -1,0 +1,289 @@
+//! A bucket that refills continuously and whose numbers change from call to call. Its permits refill at the rate of the last
+//! charge; a charge at another rate finds the same permits missing.
+
+use super::{Algorithm, Event, LONGEST, Policy, Receipt, Verdict, ceil};
+
+/// The most microseconds that are counted.
+const MAX_LEVEL: i128 = 1 << 51;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AdjustableBucket {
+    pub(crate) kind: AdjustableKind,
+    pub(crate) pace: Pace,
+    /// The microseconds from empty to full; for a queue, from its first slot to its end.
+    pub(crate) full: i128,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AdjustableKind {
+    Meter,
+    Borrowing,
+    Queue,
+}
+
+/// The microseconds per permit, as a ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    pub(crate) micros: i128,
+    pub(crate) permits: i128,
+}
+
+/// The state after all events of a key.
+#[derive(Clone, Copy)]
+struct State {
+    pace: Pace,
+    full_at: i128,
+    /// An upper bound of the last slot that a call waits for.
+    slot: i128,
+    /// Refunds of charges that were not the last one.
+    credits: i128,
+    /// Until when one of the charges counted in `credits` is worth anything.
+    credits_until: i128,
+    /// When the first charge at this rate was made.
+    changed: i128,
+    written: i128,
+}
+
+impl Pace {
+    /// Reduces the ratio, so that the same paces are equal.
+    pub(crate) fn new(micros: i128, permits: i128) -> Self {
+        let (mut divisor, mut rest) = (micros, permits);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Pace { micros: micros / divisor, permits: permits / divisor }
+    }
+
+    fn is_whole(self) -> bool {
+        self.micros % self.permits == 0
+    }
+
+    /// Converts a time at another pace to this one, rounded up. Where doubles are not exact, it is one microsecond more.
+    fn time_of(self, micros: i128, other: Pace) -> i128 {
+        if micros == 0 || self == other {
+            return micros;
+        }
+        let exact = ceil(micros * self.micros * other.permits, other.micros * self.permits);
+        (exact + self.surplus(micros, other)).min(MAX_LEVEL)
+    }
+
+    /// The same rounded down.
+    fn least_time_of(self, micros: i128, other: Pace) -> i128 {
+        let exact = micros * self.micros * other.permits / (other.micros * self.permits);
+        (exact - self.surplus(micros, other)).clamp(0, MAX_LEVEL)
+    }
+
+    fn surplus(self, micros: i128, other: Pace) -> i128 {
+        let exact = self.is_whole() && other.is_whole() && micros * self.micros <= self.permits << 53;
+        i128::from(!exact)
+    }
+
+    pub(super) fn is_faster_than(self, other: Pace) -> bool {
+        self.micros * other.permits < other.micros * self.permits
+    }
+}
+
+impl Algorithm for AdjustableBucket {
+    fn limit(&self) -> i128 {
+        self.permits(self.full).max(1)
+    }
+
+    fn price(&self, cost: i128) -> i128 {
+        ceil(cost * self.pace.micros, self.pace.permits)
+    }
+
+    fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict {
+        let state = state(history).map(|state| state.as_of(now));
+        let missing = state.map_or(0, |state| self.full_at(state, now) - now);
+        let price = self.price(cost);
+        let most = self.most_missing(price);
+        // Without a charge the bucket refills at its old rate.
+        let free_after =
+            most.map(|most| state.map_or(0, |state| self.free_at(state, now, most) - now).max(0));
+        let until_slot = most.zip(free_after).map(|(most, free_after)| match free_after {
+            _ if cost == 0 => 0,
+            0 => 0,
+            _ => (missing - most).max(1),
+        });
+        let max_wait = match self.kind {
+            AdjustableKind::Queue => max_wait.min(self.full - price),
+            _ => max_wait,
+        };
+        let until_slot = if cost == 0 { Some(0) } else { until_slot };
+        let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
+        let after = if admitted { missing + price } else { missing };
+        let retry_after = match self.kind {
+            AdjustableKind::Queue => until_slot.map(|until_slot| until_slot - max_wait),
+            _ => free_after.filter(|_| until_slot.is_some()),
+        };
+        let is_charged = admitted && cost > 0;
+        Verdict {
+            admitted,
+            wait: until_slot.filter(|_| admitted).unwrap_or(0),
+            limit: self.limit(),
+            remaining: self.permits((self.full - after).max(0)),
+            retry_after: retry_after.filter(|_| !admitted),
+            reset_after: if is_charged {
+                after
+            } else {
+                state.map_or(0, |state| (state.full_at - now).max(0))
+            },
+        }
+    }
+
+    fn receipt(&self, history: &[Event]) -> Receipt {
+        let state = state(history).expect("a charge was made");
+        let made = history.last().expect("a charge was made").at();
+        Receipt::FullAtPace { at: state.full_at, credits: state.credits, made }
+    }
+
+    fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
+        let Some(state) = state(history).map(|state| state.as_of(now)) else { return Vec::new() };
+        let (at, credits) = match receipt {
+            None => (state.full_at, state.credits),
+            // At another rate the charge was worth something else.
+            Some(Receipt::FullAtPace { made, .. }) if made < state.changed || self.pace != state.pace => {
+                return Vec::new();
+            }
+            Some(Receipt::FullAtPace { at, credits, .. }) => (at, credits),
+            Some(_) => unreachable!("the receipt of an adjustable bucket"),
+        };
+        let credited_since = state.credits - credits;
+        let worth = at - credited_since - now.max(state.slot);
+        let price = state.pace.time_of(self.price(cost), self.pace);
+        let is_last = credited_since == 0 && at == state.full_at;
+        let amount = if is_last || self.kind != AdjustableKind::Queue { price.min(worth) } else { 0 };
+        if credited_since < 0 || amount <= 0 || at - credited_since > state.full_at {
+            return Vec::new();
+        }
+        let is_undone =
+            is_last && (receipt.is_some() && amount == price || self.kind == AdjustableKind::Queue);
+        vec![if is_undone {
+            Event::Undone { at: now, amount }
+        } else {
+            Event::Credited { at: now, amount, stamp: None }
+        }]
+    }
+
+    fn is_in_the_future(&self, history: &[Event], now: i128) -> bool {
+        state(history).is_some_and(|state| state.as_of(now).full_at < state.full_at)
+    }
+
+    fn end(&self, history: &[Event]) -> Option<i128> {
+        state(history).map(|state| {
+            if state.credits > 0 { state.full_at.max(state.credits_until) } else { state.full_at }
+        })
+    }
+}
+
+impl AdjustableBucket {
+    fn permits(self, time: i128) -> i128 {
+        time * self.pace.permits / self.pace.micros
+    }
+
+    fn most_missing(self, price: i128) -> Option<i128> {
+        match self.kind {
+            AdjustableKind::Meter => (price <= self.full).then(|| self.full - price),
+            AdjustableKind::Borrowing => (price <= LONGEST).then_some(self.full),
+            AdjustableKind::Queue => (price <= self.full).then_some(0),
+        }
+    }
+
+    /// Returns when the bucket would be full if it refilled at this rate. A faster rate counts only after the last slot that a
+    /// call waits for.
+    fn full_at(self, state: State, now: i128) -> i128 {
+        let since = if self.pace.is_faster_than(state.pace) { state.slot.max(now) } else { now };
+        since + self.pace.time_of((state.full_at.max(now) - since).max(0), state.pace)
+    }
+
+    /// Returns when at most this much is missing at this rate, while the bucket refills at its own.
+    fn free_at(self, state: State, now: i128, most: i128) -> i128 {
+        let full_at = state.full_at.max(now);
+        if self.pace == state.pace {
+            return full_at - most;
+        }
+        if self.pace.is_faster_than(state.pace) && state.slot > now {
+            let at_slot = self.pace.time_of((full_at - state.slot).max(0), state.pace);
+            if at_slot <= most {
+                return state.slot + at_slot - most;
+            }
+        }
+        full_at - state.pace.least_time_of(most, self.pace)
+    }
+}
+
+impl State {
+    /// A state from the future is as far ahead of now as it was when it was written.
+    fn as_of(self, now: i128) -> State {
+        let back = (self.written - now).clamp(0, (self.full_at - now).max(0));
+        let credits_until = self.credits_until - back;
+        State {
+            full_at: self.full_at - back,
+            slot: self.slot - back,
+            credits: if credits_until > now { self.credits } else { 0 },
+            credits_until,
+            ..self
+        }
+    }
+}
+
+fn state(history: &[Event]) -> Option<State> {
+    let mut last: Option<State> = None;
+    for event in history {
+        let at = event.at();
+        let before = last.map(|state| state.as_of(at));
+        let mut state = match (event, before) {
+            (Event::Charged { cost, policy, .. }, before) => {
+                let Policy::Adjustable(bucket) = policy else { unreachable!("an adjustable bucket") };
+                let price = bucket.price(*cost);
+                let found = before.map_or(at, |state| bucket.full_at(state, at).max(at));
+                let full_at = found + price;
+                let slot = found - bucket.most_missing(price).expect("it was admitted");
+                let pace = bucket.pace;
+                match before {
+                    Some(state) if state.pace == pace => State {
+                        full_at,
+                        slot: state.slot.max(slot),
+                        credits_until: state.credits_until.max(full_at),
+                        ..state
+                    },
+                    _ => State {
+                        pace,
+                        full_at,
+                        slot: before.map_or(0, |state| state.slot).max(slot),
+                        credits: 0,
+                        credits_until: full_at,
+                        changed: at,
+                        written: at,
+                    },
+                }
+            }
+            (_, None) => unreachable!("the first event is a charge"),
+            (Event::Credited { amount, .. }, Some(state)) => State {
+                full_at: state.full_at - amount,
+                credits: state.credits + amount,
+                credits_until: state.credits_until.max(state.full_at),
+                ..state
+            },
+            (Event::Undone { amount, .. }, Some(state)) => State { full_at: state.full_at - amount, ..state },
+            (Event::Repaired { .. }, Some(state)) => state,
+            (Event::Rewound { .. } | Event::Lowered { .. }, _) => unreachable!("for a bucket that warms up"),
+        };
+        if !matches!(event, Event::Charged { .. }) {
+            // Each of the remaining charges takes at least a permit.
+            let permit = state.pace.micros / state.pace.permits;
+            if !matches!(event, Event::Repaired { .. }) {
+                state.slot = state.slot.min(state.full_at - permit);
+            }
+        }
+        state.written = at;
+        if state.slot <= at {
+            state.slot = 0;
+        }
+        if state.credits == 0 {
+            state.credits_until = 0;
+        }
+        last = Some(state);
+    }
+    last
+}
