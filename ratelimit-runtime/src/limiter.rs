@@ -1,5 +1,7 @@
 //! Limiters, for limits where no attribute fits.
 
+mod blocking;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod blocking;
 mod conformance;
 mod contention;
 mod deployments;
