@@ -12,6 +12,7 @@ mod guava;
 mod known_limiter_bugs;
 mod macros;
 mod model;
+mod never;
 mod per_instance;
 mod process;
 mod property;
