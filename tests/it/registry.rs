@@ -311,6 +311,34 @@ async fn request_context_keys() {
     .await;
 }
 
+#[count_limit(1, "1m", key_type = USER)]
+async fn by_user() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn blank_users_are_missing() {
+    on_each_registry(async |registry, _| {
+        for blank in ["", " ", "\t\r\n", "\u{a0}\u{3000}"] {
+            let context = || RequestContext::new().with_user("ann").with_user(blank);
+            let refused = registry.scope(context().scope(by_user())).await.unwrap_err();
+            assert!(matches!(refused, Error::MissingKey(MissingKey::User)), "{blank:?}: {refused}");
+            let refused = registry.scope(context().scope(by_user_or_ip())).await.unwrap_err();
+            assert!(matches!(refused, Error::MissingKey(MissingKey::Ip)), "{blank:?}: {refused}");
+        }
+        // Without a user it counts by address.
+        let from = |ip: [u8; 4]| RequestContext::new().with_user(" ").with_ip(ip).scope(by_user_or_ip());
+        registry.scope(from([192, 0, 2, 1])).await.unwrap();
+        registry.scope(from([192, 0, 2, 2])).await.unwrap();
+        assert!(registry.scope(from([192, 0, 2, 1])).await.unwrap_err().is_limited());
+        // A user is used as written.
+        for user in ["ann", " ann", "ann "] {
+            registry.scope(RequestContext::new().with_user(user).scope(by_user())).await.unwrap();
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
