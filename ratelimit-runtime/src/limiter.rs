@@ -228,7 +228,8 @@ impl Limiter {
 
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
+        let Definition { name, policy, .. } = &*self.definition;
+        f.debug_struct("Limiter").field("name", name).field("policy", policy).finish_non_exhaustive()
     }
 }
 
@@ -244,9 +245,24 @@ impl fmt::Debug for Limiter {
 /// registry.try_acquire_all(charges).await?;
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
     pub(crate) backend: Arc<Backend>,
     pub(crate) charge: Result<PolicyCharge, MissingKey>,
+}
+
+/// Without the key.
+impl fmt::Debug for NamedCharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut charge = f.debug_struct("NamedCharge");
+        match &self.charge {
+            Ok(PolicyCharge { name, charge: Charge { cost, .. }, .. }) => {
+                charge.field("name", &name.as_str()).field("cost", cost);
+            }
+            Err(missing) => {
+                charge.field("missing", missing);
+            }
+        }
+        charge.finish_non_exhaustive()
+    }
 }

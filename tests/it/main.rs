@@ -4,6 +4,7 @@ mod axum;
 mod blocking;
 mod conformance;
 mod contention;
+mod debug;
 mod deployments;
 mod examples;
 mod faults;
