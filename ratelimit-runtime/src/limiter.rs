@@ -189,6 +189,9 @@ impl Limiter {
     /// calls are admitted beside them. What this process counted during an outage of Redis is removed as well, but not what
     /// other processes counted.
     ///
+    /// Receipts of a bucket outlive the reset: refunds of decisions from before it can still credit the new state, all together
+    /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails.

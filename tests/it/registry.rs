@@ -102,6 +102,30 @@ async fn receipts_expire_on_reset() {
     .await;
 }
 
+/// A bucket's state does not tell that it was reset: what `Limiter::reset` documents.
+#[tokio::test]
+async fn receipts_of_a_bucket_outlive_a_reset_by_one_capacity() {
+    on_each_registry(async |registry, _| {
+        let policy = TokenBucket::new(Rate::new(1, 60 * MINUTE)).burst(6);
+        let limiter = registry.limiter("receipts", policy).unwrap();
+        let mut receipts = Vec::new();
+        for _ in 0..3 {
+            receipts.push(limiter.try_acquire("a", 2).await.unwrap());
+        }
+        limiter.reset("a").await.unwrap();
+        limiter.try_acquire("a", 6).await.unwrap();
+        let mut admitted = 0;
+        for receipt in receipts {
+            receipt.refund().await.unwrap();
+            while limiter.try_acquire("a", 1).await.is_ok() {
+                admitted += 1;
+            }
+        }
+        assert!((1..=6).contains(&admitted), "{admitted}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn peek_and_zero_cost_have_no_receipt() {
     on_each_registry(async |registry, _| {
