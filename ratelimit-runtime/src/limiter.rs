@@ -21,7 +21,8 @@ use crate::store::Charge;
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
 /// Cheap to clone. The state is in the store: limiters with the same name and policy share it, also with the function whose
-/// policy has that name.
+/// policy has that name. In code that is not async, use [`blocking_try_acquire`](Self::blocking_try_acquire),
+/// [`blocking_acquire`](Self::blocking_acquire) and [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
 ///
 /// ```
 /// # use ratelimits::{Registry, TokenBucket};

@@ -46,7 +46,7 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), and [`Error::Store`] in async code.
+    /// As [`acquire`](Self::acquire), except that no runtime is needed, and [`Error::Store`] in async code.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
@@ -103,8 +103,8 @@ impl Limiter {
     ) -> Result<Decision, Error> {
         if is_async_context() {
             let problem = format!(
-                "`blocking_{method}` was called in async code, where it would block other tasks; await `{method}`, or call \
-                 it in `tokio::task::spawn_blocking`"
+                "`blocking_{method}` was called in async code, where it would block other tasks; await `{method}` \
+                 instead, or move the call into `tokio::task::spawn_blocking`"
             );
             return Err(StoreError::permanent(problem).into());
         }
