@@ -9,8 +9,8 @@ use tokio::task::coop::poll_proceed;
 
 use crate::error::store::StoreError;
 
-/// More operations than tokio lets a task do before it has to yield.
-const MORE_THAN_A_BUDGET: usize = 512;
+/// More operations than tokio lets a task do before it has to yield: 128, kept in a byte.
+const MORE_THAN_A_BUDGET: usize = 256;
 
 /// Returns whether the caller runs in a task or a `block_on` of a tokio runtime, which it must not block.
 ///
