@@ -1,6 +1,6 @@
 //! The client and user of a request, for keys.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ tokio::task_local! {
 /// assert!(matches!(send().await, Err(Error::MissingKey(_))));
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct RequestContext {
     ip: Option<IpAddr>,
     user: Option<Arc<str>>,
@@ -56,15 +56,41 @@ impl RequestContext {
     }
 
     /// Sets the user, by any identifier that is `Display`.
+    ///
+    /// A blank one, which is empty or only whitespace, is no user: a key that needs one refuses the call with [`MissingKey`], and
+    /// `<@user_or_ip>` counts by address. Otherwise all blank users would share one limit.
+    ///
+    /// ```
+    /// # use ratelimits::{count_limit, Error, MissingKey, RequestContext};
+    /// #[count_limit(1, "1d", key_type = USER)]
+    /// async fn send() -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let refused = RequestContext::new().with_user("").scope(send()).await;
+    /// assert!(matches!(refused, Err(Error::MissingKey(MissingKey::User))));
+    /// # }
+    /// ```
     #[must_use]
     pub fn with_user(mut self, user: impl Display) -> Self {
-        self.user = Some(user.to_string().into());
+        let user = user.to_string();
+        self.user = (!user.trim().is_empty()).then(|| user.into());
         self
     }
 
     /// Runs the future in this context, which replaces the surrounding one completely.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CONTEXT.scope(self, future).await
+    }
+}
+
+/// Without the address and the user.
+impl fmt::Debug for RequestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RequestContext { ip, user } = self;
+        let mut context = f.debug_struct("RequestContext");
+        context.field("has_ip", &ip.is_some()).field("has_user", &user.is_some()).finish()
     }
 }
 

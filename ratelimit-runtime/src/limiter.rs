@@ -1,5 +1,7 @@
 //! Limiters, for limits where no attribute fits.
 
+mod blocking;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +21,8 @@ use crate::store::Charge;
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
 /// Cheap to clone. The state is in the store: limiters with the same name and policy share it, also with the function whose
-/// policy has that name.
+/// policy has that name. In code that is not async, use [`blocking_try_acquire`](Self::blocking_try_acquire),
+/// [`blocking_acquire`](Self::blocking_acquire) and [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
 ///
 /// ```
 /// # use ratelimits::{Registry, TokenBucket};
@@ -187,6 +190,9 @@ impl Limiter {
     /// calls are admitted beside them. What this process counted during an outage of Redis is removed as well, but not what
     /// other processes counted.
     ///
+    /// Receipts of a bucket outlive the reset: refunds of decisions from before it can still credit the new state, all together
+    /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset.
+    ///
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails.
@@ -226,7 +232,8 @@ impl Limiter {
 
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.definition.fmt(f)
+        let Definition { name, policy, .. } = &*self.definition;
+        f.debug_struct("Limiter").field("name", name).field("policy", policy).finish_non_exhaustive()
     }
 }
 
@@ -242,9 +249,24 @@ impl fmt::Debug for Limiter {
 /// registry.try_acquire_all(charges).await?;
 /// # Ok(()) }
 /// ```
-#[derive(Debug)]
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
     pub(crate) backend: Arc<Backend>,
     pub(crate) charge: Result<PolicyCharge, MissingKey>,
+}
+
+/// Without the key.
+impl fmt::Debug for NamedCharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut charge = f.debug_struct("NamedCharge");
+        match &self.charge {
+            Ok(PolicyCharge { name, charge: Charge { cost, .. }, .. }) => {
+                charge.field("name", &name.as_str()).field("cost", cost);
+            }
+            Err(missing) => {
+                charge.field("missing", missing);
+            }
+        }
+        charge.finish_non_exhaustive()
+    }
 }

@@ -1,14 +1,43 @@
-//! Tokio's timers, without their panics.
+//! Timers: tokio's, without their panics, or those of a thread that blocks.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::error::store::StoreError;
+use crate::parker::Parker;
+
+/// What wakes a call that waits.
+pub(crate) enum Timers {
+    /// The runtime on which the call began.
+    Tokio(Handle),
+    /// The thread that blocks on it.
+    Thread(Arc<Parker>),
+}
+
+impl Timers {
+    /// Returns the timers of the current runtime; `None` outside a runtime.
+    pub(crate) fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Timers::Tokio)
+    }
+
+    /// Awaits the future until `end`, as [`until`] does.
+    pub(crate) async fn until<F: Future>(
+        &self,
+        end: Instant,
+        future: F,
+    ) -> Result<Option<F::Output>, StoreError> {
+        match self {
+            Timers::Tokio(runtime) => until(runtime, end, future).await,
+            Timers::Thread(parker) => Ok(parker.until(end, future).await),
+        }
+    }
+}
 
 /// Awaits the future until `end`. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
 ///

@@ -1,9 +1,11 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod blocking;
 mod changing;
 mod conformance;
 mod contention;
+mod debug;
 mod deployments;
 mod examples;
 mod faults;
@@ -12,6 +14,7 @@ mod guava;
 mod known_limiter_bugs;
 mod macros;
 mod model;
+mod never;
 mod per_instance;
 mod process;
 mod property;

@@ -102,6 +102,30 @@ async fn receipts_expire_on_reset() {
     .await;
 }
 
+/// A bucket's state does not tell that it was reset: what `Limiter::reset` documents.
+#[tokio::test]
+async fn receipts_of_a_bucket_outlive_a_reset_by_one_capacity() {
+    on_each_registry(async |registry, _| {
+        let policy = TokenBucket::new(Rate::new(1, 60 * MINUTE)).burst(6);
+        let limiter = registry.limiter("receipts", policy).unwrap();
+        let mut receipts = Vec::new();
+        for _ in 0..3 {
+            receipts.push(limiter.try_acquire("a", 2).await.unwrap());
+        }
+        limiter.reset("a").await.unwrap();
+        limiter.try_acquire("a", 6).await.unwrap();
+        let mut admitted = 0;
+        for receipt in receipts {
+            receipt.refund().await.unwrap();
+            while limiter.try_acquire("a", 1).await.is_ok() {
+                admitted += 1;
+            }
+        }
+        assert!((1..=6).contains(&admitted), "{admitted}");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn peek_and_zero_cost_have_no_receipt() {
     on_each_registry(async |registry, _| {
@@ -307,6 +331,34 @@ async fn request_context_keys() {
         call(from("192.0.2.1").with_user("ann")).await.unwrap();
         assert!(call(from("192.0.2.9").with_user("ann")).await.unwrap_err().is_limited());
         assert!(call(from("192.0.2.1")).await.unwrap_err().is_limited());
+    })
+    .await;
+}
+
+#[count_limit(1, "1m", key_type = USER)]
+async fn by_user() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn blank_users_are_missing() {
+    on_each_registry(async |registry, _| {
+        for blank in ["", " ", "\t\r\n", "\u{a0}\u{3000}"] {
+            let context = || RequestContext::new().with_user("ann").with_user(blank);
+            let refused = registry.scope(context().scope(by_user())).await.unwrap_err();
+            assert!(matches!(refused, Error::MissingKey(MissingKey::User)), "{blank:?}: {refused}");
+            let refused = registry.scope(context().scope(by_user_or_ip())).await.unwrap_err();
+            assert!(matches!(refused, Error::MissingKey(MissingKey::Ip)), "{blank:?}: {refused}");
+        }
+        // Without a user it counts by address.
+        let from = |ip: [u8; 4]| RequestContext::new().with_user(" ").with_ip(ip).scope(by_user_or_ip());
+        registry.scope(from([192, 0, 2, 1])).await.unwrap();
+        registry.scope(from([192, 0, 2, 2])).await.unwrap();
+        assert!(registry.scope(from([192, 0, 2, 1])).await.unwrap_err().is_limited());
+        // A user is used as written.
+        for user in ["ann", " ann", "ann "] {
+            registry.scope(RequestContext::new().with_user(user).scope(by_user())).await.unwrap();
+        }
     })
     .await;
 }

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use self::detach::DetachOnDrop;
@@ -28,6 +27,7 @@ use crate::endpoint::Endpoint;
 use crate::error::store::StoreError;
 use crate::request::AcquireRequest;
 use crate::store::{MemoryStore, Outcome, Store};
+use crate::timer::Timers;
 use crate::waiter_limit::WaiterPermit;
 
 /// A request that is under way. Dropped while it waits, it gives back what it was charged.
@@ -48,7 +48,7 @@ struct Continuation {
 }
 
 enum Wait {
-    Reservation { endpoint: Arc<Endpoint>, runtime: Handle },
+    Reservation { endpoint: Arc<Endpoint>, timers: Timers },
     Queue(QueuedRequest),
 }
 
@@ -70,24 +70,35 @@ pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Endpoint) 
 }
 
 /// Sends a request to an endpoint, and waits as long as its charges may.
-pub(crate) fn acquire(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+pub(crate) fn acquire(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     if !request.may_wait() {
         return ask(request, endpoint);
     }
-    let Ok(runtime) = Handle::try_current() else { return ask_without_runtime(request, endpoint) };
+    match Timers::current() {
+        Some(timers) => acquire_by(request, endpoint, timers),
+        None => ask_without_runtime(request, endpoint),
+    }
+}
+
+/// Like [`acquire`], for a request that may wait, by these timers.
+pub(crate) fn acquire_by(
+    mut request: AcquireRequest,
+    endpoint: &Arc<Endpoint>,
+    timers: Timers,
+) -> EndpointFuture {
     let since = Instant::now();
     if request.can_reserve() {
         request.allow_reservations();
         return match &endpoint.store {
-            Store::Memory(memory) => reserve(request, endpoint, memory, runtime),
+            Store::Memory(memory) => reserve(request, endpoint, memory, timers),
             Store::Redis(_) => {
-                let wait = Wait::Reservation { endpoint: Arc::clone(endpoint), runtime };
+                let wait = Wait::Reservation { endpoint: Arc::clone(endpoint), timers };
                 ask_then_wait(request, endpoint, since, wait)
             }
         };
     }
     request.forbid_reservations();
-    let queued = QueuedRequest::new(endpoint, runtime, since);
+    let queued = QueuedRequest::new(endpoint, timers, since);
     match &endpoint.store {
         // Redis decides the first try of a call that finds no queue.
         Store::Redis(_) if endpoint.queues.find(&request).is_none() => {
@@ -122,7 +133,7 @@ fn reserve(
     mut request: AcquireRequest,
     endpoint: &Arc<Endpoint>,
     memory: &Arc<MemoryStore>,
-    runtime: Handle,
+    timers: Timers,
 ) -> EndpointFuture {
     let Some(permit) = endpoint.waiters.enter() else {
         request.forbid_reservations();
@@ -131,7 +142,7 @@ fn reserve(
     let (outcome, waiter) = memory.reserve(request.charges());
     let decided = DecidedRequest::new(request, outcome, endpoint.store.source());
     let Some(waiter) = waiter else { return EndpointFuture::decided(decided) };
-    let reservation = Reservation::in_memory(decided, &endpoint.store, memory, waiter, runtime);
+    let reservation = Reservation::in_memory(decided, &endpoint.store, memory, waiter, timers);
     EndpointFuture::waiting(reservation.wait(permit))
 }
 
@@ -168,8 +179,8 @@ impl Continuation {
             Err(failed) => return ControlFlow::Break(Err(failed.of_waiting_call(since, false))),
         };
         match (permit, wait) {
-            (Some(permit), Wait::Reservation { endpoint, runtime }) if decided.outcome.wait() > 0 => {
-                let reservation = Reservation::in_redis(decided, &endpoint.store, runtime);
+            (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
+                let reservation = Reservation::in_redis(decided, &endpoint.store, timers);
                 ControlFlow::Continue(EndpointFuture::waiting(reservation.wait(permit)))
             }
             (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -16,14 +15,14 @@ use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::request::{AcquireRequest, NextTry};
 use crate::store::{Charge, Store};
-use crate::timer::until;
+use crate::timer::Timers;
 use crate::wait_queues::{QueuedCall, WaitQueue};
 use crate::waiter_limit::WaiterPermit;
 
 /// A call that waits in a queue if it has to.
 pub(super) struct QueuedRequest {
     endpoint: Arc<Endpoint>,
-    runtime: Handle,
+    timers: Timers,
     ticket: u64,
     since: Instant,
 }
@@ -45,9 +44,9 @@ enum Attempt {
 }
 
 impl QueuedRequest {
-    pub(super) fn new(endpoint: &Arc<Endpoint>, runtime: Handle, since: Instant) -> Self {
+    pub(super) fn new(endpoint: &Arc<Endpoint>, timers: Timers, since: Instant) -> Self {
         let ticket = endpoint.queues.issue_ticket();
-        QueuedRequest { endpoint: Arc::clone(endpoint), runtime, ticket, since }
+        QueuedRequest { endpoint: Arc::clone(endpoint), timers, ticket, since }
     }
 
     /// Joins the queue of one of its keys, or tries at once if there is none.
@@ -171,7 +170,7 @@ impl<'a> QueueGuard<'a> {
             let turn_at = self.with_queue(|queue| queue.turn_at(ticket, now)).flatten();
             match turn_at.map(|at| at.min(end)).filter(|at| *at > now) {
                 // Either the time has come or the queue has changed; the loop looks again.
-                Some(at) => drop(until(&self.call.runtime, at, self.turn.notified()).await?),
+                Some(at) => drop(self.call.timers.until(at, self.turn.notified()).await?),
                 None => return Ok(()),
             }
         }

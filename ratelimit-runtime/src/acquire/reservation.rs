@@ -4,14 +4,13 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::log;
 use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::error::store::StoreError;
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
-use crate::timer::until;
+use crate::timer::Timers;
 use crate::waiter_limit::WaiterPermit;
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
@@ -25,7 +24,7 @@ struct HeldPermits {
     /// `None` once the call has started.
     receipt: Option<Receipt>,
     slot: Slot,
-    runtime: Handle,
+    timers: Timers,
 }
 
 enum Slot {
@@ -41,21 +40,21 @@ impl Reservation {
         store: &Store,
         memory: &Arc<MemoryStore>,
         waiter: Arc<Waiter>,
-        runtime: Handle,
+        timers: Timers,
     ) -> Self {
-        Reservation::new(decided, store, Slot::Memory(Arc::clone(memory), waiter), runtime)
+        Reservation::new(decided, store, Slot::Memory(Arc::clone(memory), waiter), timers)
     }
 
     /// A reservation in Redis. Its wait begins when the reply is here, so the call starts late by the reply's latency, and never
     /// early.
-    pub(super) fn in_redis(decided: DecidedRequest, store: &Store, runtime: Handle) -> Self {
+    pub(super) fn in_redis(decided: DecidedRequest, store: &Store, timers: Timers) -> Self {
         let start = Instant::now() + Duration::from_micros(decided.outcome.wait());
-        Reservation::new(decided, store, Slot::Redis { start }, runtime)
+        Reservation::new(decided, store, Slot::Redis { start }, timers)
     }
 
-    fn new(decided: DecidedRequest, store: &Store, slot: Slot, runtime: Handle) -> Self {
+    fn new(decided: DecidedRequest, store: &Store, slot: Slot, timers: Timers) -> Self {
         let receipt = Some(decided.acquired().receipt(store));
-        Reservation { decided, held: HeldPermits { receipt, slot, runtime } }
+        Reservation { decided, held: HeldPermits { receipt, slot, timers } }
     }
 
     /// Waits until the last slot of the call has come.
@@ -87,14 +86,14 @@ impl HeldPermits {
             Slot::Memory(memory, waiter) => {
                 while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
                     let start = Instant::now() + Duration::from_micros(wait);
-                    if until(&self.runtime, start, waiter.moved()).await?.is_some() {
+                    if self.timers.until(start, waiter.moved()).await?.is_some() {
                         memory.move_up(decided.request.charges());
                     }
                 }
             }
             Slot::Redis { start } => {
                 while *start > Instant::now() {
-                    until(&self.runtime, *start, pending::<()>()).await?;
+                    self.timers.until(*start, pending::<()>()).await?;
                 }
             }
         }
@@ -105,10 +104,11 @@ impl HeldPermits {
 impl Drop for HeldPermits {
     fn drop(&mut self) {
         let Some(receipt) = self.receipt.take() else { return };
-        match &self.slot {
-            Slot::Memory(memory, waiter) => memory.leave(receipt.charged(), waiter),
+        match (&self.slot, &self.timers) {
+            (Slot::Memory(memory, waiter), _) => memory.leave(receipt.charged(), waiter),
             // A runtime that has ended drops the refund.
-            Slot::Redis { .. } => drop(self.runtime.spawn(receipt.give_back())),
+            (Slot::Redis { .. }, Timers::Tokio(runtime)) => drop(runtime.spawn(receipt.give_back())),
+            (Slot::Redis { .. }, Timers::Thread(_)) => {}
         }
     }
 }

@@ -15,8 +15,12 @@ use crate::decision::Decision;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::on_store_error::OnStoreError;
+use crate::parker::Parker;
 use crate::request::AcquireRequest;
+use crate::runtime;
 use crate::source::Source;
+use crate::store::Store;
+use crate::timer::Timers;
 
 /// A request to a backend that is under way. Dropped, it gives back what it was charged.
 pub(crate) struct AcquireFuture {
@@ -49,14 +53,46 @@ impl Backend {
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
     pub(crate) async fn decide(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
         let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
-        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
-            let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
-            return Ok(acquired.into_decision(Some(&endpoint.store)));
+        if let Some(decision) = at_once(&mut request, endpoint) {
+            return Ok(decision);
         }
-        let result = AcquireFuture::new(request, endpoint, self).await;
+        self.decided(AcquireFuture::new(request, endpoint, self).await)
+    }
+
+    /// Decides the request of a limiter like [`acquire`](Self::acquire), and blocks the thread while that takes.
+    pub(crate) fn acquire_blocking(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
+            return Ok(skipped(&request));
+        };
+        if let Some(decision) = at_once(&mut request, endpoint) {
+            return decision.into_result();
+        }
+        let parker = Parker::new();
+        let result = match &endpoint.store {
+            Store::Memory(_) => {
+                let timers = Timers::Thread(Arc::clone(&parker));
+                parker.block_on(acquire::acquire_by(request, endpoint, timers))
+            }
+            Store::Redis(_) => {
+                let runtime = runtime::background()?;
+                let _entered = runtime.enter();
+                parker.block_on(AcquireFuture::new(request, endpoint, self))
+            }
+        };
+        self.decided(result)?.into_result()
+    }
+
+    fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {
         let decided = result.map_err(|failed| failed.error)?;
         Ok(decided.acquired().into_decision(self.charged_store(decided.source)))
     }
+}
+
+/// Decides the request of a limiter in process, if nothing has to be awaited.
+fn at_once(request: &mut AcquireRequest, endpoint: &Endpoint) -> Option<Decision> {
+    let outcome = acquire::decide_at_once(request, endpoint)?;
+    let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
+    Some(acquired.into_decision(Some(&endpoint.store)))
 }
 
 /// The decision about a request that is not sent to a store.

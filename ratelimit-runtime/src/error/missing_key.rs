@@ -25,7 +25,7 @@ use std::fmt;
 pub enum MissingKey {
     /// The client's address, because the call is not in a [`RequestContext`](crate::RequestContext) that has one.
     Ip,
-    /// The user, because the call is not in a [`RequestContext`](crate::RequestContext) that has one.
+    /// The user, because the call is not in a [`RequestContext`](crate::RequestContext) that has one that is not blank.
     User,
     /// A part that is `None`, or whose `Display` implementation failed.
     Part,

@@ -59,6 +59,34 @@ impl Error {
         }
     }
 
+    /// Whether no amount of waiting can help: the same call would be refused again, however late.
+    ///
+    /// True for an [`Error::Limited`] without [`retry_after`](Self::retry_after), whose call costs more than the policy can ever
+    /// admit, and for [`Error::MissingKey`] and [`Error::Invalid`], which only another call or another policy can avoid. Never true
+    /// for an [`Error::Store`], even a permanent one: the store can be repaired in the meantime.
+    ///
+    /// In an HTTP response, a limited call is 413 if this is true, and otherwise 429 with `Retry-After`.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let rows = Registry::in_memory().limiter("rows", TokenBucket::per_second(1).burst(100))?;
+    /// rows.try_acquire("tenant-7", 100).await?;
+    /// let early = rows.try_acquire("tenant-7", 100).await.unwrap_err();
+    /// assert!(early.is_limited() && !early.is_never() && early.retry_after().is_some());
+    /// let too_many = rows.try_acquire("tenant-7", 101).await.unwrap_err();
+    /// assert!(too_many.is_limited() && too_many.is_never() && too_many.retry_after().is_none());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        match self {
+            Error::Limited(limited) => limited.decision().retry_after.is_none(),
+            Error::MissingKey(_) | Error::Invalid(_) => true,
+            Error::Store(_) => false,
+        }
+    }
+
     /// Whether a policy refused the call.
     #[must_use]
     pub fn is_limited(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A call of a limited function, as its generated prologue builds it.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use super::Checked;
@@ -24,7 +24,6 @@ use crate::request::{AcquireRequest, PolicyCharge, max_wait};
 use crate::store::Charge;
 
 /// A call that is being put together: for each policy a charge, followed by the parts of its key.
-#[derive(Debug)]
 pub struct Call {
     registry: Registry,
     request: AcquireRequest,
@@ -34,7 +33,6 @@ pub struct Call {
     refusal: Option<Refusal>,
 }
 
-#[derive(Debug)]
 struct OpenCharge {
     site: &'static SiteName,
     spec: AlgorithmSpec,
@@ -176,5 +174,12 @@ impl Call {
         } else {
             self.refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
         }
+    }
+}
+
+/// Without keys.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("registry", &self.registry).finish_non_exhaustive()
     }
 }

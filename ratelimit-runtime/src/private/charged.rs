@@ -23,10 +23,8 @@ pub struct Refusal {
 /// The charges of an admitted call that `charge_when` may refund once the output is known.
 ///
 /// Dropped, as with a call that is cancelled or panics, it refunds nothing.
-#[derive(Debug)]
 pub struct Charged(Option<Box<[RefundableCharge]>>);
 
-#[derive(Debug)]
 struct RefundableCharge {
     site: &'static SiteName,
     receipt: Receipt,
@@ -125,5 +123,12 @@ impl Future for RefundFuture {
 impl std::fmt::Debug for RefundFuture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("RefundFuture")
+    }
+}
+
+/// Without keys.
+impl std::fmt::Debug for Charged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Charged")
     }
 }

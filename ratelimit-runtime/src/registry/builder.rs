@@ -1,5 +1,6 @@
 //! Constructors of registries, and the settings of those that differ from the default.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::store::{MemoryStore, RedisStore, Store};
 ///     .connect_lazy("redis://127.0.0.1:6379")?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct RegistryBuilder {
     namespace: String,
@@ -219,5 +220,21 @@ impl RegistryBuilder {
         let RegistryBuilder { namespace, max_keys, max_waiters, on_store_error, instances, .. } = self;
         let options = BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances };
         Registry::new(Backend::new(store.filter(|_| !*OFF), options))
+    }
+}
+
+/// Without certificates.
+impl fmt::Debug for RegistryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RegistryBuilder { namespace, max_keys, max_waiters, on_store_error, instances, deadline, .. } =
+            self;
+        f.debug_struct("RegistryBuilder")
+            .field("namespace", namespace)
+            .field("max_keys", max_keys)
+            .field("max_waiters", max_waiters)
+            .field("on_store_error", on_store_error)
+            .field("instances", instances)
+            .field("deadline", deadline)
+            .finish_non_exhaustive()
     }
 }
