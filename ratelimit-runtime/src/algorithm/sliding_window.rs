@@ -54,6 +54,11 @@ impl SlidingWindowState {
         }
         self.total = minus(self.total, cost);
     }
+
+    /// Refunds what is owed, and leaves the rest of the cost.
+    fn forgive(&mut self, cost: &mut u64) {
+        (self.owed, *cost) = (self.owed.saturating_sub(*cost), cost.saturating_sub(self.owed));
+    }
 }
 
 impl SlidingWindowSpec {
@@ -74,6 +79,9 @@ impl SlidingWindowSpec {
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
         let Some(log) = stored(state) else { return [0; 3] };
+        if log.owed > 0 {
+            return self.check_owing(log.clone(), now, cost);
+        }
         let (n, live) = (log.len(), self.live(log, now));
         if live == n {
             return [0; 3];
@@ -85,6 +93,39 @@ impl SlidingWindowSpec {
         }
         let last = first(live, n, |i| log.counted(i + 1) + cost <= self.limit);
         [counted, self.ends_at(log.stamp(last).min(now)), newest]
+    }
+
+    /// Reads a log that owes permits, and so admits nothing before it has been charged them.
+    fn check_owing(&self, mut log: SlidingWindowState, now: u64, cost: u64) -> Snapshot {
+        self.settle(&mut log, now);
+        if log.owed == 0 {
+            return self.check(Some(&State::SlidingWindow(log)), now, cost);
+        }
+        let (newest, mut fits_at) = (log.newest().unwrap_or(now), now);
+        while (1..=self.limit).contains(&cost)
+            && (log.owed > 0 || log.counted(self.live(&log, fits_at)) + cost > self.limit)
+        {
+            fits_at = self.ends_at(log.stamp(self.live(&log, fits_at)));
+            self.settle(&mut log, fits_at);
+        }
+        [self.limit, fits_at, newest]
+    }
+
+    /// Charges what is owed to the times at which entries have ended.
+    fn settle(&self, log: &mut SlidingWindowState, now: u64) {
+        while log.owed > 0 {
+            let Some(stamp) = log.entries.front().map(|entry| self.ends_at(entry.stamp)) else { return };
+            if stamp > now {
+                return;
+            }
+            let cost = minus(log.total(1), log.total(0)).min(log.owed);
+            log.entries.pop_front();
+            if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(stamp)) {
+                log.entries.push_back(LogEntry { before: log.total, stamp });
+            }
+            log.total = (log.total + cost) % WRAP;
+            log.owed -= cost;
+        }
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
@@ -120,6 +161,7 @@ impl SlidingWindowSpec {
             *state = Some(State::SlidingWindow(SlidingWindowState::default()));
         }
         let Some(log) = stored_mut(state) else { return };
+        self.settle(log, now);
         let live = self.live(log, now);
         if self.is_future(log, now) {
             self.repair(log, now);
@@ -129,6 +171,28 @@ impl SlidingWindowSpec {
         }
         log.total = (log.total + cost) % WRAP;
         log.entries.drain(..live);
+    }
+
+    /// Charges what fits. The log owes the rest, if it is to owe any. Returns how much is charged.
+    pub(super) fn mirror(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        cost: u64,
+        owes: bool,
+    ) -> Option<(u64, ChargeId)> {
+        if let Some(log) = stored_mut(state) {
+            self.settle(log, now);
+        }
+        let snapshot = self.check(state.as_ref(), now, 0);
+        let fits = cost.min(self.limit.saturating_sub(snapshot[0]));
+        if fits > 0 {
+            self.commit(state, snapshot, now, fits);
+        }
+        let log = stored_mut(state)?;
+        let owes = if owes { (cost - fits).min(self.limit.saturating_sub(log.owed)) } else { 0 };
+        log.owed += owes;
+        Some((fits + owes, ChargeId { at: log.newest()?, level: 0, credited: 0 }))
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -148,6 +212,7 @@ impl SlidingWindowSpec {
         charge_id: Option<ChargeId>,
     ) {
         let Some(log) = stored_mut(state) else { return };
+        self.settle(log, now);
         let (n, sum, live) = (log.len(), log.total, self.live(log, now));
         let mut kept = n;
         if let Some(charge_id) = charge_id {
@@ -155,6 +220,7 @@ impl SlidingWindowSpec {
             if charged == n || log.stamp(charged) != charge_id.at {
                 return;
             }
+            log.forgive(&mut cost);
             cost = cost.min(minus(log.total(charged + 1), log.total(charged)));
             if cost == 0 {
                 return;
@@ -164,6 +230,7 @@ impl SlidingWindowSpec {
                 kept -= 1;
             }
         } else {
+            log.forgive(&mut cost);
             cost = cost.min(log.counted(live));
             if cost == 0 {
                 return;
@@ -179,7 +246,10 @@ impl SlidingWindowSpec {
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         match state {
-            State::SlidingWindow(log) => log.newest().map_or(0, |newest| self.ends_at(newest)),
+            State::SlidingWindow(log) => {
+                let ends = log.newest().map_or(0, |newest| self.ends_at(newest));
+                if log.owed > 0 { self.ends_at(ends) } else { ends }
+            }
             _ => 0,
         }
     }

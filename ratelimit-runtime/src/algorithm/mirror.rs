@@ -1,0 +1,49 @@
+//! Mirrored charges: those of calls that another store has admitted, to a state that may have to stand in for it.
+//!
+//! They are never refused. A state without room for one owes it, and admits nothing until as much time has passed as if it had
+//! admitted the call itself: otherwise each change from one store to the other would grant what refills in both. It owes at
+//! most about one capacity, so that it soon admits calls again where the other store stays away.
+
+use super::gcra::{GcraKind, GcraSpec};
+use super::spec::AlgorithmSpec;
+use super::state::State;
+use super::verdict::{ChargeId, Snapshot};
+
+impl AlgorithmSpec {
+    /// Returns the permits that a mirrored charge takes from a bucket: all if there are any left or, if the bucket `owes`, until
+    /// it owes as many as it holds. A bucket owes what it has charged for the future, so the charge is made like any other.
+    pub(crate) fn mirrored_cost(&self, snapshot: Snapshot, now: u64, cost: u64, owes: bool) -> Option<u64> {
+        // More than a share can hold takes all of it.
+        let cost = self.max_cost().map_or(cost, |most| cost.min(most));
+        let (level, owes) = (snapshot[0].saturating_sub(now), u64::from(owes));
+        let takes = match self {
+            AlgorithmSpec::Gcra(spec @ GcraSpec { kind: GcraKind::Borrowing(_), capacity, .. }) => {
+                level <= capacity + owes * (capacity + spec.charge(cost))
+            }
+            AlgorithmSpec::Gcra(spec) => level < spec.capacity + owes * spec.capacity,
+            AlgorithmSpec::IntervalBucket(spec) => snapshot[1] < spec.burst + owes * spec.burst,
+            AlgorithmSpec::WarmingUp(_) => {
+                let verdict = self.verdict(snapshot, now, cost, u64::MAX);
+                verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
+            }
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
+        };
+        takes.then_some(cost)
+    }
+
+    /// Makes a mirrored charge to a window: what fits and, if the window `owes`, up to its limit of the rest. Returns how much
+    /// that is, and its id.
+    pub(crate) fn mirror_to_window(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        cost: u64,
+        owes: bool,
+    ) -> Option<(u64, ChargeId)> {
+        match self {
+            AlgorithmSpec::FixedWindow(spec) => spec.mirror(state, now, cost, owes),
+            AlgorithmSpec::SlidingWindow(spec) => spec.mirror(state, now, cost, owes),
+            _ => None,
+        }
+    }
+}
