@@ -169,7 +169,7 @@ impl Continuation {
         };
         match (permit, wait) {
             (Some(permit), Wait::Reservation { endpoint, runtime }) if decided.outcome.wait() > 0 => {
-                let reservation = Reservation::in_redis(decided, &endpoint.store, runtime);
+                let reservation = Reservation::in_redis(decided, endpoint, runtime);
                 ControlFlow::Continue(EndpointFuture::waiting(reservation.wait(permit)))
             }
             (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {

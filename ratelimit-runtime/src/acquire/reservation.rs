@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::log;
 use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
+use crate::endpoint::Endpoint;
 use crate::error::store::StoreError;
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 use crate::timer::until;
@@ -32,7 +33,7 @@ enum Slot {
     /// In process, where the call may move up.
     Memory(Arc<MemoryStore>, Arc<Waiter>),
     /// In Redis, which does not know who waits.
-    Redis { start: Instant },
+    Redis { endpoint: Arc<Endpoint>, start: Instant },
 }
 
 impl Reservation {
@@ -48,9 +49,10 @@ impl Reservation {
 
     /// A reservation in Redis. Its wait begins when the reply is here, so the call starts late by the reply's latency, and never
     /// early.
-    pub(super) fn in_redis(decided: DecidedRequest, store: &Store, runtime: Handle) -> Self {
+    pub(super) fn in_redis(decided: DecidedRequest, endpoint: Arc<Endpoint>, runtime: Handle) -> Self {
         let start = Instant::now() + Duration::from_micros(decided.outcome.wait());
-        Reservation::new(decided, store, Slot::Redis { start }, runtime)
+        let store = endpoint.store.clone();
+        Reservation::new(decided, &store, Slot::Redis { endpoint, start }, runtime)
     }
 
     fn new(decided: DecidedRequest, store: &Store, slot: Slot, runtime: Handle) -> Self {
@@ -92,7 +94,7 @@ impl HeldPermits {
                     }
                 }
             }
-            Slot::Redis { start } => {
+            Slot::Redis { start, .. } => {
                 while *start > Instant::now() {
                     until(&self.runtime, *start, pending::<()>()).await?;
                 }
@@ -108,7 +110,9 @@ impl Drop for HeldPermits {
         match &self.slot {
             Slot::Memory(memory, waiter) => memory.leave(receipt.charged(), waiter),
             // A runtime that has ended drops the refund.
-            Slot::Redis { .. } => drop(self.runtime.spawn(receipt.give_back())),
+            Slot::Redis { endpoint, .. } => {
+                drop(self.runtime.spawn(Arc::clone(endpoint).give_back(receipt)));
+            }
         }
     }
 }

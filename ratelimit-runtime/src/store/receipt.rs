@@ -60,14 +60,6 @@ impl Receipt {
         &self.charges
     }
 
-    /// Refunds the charges of a dropped call, and logs an error.
-    pub(crate) async fn give_back(self) {
-        if let Err(error) = self.refund().await {
-            let error = &error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "failed to refund a dropped call");
-        }
-    }
-
     /// Refunds each charge as far as the store allows. Returns the first error after trying all of them.
     pub(crate) async fn refund(self) -> Result<(), StoreError> {
         self.mirrored.iter().for_each(Mirrored::refund);
