@@ -1,5 +1,8 @@
 //! Charges that another store has made.
 
+#[cfg(test)]
+mod tests;
+
 use super::MemoryStore;
 use crate::algorithm::ChargeId;
 use crate::store::charge::Charge;
