@@ -21,8 +21,9 @@ const START: u64 = 1_700_000_000_000_000;
 struct Case {
     policy: Policy,
     admits: Box<dyn Fn(u64, u64) -> u64>,
-    /// The permits that it admits at once.
+    /// The permits that it admits at once, of which every instance has a part, and those that every instance has too.
     capacity: u64,
+    lent: u64,
     /// How long it remembers a call.
     memory: u64,
     max_cost: u64,
@@ -51,7 +52,7 @@ fn case(random: &mut Random) -> Case {
     let max_cost = if random.between(0, 1) == 0 { 1 } else { random.between(1, burst.min(permits)) };
     let bucket = TokenBucket::new(rate).burst(burst);
     let filled = move |first: u64, last: u64| (burst * interval + last - first) / interval;
-    let (policy, admits, memory): (Policy, Box<dyn Fn(u64, u64) -> u64>, u64) = match random.between(0, 6) {
+    let (policy, admits, memory): (Policy, Box<dyn Fn(u64, u64) -> u64>, u64) = match random.between(0, 9) {
         0 => (bucket.into(), Box::new(filled), burst * interval),
         1 => (LeakyBucket::new(burst, rate).into(), Box::new(filled), burst * interval),
         2 => {
@@ -66,14 +67,30 @@ fn case(random: &mut Random) -> Case {
             let admits = move |first, last| permits * (last / micros - first / micros + 1);
             (FixedWindow::new(permits, period).aligned().into(), Box::new(admits), micros)
         }
+        7 => {
+            let admits = move |first, last| filled(first, last) + max_cost;
+            (bucket.borrow().into(), Box::new(admits), burst * interval)
+        }
+        8 => {
+            let admits = move |first, last| permits * (last - first) / micros + max_cost;
+            (TokenBucket::new(rate).warmup(period).into(), Box::new(admits), 3 * micros)
+        }
+        9 => {
+            let admits = move |first, last| (last - first) / interval + max_cost;
+            (LeakyBucket::new(burst, rate).queue().into(), Box::new(admits), burst * interval)
+        }
         other => {
             let window = SlidingWindow::new(permits, period);
             let window = if other == 5 { window } else { window.precision(period / 4) };
             (window.into(), Box::new(move |first, last| permits * ((last - first) / micros + 1)), micros)
         }
     };
-    let capacity = policy.spec().unwrap().max_cost().unwrap();
-    Case { policy, admits, capacity, memory, max_cost }
+    let (capacity, lent) = match &policy {
+        Policy::TokenBucket(bucket) if *bucket == bucket.borrow() => (burst, max_cost),
+        Policy::LeakyBucket(bucket) if *bucket == bucket.queue() => (0, max_cost),
+        _ => policy.spec().unwrap().max_cost().map_or((0, max_cost), |most| (most, 0)),
+    };
+    Case { policy, admits, capacity, lent, memory, max_cost }
 }
 
 /// Calls a store that is there at times, and its stand-in at others. Returns the admitted calls, by time.
@@ -140,7 +157,7 @@ fn intermittent_outages_add_one_share() {
         let instances = random.between(1, 6) as u32;
         let had_outage = random.between(0, 1) == 0;
         let admitted = simulate(&case, instances, had_outage, random);
-        let share = case.capacity.div_ceil(instances.into());
+        let share = case.capacity.div_ceil(instances.into()) + case.lent;
         // What was charged before the first outage is not known here. A share of less than one permit is a whole one.
         let shares = if had_outage { 1 } else { 2 } + u64::from(case.capacity < instances.into());
         let excess = excess(&case, &admitted);
