@@ -6,7 +6,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::OnStoreError::{Allow, Deny};
-use ratelimits::{Decision, FixedWindow, Limiter, Registry, RegistryBuilder, Source, TokenBucket};
+use ratelimits::{
+    Decision, Error, FixedWindow, Limiter, Registry, RegistryBuilder, Source, TokenBucket, count_limit,
+};
 use tokio::time::sleep;
 
 use crate::faulty_server::{Fault, FaultyServer};
@@ -136,6 +138,24 @@ async fn refunds_are_mirrored() {
     decision.refund().await.unwrap();
     fixture.fail().await;
     assert_eq!(fixture.local().await, 90);
+}
+
+#[count_limit(100, "1d", name = "a", key = name, charge_when = |out| !matches!(out, Ok(true)))]
+async fn log_in(name: &str, succeeds: bool) -> Result<bool, Error> {
+    let _ = name;
+    Ok(succeeds)
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditional_charges_are_refunded_in_both_stores() {
+    let fixture = start(Registry::builder());
+    fixture.fail().await;
+    fixture.recover().await;
+    for succeeds in [true, false, true, true] {
+        assert_eq!(fixture.registry.scope(log_in("a", succeeds)).await.unwrap(), succeeds);
+    }
+    fixture.fail().await;
+    assert_eq!(fixture.local().await, 99);
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,7 +120,7 @@ impl RegistryBuilder {
     }
 
     /// Sets the maximum number of keys in memory (default 1,000,000); keys closest to expiry are evicted first. For a registry on
-    /// Redis these are the keys that it decides itself during an outage.
+    /// Redis these are the keys with local state during and soon after an outage.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
         self

@@ -128,6 +128,37 @@ async fn failed_refunds_of_dropped_waiters_are_logged_once() {
     assert!(log.text().contains(&format!("failed_refunds={WAITERS}")), "{}", log.text());
 }
 
+/// A call that waits in Redis is mirrored when it starts.
+#[tokio::test]
+async fn dropped_waiters_are_not_mirrored() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address()).await;
+    let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
+    let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, DAY)).burst(2)).unwrap();
+    let decided_by = async |source| {
+        until("it decides", Duration::from_secs(30), async || {
+            let decision = bucket.peek("a").await.unwrap();
+            if decision.source == source { Ok(decision) } else { Err(format!("{decision:?}")) }
+        })
+        .await
+    };
+    proxy.cut().await;
+    decided_by(Source::Local).await;
+    proxy.listen().await;
+    decided_by(Source::Redis).await;
+    bucket.acquire("a", 2).await.unwrap();
+    let waiting = bucket.clone();
+    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    tokio::time::sleep(TICK).await;
+    assert!(!call.is_finished());
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    proxy.cut().await;
+    let decision = decided_by(Source::Local).await;
+    assert_eq!(decision.remaining, 0);
+    assert!(decision.reset_after <= 2 * DAY, "{:?}", decision.reset_after);
+}
+
 #[tokio::test]
 async fn waiters_start_at_slots_reserved_in_redis() {
     let server = Server::start();
