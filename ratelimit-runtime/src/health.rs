@@ -128,7 +128,7 @@ impl HealthMonitor {
             if begins {
                 let is_earlier =
                     |refunds: &mut FailedRefunds| at.saturating_duration_since(refunds.last) >= RECOVERY;
-                drop(record.failed_refunds.take_if(is_earlier));
+                let _ = record.failed_refunds.take_if(is_earlier);
             }
             self.in_outage.store(true, Ordering::Relaxed);
             begins

@@ -17,10 +17,12 @@ use crate::store::charge::Charge;
 const STEPS: usize = 150;
 const START: u64 = 1_700_000_000_000_000;
 
-/// A policy, and the permits that it admits within a span of microseconds.
+/// The permits that a policy admits from one time to another.
+type Admits = Box<dyn Fn(u64, u64) -> u64>;
+
 struct Case {
     policy: Policy,
-    admits: Box<dyn Fn(u64, u64) -> u64>,
+    admits: Admits,
     /// The permits that it admits at once, of which every instance has a part, and those that every instance has too.
     capacity: u64,
     lent: u64,
@@ -52,7 +54,7 @@ fn case(random: &mut Random) -> Case {
     let max_cost = if random.between(0, 1) == 0 { 1 } else { random.between(1, burst.min(permits)) };
     let bucket = TokenBucket::new(rate).burst(burst);
     let filled = move |first: u64, last: u64| (burst * interval + last - first) / interval;
-    let (policy, admits, memory): (Policy, Box<dyn Fn(u64, u64) -> u64>, u64) = match random.between(0, 9) {
+    let (policy, admits, memory): (Policy, Admits, u64) = match random.between(0, 9) {
         0 => (bucket.into(), Box::new(filled), burst * interval),
         1 => (LeakyBucket::new(burst, rate).into(), Box::new(filled), burst * interval),
         2 => {
