@@ -54,11 +54,6 @@ impl SlidingWindowState {
         }
         self.total = minus(self.total, cost);
     }
-
-    /// Refunds what is owed, and leaves the rest of the cost.
-    fn forgive(&mut self, cost: &mut u64) {
-        (self.owed, *cost) = (self.owed.saturating_sub(*cost), cost.saturating_sub(self.owed));
-    }
 }
 
 impl SlidingWindowSpec {
@@ -220,7 +215,6 @@ impl SlidingWindowSpec {
             if charged == n || log.stamp(charged) != charge_id.at {
                 return;
             }
-            log.forgive(&mut cost);
             cost = cost.min(minus(log.total(charged + 1), log.total(charged)));
             if cost == 0 {
                 return;
@@ -230,7 +224,6 @@ impl SlidingWindowSpec {
                 kept -= 1;
             }
         } else {
-            log.forgive(&mut cost);
             cost = cost.min(log.counted(live));
             if cost == 0 {
                 return;
@@ -239,8 +232,17 @@ impl SlidingWindowSpec {
             log.total = minus(sum, cost);
         }
         log.entries.truncate(kept);
+        let owed = log.owed;
         if kept == live {
             *state = None;
+        }
+        if owed > 0 {
+            // As much of it fits now as is refunded.
+            let fits = cost.min(owed);
+            self.commit(state, [0; 3], now, fits);
+            if let Some(log) = stored_mut(state) {
+                log.owed = owed - fits;
+            }
         }
     }
 

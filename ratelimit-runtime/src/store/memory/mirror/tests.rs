@@ -1,6 +1,7 @@
 //! One process with a store that comes and goes, at random. `RATELIMITS_SEED` repeats a failed run.
 
 use std::hash::{BuildHasher, RandomState};
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -95,13 +96,14 @@ fn case(random: &mut Random) -> Case {
     Case { policy, admits, capacity, lent, memory, max_cost }
 }
 
-/// Calls a store that is there at times, and its stand-in at others. Returns the admitted calls, by time.
+/// Calls a store that is there at times, and its stand-in at others. Returns the time and the cost of
+/// the admitted calls, 0 for those that were refunded.
 fn simulate(case: &Case, instances: u32, had_outage: bool, random: &mut Random) -> Vec<(u64, u64)> {
     let time = Arc::new(AtomicU64::new(START));
     let [remote, local] = [(); 2].map(|()| MemoryStore::new(10, Clock::manual(Arc::clone(&time))));
     let spec = case.policy.spec().unwrap();
     let (mut had_outage, mut is_up) = (had_outage, true);
-    let mut admitted = Vec::new();
+    let (mut admitted, mut refundable) = (Vec::new(), Vec::new());
     let busy = random.between(1, 20);
     for _ in 0..STEPS {
         is_up ^= random.between(0, 9) == 0;
@@ -110,17 +112,32 @@ fn simulate(case: &Case, instances: u32, had_outage: bool, random: &mut Random) 
             let cost = random.between(1, case.max_cost);
             let charge = Charge { key: Key::raw("a"), spec, cost, wait: 0, shadow: false };
             let share = Charge { spec: spec.per_instance(instances), ..charge.clone() };
-            let is_admitted = if is_up {
-                let is_admitted = remote.decide(&[charge]).admitted;
-                if is_admitted && had_outage {
-                    local.mirror(&share, true);
+            let store = if is_up { &remote } else { &local };
+            let charge = if is_up { charge } else { share.clone() };
+            let outcome = store.decide(slice::from_ref(&charge));
+            if !outcome.admitted {
+                continue;
+            }
+            let mirrored = if is_up && had_outage { local.mirror(&share, true) } else { None };
+            admitted.push((time.load(Ordering::SeqCst), cost));
+            if random.between(0, 9) == 0 {
+                // At once or a few calls later.
+                refundable.push((
+                    admitted.len() - 1,
+                    is_up,
+                    (charge, outcome.verdicts[0].charge_id),
+                    mirrored,
+                ));
+            }
+            if !refundable.is_empty() && random.between(0, 4) == 0 {
+                let (call, was_up, charged, mirrored) = refundable.remove(0);
+                admitted[call].1 = 0;
+                for (store, (charge, charge_id)) in [(if was_up { &remote } else { &local }, charged)]
+                    .into_iter()
+                    .chain(mirrored.map(|it| (&local, it)))
+                {
+                    store.refund(&charge.key, &charge.spec, charge.cost, Some(charge_id));
                 }
-                is_admitted
-            } else {
-                local.decide(&[share]).admitted
-            };
-            if is_admitted {
-                admitted.push((time.load(Ordering::SeqCst), cost));
             }
         }
         let pause = match random.between(0, 9) {
