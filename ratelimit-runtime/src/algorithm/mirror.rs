@@ -47,3 +47,52 @@ impl AlgorithmSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use crate::policy::{FixedWindow, Policy, SlidingWindow};
+    use crate::property_tests::config;
+
+    fn policy() -> impl Strategy<Value = Policy> {
+        let period = Duration::from_micros(1200);
+        (1..6_u64, 0..4).prop_map(move |(limit, kind)| match kind {
+            0 => FixedWindow::new(limit, period).into(),
+            1 => FixedWindow::new(limit, period).aligned().into(),
+            2 => SlidingWindow::new(limit, period).into(),
+            _ => SlidingWindow::new(limit, period).precision(period / 4).into(),
+        })
+    }
+
+    proptest! {
+        #![proptest_config(config())]
+
+        #[test]
+        fn retry_after_is_exact_for_windows_that_owe(
+            policy in policy(),
+            charges in prop::collection::vec((0..800_u64, 1..4_u64), 1..12),
+            cost in 1..6_u64,
+        ) {
+            let spec = policy.spec().unwrap();
+            let (mut state, mut now) = (None, 1_000_000);
+            for (pause, cost) in charges {
+                now += pause;
+                spec.mirror_to_window(&mut state, now, cost, true);
+                let ends = state.as_ref().map_or(0, |state| spec.ends(state));
+                let verdict = |at| spec.verdict(spec.check(state.as_ref(), at, cost), at, cost, 0);
+                prop_assert!(verdict(ends).admitted || !spec.fits(cost));
+            }
+            let verdict = |at| spec.verdict(spec.check(state.as_ref(), at, cost), at, cost, 0);
+            match verdict(now).retry_after {
+                Some(wait) => {
+                    prop_assert!(verdict(now + wait).admitted);
+                    prop_assert!(!verdict(now + wait - 1).admitted);
+                }
+                None => prop_assert_eq!(verdict(now).admitted, spec.fits(cost)),
+            }
+        }
+    }
+}
