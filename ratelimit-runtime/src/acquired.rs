@@ -8,7 +8,7 @@ use crate::decision::{Decision, PolicyDecision};
 use crate::error::store::StoreError;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
-use crate::store::{MemoryStore, Outcome, Receipt, Store, Verdict, Waiter};
+use crate::store::{MemoryStore, Mirrored, Outcome, Receipt, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +17,7 @@ pub(crate) struct Acquired<'a> {
     pub(crate) outcome: &'a Outcome,
     pub(crate) waited: Duration,
     pub(crate) source: Source,
+    pub(crate) mirrored: Option<&'a Mirrored>,
 }
 
 /// A request that was decided, or the one that failed.
@@ -29,6 +30,8 @@ pub(crate) struct DecidedRequest {
     pub(crate) outcome: Outcome,
     pub(crate) waited: Duration,
     pub(crate) source: Source,
+    /// What was charged in process as well.
+    pub(crate) mirrored: Option<Box<Mirrored>>,
 }
 
 /// A request that the store did not decide, kept for whatever decides it instead.
@@ -45,7 +48,7 @@ pub(crate) struct FailedRequest {
 impl<'a> Acquired<'a> {
     /// The outcome of a request that was decided without waiting.
     pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: Source) -> Self {
-        Acquired { request, outcome, waited: Duration::ZERO, source }
+        Acquired { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
@@ -80,20 +83,21 @@ impl<'a> Acquired<'a> {
     /// Returns the receipt for all that was charged.
     pub(crate) fn receipt(&self, store: &Store) -> Receipt {
         let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
-        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted))
+        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted)).and(self.mirrored.cloned())
     }
 
     /// Returns the receipt for the charge of one policy.
     pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
         let charge = self.request.charges()[policy.charge].clone();
-        Receipt::new(store.clone(), [(charge, self.verdict(policy))])
+        let mirrored = self.mirrored.map(|mirrored| mirrored.only(policy.charge));
+        Receipt::new(store.clone(), [(charge, self.verdict(policy))]).and(mirrored)
     }
 }
 
 impl DecidedRequest {
     /// A request that was decided without waiting.
     pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
-        DecidedRequest { request, outcome, waited: Duration::ZERO, source }
+        DecidedRequest { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
     /// Decides a request in process, without waiting.
@@ -103,8 +107,8 @@ impl DecidedRequest {
     }
 
     pub(crate) fn acquired(&self) -> Acquired<'_> {
-        let DecidedRequest { request, outcome, waited, source } = self;
-        Acquired { request, outcome, waited: *waited, source: *source }
+        let DecidedRequest { request, outcome, waited, source, mirrored } = self;
+        Acquired { request, outcome, waited: *waited, source: *source, mirrored: mirrored.as_deref() }
     }
 
     /// Adopts the charge ids of a waiter whose reservations may have moved up.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::health::HealthMonitor;
-use crate::store::Store;
+use crate::store::{Receipt, Store};
 use crate::wait_queues::WaitQueues;
 use crate::waiter_limit::WaiterLimit;
 
@@ -20,5 +20,12 @@ impl Endpoint {
     pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
         let (queues, health) = (WaitQueues::default(), HealthMonitor::default());
         Arc::new(Endpoint { store, queues, waiters, health })
+    }
+
+    /// Refunds the charges of a dropped call.
+    pub(crate) async fn give_back(self: Arc<Self>, receipt: Receipt) {
+        if let Err(error) = receipt.refund().await {
+            self.health.record_failed_refund(&error);
+        }
     }
 }

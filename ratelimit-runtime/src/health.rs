@@ -52,6 +52,14 @@ struct Record {
     outages: u64,
     failed_decisions: u64,
     current: Option<Outage>,
+    failed_refunds: Option<FailedRefunds>,
+}
+
+/// Refunds of dropped calls that failed in one outage, or within a second of each other.
+#[derive(Debug)]
+struct FailedRefunds {
+    count: u64,
+    last: Instant,
 }
 
 #[derive(Debug)]
@@ -74,6 +82,15 @@ impl HealthMonitor {
         self.record_failure_at(Instant::now(), error);
     }
 
+    /// Records that the store did not refund a dropped call. The first of an outage is logged, because a whole service may drop
+    /// its calls at once.
+    pub(crate) fn record_failed_refund(&self, error: &StoreError) {
+        if self.is_first_failed_refund(Instant::now()) {
+            let error = error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error, "failed to refund a dropped call; others of this outage are only counted");
+        }
+    }
+
     pub(crate) fn health(&self) -> StoreHealth {
         let record = self.lock();
         StoreHealth {
@@ -89,12 +106,12 @@ impl HealthMonitor {
             let is_over = |outage: &mut Outage| at.saturating_duration_since(outage.last_failure) >= RECOVERY;
             let ended = record.current.take_if(is_over);
             self.in_outage.store(record.current.is_some(), Ordering::Relaxed);
-            ended
+            ended.map(|ended| (ended, record.failed_refunds.take().map_or(0, |refunds| refunds.count)))
         };
         // Logged without the lock, because a subscriber may itself be rate limited.
-        if let Some(Outage { began, failed_decisions, .. }) = ended {
+        if let Some((Outage { began, failed_decisions, .. }, failed_refunds)) = ended {
             let lasted = at.saturating_duration_since(began);
-            tracing::warn!(failed_decisions, ?lasted, "store recovered");
+            tracing::warn!(failed_decisions, failed_refunds, ?lasted, "store recovered");
         }
     }
 
@@ -108,6 +125,11 @@ impl HealthMonitor {
             outage.last_failure = outage.last_failure.max(at);
             outage.failed_decisions += 1;
             record.outages += u64::from(begins);
+            if begins {
+                let is_earlier =
+                    |refunds: &mut FailedRefunds| at.saturating_duration_since(refunds.last) >= RECOVERY;
+                let _ = record.failed_refunds.take_if(is_earlier);
+            }
             self.in_outage.store(true, Ordering::Relaxed);
             begins
         };
@@ -115,6 +137,19 @@ impl HealthMonitor {
             let error = error as &(dyn std::error::Error + 'static);
             tracing::warn!(error, "store unavailable; applying `on_store_error`");
         }
+    }
+
+    fn is_first_failed_refund(&self, at: Instant) -> bool {
+        let mut record = self.lock();
+        let in_outage = record.current.is_some();
+        let continues =
+            |refunds: &&mut FailedRefunds| in_outage || at.saturating_duration_since(refunds.last) < RECOVERY;
+        if let Some(refunds) = record.failed_refunds.as_mut().filter(continues) {
+            (refunds.count, refunds.last) = (refunds.count + 1, at);
+            return false;
+        }
+        record.failed_refunds = Some(FailedRefunds { count: 1, last: at });
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {
@@ -148,6 +183,22 @@ mod tests {
         assert_eq!(monitor.health(), health(true, 1, 500));
         monitor.record_failure_at(after(5991), &error);
         assert_eq!(monitor.health(), health(false, 2, 501));
+    }
+
+    #[test]
+    fn failed_refunds_are_logged_once_an_outage() {
+        let (monitor, error, began) =
+            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
+        let after = |millis| began + Duration::from_millis(millis);
+        assert!(monitor.is_first_failed_refund(began));
+        assert!((0..1000).all(|millis| !monitor.is_first_failed_refund(after(millis))));
+        assert!(monitor.is_first_failed_refund(after(2000)), "a second later, without an outage");
+        monitor.record_failure_at(after(2000), &error);
+        assert!((2..100).all(|seconds| !monitor.is_first_failed_refund(after(seconds * 1000))));
+        monitor.record_success_at(after(200_000));
+        assert!(monitor.is_first_failed_refund(after(200_000)));
+        monitor.record_failure_at(after(300_000), &error);
+        assert!(monitor.is_first_failed_refund(after(300_000)), "of another outage");
     }
 
     #[test]

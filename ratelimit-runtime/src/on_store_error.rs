@@ -32,9 +32,14 @@ pub enum OnStoreError {
     /// instances, each instance may admit one call more. If calls may borrow, each instance lends the cost of one call.
     /// `instances` is 1 by default; every process beyond it adds another share.
     ///
-    /// Local state is independent of what Redis counts: a process that is cut off admits at most its share on top of what Redis
-    /// admits elsewhere, for as long as it is cut off. The state is kept for the life of the registry, and a later outage
-    /// continues with it. A share of less than one permit per 3650 days is one permit per 3650 days.
+    /// A process that is cut off admits at most its share on top of what Redis admits elsewhere, for as long as it is cut off. A
+    /// share of less than one permit per 3650 days is one permit per 3650 days.
+    ///
+    /// Intermittent outages grant no fresh burst each time: charges that Redis admits are mirrored locally while local state
+    /// exists, which is for every key until a minute after the last outage, and later for keys whose local state has not expired.
+    /// While outages are less than a minute apart, a process exceeds the policy by at most twice its share's burst or limit,
+    /// however many there are. What Redis admits beyond the share is owed: for up to one more burst or window, the next outage
+    /// finds the share used up.
     ///
     /// A call that costs more than a share can hold, but no more than the policy can, fails with
     /// [`Error::Store`](crate::Error::Store). A call that waits joins a local queue with the rest of its timeout.

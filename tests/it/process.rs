@@ -100,7 +100,27 @@ async fn from_env_without_a_url_is_in_memory() {
         run_in_child("from_env_without_a_url_is_in_memory", &[]);
         return;
     }
-    let registry = Registry::from_env().await.unwrap();
-    let limiter = registry.limiter("a", TokenBucket::per_second(1)).unwrap();
-    assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Memory);
+    let log = LogCapture::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    for registry in [Registry::from_env().await, Registry::builder().from_env().await] {
+        let limiter = registry.unwrap().limiter("a", TokenBucket::per_second(1)).unwrap();
+        assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Memory);
+    }
+    let unset = "RATELIMITS_URL is not set: limits are decided in this process alone";
+    assert_eq!(log.messages(), [unset, unset]);
+}
+
+#[tokio::test]
+async fn from_env_of_a_builder_keeps_its_settings() {
+    if !is_child() {
+        let server = Server::start();
+        run_in_child("from_env_of_a_builder_keeps_its_settings", &[("RATELIMITS_URL", &server.url())]);
+        return;
+    }
+    for (namespace, remaining) in [("one", 1), ("one", 0), ("two", 1)] {
+        let registry = Registry::builder().namespace(namespace).from_env().await.unwrap();
+        let limiter = registry.limiter("a", FixedWindow::new(2, Duration::from_secs(86_400))).unwrap();
+        let decision = limiter.try_acquire((), 1).await.unwrap();
+        assert_eq!((decision.source, decision.remaining), (Source::Redis, remaining));
+    }
 }

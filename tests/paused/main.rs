@@ -12,6 +12,7 @@ mod faulty_server;
 #[expect(dead_code, reason = "used in part")]
 #[path = "../it/support/log_capture.rs"]
 mod log_capture;
+mod mirrored;
 #[path = "../it/support/random.rs"]
 mod random;
 mod rate_bound;

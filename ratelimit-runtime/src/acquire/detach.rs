@@ -65,7 +65,8 @@ impl Drop for DetachOnDrop {
             let endpoint = Arc::clone(&self.endpoint);
             runtime.spawn(async move {
                 if let Ok(decided) = asking.await {
-                    decided.acquired().receipt(&endpoint.store).give_back().await;
+                    let receipt = decided.acquired().receipt(&endpoint.store);
+                    endpoint.give_back(receipt).await;
                 }
             });
         }

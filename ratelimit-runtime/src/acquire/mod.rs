@@ -180,7 +180,7 @@ impl Continuation {
         };
         match (permit, wait) {
             (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
-                let reservation = Reservation::in_redis(decided, &endpoint.store, timers);
+                let reservation = Reservation::in_redis(decided, endpoint, timers);
                 ControlFlow::Continue(EndpointFuture::waiting(reservation.wait(permit)))
             }
             (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::log;
 use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
+use crate::endpoint::Endpoint;
 use crate::error::store::StoreError;
 use crate::store::{MemoryStore, Receipt, Store, Waiter};
 use crate::timer::Timers;
@@ -31,7 +32,7 @@ enum Slot {
     /// In process, where the call may move up.
     Memory(Arc<MemoryStore>, Arc<Waiter>),
     /// In Redis, which does not know who waits.
-    Redis { start: Instant },
+    Redis { endpoint: Arc<Endpoint>, start: Instant },
 }
 
 impl Reservation {
@@ -47,9 +48,10 @@ impl Reservation {
 
     /// A reservation in Redis. Its wait begins when the reply is here, so the call starts late by the reply's latency, and never
     /// early.
-    pub(super) fn in_redis(decided: DecidedRequest, store: &Store, timers: Timers) -> Self {
+    pub(super) fn in_redis(decided: DecidedRequest, endpoint: Arc<Endpoint>, timers: Timers) -> Self {
         let start = Instant::now() + Duration::from_micros(decided.outcome.wait());
-        Reservation::new(decided, store, Slot::Redis { start }, timers)
+        let store = endpoint.store.clone();
+        Reservation::new(decided, &store, Slot::Redis { endpoint, start }, timers)
     }
 
     fn new(decided: DecidedRequest, store: &Store, slot: Slot, timers: Timers) -> Self {
@@ -91,7 +93,7 @@ impl HeldPermits {
                     }
                 }
             }
-            Slot::Redis { start } => {
+            Slot::Redis { start, .. } => {
                 while *start > Instant::now() {
                     self.timers.until(*start, pending::<()>()).await?;
                 }
@@ -107,7 +109,9 @@ impl Drop for HeldPermits {
         match (&self.slot, &self.timers) {
             (Slot::Memory(memory, waiter), _) => memory.leave(receipt.charged(), waiter),
             // A runtime that has ended drops the refund.
-            (Slot::Redis { .. }, Timers::Tokio(runtime)) => drop(runtime.spawn(receipt.give_back())),
+            (Slot::Redis { endpoint, .. }, Timers::Tokio(runtime)) => {
+                drop(runtime.spawn(Arc::clone(endpoint).give_back(receipt)));
+            }
             (Slot::Redis { .. }, Timers::Thread(_)) => {}
         }
     }

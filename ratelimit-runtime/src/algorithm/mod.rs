@@ -10,6 +10,7 @@ mod credits;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval_bucket;
+mod mirror;
 mod per_instance;
 pub mod sliding_window;
 mod spec;

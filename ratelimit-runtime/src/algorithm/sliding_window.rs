@@ -74,6 +74,9 @@ impl SlidingWindowSpec {
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
         let Some(log) = stored(state) else { return Snapshot::default() };
+        if log.owed > 0 {
+            return self.check_owing(log.clone(), now, cost);
+        }
         let (n, live) = (log.len(), self.live(log, now));
         if live == n {
             return Snapshot::default();
@@ -85,6 +88,39 @@ impl SlidingWindowSpec {
         }
         let last = first(live, n, |i| log.counted(i + 1) + cost <= self.limit);
         [counted, self.ends_at(log.stamp(last).min(now)), newest, 0, 0]
+    }
+
+    /// Reads a log that owes permits, and so admits nothing before it has been charged them.
+    fn check_owing(&self, mut log: SlidingWindowState, now: u64, cost: u64) -> Snapshot {
+        self.settle(&mut log, now);
+        if log.owed == 0 {
+            return self.check(Some(&State::SlidingWindow(log)), now, cost);
+        }
+        let (newest, mut fits_at) = (log.newest().unwrap_or(now), now);
+        while (1..=self.limit).contains(&cost)
+            && (log.owed > 0 || log.counted(self.live(&log, fits_at)) + cost > self.limit)
+        {
+            fits_at = self.ends_at(log.stamp(self.live(&log, fits_at)));
+            self.settle(&mut log, fits_at);
+        }
+        [self.limit, fits_at, newest, 0, 0]
+    }
+
+    /// Charges what is owed to the times at which entries have ended.
+    fn settle(&self, log: &mut SlidingWindowState, now: u64) {
+        while log.owed > 0 {
+            let Some(stamp) = log.entries.front().map(|entry| self.ends_at(entry.stamp)) else { return };
+            if stamp > now {
+                return;
+            }
+            let cost = minus(log.total(1), log.total(0)).min(log.owed);
+            log.entries.pop_front();
+            if log.newest().is_none_or(|newest| self.slot(newest) < self.slot(stamp)) {
+                log.entries.push_back(LogEntry { before: log.total, stamp });
+            }
+            log.total = (log.total + cost) % WRAP;
+            log.owed -= cost;
+        }
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
@@ -120,6 +156,7 @@ impl SlidingWindowSpec {
             *state = Some(State::SlidingWindow(SlidingWindowState::default()));
         }
         let Some(log) = stored_mut(state) else { return };
+        self.settle(log, now);
         let live = self.live(log, now);
         if self.is_future(log, now) {
             self.repair(log, now);
@@ -129,6 +166,28 @@ impl SlidingWindowSpec {
         }
         log.total = (log.total + cost) % WRAP;
         log.entries.drain(..live);
+    }
+
+    /// Charges what fits. The log owes the rest, if it is to owe any. Returns how much is charged.
+    pub(super) fn mirror(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        cost: u64,
+        owes: bool,
+    ) -> Option<(u64, ChargeId)> {
+        if let Some(log) = stored_mut(state) {
+            self.settle(log, now);
+        }
+        let snapshot = self.check(state.as_ref(), now, 0);
+        let fits = cost.min(self.limit.saturating_sub(snapshot[0]));
+        if fits > 0 {
+            self.commit(state, snapshot, now, fits);
+        }
+        let log = stored_mut(state)?;
+        let owes = if owes { (cost - fits).min(self.limit.saturating_sub(log.owed)) } else { 0 };
+        log.owed += owes;
+        Some((fits + owes, ChargeId { at: log.newest()?, level: 0, credited: 0 }))
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -148,6 +207,7 @@ impl SlidingWindowSpec {
         charge_id: Option<ChargeId>,
     ) {
         let Some(log) = stored_mut(state) else { return };
+        self.settle(log, now);
         let (n, sum, live) = (log.len(), log.total, self.live(log, now));
         let mut kept = n;
         if let Some(charge_id) = charge_id {
@@ -172,14 +232,26 @@ impl SlidingWindowSpec {
             log.total = minus(sum, cost);
         }
         log.entries.truncate(kept);
+        let owed = log.owed;
         if kept == live {
             *state = None;
+        }
+        if owed > 0 {
+            // As much of it fits now as is refunded.
+            let fits = cost.min(owed);
+            self.commit(state, Snapshot::default(), now, fits);
+            if let Some(log) = stored_mut(state) {
+                log.owed = owed - fits;
+            }
         }
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         match state {
-            State::SlidingWindow(log) => log.newest().map_or(0, |newest| self.ends_at(newest)),
+            State::SlidingWindow(log) => {
+                let ends = log.newest().map_or(0, |newest| self.ends_at(newest));
+                if log.owed > 0 { self.ends_at(ends) } else { ends }
+            }
             _ => 0,
         }
     }

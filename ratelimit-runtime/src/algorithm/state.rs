@@ -89,6 +89,8 @@ pub struct FixedWindowState {
     pub(super) opened: u64,
     /// The permits charged to it.
     pub(super) count: u64,
+    /// The permits of mirrored charges that did not fit, which the next window is charged.
+    pub(super) owed: u64,
 }
 
 /// The charges of a sliding window in order of their timestamps.
@@ -97,6 +99,8 @@ pub struct SlidingWindowState {
     pub(super) entries: VecDeque<LogEntry>,
     /// The running total of permits charged.
     pub(super) total: u64,
+    /// The permits of mirrored charges that did not fit, which are charged as entries end.
+    pub(super) owed: u64,
 }
 
 /// A charge, or all charges of a sub-window.

@@ -130,17 +130,25 @@ impl AcquireFuture {
         }
     }
 
+    /// Lets the local store count a call that the primary store admits. Done here, where a call goes ahead, so that one that is
+    /// dropped before, and refunded, is not counted.
+    fn mirror(&self, mut decided: DecidedRequest) -> DecidedRequest {
+        decided.mirrored = self.backend.local.as_ref().and_then(|local| local.mirror(&decided));
+        decided
+    }
+
     /// Decides in process, in the time that the call may still wait.
     fn decide_locally(&mut self, mut failed: Box<FailedRequest>) -> Option<AcquireResult> {
         let Some(stand_in) = &self.backend.local else { return Some(Err(failed)) };
+        stand_in.note_outage();
         // Limited would be wrong for a cost that only the share cannot admit: the policy may admit the same call.
-        let Some(never_admitted) = failed.request.divide(stand_in.instances) else {
+        let Some(never_admitted) = failed.request.divide(stand_in.instances()) else {
             return Some(Err(failed));
         };
         let FailedRequest { mut request, since, queued, .. } = *failed;
         request.spend_wait(since.map_or(Duration::ZERO, |since| since.elapsed()));
         let local = LocalRequest { since, queued, never_admitted };
-        let endpoint = &stand_in.endpoint;
+        let endpoint = stand_in.endpoint();
         if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
             return Some(local.report(Ok(DecidedRequest::new(request, outcome, Source::Local))));
         }
@@ -174,7 +182,7 @@ impl Future for AcquireFuture {
             let result = ready!(Pin::new(&mut self.future).poll(context));
             let result = match (self.local.take(), result) {
                 (Some(local), result) => Some(local.report(result)),
-                (None, Ok(decided)) => Some(Ok(decided)),
+                (None, Ok(decided)) => Some(Ok(self.mirror(decided))),
                 (None, Err(failed)) => self.apply(failed),
             };
             if let Some(result) = result {

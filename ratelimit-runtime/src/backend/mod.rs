@@ -1,11 +1,13 @@
 //! Where a registry decides: its store, the keys there, and what stands in when the store fails.
 
 pub(crate) mod failover;
+mod local;
 mod one_slot;
 
 use std::fmt;
 use std::sync::Arc;
 
+use self::local::Local;
 use self::one_slot::OneSlotLog;
 use crate::algorithm::AlgorithmSpec;
 use crate::endpoint::Endpoint;
@@ -29,16 +31,6 @@ pub(crate) struct Backend {
     /// Applies to policies that do not set their own.
     on_store_error: OnStoreError,
     one_slot_log: OneSlotLog,
-}
-
-/// A store in process that stands in for one that fails. Its state outlives the outage, so that a store that comes and goes
-/// grants no fresh capacity.
-#[derive(Debug)]
-struct Local {
-    /// It has queues of its own, because its keys hold other state than those of the primary store.
-    endpoint: Arc<Endpoint>,
-    /// The number of processes that share the policies.
-    instances: u32,
 }
 
 /// The settings of a backend.
@@ -66,8 +58,8 @@ impl Backend {
         let BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances } = options;
         let waiters = WaiterLimit::new(max_waiters);
         let local = matches!(store, Some(Store::Redis(_))).then(|| {
-            let memory = Store::Memory(Arc::new(MemoryStore::new(max_keys, Clock::process())));
-            Local { endpoint: Endpoint::new(memory, Arc::clone(&waiters)), instances }
+            let memory = Arc::new(MemoryStore::new(max_keys, Clock::process()));
+            Local::new(memory, Arc::clone(&waiters), instances)
         });
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
@@ -121,7 +113,7 @@ impl Backend {
     pub(crate) fn charged_store(&self, source: Source) -> Option<&Store> {
         match source {
             Source::Memory | Source::Redis => self.store(),
-            Source::Local => self.local.as_ref().map(|local| &local.endpoint.store),
+            Source::Local => self.local.as_ref().map(|local| &local.endpoint().store),
             Source::Allowed | Source::Skipped => None,
         }
     }
@@ -138,7 +130,7 @@ impl Backend {
     pub(crate) async fn reset(&self, key: &Key) -> Result<(), StoreError> {
         let Some(store) = self.store() else { return Ok(()) };
         if let Some(local) = &self.local {
-            local.endpoint.store.reset(key).await?;
+            local.endpoint().store.reset(key).await?;
         }
         store.reset(key).await
     }

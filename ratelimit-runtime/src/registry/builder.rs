@@ -1,5 +1,6 @@
 //! Constructors of registries, and the settings of those that differ from the default.
 
+use std::env::VarError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,18 +81,14 @@ impl Registry {
         Registry::builder().connect_lazy(url)
     }
 
-    /// Creates a registry on the store at the URL in the environment variable `RATELIMITS_URL`; in process if it is not set.
+    /// Creates a registry on the store at the URL in the environment variable `RATELIMITS_URL`, and waits until the store
+    /// answers. If the variable is not set, the registry is in process, and a warning is logged: every process then counts alone.
     ///
     /// # Errors
     ///
     /// As [`connect`](Self::connect).
     pub async fn from_env() -> Result<Self, Error> {
-        match std::env::var("RATELIMITS_URL") {
-            Ok(url) => Registry::connect(&url).await,
-            Err(std::env::VarError::NotPresent) => Ok(Registry::in_memory()),
-            // Its own message would contain the URL, and with it perhaps a password.
-            Err(_) => Err(StoreError::permanent("RATELIMITS_URL is not valid UTF-8").into()),
-        }
+        Registry::builder().from_env().await
     }
 
     /// Creates a registry that limits nothing, and logs a warning. The environment variable `RATELIMITS_OFF=1` turns every
@@ -124,7 +121,7 @@ impl RegistryBuilder {
     }
 
     /// Sets the maximum number of keys in memory (default 1,000,000); keys closest to expiry are evicted first. For a registry on
-    /// Redis these are the keys that it decides itself during an outage.
+    /// Redis these are the keys with local state during and soon after an outage.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
         self
@@ -205,6 +202,35 @@ impl RegistryBuilder {
         let store = RedisStore::trusting(url, self.ca_certificates.as_deref());
         let store = store.map(|store| Store::Redis(Arc::new(store.with_deadline(self.deadline))))?;
         Ok(self.build(Some(store)))
+    }
+
+    /// Creates the registry like [`Registry::from_env`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::from_env`].
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// // In process, unless RATELIMITS_URL is set. `memory://` says so, and logs no warning.
+    /// let registry = Registry::builder().namespace("shop").instances(8).from_env().await?;
+    /// registry.limiter("reports", TokenBucket::per_second(2))?.try_acquire("tenant-7", 1).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn from_env(self) -> Result<Registry, Error> {
+        match std::env::var("RATELIMITS_URL") {
+            Ok(url) => self.connect(&url).await,
+            Err(VarError::NotPresent) => {
+                tracing::warn!("RATELIMITS_URL is not set: limits are decided in this process alone");
+                Ok(self.in_memory())
+            }
+            // Its own message would contain the URL, and with it perhaps a password.
+            Err(VarError::NotUnicode(_)) => {
+                Err(StoreError::permanent("RATELIMITS_URL is not valid UTF-8").into())
+            }
+        }
     }
 
     /// Creates a registry on a Redis behind streams that a test provides.

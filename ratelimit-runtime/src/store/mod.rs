@@ -14,7 +14,7 @@ pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
-pub(crate) use receipt::Receipt;
+pub(crate) use receipt::{Mirrored, Receipt};
 pub use redis::RedisStore;
 #[cfg(all(feature = "redis", feature = "test-util"))]
 pub use redis::{Dial, Stream};

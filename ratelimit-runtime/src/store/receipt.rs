@@ -1,7 +1,9 @@
 //! Receipts for charges.
 
-use super::Store;
+use std::sync::Arc;
+
 use super::charge::Charge;
+use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::error::store::StoreError;
 
@@ -10,13 +12,47 @@ use crate::error::store::StoreError;
 pub(crate) struct Receipt {
     store: Store,
     charges: Vec<(Charge, ChargeId)>,
+    /// The same charges, as far as they were mirrored.
+    mirrored: Option<Mirrored>,
+}
+
+/// Charges of a decision that were made in process too.
+#[derive(Clone, Debug)]
+pub(crate) struct Mirrored {
+    memory: Arc<MemoryStore>,
+    /// With their index in the decision.
+    charges: Vec<(usize, Charge, ChargeId)>,
+}
+
+impl Mirrored {
+    pub(crate) fn new(memory: Arc<MemoryStore>, charges: Vec<(usize, Charge, ChargeId)>) -> Self {
+        Mirrored { memory, charges }
+    }
+
+    /// Returns the charge at this index of the decision alone.
+    pub(crate) fn only(&self, index: usize) -> Self {
+        let charges = self.charges.iter().filter(|(of, ..)| *of == index).cloned().collect();
+        Mirrored { memory: Arc::clone(&self.memory), charges }
+    }
+
+    fn refund(&self) {
+        for (_, Charge { key, spec, cost, .. }, charge_id) in &self.charges {
+            self.memory.refund(key, spec, *cost, Some(*charge_id));
+        }
+    }
 }
 
 impl Receipt {
     /// The receipt for charges of an admitted decision, given their verdicts.
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
         let charged = charges.into_iter().filter(|(charge, verdict)| charge.is_made(verdict));
-        Receipt { store, charges: charged.map(|(charge, verdict)| (charge, verdict.charge_id)).collect() }
+        let charges = charged.map(|(charge, verdict)| (charge, verdict.charge_id)).collect();
+        Receipt { store, charges, mirrored: None }
+    }
+
+    /// Refunds these as well.
+    pub(crate) fn and(self, mirrored: Option<Mirrored>) -> Self {
+        Receipt { mirrored, ..self }
     }
 
     /// Returns what was charged, in the order of the decision.
@@ -24,16 +60,9 @@ impl Receipt {
         &self.charges
     }
 
-    /// Refunds the charges of a dropped call, and logs an error.
-    pub(crate) async fn give_back(self) {
-        if let Err(error) = self.refund().await {
-            let error = &error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "failed to refund a dropped call");
-        }
-    }
-
     /// Refunds each charge as far as the store allows. Returns the first error after trying all of them.
     pub(crate) async fn refund(self) -> Result<(), StoreError> {
+        self.mirrored.iter().for_each(Mirrored::refund);
         let mut result = Ok(());
         for (Charge { key, spec, cost, .. }, charge_id) in self.charges {
             result = result.and(self.store.refund(&key, &spec, cost, Some(charge_id)).await);

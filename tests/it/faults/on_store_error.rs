@@ -1,6 +1,7 @@
 //! What `on_store_error` makes of calls that Redis does not decide.
 
 mod attributes;
+mod flapping;
 mod limiters;
 mod outage;
 mod waiting;

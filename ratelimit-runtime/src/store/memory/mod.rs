@@ -1,5 +1,6 @@
 //! State in process.
 
+mod mirror;
 mod reservations;
 mod table;
 #[cfg(test)]

@@ -9,9 +9,11 @@ use ratelimits::OnStoreError::Deny;
 use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, Source, TokenBucket};
 
 use super::{DAY, absent, assert_store_error};
+use crate::support::log_capture::LogCapture;
 use crate::support::proxy::Proxy;
 use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
+use crate::support::until::until;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -80,6 +82,81 @@ async fn waiters_continue_in_process() {
     }
     assert_eq!(sources, [Source::Local; 4]);
     assert!(begin.elapsed() >= 19 * TICK, "two of them waited for a local window too");
+}
+
+#[tokio::test]
+async fn failed_refunds_of_dropped_waiters_are_logged_once() {
+    const WAITERS: usize = 200;
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let server = Server::start();
+    let proxy = Proxy::to(server.address()).await;
+    let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
+    let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, DAY)).burst(1)).unwrap();
+    bucket.acquire("a", 1).await.unwrap();
+    let calls: Vec<_> = (0..WAITERS)
+        .map(|_| {
+            let bucket = bucket.clone();
+            tokio::spawn(async move { bucket.acquire("a", 1).await })
+        })
+        .collect();
+    let count = |start: &str| log.messages().iter().filter(|message| message.starts_with(start)).count();
+    until("all calls wait", Duration::from_secs(30), async || {
+        let waiting = count("call is waiting");
+        if waiting == WAITERS { Ok(()) } else { Err(format!("{waiting} do")) }
+    })
+    .await;
+    proxy.cut().await;
+    calls.iter().for_each(|call| call.abort());
+    for call in calls {
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    until("a refund has failed", Duration::from_secs(30), async || match count("failed to refund") {
+        0 => Err("none".to_owned()),
+        _ => Ok(()),
+    })
+    .await;
+    tokio::time::sleep(TICK).await;
+    assert_eq!(count("failed to refund"), 1);
+    drop(bucket.try_acquire("b", 1).await);
+    proxy.listen().await;
+    until("the store is healthy", Duration::from_secs(30), async || {
+        drop(bucket.peek("b").await);
+        if registry.store_health().healthy { Ok(()) } else { Err("it is not".to_owned()) }
+    })
+    .await;
+    assert!(log.text().contains(&format!("failed_refunds={WAITERS}")), "{}", log.text());
+}
+
+/// A call that waits in Redis is mirrored when it starts.
+#[tokio::test]
+async fn dropped_waiters_are_not_mirrored() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address()).await;
+    let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
+    let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, DAY)).burst(2)).unwrap();
+    let decided_by = async |source| {
+        until("it decides", Duration::from_secs(30), async || {
+            let decision = bucket.peek("a").await.unwrap();
+            if decision.source == source { Ok(decision) } else { Err(format!("{decision:?}")) }
+        })
+        .await
+    };
+    proxy.cut().await;
+    decided_by(Source::Local).await;
+    proxy.listen().await;
+    decided_by(Source::Redis).await;
+    bucket.acquire("a", 2).await.unwrap();
+    let waiting = bucket.clone();
+    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    tokio::time::sleep(TICK).await;
+    assert!(!call.is_finished());
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    proxy.cut().await;
+    let decision = decided_by(Source::Local).await;
+    assert_eq!(decision.remaining, 0);
+    assert!(decision.reset_after <= 2 * DAY, "{:?}", decision.reset_after);
 }
 
 #[tokio::test]

@@ -1,0 +1,44 @@
+//! Charges that another store has made.
+
+#[cfg(test)]
+mod tests;
+
+use super::MemoryStore;
+use crate::algorithm::ChargeId;
+use crate::store::charge::Charge;
+
+impl MemoryStore {
+    /// Makes a charge that another store has admitted, whatever is left here. If this store `owes`, the charge makes a state
+    /// where there is none, and permits that are missing are taken from the future; else it is made as far as there is a state
+    /// with permits left.
+    ///
+    /// Returns the part to refund here, if the call is refunded.
+    pub(crate) fn mirror(&self, charge: &Charge, owes: bool) -> Option<(Charge, ChargeId)> {
+        let Charge { key, spec, cost, .. } = charge;
+        let index = self.index(key);
+        let mut table = self.lock();
+        let now = self.clock.now();
+        table.move_up(index, now);
+        let is_live = table.state(index).is_some_and(|state| spec.ends(state) > now);
+        if !owes && !is_live {
+            return None;
+        }
+        let mut charged = None;
+        if spec.reserves() {
+            let snapshot = spec.check(table.state(index), now, *cost);
+            if let Some(cost) = spec.mirrored_cost(snapshot, now, *cost, owes) {
+                let charge = Charge { cost, wait: 0, ..charge.clone() };
+                let verdict = spec.verdict(snapshot, now, cost, u64::MAX);
+                table.charge(index, &charge, snapshot, now, None);
+                charged = verdict.admitted.then_some((cost, verdict.charge_id));
+            }
+        } else {
+            table.change(index, spec, now, |state| {
+                charged = spec.mirror_to_window(state, now, *cost, owes);
+            });
+        }
+        self.unlock(table);
+        let (cost, charge_id) = charged.filter(|(cost, _)| *cost > 0)?;
+        Some((Charge { cost, ..charge.clone() }, charge_id))
+    }
+}
