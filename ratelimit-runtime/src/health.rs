@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::store::StoreError;
+use crate::log::log;
 
 /// The state of a registry's store, as seen by the decisions of this process.
 ///
@@ -94,7 +95,7 @@ impl HealthMonitor {
         // Logged without the lock, because a subscriber may itself be rate limited.
         if let Some(Outage { began, failed_decisions, .. }) = ended {
             let lasted = at.saturating_duration_since(began);
-            tracing::warn!(failed_decisions, ?lasted, "store recovered");
+            log!(WARN, failed_decisions, ?lasted, "store recovered");
         }
     }
 
@@ -113,7 +114,7 @@ impl HealthMonitor {
         };
         if begins {
             let error = error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "store unavailable; applying `on_store_error`");
+            log!(WARN, error, "store unavailable; applying `on_store_error`");
         }
     }
 

@@ -9,6 +9,7 @@ mod call_site;
 mod clock;
 mod error;
 mod key;
+mod log;
 mod name;
 mod on_store_error;
 mod rate;

@@ -4,6 +4,7 @@ mod axum;
 mod conformance;
 mod contention;
 mod deployments;
+mod events;
 mod examples;
 mod faults;
 mod flood;

@@ -4,6 +4,7 @@ use super::Store;
 use super::charge::Charge;
 use crate::algorithm::{ChargeId, Verdict};
 use crate::error::store::StoreError;
+use crate::log::log;
 
 /// Gives charges back, once.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ impl Receipt {
     pub(crate) async fn give_back(self) {
         if let Err(error) = self.refund().await {
             let error = &error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "failed to refund a dropped call");
+            log!(WARN, error, "failed to refund a dropped call");
         }
     }
 
