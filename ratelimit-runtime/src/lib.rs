@@ -49,7 +49,7 @@ pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
 pub use on_store_error::OnStoreError;
-pub use policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};
 pub use source::Source;

@@ -30,4 +30,6 @@ async fn events_have_the_target_of_the_facade() {
             "shadow policy would have limited this call",
         ]
     );
+    let text = log.text();
+    assert!(text.contains("policy=it::events::on_trial\nalgorithm=fixed window\n"), "{text}");
 }

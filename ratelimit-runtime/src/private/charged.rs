@@ -85,7 +85,8 @@ impl Acquired<'_> {
             if let Some(failure) = self.shadow_failure(policy) {
                 log_shadow_failure(&site.name, &failure.into());
             } else if !self.verdict(policy).admitted {
-                log!(INFO, policy = &*site.name, "shadow policy would have limited this call");
+                let algorithm = self.algorithm(policy).name();
+                log!(INFO, policy = &*site.name, algorithm, "shadow policy would have limited this call");
             }
         }
     }
