@@ -75,13 +75,12 @@ fn without_parameters(path: &str) -> String {
 
 /// Returns the path of an item that may have several types, with the type of this call.
 fn with_type_of_call(item: &str, closure: &str, module: &str) -> Option<String> {
-    let (_, of_call, tail) = split_brackets(closure).filter(|(before, ..)| is_before_impl(before))?;
+    let (_, of_call, tail) = split_first_impl(closure)?;
     let ty = match split_impl(of_call).0 {
         ty if is_local(ty, module) => ty.split('<').next()?,
         ty => ty,
     };
-    let Some((before, of_item, tail)) = split_brackets(item).filter(|(before, ..)| is_before_impl(before))
-    else {
+    let Some((before, of_item, tail)) = split_first_impl(item) else {
         // A method that its trait provides has no type of its own.
         let tail = tail.split('<').next()?;
         return Some(format!("<{ty} as {}>{tail}", item.strip_suffix(tail)?));
@@ -130,6 +129,11 @@ fn relative(text: &str, parent: &str) -> String {
 /// Returns whether brackets after this are those of an `impl`, and not of generic arguments.
 fn is_before_impl(path: &str) -> bool {
     path.is_empty() || path.ends_with("::")
+}
+
+/// Returns the brackets of the `impl` that a path begins with: what is before, inside and after them.
+fn split_first_impl(path: &str) -> Option<(&str, &str, &str)> {
+    split_brackets(path).filter(|(before, ..)| is_before_impl(before))
 }
 
 /// Returns the type of an `impl` and the trait, if it has one. The compiler writes `Type as Trait` where the `impl` is beside
