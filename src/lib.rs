@@ -164,7 +164,7 @@ pub mod __private {
 }
 
 pub use ratelimit_runtime::{
-    Decision, Error, FixedWindow, InstallError, IntoKey, InvalidPolicy, LeakyBucket, Limited, Limiter,
-    MissingKey, NamedCharge, OnStoreError, Policy, PolicyDecision, Rate, Registry, RegistryBuilder,
+    Algorithm, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidPolicy, LeakyBucket, Limited,
+    Limiter, MissingKey, NamedCharge, OnStoreError, Policy, PolicyDecision, Rate, Registry, RegistryBuilder,
     RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, install,
 };

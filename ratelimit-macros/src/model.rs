@@ -14,7 +14,7 @@ use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{AsyncBlock, Function};
 use crate::kind::Kind;
-use crate::stack::LimitAttribute;
+use crate::stack::{LimitAttribute, last_number};
 pub(crate) use fallback::{Fallback, Target};
 pub(crate) use limit::{Limit, Tag};
 pub(crate) use policy::{Policy, Refill};
@@ -41,7 +41,7 @@ impl LimitedFunction {
         let limits = limits.into_iter().collect::<Option<Vec<_>>>();
         let limited = limits.map(|mut limits| {
             stack::check(&limits, &mut errors);
-            stack::number(&mut limits);
+            stack::number(&mut limits, last_number(&function));
             LimitedFunction { function, tag: stack::tag(&limits), limits }
         });
         errors.finish(limited)

@@ -3,9 +3,10 @@
 //! The compiler expands the first attribute first, and passes it those that follow. An attribute that sees a sibling re-emits
 //! itself after the last one, as a `#[__limit]` that carries its arguments; the last one expands them all into one prologue.
 //! So the compiler resolves every attribute itself, foreign attributes keep their order, and siblings may be under `cfg_attr`.
-//! An attribute that is imported under another name is not recognized, and is decided separately.
+//! An attribute that is imported under another name is not recognized, and is decided separately. Its number is found in the
+//! prologues of those that were expanded before it.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token, parse_quote};
@@ -76,6 +77,28 @@ pub(crate) fn take_deferred(function: &mut Function) -> Vec<LimitAttribute> {
         keep
     });
     taken
+}
+
+/// Returns the highest number that a prologue in the body has, or 0. No attribute in the body itself has been expanded yet.
+pub(crate) fn last_number(function: &Function) -> u32 {
+    fn last(tokens: TokenStream) -> u32 {
+        let tokens: Vec<_> = tokens.into_iter().collect();
+        let numbers = tokens.iter().enumerate().map(|(at, token)| match token {
+            TokenTree::Group(group) => {
+                let is_options =
+                    at > 0 && matches!(&tokens[at - 1], TokenTree::Ident(name) if name == "SiteOptions");
+                if is_options { number(group.stream()).unwrap_or(0) } else { last(group.stream()) }
+            }
+            _ => 0,
+        });
+        numbers.max().unwrap_or(0)
+    }
+    fn number(options: TokenStream) -> Option<u32> {
+        let mut tokens = options.into_iter();
+        tokens.find(|token| matches!(token, TokenTree::Ident(field) if field == "number"))?;
+        tokens.nth(1)?.to_string().trim_end_matches("u32").parse().ok()
+    }
+    function.body.as_ref().map_or(0, |body| last(body.stream()))
 }
 
 /// Returns whether the attribute is one of ours, or a `cfg_attr` that may become one.

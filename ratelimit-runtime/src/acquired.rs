@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::decision::{Decision, PolicyDecision};
 use crate::error::store::StoreError;
+use crate::policy::Algorithm;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
 use crate::store::{MemoryStore, Mirrored, Outcome, Receipt, Store, Verdict, Waiter};
@@ -58,6 +59,7 @@ impl<'a> Acquired<'a> {
             let verdict = self.verdict(policy);
             PolicyDecision {
                 policy: policy.name.to_shared(),
+                algorithm: self.algorithm(policy),
                 shadow: self.request.charges()[policy.charge].shadow,
                 admitted: verdict.admitted,
                 limit: verdict.limit,
@@ -72,6 +74,10 @@ impl<'a> Acquired<'a> {
 
     pub(crate) fn verdict(&self, policy: &RequestedPolicy) -> &Verdict {
         &self.outcome.verdicts[policy.charge]
+    }
+
+    pub(crate) fn algorithm(&self, policy: &RequestedPolicy) -> Algorithm {
+        Algorithm::of(&self.request.charges()[policy.charge].spec)
     }
 
     /// Returns why a shadow policy could not be decided, if it could not.

@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::name::{FunctionName, function_path};
+use crate::log::log;
+use crate::name::FunctionName;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 
@@ -19,6 +21,8 @@ pub struct CallSite {
     file: &'static str,
     line: u32,
     options: SiteOptions,
+    /// Returns the type name of a closure in the initializer of this site.
+    item: fn() -> &'static str,
     names: OnceLock<Box<SiteName>>,
 }
 
@@ -29,7 +33,7 @@ pub struct SiteOptions {
     pub policy: usize,
     /// The name, if the attribute gives one.
     pub name: Option<&'static str>,
-    /// The number of the attribute among those that derive their name from the function, from 1.
+    /// The number of the attribute among those of the function that have no name, from 1.
     pub number: u32,
     /// The prefix of the keys.
     pub prefix: &'static str,
@@ -64,15 +68,27 @@ pub struct SiteName {
     pub(crate) name: Box<str>,
     /// The function, if it is the tag.
     pub(crate) function: Option<Box<str>>,
-    clash: Option<String>,
+    clash: Option<Clash>,
     next: OnceLock<Box<SiteName>>,
+}
+
+#[derive(Debug)]
+struct Clash {
+    problem: String,
+    is_logged: AtomicBool,
 }
 
 impl CallSite {
     /// Creates a call site that has claimed no name.
     #[must_use]
-    pub const fn new(module: &'static str, file: &'static str, line: u32, options: SiteOptions) -> Self {
-        CallSite { module, file, line, options, names: OnceLock::new() }
+    pub const fn new(
+        module: &'static str,
+        file: &'static str,
+        line: u32,
+        options: SiteOptions,
+        item: fn() -> &'static str,
+    ) -> Self {
+        CallSite { module, file, line, options, item, names: OnceLock::new() }
     }
 
     /// Returns the name of the policy in the function that holds this closure, and claims it on the first call. `literal` is the
@@ -94,7 +110,8 @@ impl CallSite {
     }
 
     fn claim(&'static self, closure: &'static str, literal: &'static Option<Policy>) -> SiteName {
-        let function: Box<str> = FunctionName { module: self.module, closure }.to_string().into();
+        let function = FunctionName { module: self.module, item: (self.item)(), closure };
+        let function: Box<str> = function.to_string().into();
         let options = &self.options;
         let name = match options {
             SiteOptions { name: Some(name), .. } => (*name).into(),
@@ -102,19 +119,29 @@ impl CallSite {
             SiteOptions { number, .. } => format!("{function}#{number}").into(),
         };
         let function = (options.tag == Tag::Function).then_some(function);
-        let claim = Claim { site: self, path: function_path(closure), function: function.clone(), literal };
-        let clash = claim.register(&name);
+        let claim = Claim { site: self, function: function.clone(), literal };
+        let clash = claim.register(&name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
         SiteName { closure, options, name, function, clash, next: OnceLock::new() }
     }
 }
 
 impl SiteName {
-    /// Checks that no other call site has claimed the name.
+    /// Checks that no other call site has claimed the name. Logs the first error, which a fallback might hide. Must not be
+    /// called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
-        match &self.clash {
-            Some(clash) => Err(InvalidPolicy::new("name", clash)),
-            None => Ok(()),
+        self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(&self.name)))
+    }
+}
+
+impl Clash {
+    #[cold]
+    fn report(&'static self, policy: &str) -> InvalidPolicy {
+        let invalid = InvalidPolicy::new("name", &self.problem);
+        if !self.is_logged.swap(true, Ordering::Relaxed) {
+            let error = &invalid as &(dyn std::error::Error + 'static);
+            log!(ERROR, policy, error, "policy has the name of another and decides no calls");
         }
+        invalid
     }
 }
 
@@ -126,7 +153,6 @@ impl Display for CallSite {
 
 struct Claim {
     site: &'static CallSite,
-    path: &'static str,
     function: Option<Box<str>>,
     literal: &'static Option<Policy>,
 }
@@ -154,17 +180,16 @@ impl Claim {
             return None;
         }
         if this.name.is_none() || that.name.is_none() {
-            // Two attributes of one function do not see each other if one is imported under another name.
-            let on_one_function = this.name.is_none() && that.name.is_none() && self.path == earlier.path;
-            if on_one_function && this.algorithm != that.algorithm {
-                return None;
-            }
             return Some(format!("is `{name}` for two policies {sites}; set `name = …` on one"));
         }
         let numbers_differ =
             matches!((self.literal, earlier.literal), (Some(a), Some(b)) if a.spec() != b.spec());
+        // A bucket with computed numbers has one state whatever they are, and one with literal numbers has its own.
+        let only_literal = self.literal.xor(*earlier.literal);
         let difference = if this.algorithm != that.algorithm {
             "with different algorithms"
+        } else if matches!(only_literal, Some(Policy::TokenBucket(_) | Policy::LeakyBucket(_))) {
+            "one with literal and one with computed numbers"
         } else if numbers_differ {
             "with different numbers"
         } else if tags_differ {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::store::StoreError;
+use crate::policy::Algorithm;
 use crate::source::Source;
 use crate::store::Receipt;
 
@@ -67,6 +68,8 @@ pub struct Decision {
 pub struct PolicyDecision {
     /// The name of the policy.
     pub policy: Arc<str>,
+    /// The algorithm of the policy.
+    pub algorithm: Algorithm,
     /// Whether this policy admits the call.
     pub admitted: bool,
     /// Whether this policy is a shadow, which never refuses.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::error::store::StoreError;
+use crate::log::log;
 
 /// The state of a registry's store, as seen by the decisions of this process.
 ///
@@ -87,7 +88,7 @@ impl HealthMonitor {
     pub(crate) fn record_failed_refund(&self, error: &StoreError) {
         if self.is_first_failed_refund(Instant::now()) {
             let error = error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "failed to refund a dropped call; others of this outage are only counted");
+            log!(WARN, error, "failed to refund a dropped call; others of this outage are only counted");
         }
     }
 
@@ -111,7 +112,7 @@ impl HealthMonitor {
         // Logged without the lock, because a subscriber may itself be rate limited.
         if let Some((Outage { began, failed_decisions, .. }, failed_refunds)) = ended {
             let lasted = at.saturating_duration_since(began);
-            tracing::warn!(failed_decisions, failed_refunds, ?lasted, "store recovered");
+            log!(WARN, failed_decisions, failed_refunds, ?lasted, "store recovered");
         }
     }
 
@@ -135,7 +136,7 @@ impl HealthMonitor {
         };
         if begins {
             let error = error as &(dyn std::error::Error + 'static);
-            tracing::warn!(error, "store unavailable; applying `on_store_error`");
+            log!(WARN, error, "store unavailable; applying `on_store_error`");
         }
     }
 

@@ -27,7 +27,7 @@
 //! | attributes and return types of frameworks | axum#2014 | `frameworks` |
 //! | renamed crate | cached#157 | `tests/renamed` |
 //! | keys that collide | cached, by its changelog | `keys` |
-//! | functions of the same name | | `names` |
+//! | functions of the same name | | `names`, `implementations` |
 //! | recursion, deep call stacks | tracing#3209; lance#8416 | `recursion`, `prologue::prologue_adds_no_type_layers` |
 
 mod arguments;
@@ -41,6 +41,7 @@ mod fallbacks;
 mod frameworks;
 mod futures;
 mod generics;
+mod implementations;
 mod keys;
 mod names;
 mod options;

@@ -88,34 +88,46 @@ async fn outer() -> AppResult<()> {
     call().await
 }
 
+mod r#type {
+    #[super::count_limit(1, "1d")]
+    pub(super) async fn r#match() -> super::AppResult<()> {
+        Ok(())
+    }
+}
+
+/// Asserts that the second of two calls is refused, by the policy of this name in this module.
+macro_rules! assert_names {
+    ($($call:expr => $name:literal),* $(,)?) => {$(
+        $call.await.unwrap();
+        match $call.await {
+            Err(AppError::Refused(ratelimits::Error::Limited(limited))) => {
+                assert_eq!(limited.policy(), concat!(module_path!(), "::", $name));
+            }
+            other => panic!("{}: {other:?}", $name),
+        }
+    )*};
+}
+pub(super) use assert_names;
+
 #[test]
 fn functions_have_separate_derived_names() {
     isolated(async {
-        macro_rules! assert_names {
-            ($($call:expr => $name:literal),* $(,)?) => {$(
-                $call.await.unwrap();
-                match $call.await {
-                    Err(AppError::Refused(ratelimits::Error::Limited(limited))) => {
-                        assert_eq!(limited.policy(), concat!(module_path!(), "::", $name));
-                    }
-                    other => panic!("{}: {other:?}", $name),
-                }
-            )*};
-        }
         assert_names!(
             call() => "call",
             inner::call() => "inner::call",
             outer() => "outer::call",
+            r#type::r#match() => "type::match",
             A.call() => "A::call",
             B.call() => "B::call",
             A::associated() => "A::associated",
             B::associated() => "B::associated",
-            A::serve() => "A::serve",
-            B::serve() => "B::serve",
-            A::provided() => "A::provided",
-            B::provided() => "B::provided",
+            A::serve() => "<A as Service>::serve",
+            B::serve() => "<B as Service>::serve",
+            A::provided() => "<A as Service>::provided",
+            B::provided() => "<B as Service>::provided",
             Generic(1u8).call() => "Generic::call",
-            Generic("text").length() => "Generic::length",
+            Generic("text").length() => "Generic<&str>::length",
+            Arc::new(A).handle() => "<alloc::sync::Arc<A> as Handler>::handle",
         );
     });
 }
@@ -150,15 +162,37 @@ impl Service for Ambiguous {
 }
 
 #[test]
-fn ambiguous_names_are_invalid() {
+fn methods_of_types_and_traits_have_separate_names() {
+    isolated(async { assert_admits_one!(Ambiguous::serve(), <Ambiguous as Service>::serve()) });
+}
+
+/// What the compiler gives two functions is the same in two blocks.
+async fn two_blocks(first: bool) -> AppResult<()> {
+    if first {
+        #[count_limit(1, "1d")]
+        async fn call() -> AppResult<()> {
+            Ok(())
+        }
+        call().await
+    } else {
+        #[count_limit(1, "1d")]
+        async fn call() -> AppResult<()> {
+            Ok(())
+        }
+        call().await
+    }
+}
+
+#[test]
+fn equal_derived_names_are_invalid() {
     isolated(async {
-        Ambiguous::serve().await.unwrap();
-        match <Ambiguous as Service>::serve().await {
+        two_blocks(true).await.unwrap();
+        match two_blocks(false).await {
             Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => {
                 assert_eq!(invalid.argument(), "name");
             }
             other => panic!("{other:?}"),
         }
-        assert_limited(Ambiguous::serve().await);
+        assert_limited(two_blocks(true).await);
     });
 }

@@ -39,7 +39,10 @@ fn login_limits_by_account_and_by_address() {
         (1, 11),
         "{text}"
     );
-    assert!(text.ends_with("s\n") && text.contains("ida: limited by policy `login::log_in`"), "{text}");
+    assert!(
+        text.ends_with("s\n") && text.contains("ida: limited by policy `login::log_in#2` (sliding window)"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod conformance;
 mod contention;
 mod debug;
 mod deployments;
+mod events;
 mod examples;
 mod faults;
 mod flood;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limiter, MissingKey, Policy, Rate, Registry, RequestContext,
+    Algorithm, Error, FixedWindow, LeakyBucket, Limiter, MissingKey, Policy, Rate, Registry, RequestContext,
     SlidingWindow, Source, TokenBucket, count_limit, rate_limit,
 };
 
@@ -146,6 +146,42 @@ async fn function_defaults_to_the_name() {
         assert!(limiter.function("same").try_acquire((), 1).await.unwrap_err().is_limited());
         assert!(limiter.function("").try_acquire((), 1).await.unwrap_err().is_limited());
         limiter.function("other").try_acquire((), 1).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn decisions_name_the_algorithms() {
+    use Algorithm::{
+        FixedWindow as Window, LeakyBucket as Funnel, SlidingWindow as Sliding, TokenBucket as Bucket,
+    };
+    let rate = Rate::new(1, MINUTE);
+    let policies: [(Algorithm, &str, Policy); 9] = [
+        (Bucket, "token bucket", TokenBucket::new(rate).burst(1).into()),
+        (Bucket, "token bucket", TokenBucket::new(rate).burst(1).interval_refill().into()),
+        (Bucket, "token bucket", TokenBucket::new(rate).burst(1).borrow().into()),
+        (Bucket, "token bucket", TokenBucket::new(rate).warmup(MINUTE).into()),
+        (Window, "fixed window", FixedWindow::new(1, MINUTE).into()),
+        (Funnel, "leaky bucket", LeakyBucket::new(1, rate).into()),
+        (Funnel, "leaky bucket", LeakyBucket::new(1, rate).queue().into()),
+        (Sliding, "sliding window", SlidingWindow::new(1, MINUTE).into()),
+        (Sliding, "sliding window", SlidingWindow::new(1, MINUTE).precision(MINUTE / 6).into()),
+    ];
+    on_each_registry(async |registry, _| {
+        for (i, (algorithm, name, policy)) in policies.into_iter().enumerate() {
+            let limiter = registry.limiter(&format!("algorithm {i}"), policy).unwrap();
+            assert_eq!((policy.algorithm(), algorithm.to_string()), (algorithm, name.to_owned()));
+            let limited = loop {
+                match limiter.try_acquire("a", 1).await {
+                    Ok(decision) => assert_eq!(decision.policies()[0].algorithm, algorithm, "{policy:?}"),
+                    Err(Error::Limited(limited)) => break limited,
+                    Err(error) => panic!("{policy:?}: {error}"),
+                }
+            };
+            assert_eq!(limited.algorithm(), algorithm, "{policy:?}");
+            let text = format!("limited by policy `algorithm {i}` ({name}); retry after ");
+            assert!(limited.to_string().starts_with(&text), "{limited}");
+        }
     })
     .await;
 }

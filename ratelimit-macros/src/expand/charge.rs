@@ -24,8 +24,14 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
         #computed
         {
             #constants
-            static SITE: __ratelimits::CallSite =
-                __ratelimits::CallSite::new(::core::module_path!(), ::core::file!(), #line, #options);
+            // The runtime knows the name `SITE`.
+            static SITE: __ratelimits::CallSite = __ratelimits::CallSite::new(
+                ::core::module_path!(),
+                ::core::file!(),
+                #line,
+                #options,
+                || ::core::any::type_name_of_val(&|| ()),
+            );
             __ratelimits::Call::charge(
                 &mut #call,
                 __ratelimits::CallSite::resolve(&SITE, #closure, const { &#literal }),

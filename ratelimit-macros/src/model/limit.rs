@@ -10,18 +10,17 @@ use crate::args::Args;
 use crate::errors::{Errors, listed};
 use crate::expr::{literal, peel, word};
 use crate::function::Function;
-use crate::kind::{KEY_TYPES, Kind};
+use crate::kind::KEY_TYPES;
 use crate::number::{Number, Unit};
 use crate::template::{self, Part};
 
 /// One attribute: a policy and how it applies to the function.
 pub(crate) struct Limit {
-    pub(crate) kind: Kind,
     /// The attribute.
     pub(crate) span: Span,
     pub(crate) policy: Policy,
     pub(crate) name: Option<LitStr>,
-    /// The number of the limit among those of its kind that derive their name from the function, from 1.
+    /// The number of the limit among those of the function that have no name, from 1. For one with a name it is 0.
     pub(crate) number: u32,
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
@@ -65,11 +64,10 @@ impl Limit {
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
         Some(Limit {
-            kind: args.kind,
             span: args.attribute,
             policy: policy?,
             name,
-            number: 1,
+            number: 0,
             prefix,
             cost,
             timeout,

@@ -6,7 +6,6 @@ use syn::LitStr;
 use super::limit::{Limit, Tag};
 use crate::errors::Errors;
 use crate::expr::shown;
-use crate::kind::Kind;
 use crate::template::Part;
 
 /// Checks that the limits can be decided together.
@@ -33,17 +32,13 @@ pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
     }
 }
 
-/// Numbers the limits of each kind that derive their name from the function. Those in shadow come last, so that a temporary
+/// Numbers the limits without a name, after those that the function has already. Those in shadow come last, so that a temporary
 /// one renames no other.
-pub(super) fn number(limits: &mut [Limit]) {
-    for kind in Kind::ALL {
-        let (enforced, in_shadow): (Vec<_>, Vec<_>) = limits
-            .iter_mut()
-            .filter(|limit| limit.kind == kind && limit.name.is_none())
-            .partition(|limit| !limit.shadow);
-        for (number, limit) in (1..).zip(enforced.into_iter().chain(in_shadow)) {
-            limit.number = number;
-        }
+pub(super) fn number(limits: &mut [Limit], numbered: u32) {
+    let unnamed = limits.iter_mut().filter(|limit| limit.name.is_none());
+    let (enforced, in_shadow): (Vec<_>, Vec<_>) = unnamed.partition(|limit| !limit.shadow);
+    for (number, limit) in (numbered + 1..).zip(enforced.into_iter().chain(in_shadow)) {
+        limit.number = number;
     }
 }
 

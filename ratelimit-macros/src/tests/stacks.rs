@@ -126,7 +126,7 @@ fn tag_is_the_key_if_written_the_same() {
 }
 
 #[test]
-fn limits_are_numbered_by_kind_shadow_last() {
+fn limits_without_a_name_are_numbered_shadow_last() {
     let limits = [
         (Count, "1, 60, shadow"),
         (Count, "2, 60"),
@@ -137,5 +137,16 @@ fn limits_are_numbered_by_kind_shadow_last() {
     let limits = limits.map(|(kind, args)| LimitAttribute::new(kind, tokens(args)));
     let limits = LimitedFunction::read(&limits, Function::parse(tokens(SEND)).unwrap()).unwrap();
     let numbers: Vec<_> = limits.limits.iter().map(|limit| limit.number).collect();
-    assert_eq!(numbers, [3, 1, 1, 1, 2]);
+    assert_eq!(numbers, [4, 1, 2, 0, 3]);
+}
+
+#[test]
+fn separate_decisions_are_numbered_on() {
+    let first = "#[window_limit(1, 60, name = \"given\")] #[rate_limit(5)] #[count_limit(2, 60)]";
+    // Another attribute may have wrapped the body.
+    let (first, _) = expanded(&format!("{first} async fn f() -> Result<(), E> {{ {{ body() }} }}"));
+    let (second, _) = expanded(&format!("#[count_limit(3, 60)] {first}"));
+    for number in ["number : 0u32", "number : 1u32", "number : 2u32", "number : 3u32"] {
+        assert_eq!(second.matches(number).count(), 1, "{number} in {second}");
+    }
 }

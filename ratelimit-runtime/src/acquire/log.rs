@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use crate::log::log;
+
 /// Logs that a call starts to wait, and how long if that is known.
 pub(super) fn waiting(policy: &str, wait: Option<Duration>) {
-    tracing::debug!(policy, wait = wait.map(tracing::field::debug), "call is waiting");
+    log!(DEBUG, policy, wait = wait.map(tracing::field::debug), "call is waiting");
 }
 
 pub(super) fn waited(policy: &str, waited: Duration) {
-    tracing::debug!(policy, ?waited, "call has waited");
+    log!(DEBUG, policy, ?waited, "call has waited");
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
+use crate::log::log;
+
 /// The policies that were logged. Names made at run time are unbounded, so not all of them are remembered.
 const MAX_LOGGED: usize = 1000;
 
@@ -17,7 +19,8 @@ impl OneSlotLog {
             logged.len() < MAX_LOGGED && !logged.contains(policy) && logged.insert(policy.into())
         };
         if is_new {
-            tracing::info!(
+            log!(
+                INFO,
                 policy,
                 "all keys of this policy are in one slot of the Redis Cluster, because its decisions have keys with \
                  different parts or none"

@@ -9,7 +9,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use crate::decision::Decision;
+use crate::decision::{Decision, PolicyDecision};
+use crate::policy::Algorithm;
 pub use install::InstallError;
 pub use invalid_policy::InvalidPolicy;
 pub use missing_key::MissingKey;
@@ -123,6 +124,7 @@ impl StdError for Error {
 /// reports.try_acquire("tenant-7", 1).await?;
 /// let Err(Error::Limited(limited)) = reports.try_acquire("tenant-7", 1).await else { panic!() };
 /// assert_eq!(limited.policy(), "reports");
+/// assert_eq!(limited.algorithm(), ratelimits::Algorithm::TokenBucket);
 /// assert_eq!(limited.decision().remaining, 0);
 /// # Ok(()) }
 /// ```
@@ -133,7 +135,13 @@ impl Limited {
     /// Returns the name of the policy that refused.
     #[must_use]
     pub fn policy(&self) -> &str {
-        &self.0.policies()[self.0.reported()].policy
+        &self.refused().policy
+    }
+
+    /// Returns the algorithm of the policy that refused.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.refused().algorithm
     }
 
     /// Returns the decision.
@@ -141,11 +149,15 @@ impl Limited {
     pub fn decision(&self) -> &Decision {
         &self.0
     }
+
+    fn refused(&self) -> &PolicyDecision {
+        &self.0.policies()[self.0.reported()]
+    }
 }
 
 impl fmt::Display for Limited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "limited by policy `{}`", self.policy())?;
+        write!(f, "limited by policy `{}` ({})", self.policy(), self.algorithm())?;
         match self.decision().retry_after {
             Some(wait) => write!(f, "; retry after {wait:?}"),
             None => f.write_str("; the call costs more than the policy can ever admit"),

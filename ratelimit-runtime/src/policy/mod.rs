@@ -1,11 +1,13 @@
 //! The policies that users write: an algorithm and its numbers.
 
+mod algorithm;
 mod fixed_window;
 mod leaky_bucket;
 mod numbers;
 mod sliding_window;
 mod token_bucket;
 
+pub use algorithm::Algorithm;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;
@@ -71,13 +73,14 @@ impl Policy {
         }
     }
 
-    /// Returns the textbook name of the algorithm.
-    pub(crate) const fn algorithm(&self) -> &'static str {
+    /// Returns the algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
         match self {
-            Policy::TokenBucket(_) => "token bucket",
-            Policy::FixedWindow(_) => "fixed window",
-            Policy::LeakyBucket(_) => "leaky bucket",
-            Policy::SlidingWindow(_) => "sliding window",
+            Policy::TokenBucket(_) => Algorithm::TokenBucket,
+            Policy::FixedWindow(_) => Algorithm::FixedWindow,
+            Policy::LeakyBucket(_) => Algorithm::LeakyBucket,
+            Policy::SlidingWindow(_) => Algorithm::SlidingWindow,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::acquired::{AcquireResult, Acquired};
 use crate::backend::Backend;
 use crate::call_site::SiteName;
 use crate::error::Error;
+use crate::log::log;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::store::{Receipt, Store};
 
@@ -51,7 +52,7 @@ impl Charged {
             for RefundableCharge { site, receipt } in refunded {
                 if let Err(error) = receipt.refund().await {
                     let error = &error as &(dyn std::error::Error + 'static);
-                    tracing::warn!(policy = &*site.name, error, "failed to refund a charge");
+                    log!(WARN, policy = &*site.name, error, "failed to refund a charge");
                 }
             }
         })))
@@ -82,7 +83,8 @@ impl Acquired<'_> {
             if let Some(failure) = self.shadow_failure(policy) {
                 log_shadow_failure(&site.name, &failure.into());
             } else if !self.verdict(policy).admitted {
-                tracing::info!(policy = &*site.name, "shadow policy would have limited this call");
+                let algorithm = self.algorithm(policy).name();
+                log!(INFO, policy = &*site.name, algorithm, "shadow policy would have limited this call");
             }
         }
     }
@@ -104,7 +106,7 @@ pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<C
 /// Logs that a shadow policy was not evaluated.
 pub(super) fn log_shadow_failure(policy: &str, error: &Error) {
     let error = error as &(dyn std::error::Error + 'static);
-    tracing::info!(policy, error, "shadow policy could not be evaluated");
+    log!(INFO, policy, error, "shadow policy could not be evaluated");
 }
 
 fn shadow_sites(request: &AcquireRequest) -> impl Iterator<Item = (&RequestedPolicy, &'static SiteName)> {

@@ -11,6 +11,7 @@ use crate::backend::{Backend, BackendOptions};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::error::store::StoreError;
+use crate::log::log;
 use crate::on_store_error::OnStoreError;
 use crate::store::{MemoryStore, RedisStore, Store};
 
@@ -34,6 +35,7 @@ use crate::store::{MemoryStore, RedisStore, Store};
 pub struct RegistryBuilder {
     namespace: String,
     max_keys: usize,
+    max_limiters: usize,
     max_waiters: usize,
     on_store_error: OnStoreError,
     instances: u32,
@@ -104,6 +106,7 @@ impl Registry {
         RegistryBuilder {
             namespace: String::from("rl"),
             max_keys: 1_000_000,
+            max_limiters: 10_000,
             max_waiters: 10_000,
             on_store_error: OnStoreError::default(),
             instances: 1,
@@ -124,6 +127,29 @@ impl RegistryBuilder {
     /// Redis these are the keys with local state during and soon after an outage.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.max_keys = max_keys;
+        self
+    }
+
+    /// Sets how many limiters [`Registry::limiter`] keeps by name and policy (default 10,000), so that asking for one again costs
+    /// a look-up. Limiters in use do not leave, so there may be more, at most about twice as many as are in use. Those that have
+    /// left are created again when they are asked for. Their permits are not lost, because they are in the store. Attributes
+    /// need no limiters.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use ratelimits::{FixedWindow, Registry};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::builder().max_limiters(1).in_memory();
+    /// let daily = FixedWindow::new(5, Duration::from_secs(86_400));
+    /// for tenant in ["a", "b", "a"] {
+    ///     registry.limiter(tenant, daily)?.try_acquire((), 1).await?;
+    /// }
+    /// assert_eq!(registry.limiter("a", daily)?.peek(()).await?.remaining, 3);
+    /// # Ok(()) }
+    /// ```
+    pub fn max_limiters(mut self, max_limiters: usize) -> Self {
+        self.max_limiters = max_limiters;
         self
     }
 
@@ -223,7 +249,7 @@ impl RegistryBuilder {
         match std::env::var("RATELIMITS_URL") {
             Ok(url) => self.connect(&url).await,
             Err(VarError::NotPresent) => {
-                tracing::warn!("RATELIMITS_URL is not set: limits are decided in this process alone");
+                log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
                 Ok(self.in_memory())
             }
             // Its own message would contain the URL, and with it perhaps a password.
@@ -243,9 +269,11 @@ impl RegistryBuilder {
     }
 
     fn build(self, store: Option<Store>) -> Registry {
-        let RegistryBuilder { namespace, max_keys, max_waiters, on_store_error, instances, .. } = self;
+        let RegistryBuilder {
+            namespace, max_keys, max_limiters, max_waiters, on_store_error, instances, ..
+        } = self;
         let options = BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances };
-        Registry::new(Backend::new(store.filter(|_| !*OFF), options))
+        Registry::new(Backend::new(store.filter(|_| !*OFF), options), max_limiters)
     }
 }
 

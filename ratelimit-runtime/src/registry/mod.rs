@@ -43,12 +43,13 @@ struct Inner {
 }
 
 impl Registry {
-    /// Returns the limiter with this name and policy. Limiters are cached, so a repeated call costs a look-up.
+    /// Returns the limiter with this name and policy. Limiters are cached, so a repeated call costs a look-up
+    /// ([`max_limiters`](RegistryBuilder::max_limiters)).
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] if the policy is invalid, or a limiter with this name has another algorithm. When the cache is full,
-    /// limiters that are not in use leave it, and their names are free again.
+    /// limiters that are not in use leave it, and their names are free for another algorithm.
     pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
         let definition = self.0.limiters.get(name, policy.into())?;
         Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
@@ -101,8 +102,8 @@ impl Registry {
         &self.0.backend
     }
 
-    fn new(backend: Arc<Backend>) -> Self {
-        Registry(Arc::new(Inner { backend, limiters: LimiterCache::default() }))
+    fn new(backend: Arc<Backend>, max_limiters: usize) -> Self {
+        Registry(Arc::new(Inner { backend, limiters: LimiterCache::new(max_limiters) }))
     }
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {

@@ -3,6 +3,8 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::log::log;
+
 /// Whether `RATELIMITS_OFF` is set. Read once, so that it holds for the whole process.
 pub(super) static OFF: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os("RATELIMITS_OFF").is_some_and(|value| value == "1"));
@@ -16,7 +18,7 @@ pub(super) fn warn_if_off() {
 }
 
 pub(super) fn warn(reason: &str) {
-    tracing::warn!("{reason}: all limits are off");
+    log!(WARN, "{reason}: all limits are off");
     if !tracing::dispatcher::has_been_set() {
         eprintln!("ratelimits: {reason}: all limits are off");
     }

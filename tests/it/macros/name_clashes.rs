@@ -3,6 +3,7 @@
 use ratelimits::{Registry, count_limit, funnel_limit, rate_limit, window_limit};
 
 use super::{AppError, AppResult, isolated};
+use crate::support::log_capture::LogCapture;
 
 /// Asserts that the policy's name clashes with another's. Returns the lines of both, in the order of the message.
 #[track_caller]
@@ -79,6 +80,11 @@ limited! {
     #[count_limit(8, "1d", name = "clash.third")]
     literal_third();
 
+    #[rate_limit("60/min", burst = 2, name = "clash.computed")]
+    literal_burst();
+    #[rate_limit("60/min", burst = burst, name = "clash.computed")]
+    computed_burst(burst: u8);
+
     #[count_limit(9, "1d", name = "clash.tag")]
     #[count_limit(9, "1h")]
     tag();
@@ -124,6 +130,8 @@ fn unequal_policies_clash() {
         computed_first(9).await.unwrap();
         literal_second().await.unwrap();
         assert_clash("clash.third", literal_third().await);
+        literal_burst().await.unwrap();
+        assert_clash("clash.computed", computed_burst(2).await);
         tag().await.unwrap();
         assert_clash("clash.tag", tag_of_another_function().await);
         spelled().await.unwrap();
@@ -142,42 +150,6 @@ fn unequal_policies_clash() {
     });
 }
 
-struct A;
-
-trait Read {
-    async fn get(&self) -> AppResult<()>;
-    async fn list(&self) -> AppResult<()>;
-}
-
-trait Write {
-    async fn get(&self) -> AppResult<()>;
-    async fn list(&self) -> AppResult<()>;
-}
-
-impl Read for A {
-    #[count_limit(1, "1d")]
-    async fn get(&self) -> AppResult<()> {
-        Ok(())
-    }
-
-    #[count_limit(1, "1d")]
-    async fn list(&self) -> AppResult<()> {
-        Ok(())
-    }
-}
-
-impl Write for A {
-    #[count_limit(1, "1d")]
-    async fn get(&self) -> AppResult<()> {
-        Ok(())
-    }
-
-    #[window_limit(1, "1d")]
-    async fn list(&self) -> AppResult<()> {
-        Ok(())
-    }
-}
-
 limited! {
     #[count_limit(1, "1d")]
     derived();
@@ -185,19 +157,60 @@ limited! {
     given();
 }
 
+/// Two functions whose names the compiler does not tell apart.
+async fn in_block(first: bool) -> AppResult<()> {
+    if first {
+        limited!(#[count_limit(1, "1d")] call(););
+        call().await
+    } else {
+        limited!(#[window_limit(1, "1d")] call(););
+        call().await
+    }
+}
+
 #[test]
 fn derived_names_are_not_shared() {
     isolated(async {
-        Read::get(&A).await.unwrap();
-        assert_clash("it::macros::name_clashes::A::get", Write::get(&A).await);
-        assert!(Read::get(&A).await.unwrap_err().is_limited());
-        let on_another_registry = Registry::in_memory().scope(Write::get(&A)).await;
-        assert_clash("it::macros::name_clashes::A::get", on_another_registry);
-        Read::list(&A).await.unwrap();
-        assert_clash("it::macros::name_clashes::A::list", Write::list(&A).await);
+        in_block(true).await.unwrap();
+        let name = "it::macros::name_clashes::in_block::call";
+        assert_clash(name, in_block(false).await);
+        assert!(in_block(true).await.unwrap_err().is_limited());
+        assert_clash(name, Registry::in_memory().scope(in_block(false)).await);
         derived().await.unwrap();
         assert_clash("it::macros::name_clashes::derived", given().await);
     });
+}
+
+limited! {
+    #[count_limit(1, "1d", name = "clash.logged")]
+    first();
+    #[count_limit(2, "1d", name = "clash.logged")]
+    second();
+    #[count_limit(3, "1d", name = "clash.logged", fallback = |_| Ok(()))]
+    with_fallback();
+    #[count_limit(4, "1d", name = "clash.logged", shadow)]
+    in_shadow();
+}
+
+#[test]
+fn clashes_are_logged_once_as_errors() {
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    isolated(async {
+        first().await.unwrap();
+        for _ in 0..3 {
+            assert_clash("clash.logged", second().await);
+            with_fallback().await.unwrap();
+        }
+        in_shadow().await.unwrap();
+    });
+    let event = |message: &str| ("clash.logged".to_owned(), message.to_owned());
+    let clash = "policy has the name of another and decides no calls";
+    let shadow = "shadow policy could not be evaluated";
+    assert_eq!(log.events(), [clash, clash, clash, shadow].map(event));
+    let text = log.text();
+    assert_eq!(text.matches("level=ERROR").count(), 3, "{text}");
+    assert_eq!(text.matches(concat!(file!(), ":")).count(), 2 * 4, "{text}");
 }
 
 const LINE: u32 = line!() + 2;
@@ -222,6 +235,8 @@ fn clashes_name_the_attributes_in_a_stack() {
         assert_eq!(assert_clash("clash.line", second_stack().await), [LINE, LINE + 7]);
     });
 }
+
+struct A;
 
 trait Blanket {
     async fn go(&self, id: u8) -> AppResult<()>;
@@ -254,19 +269,29 @@ async fn unrecognized() -> AppResult<()> {
     Ok(())
 }
 
-#[rate_limit("5/day", 5)]
-#[renamed::limited("3/day", 3)]
-async fn unrecognized_twin() -> AppResult<()> {
+#[renamed::limited("5/day", 5)]
+#[renamed::limited("3/day", 3, cost = cost)]
+#[renamed::limited("4/day", 4, key = cost)]
+async fn all_unrecognized(cost: u8) -> AppResult<()> {
+    let _ = cost;
     Ok(())
 }
 
+fn policy_of(result: AppResult<()>) -> String {
+    match result {
+        Err(AppError::Refused(ratelimits::Error::Limited(limited))) => limited.policy().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn unrecognized_siblings_count_separately_or_clash() {
+fn unrecognized_siblings_count_separately() {
     isolated(async {
         for _ in 0..3 {
             unrecognized().await.unwrap();
         }
-        assert!(unrecognized().await.unwrap_err().is_limited());
-        assert_clash("it::macros::name_clashes::unrecognized_twin", unrecognized_twin().await);
+        assert_eq!(policy_of(unrecognized().await), concat!(module_path!(), "::unrecognized#2"));
+        all_unrecognized(2).await.unwrap();
+        assert_eq!(policy_of(all_unrecognized(2).await), concat!(module_path!(), "::all_unrecognized#2"));
     });
 }

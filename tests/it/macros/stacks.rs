@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, Limiter, OnStoreError, Registry, SlidingWindow, TokenBucket, count_limit, rate_limit,
-    window_limit,
+    Algorithm, Error, FixedWindow, Limiter, OnStoreError, Registry, SlidingWindow, TokenBucket, count_limit,
+    rate_limit, window_limit,
 };
 use redis::FromRedisValue;
 
@@ -151,15 +151,16 @@ async fn policy_without_fallback_returns_an_error() {
         };
         assert_eq!(limited.policy(), "it::macros::stacks::some_fallbacks");
         let policies = limited.decision().policies().iter();
-        let policies: Vec<_> =
-            policies.map(|policy| (&*policy.policy, policy.shadow, policy.admitted)).collect();
+        let policies: Vec<_> = policies
+            .map(|policy| (&*policy.policy, policy.algorithm, policy.shadow, policy.admitted))
+            .collect();
         assert_eq!(
             policies,
             [
-                ("it::macros::stacks::some_fallbacks#2", true, true),
-                ("it::macros::stacks::some_fallbacks", false, false),
-                ("stacks.some_fallbacks", false, true),
-                ("it::macros::stacks::some_fallbacks", false, true),
+                ("it::macros::stacks::some_fallbacks#3", Algorithm::FixedWindow, true, true),
+                ("it::macros::stacks::some_fallbacks", Algorithm::TokenBucket, false, false),
+                ("stacks.some_fallbacks", Algorithm::FixedWindow, false, true),
+                ("it::macros::stacks::some_fallbacks#2", Algorithm::FixedWindow, false, true),
             ]
         );
     })

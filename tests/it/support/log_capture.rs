@@ -7,7 +7,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-/// A subscriber that records the library's events.
+/// A subscriber that records the library's events, and asserts their target.
 #[derive(Clone, Debug)]
 pub(crate) struct LogCapture {
     log: Arc<Mutex<Log>>,
@@ -20,7 +20,7 @@ struct Log {
     events: Vec<(String, String)>,
     /// The `wait` and `waited` fields, by name.
     times: Vec<(String, String)>,
-    /// Every field of every event.
+    /// Every field of every event, and its level.
     text: String,
 }
 
@@ -53,7 +53,7 @@ impl LogCapture {
         self.log().events.iter().map(|(_, message)| message.clone()).collect()
     }
 
-    /// All fields of all events.
+    /// All fields of all events, and their levels.
     pub(crate) fn text(&self) -> String {
         self.log().text.clone()
     }
@@ -70,14 +70,15 @@ impl LogCapture {
 
 impl Subscriber for LogCapture {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("ratelimit")
+        metadata.is_event() && metadata.module_path().is_some_and(|module| module.starts_with("ratelimit"))
     }
 
     fn event(&self, event: &Event<'_>) {
+        assert_eq!(event.metadata().target(), "ratelimits", "{event:?}");
         let mut fields = Fields::default();
         event.record(&mut fields);
         let mut log = self.log();
-        log.text += &fields.text;
+        log.text += &format!("level={}\n{}", event.metadata().level(), fields.text);
         log.times.append(&mut fields.times);
         log.events.push((fields.policy, fields.message));
         drop(log);

@@ -20,6 +20,7 @@ use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
 use crate::key::{Key, KeyForm, Repr};
+use crate::log::log;
 
 /// State in process, for a bounded number of keys.
 ///
@@ -189,7 +190,8 @@ impl MemoryStore {
         drop(table);
         moved.iter().for_each(|waiter| waiter.notify());
         if first_eviction {
-            tracing::warn!(
+            log!(
+                WARN,
                 max_keys = self.max_keys,
                 "the memory store is full; evicting keys that have not expired"
             );

@@ -13,6 +13,7 @@ use super::connect::Target;
 use super::connection::{Connections, SharedConnection};
 use super::error::{CallError, ServerState, cannot_connect};
 use crate::error::store::StoreError;
+use crate::log::log;
 use crate::timer::until;
 
 /// A server, its connections and its health.
@@ -201,7 +202,8 @@ async fn warn_about_eviction(mut connection: MultiplexedConnection) {
     };
     let policy = setting("maxmemory_policy");
     if setting("maxmemory") != "0" && !matches!(policy, "noeviction" | "") {
-        tracing::warn!(
+        log!(
+            WARN,
             maxmemory_policy = policy,
             "this Redis evicts keys when its memory is full, which resets their limits; set maxmemory-policy to noeviction"
         );
