@@ -1,8 +1,8 @@
 //! What a refused call returns.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Expr, Path, ReturnType, Stmt, parse_quote};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
 
 use super::context::{Expansion, hygienic, local};
 use super::output;
@@ -59,7 +59,7 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
     let span = hygienic(fallback.span);
     let receiver = function.receiver().filter(|_| fallback.pass_args).into_iter();
     let names = if fallback.pass_args { arguments.names.as_slice() } else { &[] };
-    let [called, error_name, kind] = ["called", "error", "kind"].map(local);
+    let [called, error_name, future, kind] = ["called", "error", "future", "kind"].map(local);
     let answer = format_ident!("ratelimits_answer", span = span);
     let error = match fallback.target {
         Target::Closure(_) => {
@@ -76,55 +76,43 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
         Target::Associated(path) => quote_spanned!(span=> #path(#(#receiver,)* #(#names),*)),
         Target::Method(base, method) => quote_spanned!(span=> #base.#method(#(#names),*)),
         Target::Closure(closure) => {
-            let closure = typed(closure, function);
             quote_spanned!(span=> __ratelimits::call_fallback(#error_name, #closure))
         }
     };
-    let returned = quote_spanned!(span=> return #answer.await);
+    let returned = quote_spanned!(span=> return #answer);
+    let output = fallback_output(function);
+    // A value is not awaited, and leaves before anything is, because it may not be `Send`. What follows a call that never returns
+    // is unreachable.
     quote!({
         #error
-        let #answer = {
-            let #called = #call;
+        let #answer = 'ratelimits_answer: {
+            let #future = {
+                #[allow(clippy::diverging_sub_expression)]
+                let #called = #call;
+                #[allow(unreachable_code)]
+                {
+                    use __ratelimits::{FutureFallback as _, OutputFallback as _, ValueFallback as _};
+                    let #kind = (&&&__ratelimits::Fallback::<_, #output>::of(&#called)).ratelimits_kind();
+                    match #kind.ratelimits_answer(#called) {
+                        ::core::ops::ControlFlow::Break(#answer) => break 'ratelimits_answer #answer,
+                        ::core::ops::ControlFlow::Continue(#future) => #future,
+                    }
+                }
+            };
+            #[allow(unreachable_code)]
             {
-                use __ratelimits::{FutureFallback as _, ValueFallback as _};
-                let #kind = (&&__ratelimits::Fallback(&#called)).ratelimits_kind();
-                #kind.ratelimits_answer(#called)
+                #future.await
             }
         };
+        #[allow(unreachable_code)]
         #returned;
     })
 }
 
-/// Adds the return type to a closure like `|_| todo!()`, which would have none.
-fn typed(closure: &Expr, function: &Function) -> TokenStream {
-    if let Expr::Closure(closure) = closure
-        && let (body, ReturnType::Default) = (&closure.body, &closure.output)
-        && diverges(body)
-    {
-        let mut closure = closure.clone();
-        let (output, _) = output::written(function);
-        closure.output = parse_quote!(-> #output);
-        if !matches!(**body, Expr::Block(_)) {
-            *closure.body = parse_quote!({ #body });
-        }
-        return closure.into_token_stream();
-    }
-    closure.to_token_stream()
-}
-
-/// Returns whether the expression is a macro like `panic!`, or a block that ends with one.
-fn diverges(expr: &Expr) -> bool {
-    const DIVERGING: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
-    let is_diverging = |path: &Path| {
-        path.segments.last().is_some_and(|name| DIVERGING.iter().any(|diverging| name.ident == diverging))
-    };
-    match expr {
-        Expr::Macro(body) => is_diverging(&body.mac.path),
-        Expr::Block(body) => match body.block.stmts.last() {
-            Some(Stmt::Macro(last)) => is_diverging(&last.mac.path),
-            Some(Stmt::Expr(last, _)) => diverges(last),
-            _ => false,
-        },
-        _ => false,
+/// Returns the output type that a fallback's result of unknown type gets: that of the function, or `!` if it has no name.
+fn fallback_output(function: &Function) -> TokenStream {
+    match function.output() {
+        Some(Type::Infer(_) | Type::Never(_)) => quote!(__ratelimits::Never),
+        _ => output::written(function).0,
     }
 }

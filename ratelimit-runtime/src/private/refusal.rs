@@ -1,6 +1,8 @@
 //! What a refused call returns.
 
-use std::future::{Future, Ready, ready};
+use std::future::{Future, Pending};
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 
 use crate::error::Error;
@@ -42,10 +44,32 @@ pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> b
     condition(output)
 }
 
-/// A fallback's result, borrowed to find out whether it is a future: method lookup tries [`FutureFallback`] before
-/// [`ValueFallback`], which takes one more dereference.
+/// The type of a fallback's result, and of the function's. Method lookup tries [`OutputFallback`], then [`FutureFallback`], and then
+/// [`ValueFallback`], each of which takes one more dereference.
 #[derive(Debug)]
-pub struct Fallback<'a, T>(pub &'a T);
+pub struct Fallback<'a, T, R>(PhantomData<(&'a T, fn() -> R)>);
+
+impl<'a, T, R> Fallback<'a, T, R> {
+    /// Borrows the result of a fallback of a function that returns `R`.
+    #[must_use]
+    pub const fn of(_result: &'a T) -> Self {
+        Fallback(PhantomData)
+    }
+}
+
+/// The type `!`, which has no name in stable Rust.
+pub type Never = <fn() -> ! as Returns>::Output;
+
+/// Names the return type of a function.
+#[doc(hidden)]
+pub trait Returns {
+    /// The return type.
+    type Output;
+}
+
+impl<T> Returns for fn() -> T {
+    type Output = T;
+}
 
 /// Selects the fallback's result as a future.
 #[derive(Clone, Copy, Debug)]
@@ -55,13 +79,26 @@ pub struct OfFuture;
 #[derive(Clone, Copy, Debug)]
 pub struct OfValue;
 
+/// Implemented by results of the function's own type, and so by those of unknown type: that of a fallback that never returns, or
+/// of a generic one. It becomes the function's.
+pub trait OutputFallback {
+    /// Returns how to return the result.
+    fn ratelimits_kind(&self) -> OfValue;
+}
+
+impl<R> OutputFallback for &&Fallback<'_, R, R> {
+    fn ratelimits_kind(&self) -> OfValue {
+        OfValue
+    }
+}
+
 /// Implemented by the results of async fallbacks.
 pub trait FutureFallback {
-    /// Returns how to await the result.
+    /// Returns how to return the result.
     fn ratelimits_kind(&self) -> OfFuture;
 }
 
-impl<F: Future> FutureFallback for &Fallback<'_, F> {
+impl<F: Future, R> FutureFallback for &Fallback<'_, F, R> {
     fn ratelimits_kind(&self) -> OfFuture {
         OfFuture
     }
@@ -69,29 +106,29 @@ impl<F: Future> FutureFallback for &Fallback<'_, F> {
 
 /// Implemented by the results of all fallbacks.
 pub trait ValueFallback {
-    /// Returns how to await the result.
+    /// Returns how to return the result.
     fn ratelimits_kind(&self) -> OfValue;
 }
 
-impl<T> ValueFallback for Fallback<'_, T> {
+impl<T, R> ValueFallback for Fallback<'_, T, R> {
     fn ratelimits_kind(&self) -> OfValue {
         OfValue
     }
 }
 
-// Both are boxed, so that the future of the limited function grows by a pointer and not by what its fallback holds.
 impl OfFuture {
-    /// Returns the fallback's future.
+    /// Returns the future to await. It is boxed, so that the future of the limited function grows by a pointer and not by what
+    /// its fallback holds.
     #[cold]
-    pub fn ratelimits_answer<F: Future>(self, called: F) -> Pin<Box<F>> {
-        Box::pin(called)
+    pub fn ratelimits_answer<F: Future>(self, called: F) -> ControlFlow<F::Output, Pin<Box<F>>> {
+        ControlFlow::Continue(Box::pin(called))
     }
 }
 
 impl OfValue {
-    /// Returns a future of the fallback's value.
+    /// Returns the value to return, which is never awaited: it may not be `Send`.
     #[cold]
-    pub fn ratelimits_answer<T>(self, called: T) -> Pin<Box<Ready<T>>> {
-        Box::pin(ready(called))
+    pub fn ratelimits_answer<T>(self, called: T) -> ControlFlow<T, Pending<T>> {
+        ControlFlow::Break(called)
     }
 }
