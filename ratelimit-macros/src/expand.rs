@@ -103,8 +103,7 @@ fn limited_function(limited: LimitedFunction, words: &HashSet<String>) -> TokenS
         None => [TokenStream::new(), TokenStream::new(), body],
         Some(block) => block.split(),
     };
-    // With the hygiene of the macro, or rustc warns about needless inner braces.
-    let body = output::body(&expansion, quote!(#restored #binding #used), body, hygienic(brace));
+    let body = output::body(&expansion, quote!(#restored #binding #used), body, brace);
     let whole = quote!(#typing #prologue #body);
     let whole = match &function.block {
         None => whole,
