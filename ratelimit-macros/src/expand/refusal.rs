@@ -1,6 +1,6 @@
 //! What a refused call returns.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 
@@ -14,22 +14,33 @@ use crate::model::{Fallback, Target};
 pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStream {
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let mut refusing = limits.iter().filter(|limit| !limit.shadow).peekable();
-    let never = refusing.peek().is_none();
-    let every = refusing.all(|limit| limit.fallback.is_some());
+    let never = limits.iter().all(|limit| limit.shadow);
     let mut default = if never { quote!(__ratelimits::Charged::NOTHING) } else { refuse(function, &refusal) };
     // If no policy refused, as when the store failed, the first fallback is called.
     let first = limits.iter().position(|limit| limit.fallback.is_some() && !limit.shadow);
+    let last_without = limits.iter().rposition(|limit| limit.fallback.is_none() && !limit.shadow);
     let mut arms = Vec::new();
     for (index, limit) in limits.iter().enumerate() {
-        let Some(fallback) = &limit.fallback else { continue };
-        let answer = call_fallback(expansion, fallback, &refusal);
         let refused = quote!(::core::option::Option::Some(#index));
-        match first == Some(index) {
-            true if every => default = answer,
-            true => arms.push(quote!(#refused | ::core::option::Option::None => #answer)),
-            // In shadow too, where it is never called, so that it is not reported as dead code.
-            false => arms.push(quote!(#refused => #answer)),
+        match &limit.fallback {
+            Some(fallback) => {
+                let answer = call_fallback(expansion, fallback, &refusal);
+                match first == Some(index) {
+                    true if last_without.is_none() => default = answer,
+                    true => arms.push(quote!(#refused | ::core::option::Option::None => #answer)),
+                    // In shadow too, where it is never called, so that it is not reported as dead code.
+                    false => arms.push(quote!(#refused => #answer)),
+                }
+            }
+            // Each on its own, so that the compiler points at those that lack what others have.
+            None if first.is_some() && !limit.shadow => {
+                let answer = refuse_beside_fallback(&refusal, limit.span);
+                match last_without == Some(index) {
+                    true => default = answer,
+                    false => arms.push(quote!(#refused => #answer)),
+                }
+            }
+            None => {}
         }
     }
     let (refused, default) = match arms.is_empty() {
@@ -51,6 +62,13 @@ fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
     let (output, span) = output::written(function);
     let returned = quote_spanned!(hygienic(span)=> return __ratelimits::refuse::<#output>(#refusal.error));
     quote!({ #returned; })
+}
+
+/// Refuses for an attribute without a fallback among some that have one. The type is inferred, so that the compiler points at the
+/// attribute and not at the type.
+fn refuse_beside_fallback(refusal: &Ident, attribute: Span) -> TokenStream {
+    let refuse = quote_spanned!(hygienic(attribute)=> __ratelimits::refuse_beside_fallback);
+    quote!({ return #refuse(#refusal.error); })
 }
 
 /// Calls a fallback. Whether it is async is determined from its result, so that an error in the call is an ordinary type error.

@@ -32,6 +32,23 @@ pub fn refuse<T: FromRefusal>(error: Error) -> T {
     T::from_refusal(error)
 }
 
+/// A return type that a refusal converts into, for an attribute without a fallback among some that have one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot represent a refused call",
+    label = "this attribute has no fallback",
+    note = "return `Result<_, E>` where `E: From<ratelimits::Error>`, or give each attribute a `fallback = …`"
+)]
+pub trait FromRefusalBesideFallback: FromRefusal {}
+
+#[diagnostic::do_not_recommend]
+impl<T: FromRefusal> FromRefusalBesideFallback for T {}
+
+/// Converts a refusal into the return type. The compiler points at the attribute.
+#[cold]
+pub fn refuse_beside_fallback<T: FromRefusalBesideFallback>(error: Error) -> T {
+    T::from_refusal(error)
+}
+
 /// Calls a fallback closure. A function, so that the compiler infers the type of the closure's argument.
 #[cold]
 pub fn call_fallback<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
@@ -44,8 +61,8 @@ pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> b
     condition(output)
 }
 
-/// The type of a fallback's result, and of the function's. Method lookup tries [`OutputFallback`], then [`FutureFallback`], and then
-/// [`ValueFallback`], each of which takes one more dereference.
+/// The type of a fallback's result, and of the function's. Method lookup tries [`OutputFallback`], then [`FutureFallback`], and
+/// then [`ValueFallback`], each of which takes one more dereference.
 #[derive(Debug)]
 pub struct Fallback<'a, T, R>(PhantomData<(&'a T, fn() -> R)>);
 
