@@ -42,10 +42,10 @@ impl Rate {
         Rate::new(permits, Duration::from_secs(1))
     }
 
-    /// Parses text such as `"100/min"`, `"5/s"` or `"1/5s"`.
+    /// Parses text such as `"100/min"`, `"5/s"`, `"1/5s"` or `"5 per minute"`.
     ///
-    /// The period is a duration (`"1h30m"`) or a single unit: `us`, `ms`, `s`, `min`, `h`, `day`, or a longer form such as
-    /// `second`.
+    /// The period is a duration (`"1h30m"`, `"10 seconds"`) or a single unit: `us`, `ms`, `s`, `min`, `h`, `day`, or a longer form
+    /// such as `second`.
     ///
     /// # Errors
     ///
