@@ -64,13 +64,13 @@ pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> b
 /// The type of a fallback's result, and of the function's. Method lookup tries [`OutputFallback`], then [`FutureFallback`], and
 /// then [`ValueFallback`], each of which takes one more dereference.
 #[derive(Debug)]
-pub struct Fallback<'a, T, R>(PhantomData<(&'a T, fn() -> R)>);
+pub struct Fallback<'a, T, R>(PhantomData<&'a T>, PhantomData<fn() -> R>);
 
 impl<'a, T, R> Fallback<'a, T, R> {
     /// Borrows the result of a fallback of a function that returns `R`.
     #[must_use]
     pub const fn of(_result: &'a T) -> Self {
-        Fallback(PhantomData)
+        Fallback(PhantomData, PhantomData)
     }
 }
 
