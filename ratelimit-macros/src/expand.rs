@@ -20,10 +20,11 @@ use syn::spanned::Spanned;
 use self::context::{Expansion, braced, hygienic, local};
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::function::{ArgumentNames, Destructured, Function, unparsed};
+use crate::function::{ArgumentNames, Destructured, Function};
 use crate::kind::Kind;
 use crate::model::LimitedFunction;
 use crate::stack::{self, LimitAttribute};
+use crate::unparsed::unparsed;
 
 /// Expands one attribute.
 pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {

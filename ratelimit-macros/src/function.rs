@@ -3,7 +3,6 @@
 mod arguments;
 mod boxed_future;
 mod output;
-mod unparsed;
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
@@ -15,7 +14,6 @@ pub(crate) use arguments::{ArgumentNames, Destructured, cfgs, plain};
 use arguments::{bindings, borrows_mutably, bound_names, is_lint};
 pub(crate) use boxed_future::AsyncBlock;
 use output::infer_impl_trait;
-pub(crate) use unparsed::unparsed;
 
 /// A function, with or without a body.
 pub(crate) struct Function {
@@ -177,7 +175,8 @@ impl ToTokens for Function {
     }
 }
 
-fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
+/// Returns the inner attributes of a body, and the rest of it.
+pub(crate) fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
     let mut rest: Vec<TokenTree> = body.into_iter().flat_map(Group::stream).collect();
     let mut count = 0;
     while let [TokenTree::Punct(hash), TokenTree::Punct(bang), TokenTree::Group(_), ..] = &rest[count..]

@@ -3,6 +3,8 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 
+use crate::function::split;
+
 /// Returns the function unchanged, except that its body cannot be compiled, or `None` if the item is no function.
 ///
 /// A function with syntax that only the compiler knows must not lose its limit. What is in its body fails after all that the
@@ -19,7 +21,7 @@ pub(crate) fn unparsed(item: TokenStream, attribute: &str) -> Option<TokenStream
     }
     let at = start + tokens[start..].iter().position(is_body)?;
     let TokenTree::Group(body) = &tokens[at] else { return None };
-    let (inner_attributes, statements) = super::split(Some(body));
+    let (inner_attributes, statements) = split(Some(body));
     let message = format!("`{attribute}` cannot parse this function, which would not be limited");
     let guarded = quote!(#inner_attributes const { ::core::panic!(#message) }; #statements);
     let mut group = Group::new(Delimiter::Brace, guarded);
