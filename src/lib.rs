@@ -2,6 +2,8 @@
 // The first definition of a link wins: these replace the README's own, which point to files of the repository.
 //! [Choosing a limit]: guide::choosing
 //! [arguments]: guide::attributes
+//! [Coming from other libraries]: guide::migrating
+//! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
 #![doc = include_str!("../README.md")]
 
@@ -28,7 +30,7 @@
 /// | argument | meaning |
 /// | --- | --- |
 /// | `rate` | The permits per second (`5.0`, `1.0 / 60.0`) or per period (`"100/min"`, `"1/5s"`), or a [`Rate`] |
-/// | `burst` | The permits that the bucket holds (`10`), or a duration's worth of `rate` (`"5s"`). A bare number is permits, never seconds: jboost's and Guava's 60 burst seconds are `burst = "60s"`. Defaults to one second's worth, at least 1 |
+/// | `burst` | A bare number is permits, never seconds: jboost's and Guava's 60 burst seconds are `burst = "60s"`. The permits that the bucket holds (`10`), or a duration's worth of `rate` (`"5s"`). Defaults to one second's worth, at least 1 |
 /// | `refill = interval` | Refills all permits of a period at once, every period from the call that found the bucket full. `rate` must be a string or a [`Rate`]; `burst` defaults to the permits of one period |
 /// | `borrow` | Admits a call of any cost while there is no debt, and makes the next one wait for it, as `SmoothBursty` of Guava's `RateLimiter` does. `burst` defaults to exactly one second's worth. Every interval may admit one call's cost more |
 /// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill` and `charge_when`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
@@ -145,7 +147,7 @@ pub use ratelimit_macros::funnel_limit;
 #[doc = include_str!("../guide/attributes.md")]
 pub use ratelimit_macros::window_limit;
 
-/// Guides: choosing a limit, the arguments of the attributes, and running with Redis.
+/// Guides: choosing a limit, the arguments of the attributes, coming from other libraries, and running with Redis.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -153,6 +155,8 @@ pub mod guide {
     pub mod choosing {}
     #[doc = include_str!("../guide/functions.md")]
     pub mod functions {}
+    #[doc = include_str!("../guide/migrating.md")]
+    pub mod migrating {}
     #[doc = include_str!("../guide/redis.md")]
     pub mod redis {}
 }

@@ -24,6 +24,7 @@ use crate::function::{ArgumentNames, Destructured, Function};
 use crate::kind::Kind;
 use crate::model::LimitedFunction;
 use crate::stack::{self, LimitAttribute};
+use crate::unparsed::unparsed;
 
 /// Expands one attribute.
 pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
@@ -41,8 +42,10 @@ pub(crate) fn deferred(tokens: TokenStream, item: TokenStream) -> TokenStream {
 /// After an error, the function is returned unchanged, so that the error is the only one.
 fn expand(attribute: LimitAttribute, item: TokenStream, is_deferred: bool) -> TokenStream {
     let Ok(mut function) = Function::parse(item.clone()) else {
-        let error = LimitedFunction::not_a_function(attribute.kind, item.clone()).into_compile_error();
-        return quote!(#error #item);
+        return unparsed(item.clone(), attribute.kind.name()).unwrap_or_else(|| {
+            let error = LimitedFunction::not_a_function(attribute.kind, item.clone()).into_compile_error();
+            quote!(#error #item)
+        });
     };
     // A deferred attribute has no siblings left. If it sees one, it is not ours: the compiler did not find it, and re-emits it.
     if let Some(sibling) = stack::last_sibling(&function).filter(|_| !is_deferred) {
@@ -52,6 +55,9 @@ fn expand(attribute: LimitAttribute, item: TokenStream, is_deferred: bool) -> To
     }
     let mut attributes = stack::take_deferred(&mut function);
     let unchanged = if attributes.is_empty() { item } else { function.to_token_stream() };
+    if function.is_malformed {
+        return unparsed(unchanged.clone(), attribute.kind.name()).unwrap_or(unchanged);
+    }
     // Those that were deferred to this one come first, unless it was deferred with them.
     attributes.insert(if is_deferred { 0 } else { attributes.len() }, attribute);
     match LimitedFunction::read(&attributes, function) {
@@ -103,8 +109,7 @@ fn limited_function(limited: LimitedFunction, words: &HashSet<String>) -> TokenS
         None => [TokenStream::new(), TokenStream::new(), body],
         Some(block) => block.split(),
     };
-    // With the hygiene of the macro, or rustc warns about needless inner braces.
-    let body = output::body(&expansion, quote!(#restored #binding #used), body, hygienic(brace));
+    let body = output::body(&expansion, quote!(#restored #binding #used), body, brace);
     let whole = quote!(#typing #prologue #body);
     let whole = match &function.block {
         None => whole,

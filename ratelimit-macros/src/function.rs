@@ -24,6 +24,8 @@ pub(crate) struct Function {
     pub(crate) body: Option<Group>,
     /// The async block that is the body of a function that returns a future without being async itself.
     pub(crate) block: Option<AsyncBlock>,
+    /// Whether something in it does not parse.
+    pub(crate) is_malformed: bool,
     /// The tokens after the signature.
     rest: TokenStream,
     bindings: Vec<Ident>,
@@ -41,12 +43,25 @@ impl Function {
             let body = body(rest.clone());
             // Other bodies are not parsed, so that errors in them are the compiler's.
             let is_async = signature.asyncness.is_some();
-            let block = if is_async { None } else { AsyncBlock::find(split(body.as_ref()).1, &signature) };
+            let block =
+                if is_async { Ok(None) } else { AsyncBlock::find(split(body.as_ref()).1, &signature) };
+            let is_malformed = block.is_err() || !begins_with_body(rest.clone());
+            let block = block.unwrap_or_default();
             let mut bindings = bindings(&signature);
             for Destructured { pattern, .. } in block.iter().flat_map(AsyncBlock::destructured) {
                 bound_names(pattern, &mut bindings);
             }
-            Ok(Function { attributes, visibility, defaultness, signature, body, block, rest, bindings })
+            Ok(Function {
+                attributes,
+                visibility,
+                defaultness,
+                signature,
+                body,
+                block,
+                is_malformed,
+                rest,
+                bindings,
+            })
         };
         parse.parse2(item)
     }
@@ -160,7 +175,8 @@ impl ToTokens for Function {
     }
 }
 
-fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
+/// Returns the inner attributes of a body, and the rest of it.
+pub(crate) fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
     let mut rest: Vec<TokenTree> = body.into_iter().flat_map(Group::stream).collect();
     let mut count = 0;
     while let [TokenTree::Punct(hash), TokenTree::Punct(bang), TokenTree::Group(_), ..] = &rest[count..]
@@ -171,6 +187,15 @@ fn split(body: Option<&Group>) -> (TokenStream, TokenStream) {
     }
     let body = rest.split_off(count);
     (rest.into_iter().collect(), body.into_iter().collect())
+}
+
+/// Returns whether there is nothing between the signature and the body or semicolon.
+fn begins_with_body(rest: TokenStream) -> bool {
+    rest.into_iter().next().is_some_and(|token| match token {
+        TokenTree::Group(group) => matches!(group.delimiter(), Delimiter::Brace | Delimiter::None),
+        TokenTree::Punct(punct) => punct.as_char() == ';',
+        _ => false,
+    })
 }
 
 /// Returns the braces, also inside a block that `macro_rules!` captured.

@@ -15,6 +15,7 @@ mod stack;
 mod template;
 #[cfg(test)]
 mod tests;
+mod unparsed;
 
 use kind::Kind;
 use proc_macro::TokenStream;

@@ -34,8 +34,8 @@ impl LimitedFunction {
         check_signature(&function, attributes[0].kind, &mut errors);
         let parse = |attribute| Args::parse(attribute, function.bindings(), &mut errors);
         let args: Vec<_> = attributes.iter().map(parse).collect();
-        if function.is_async() && args.iter().any(|args| !args.has("fallback") && !args.has("shadow")) {
-            check_output(&function, &mut errors);
+        if function.is_async() {
+            check_output(&function, &args, &mut errors);
         }
         let limits: Vec<_> = args.iter().map(|args| Limit::read(args, &function, &mut errors)).collect();
         let limits = limits.into_iter().collect::<Option<Vec<_>>>();
@@ -92,7 +92,7 @@ fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
 }
 
 /// Checks that the return type can be named where a refusal is converted into it.
-fn check_output(function: &Function, errors: &mut Errors) {
+fn check_output(function: &Function, args: &[Args], errors: &mut Errors) {
     let Some(output) = function.declared_output() else { return };
     let written = match output {
         Type::ImplTrait(_) => "impl Trait",
@@ -104,5 +104,12 @@ fn check_output(function: &Function, errors: &mut Errors) {
     let message = format!(
         "`{written}` cannot represent a refused call; return `Result<_, E>` where `E: From<ratelimits::Error>`{fallback}"
     );
-    errors.on(&function.signature.output, message);
+    let (with_fallback, without_fallback): (Vec<_>, Vec<_>) =
+        args.iter().filter(|args| !args.has("shadow")).partition(|args| args.has("fallback"));
+    if !with_fallback.is_empty() {
+        // At those that lack what others have.
+        without_fallback.iter().for_each(|args| errors.at(args.attribute, &message));
+    } else if !without_fallback.is_empty() {
+        errors.on(&function.signature.output, message);
+    }
 }

@@ -1,10 +1,15 @@
 //! Numbers and durations as they are written. Constants in the generated code check their values.
 
+use proc_macro2::TokenStream;
 use syn::{BinOp, Expr, ExprBinary, Lit};
 
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::expr::{is_number, literal, peel, word};
+
+/// What to write for a cost of less than a permit.
+pub(crate) const SCALE: &str = "permits are whole numbers, so scale them all: with twice the rate and burst, or limit, \
+                                `cost = 1` is half a permit";
 
 /// How a number is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +71,9 @@ impl Number {
             );
             errors.on(expr, message);
             None
+        } else if (unit, form) == (Unit::Cost, Form::Float) {
+            errors.on(expr, format!("`{name}` is a fraction; {SCALE}"));
+            None
         } else if !is_allowed || has_unit_suffix(expr) {
             errors.on(expr, unit.expected(name));
             None
@@ -126,14 +134,21 @@ fn form(expr: &Expr) -> Form {
     }
 }
 
+/// Returns whether the tokens are a number with a fraction.
+pub(crate) fn is_fraction(tokens: TokenStream) -> bool {
+    syn::parse2(tokens).is_ok_and(|expr| form(&expr) == Form::Float)
+}
+
 /// Returns whether it is `forever` without quotes, and no argument of the function.
 fn is_forever(expr: &Expr, args: &Args) -> bool {
     word(expr).is_some_and(|word| word == "forever" && !args.binds(word))
 }
 
 /// The units of durations and rates.
-const UNITS: [&str; 14] =
-    ["us", "ms", "s", "sec", "second", "seconds", "m", "min", "minute", "minutes", "h", "hour", "d", "day"];
+const UNITS: [&str; 18] = [
+    "us", "ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute", "minutes", "h",
+    "hour", "hours", "d", "day", "days",
+];
 
 /// Returns whether it is like `100 / min` without quotes.
 fn is_unquoted_rate(expr: &Expr, args: &Args) -> bool {

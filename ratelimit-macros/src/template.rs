@@ -1,5 +1,8 @@
 //! Keys: templates like `"<user.id>:<@ip>"`, and bare expressions.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, LitStr};
@@ -183,7 +186,7 @@ fn is_balanced(text: &str) -> bool {
             '\'' => {
                 let quoted = chars.next();
                 if quoted == Some('\\') {
-                    chars.next();
+                    skip_escape(&mut chars);
                 }
                 // A lifetime has no second quote.
                 if chars.peek() == Some(&'\'') {
@@ -196,6 +199,15 @@ fn is_balanced(text: &str) -> bool {
         }
     }
     open.is_empty()
+}
+
+/// Skips what follows the backslash of a character: `n`, `x41`, `u{e9}`.
+fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
+    match chars.next() {
+        Some('x') => _ = chars.nth(1),
+        Some('u') => _ = chars.find(|char| *char == '}'),
+        _ => {}
+    }
 }
 
 /// Gives tokens from inside a literal the span of the literal, and names of arguments the hygiene of the argument, which may

@@ -68,7 +68,7 @@ pub(crate) mod kind {
     #[derive(Debug)]
     pub enum Part {}
     #[derive(Debug)]
-    pub enum Optional {}
+    pub struct Optional<M>(std::marker::PhantomData<M>);
     #[derive(Debug)]
     pub enum Unit {}
     #[derive(Debug)]
@@ -93,16 +93,16 @@ impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
     }
 }
 
+// Of options and references to them, however deep: a destructured argument is borrowed during the decision.
 #[diagnostic::do_not_recommend]
-impl<T: Display> KeyPart<kind::Optional> for Option<T> {
+impl<M, T: KeyPart<M>> KeyPart<kind::Optional<M>> for Option<T> {
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
-        key.part(self.as_ref().ok_or(MissingKey::Part)?);
-        Ok(())
+        self.as_ref().ok_or(MissingKey::Part)?.write(key)
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: KeyPart<kind::Optional>> KeyPart<(kind::Optional,)> for &T {
+impl<M, T: KeyPart<kind::Optional<M>>> KeyPart<kind::Optional<M>> for &T {
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
         (*self).write(key)
     }

@@ -10,7 +10,7 @@ use crate::units;
 /// A rate of permits per period, kept as an exact ratio.
 ///
 /// A rate is written as a number of permits per second, as text, or as permits and a period. A float becomes the simplest
-/// ratio that rounds to it, so `1.0 / 60.0` is exactly one permit per minute.
+/// ratio within 10⁻¹² of it, relatively: `1.0 / 60.0` is exactly one permit per minute, and `0.1 * 3.0` is three in ten seconds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,10 +42,10 @@ impl Rate {
         Rate::new(permits, Duration::from_secs(1))
     }
 
-    /// Parses text such as `"100/min"`, `"5/s"` or `"1/5s"`.
+    /// Parses text such as `"100/min"`, `"5/s"`, `"1/5s"` or `"5 per minute"`.
     ///
-    /// The period is a duration (`"1h30m"`) or a single unit: `us`, `ms`, `s`, `min`, `h`, `day`, or a longer form such as
-    /// `second`.
+    /// The period is a duration (`"1h30m"`, `"10 seconds"`) or a single unit: `us`, `ms`, `s`, `min`, `h`, `day`, or a longer form
+    /// such as `second`.
     ///
     /// # Errors
     ///
@@ -102,7 +102,8 @@ impl Rate {
         (permits / self.period.as_nanos()) as u64
     }
 
-    /// Converts permits per second to the simplest ratio that rounds to this number: `0.1` is 1 per 10 s.
+    /// Converts permits per second to the simplest ratio within a relative 10⁻¹² of this number: `0.1` is 1 per 10 s, and so is
+    /// `0.3 - 0.2`.
     ///
     /// # Errors
     ///
@@ -142,19 +143,18 @@ impl FromStr for Rate {
     }
 }
 
-/// Returns the fraction with the smallest denominator, and then the smallest numerator, between the midpoints to the
-/// neighboring floats. Expands both midpoints as continued fractions until an integer lies between them. Exact for numbers
-/// from 1e-9 to 1e12, whose midpoints have denominators of at most 2^84.
+/// Returns the fraction with the smallest numbers that differs from `number` by less than a relative 10⁻¹², which the rounding
+/// errors of a computation stay far below. Expands both ends of the interval as continued fractions until an integer lies
+/// between them. Exact for numbers from 1e-9 to 1e12: the denominators are at most 2^122, and the result is at most 2^40.
 const fn simplest_ratio(number: f64) -> (u64, u64) {
     const MANTISSA: u32 = 52;
+    const PRECISION: u128 = 1_000_000_000_000;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as i32 - 1075;
     let mantissa = ((bits & ((1 << MANTISSA) - 1)) | (1 << MANTISSA)) as u128;
-    // In quarters of the last place, because below a power of two the neighbor is only half as far away.
-    let lower = if mantissa == 1 << MANTISSA { 4 * mantissa - 1 } else { 4 * mantissa - 2 };
-    let upper = 4 * mantissa + 2;
-    let denominator = 1u128 << (2 - exponent);
-    let (mut low, mut high) = ((lower, denominator), (upper, denominator));
+    let denominator = PRECISION << -exponent;
+    let mut low = (mantissa * (PRECISION - 1), denominator);
+    let mut high = (mantissa * (PRECISION + 1), denominator);
     let (mut before, mut ratio) = ((0u128, 1u128), (1u128, 0u128));
     loop {
         let whole = low.0 / low.1;
@@ -190,17 +190,21 @@ mod tests {
             (1e12, 1_000_000_000_000, 1),
             (1.0 / 86_400.0, 1, 86_400),
             (1000.0 / 86_400.0, 5, 432),
+            (0.1 + 0.2, 3, 10),
+            (0.3 - 0.2, 1, 10),
+            (1234.5678, 6_172_839, 5_000),
+            (999_999_999_999.0, 999_999_999_999, 1),
         ] {
             assert_eq!(simplest_ratio(number), (permits, seconds), "{number}");
         }
     }
 
     #[test]
-    fn ratio_rounds_back_to_float() {
+    fn ratio_is_close_to_float() {
         let mut number = 3.2e-9;
         while number < 1e12 {
             let (permits, seconds) = simplest_ratio(number);
-            assert_eq!(permits as f64 / seconds as f64, number);
+            assert!((permits as f64 / seconds as f64 / number - 1.0).abs() < 1.001e-12, "{number}");
             number *= 1.003_7;
         }
     }

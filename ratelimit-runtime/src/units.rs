@@ -10,7 +10,8 @@ const TIMEOUT_TOO_LONG: &str = "is too long; write \"forever\"";
 const NOT_A_RATE: &str = "is not a rate; write permits per duration: \"100/min\", \"5/s\", \"1/5s\"";
 const TOO_LONG: &str = "is too long; the maximum is 3650 days";
 
-/// Parses a duration: whole numbers, each with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name).
+/// Parses a duration: whole numbers, each with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, or a longer name), with or without spaces
+/// between them.
 pub(crate) const fn parse_duration(text: &str) -> Result<Duration, &'static str> {
     duration(text.as_bytes(), 0, NOT_A_DURATION, TOO_LONG)
 }
@@ -23,17 +24,18 @@ pub(crate) const fn parse_timeout(text: &str) -> Result<Duration, &'static str> 
     }
 }
 
-/// Parses a rate: permits, a slash, and a duration or a single unit.
+/// Parses a rate: permits, a slash or `per`, and a duration or a single unit.
 pub(crate) const fn parse_rate(text: &str) -> Result<(u64, Duration), &'static str> {
     let bytes = text.as_bytes();
     let Some((permits, at)) = number(bytes, 0) else {
         return Err(NOT_A_RATE);
     };
-    let slash = skip_spaces(bytes, at);
-    if slash == bytes.len() || bytes[slash] != b'/' {
-        return Err(NOT_A_RATE);
-    }
-    let from = skip_spaces(bytes, slash + 1);
+    let divisor = skip_spaces(bytes, at);
+    let from = match bytes.split_at(divisor).1 {
+        [b'/', ..] => skip_spaces(bytes, divisor + 1),
+        [b'p', b'e', b'r', b' ', ..] if divisor > at => skip_spaces(bytes, divisor + 3),
+        _ => return Err(NOT_A_RATE),
+    };
     if let Some(unit) = unit(bytes.split_at(from).1) {
         return Ok((permits, Duration::from_micros(unit)));
     }
@@ -58,11 +60,12 @@ const fn duration(
         let Some((count, from)) = number(bytes, at) else {
             return Err(malformed);
         };
-        at = from;
+        let name = skip_spaces(bytes, from);
+        at = name;
         while at < bytes.len() && bytes[at].is_ascii_alphabetic() {
             at += 1;
         }
-        let Some(unit) = unit(bytes.split_at(at).0.split_at(from).1) else {
+        let Some(unit) = unit(bytes.split_at(at).0.split_at(name).1) else {
             return Err(malformed);
         };
         let Some(part) = count.checked_mul(unit) else {
@@ -72,6 +75,10 @@ const fn duration(
             return Err(too_long);
         };
         micros = sum;
+        let next = skip_spaces(bytes, at);
+        if next < bytes.len() {
+            at = next;
+        }
     }
     Ok(Duration::from_micros(micros))
 }
@@ -94,8 +101,8 @@ const fn unit(name: &[u8]) -> Option<u64> {
     Some(match name {
         b"us" => 1,
         b"ms" => 1_000,
-        b"s" | b"sec" | b"second" | b"seconds" => 1_000_000,
-        b"m" | b"min" | b"minute" | b"minutes" => 60_000_000,
+        b"s" | b"sec" | b"secs" | b"second" | b"seconds" => 1_000_000,
+        b"m" | b"min" | b"mins" | b"minute" | b"minutes" => 60_000_000,
         b"h" | b"hour" | b"hours" => 3_600_000_000,
         b"d" | b"day" | b"days" => 86_400_000_000,
         _ => return None,
@@ -126,6 +133,12 @@ mod tests {
             ("7us", 7),
             ("0s", 0),
             ("1min1sec", 61_000_000),
+            ("1 minute", 60_000_000),
+            ("1 day", 86_400_000_000),
+            ("2 hours", 7_200_000_000),
+            ("5 mins", 300_000_000),
+            ("1 h 30 min", 5_400_000_000),
+            ("1 hour  30minutes", 5_400_000_000),
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_micros(micros)), "{text}");
         }
@@ -133,7 +146,29 @@ mod tests {
 
     #[test]
     fn invalid_durations_are_errors() {
-        for text in ["", "5", "s", "-5s", "1.5s", "5 s", "5S", "5sm", "5x", "1h30", "ms5", "５s"] {
+        for text in [
+            "",
+            "5",
+            "s",
+            "-5s",
+            "1.5s",
+            "5S",
+            "5sm",
+            "5x",
+            "1h30",
+            "ms5",
+            "５s",
+            " 5s",
+            "5s ",
+            "5 ",
+            "5 5s",
+            "5\ts",
+            "1 month",
+            "1M",
+            "1h and 30min",
+            "1h, 30min",
+            "5 per minute",
+        ] {
             assert_eq!(parse_duration(text), Err(NOT_A_DURATION), "{text}");
         }
         for text in ["18446744073709551615d", "300000000d1000000000000h"] {
@@ -160,10 +195,38 @@ mod tests {
             ("1/5s", 1, 5_000_000),
             ("10 / 1h30m", 10, 5_400_000_000),
             ("1000/day", 1000, 86_400_000_000),
+            ("5 per minute", 5, 60_000_000),
+            ("5 per 10 seconds", 5, 10_000_000),
+            ("5  per  1h30m", 5, 5_400_000_000),
+            ("100 / 1 minute", 100, 60_000_000),
+            ("100/2 hours", 100, 7_200_000_000),
         ] {
             assert_eq!(parse_rate(text), Ok((permits, Duration::from_micros(micros))), "{text}");
         }
-        for text in ["", "100", "100/", "/min", "100/mim", "1.5/s", "-1/s", "100//s", "100/5", "5/s "] {
+        for text in [
+            "",
+            "100",
+            "100/",
+            "/min",
+            "100/mim",
+            "1.5/s",
+            "-1/s",
+            "100//s",
+            "100/5",
+            "5/s ",
+            "5per minute",
+            "5 perminute",
+            "5 per",
+            "5 per ",
+            "5 per 10",
+            "per minute",
+            "5 Per minute",
+            "5 per per minute",
+            "5 per / minute",
+            "5 a minute",
+            "5 minute",
+            "5 per month",
+        ] {
             assert_eq!(parse_rate(text), Err(NOT_A_RATE), "{text}");
         }
     }

@@ -243,3 +243,14 @@ async fn without_context() -> u8 {
 fn missing_key_calls_the_fallback() {
     isolated(async { assert_eq!(without_context().await, 0) });
 }
+
+/// The type of the fallback's result follows from the return type.
+#[count_limit(1, "1d", fallback = Default::default)]
+async fn to_default() -> Option<u8> {
+    Some(1)
+}
+
+#[test]
+fn output_type_of_a_function_is_inferred() {
+    isolated(async { assert_outputs!(to_default() => Some(1), None) });
+}

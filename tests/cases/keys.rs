@@ -23,6 +23,43 @@ async fn single(text: &str) -> AppResult<()> {
     Ok(())
 }
 
+#[count_limit(1, "1d", key = name, fallback = missing, pass_args)]
+async fn destructured_option((name, _): (&Option<String>, u8)) -> bool {
+    name.is_some()
+}
+
+#[expect(clippy::option_option, reason = "as a nullable field of a JSON patch is one")]
+#[count_limit(1, "1d", key = (id, &&id), fallback = missing, pass_args)]
+async fn option_of_option([id]: [Option<Option<u8>>; 1]) -> bool {
+    id.is_some()
+}
+
+#[count_limit(1, "1d", key = "<id>", fallback = missing, pass_args)]
+async fn references(id: Option<&Option<String>>) -> bool {
+    id.is_some()
+}
+
+fn missing<T>(_: T) -> bool {
+    false
+}
+
+#[test]
+fn options_may_be_nested_and_borrowed() {
+    isolated(async {
+        let ann = Some(String::from("ann"));
+        assert!(destructured_option((&ann, 1)).await);
+        assert!(!destructured_option((&ann, 1)).await);
+        assert!(!destructured_option((&None, 1)).await);
+        assert!(option_of_option([Some(Some(1))]).await);
+        assert!(option_of_option([Some(Some(2))]).await);
+        assert!(!option_of_option([Some(Some(2))]).await);
+        assert!(!option_of_option([Some(None)]).await);
+        assert!(!option_of_option([None]).await);
+        assert!(references(Some(&ann)).await);
+        assert!(!references(Some(&None)).await);
+    });
+}
+
 /// Pairs that a naive join would confuse.
 const PAIRS: [(&str, &str); 11] = [
     ("a:b", "c"),

@@ -21,7 +21,7 @@
 //! | lints on the user's code | tracing#3108 | `attributes::lints_apply_to_user_code` |
 //! | `Send` | rust#64477, #64960, #101650 | `futures`, `prologue::non_send_outputs_…` |
 //! | size of the future | rust#62958, #108906; moka#212 | `prologue::limits_add_at_most_128_bytes` |
-//! | fallbacks, with and without the arguments | | `fallbacks`, `closures` |
+//! | fallbacks, with and without the arguments | | `fallbacks`, `closures`, `diverging_fallbacks` |
 //! | arguments through `macro_rules!` | wasm-bindgen#2395; pyo3#832 | `declarative_macros` |
 //! | several attributes on a function | reference#692; bon#263, #264, #297 | `stacking` |
 //! | attributes and return types of frameworks | axum#2014 | `frameworks` |
@@ -37,6 +37,7 @@ mod bodies;
 mod closures;
 mod conditional;
 mod declarative_macros;
+mod diverging_fallbacks;
 mod fallbacks;
 mod frameworks;
 mod futures;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::large_types_passed_by_value, reason = "their size in the future is what is measured")]
 
+use std::error::Error;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -98,6 +99,23 @@ async fn none(list: &[u8]) -> Option<Rc<u8>> {
     None
 }
 
+#[count_limit(1, "1d", fallback = busy)]
+async fn non_send_output_of_a_function(list: &[u8]) -> Result<u8, Box<dyn Error>> {
+    work(list).await;
+    Ok(1)
+}
+
+fn busy() -> Result<u8, Box<dyn Error>> {
+    Err("busy".into())
+}
+
+#[count_limit(1, "1d", fallback = |error| Err(error.into()))]
+#[rate_limit(5, fallback = |_| Ok(0))]
+async fn non_send_output_of_a_closure(list: &[u8]) -> Result<u8, Box<dyn Error>> {
+    work(list).await;
+    Ok(1)
+}
+
 fn is_send<T: Send>(future: T) -> T {
     future
 }
@@ -106,6 +124,10 @@ fn is_send<T: Send>(future: T) -> T {
 fn non_send_outputs_keep_futures_send() {
     isolated(async {
         assert_outputs!(is_send(non_send_output(&[1])) => Some(Rc::new(1)), None);
+        assert_eq!(is_send(non_send_output_of_a_function(&[])).await.unwrap(), 1);
+        assert_eq!(is_send(non_send_output_of_a_function(&[])).await.unwrap_err().to_string(), "busy");
+        assert_eq!(is_send(non_send_output_of_a_closure(&[])).await.unwrap(), 1);
+        assert!(is_send(non_send_output_of_a_closure(&[])).await.unwrap_err().is::<ratelimits::Error>());
     });
 }
 

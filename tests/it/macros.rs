@@ -16,6 +16,7 @@ macro_rules! limited {
 mod algorithms;
 mod buckets;
 mod charging;
+mod coverage;
 mod keys;
 mod name_clashes;
 mod numbers;

@@ -7,6 +7,11 @@ pub(super) fn find(written: &str) -> Option<&'static str> {
     HINTS.iter().find(|(words, _)| words.split(' ').any(is_written)).map(|(_, hint)| *hint)
 }
 
+/// Returns whether the word is the cost of a call.
+pub(super) fn is_cost(written: &str) -> bool {
+    find(written) == find("need")
+}
+
 /// `maxBurstSeconds` is `max_burst_seconds`.
 pub(super) fn normalized(word: &str) -> String {
     word.replace('_', "").to_lowercase()
@@ -17,7 +22,7 @@ const HINTS: &[(&str, &str)] = &[
     ("rate", "write `leak_rate = 5.0` on `funnel_limit`, or `limit = 100, period = \"1m\"` on `count_limit` or `window_limit`"),
     ("leak_rate", "write `rate = 5.0` on `rate_limit`, or `limit = 100, period = \"1m\"` on `count_limit` or `window_limit`"),
     ("permits_per_second tokens_per_second per_second replenish_rate refill_rate token_rate pass_rate funnel_rate leaking_rate leak qps rps", "write `rate = 5.0` on `rate_limit`, or `leak_rate = 5.0` on `funnel_limit`"),
-    ("limit max max_requests requests count pass_count limit_for_period calls times amount value", "write `rate = \"100/min\"` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on `count_limit` or `window_limit`"),
+    ("limit max max_requests requests count pass_count limit_for_period calls times amount value points hits", "write `rate = \"100/min\"` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on `count_limit` or `window_limit`"),
     ("period duration interval window window_size window_ms time during limit_refresh_period rate_interval", "write `period = \"1m\"` on `count_limit` or `window_limit`, or a rate with its period: `\"100/min\"`"),
     ("time_unit unit per rate_unit rate_interval_unit token_rate_unit funnel_rate_unit during_unit duration_unit timeout_unit", "durations and rates contain their unit: `\"30s\"`, `\"100/min\"`"),
     ("capacity burst size bucket_size burst_size burst_capacity allow_burst max_burst max_tokens", "write `burst = 10` on `rate_limit`, `capacity = 10` on `funnel_limit`, or `limit = 100` on `count_limit` or `window_limit`"),
@@ -36,7 +41,7 @@ const HINTS: &[(&str, &str)] = &[
     ("limit_type", "write `key_type = IP`"),
     ("cache_key key_expression key_generator key_func by", "write `key = user.id`"),
     ("key_prefix namespace", "write `prefix = \"sms\"`"),
-    ("need request_need requested_tokens add_water permits tokens weight", "write `cost = 2`; it is a whole number, so scale all numbers if a call costs less than 1"),
+    ("need request_need requested_tokens add_water permits tokens weight quantity", "write `cost = 2`"),
     ("fallback_method fallback_method_name block_handler handler on_limited on_limit on_exceeded on_reject or_else", "write `fallback = f`"),
     ("message msg error_message status_code http_status_code standard_headers legacy_headers", "a refused call returns its `Error`; write `fallback = |error| …` to return something else"),
     ("enable enabled", "write `skip_when = !enabled`"),
@@ -45,11 +50,11 @@ const HINTS: &[(&str, &str)] = &[
     ("deduct_when post_execute_condition skip_successful_requests", "write `charge_when = |out| out.is_err()`"),
     ("skip_failed_requests", "write `charge_when = |out| out.is_ok()`"),
     ("expire expire_time expiration ttl", "keys expire by themselves; leave it out"),
-    ("is_abort block blocking is_blocking", "write `timeout = \"5s\"` to wait; without it, a call over the limit is refused at once"),
+    ("is_abort block blocking is_blocking", "leave it out: a call waits for up to `timeout`, and without one it is refused at once"),
     ("timeout_duration timeout_seconds timeout_sec timeout_ms timeout_millis timeout_in_millis acquire_timeout blocking_timeout queue_timeout", "write `timeout = \"200ms\"`"),
     ("wait wait_ms wait_for wait_time wait_time_ms wait_timeout max_wait max_wait_ms max_wait_millis max_wait_seconds max_wait_time max_wait_duration", "write `timeout = \"200ms\"`"),
     ("max_delay max_delay_ms max_queueing_time max_queueing_time_ms", "write `timeout = \"200ms\"`"),
-    ("fail_open fail_closed on_error on_redis_error on_failure error_policy error_strategy failure_policy", "write `on_store_error = local`, `on_store_error = allow` or `on_store_error = deny`"),
+    ("fail_open fail_closed pass_on_store_error swallow_errors failure_mode_deny on_error on_redis_error on_failure error_policy error_strategy failure_policy", "write `on_store_error = local`, `on_store_error = allow` or `on_store_error = deny`"),
 ];
 
 #[cfg(test)]
@@ -68,6 +73,39 @@ mod tests {
             assert!(!seen.contains(&normalized(word)), "{word}");
             assert!(Kind::ALL.iter().any(|kind| !kind.arguments().contains(&word)), "{word}");
             seen.push(normalized(word));
+        }
+    }
+
+    #[test]
+    fn words_of_well_known_limiters_have_hints() {
+        for word in [
+            "burst_size",
+            "allow_burst",
+            "size",
+            "key_func",
+            "windowMs",
+            "max",
+            "skipSuccessfulRequests",
+            "skipFailedRequests",
+            "handler",
+            "statusCode",
+            "standardHeaders",
+            "block",
+            "bandwidths",
+            "enable",
+            "keyGenerator",
+            "calls",
+            "times",
+            "amount",
+            "http_status_code",
+            "timeoutUnit",
+            "isAbort",
+            "need",
+            "points",
+            "passOnStoreError",
+        ] {
+            let hint = find(word).unwrap_or_else(|| panic!("{word}"));
+            assert!(!hint.contains(". "), "{word}: more than a sentence");
         }
     }
 

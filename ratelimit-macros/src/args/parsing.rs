@@ -10,6 +10,7 @@ use super::{Arg, Args, hints};
 use crate::errors::{Errors, closest, listed};
 use crate::expr::shown;
 use crate::kind::Kind;
+use crate::number;
 use crate::stack::LimitAttribute;
 
 impl Args {
@@ -92,8 +93,14 @@ impl ArgParser<'_> {
     fn assignment(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
         self.named = true;
         let Some(known) = self.known(name) else {
-            self.unknown(name);
-            return skip_to_comma(input);
+            let value = tokens_to_comma(input)?;
+            if hints::is_cost(&name.unraw().to_string()) && number::is_fraction(value) {
+                self.args.incomplete = true;
+                self.errors.at(name.span(), format!("unknown argument `{name}`; {}", number::SCALE));
+            } else {
+                self.unknown(name);
+            }
+            return Ok(());
         };
         let value = if self.args.kind.flags().contains(&known) {
             skip_to_comma(input)?;

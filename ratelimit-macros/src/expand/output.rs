@@ -25,17 +25,19 @@ pub(super) fn written(function: &Function) -> (TokenStream, Span) {
 }
 
 /// Returns the body after the statements that restore its arguments. If a policy looks at the output, the body is in an async
-/// block, and the calls that are not charged are refunded after it.
+/// block, and the calls that are not charged are refunded after it. `brace` is the span of the function's braces.
 pub(super) fn body(
     expansion: &Expansion<'_>,
     restored: TokenStream,
     body: TokenStream,
-    span: Span,
+    brace: Span,
 ) -> TokenStream {
     let Expansion { function, limits, import, .. } = expansion;
+    // Always in a block, so that the body's items do not capture names in the prologue or in patterns. With the hygiene of the
+    // macro, or rustc warns about needless inner braces.
+    let span = hygienic(brace);
+    let body = braced(body, span);
     if !is_seen(limits) {
-        // Always in a block, so that the body's items do not capture names in the prologue or in patterns.
-        let body = braced(body, span);
         if restored.is_empty() {
             return body.into_token_stream();
         }
@@ -49,7 +51,8 @@ pub(super) fn body(
             return #output;
         }
     };
-    let block = braced(quote!(#typing #restored { #body }), span);
+    // The user's span, because coverage leaves out blocks of macros.
+    let block = braced(quote!(#typing #restored #body), brace);
     let charges = limits.iter().enumerate().filter_map(|(index, limit)| {
         let condition = limit.charge_when.as_ref()?;
         let span = hygienic(condition.span());
@@ -57,7 +60,7 @@ pub(super) fn body(
         Some(quote!((#index, #satisfied)))
     });
     // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
-    let body = quote_spanned!(span=> async move #block);
+    let body = quote_spanned!(brace=> async move #block);
     quote! {
         let #output = #body.await;
         #[allow(clippy::redundant_closure_for_method_calls)]

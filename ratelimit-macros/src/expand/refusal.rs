@@ -1,8 +1,8 @@
 //! What a refused call returns.
 
-use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::{Expr, Path, ReturnType, Stmt, parse_quote};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::Type;
 
 use super::context::{Expansion, hygienic, local};
 use super::output;
@@ -14,22 +14,33 @@ use crate::model::{Fallback, Target};
 pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStream {
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let mut refusing = limits.iter().filter(|limit| !limit.shadow).peekable();
-    let never = refusing.peek().is_none();
-    let every = refusing.all(|limit| limit.fallback.is_some());
+    let never = limits.iter().all(|limit| limit.shadow);
     let mut default = if never { quote!(__ratelimits::Charged::NOTHING) } else { refuse(function, &refusal) };
     // If no policy refused, as when the store failed, the first fallback is called.
     let first = limits.iter().position(|limit| limit.fallback.is_some() && !limit.shadow);
+    let last_without = limits.iter().rposition(|limit| limit.fallback.is_none() && !limit.shadow);
     let mut arms = Vec::new();
     for (index, limit) in limits.iter().enumerate() {
-        let Some(fallback) = &limit.fallback else { continue };
-        let answer = call_fallback(expansion, fallback, &refusal);
         let refused = quote!(::core::option::Option::Some(#index));
-        match first == Some(index) {
-            true if every => default = answer,
-            true => arms.push(quote!(#refused | ::core::option::Option::None => #answer)),
-            // In shadow too, where it is never called, so that it is not reported as dead code.
-            false => arms.push(quote!(#refused => #answer)),
+        match &limit.fallback {
+            Some(fallback) => {
+                let answer = call_fallback(expansion, fallback, &refusal);
+                match first == Some(index) {
+                    true if last_without.is_none() => default = answer,
+                    true => arms.push(quote!(#refused | ::core::option::Option::None => #answer)),
+                    // In shadow too, where it is never called, so that it is not reported as dead code.
+                    false => arms.push(quote!(#refused => #answer)),
+                }
+            }
+            // Each on its own, so that the compiler points at those that lack what others have.
+            None if first.is_some() && !limit.shadow => {
+                let answer = refuse_beside_fallback(&refusal, limit.span);
+                match last_without == Some(index) {
+                    true => default = answer,
+                    false => arms.push(quote!(#refused => #answer)),
+                }
+            }
+            None => {}
         }
     }
     let (refused, default) = match arms.is_empty() {
@@ -53,13 +64,20 @@ fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
     quote!({ #returned; })
 }
 
+/// Refuses for an attribute without a fallback among some that have one. The type is inferred, so that the compiler points at the
+/// attribute and not at the type.
+fn refuse_beside_fallback(refusal: &Ident, attribute: Span) -> TokenStream {
+    let refuse = quote_spanned!(hygienic(attribute)=> __ratelimits::refuse_beside_fallback);
+    quote!({ return #refuse(#refusal.error); })
+}
+
 /// Calls a fallback. Whether it is async is determined from its result, so that an error in the call is an ordinary type error.
 fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident) -> TokenStream {
     let Expansion { function, arguments, .. } = expansion;
     let span = hygienic(fallback.span);
     let receiver = function.receiver().filter(|_| fallback.pass_args).into_iter();
     let names = if fallback.pass_args { arguments.names.as_slice() } else { &[] };
-    let [called, error_name, kind] = ["called", "error", "kind"].map(local);
+    let [called, error_name, future, kind] = ["called", "error", "future", "kind"].map(local);
     let answer = format_ident!("ratelimits_answer", span = span);
     let error = match fallback.target {
         Target::Closure(_) => {
@@ -76,55 +94,43 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
         Target::Associated(path) => quote_spanned!(span=> #path(#(#receiver,)* #(#names),*)),
         Target::Method(base, method) => quote_spanned!(span=> #base.#method(#(#names),*)),
         Target::Closure(closure) => {
-            let closure = typed(closure, function);
             quote_spanned!(span=> __ratelimits::call_fallback(#error_name, #closure))
         }
     };
-    let returned = quote_spanned!(span=> return #answer.await);
+    let returned = quote_spanned!(span=> return #answer);
+    let output = fallback_output(function);
+    // A value is not awaited, and leaves before anything is, because it may not be `Send`. What follows a call that never returns
+    // is unreachable.
     quote!({
         #error
-        let #answer = {
-            let #called = #call;
+        let #answer = 'ratelimits_answer: {
+            let #future = {
+                #[allow(clippy::diverging_sub_expression)]
+                let #called = #call;
+                #[allow(unreachable_code)]
+                {
+                    use __ratelimits::{FutureFallback as _, OutputFallback as _, ValueFallback as _};
+                    let #kind = (&&&__ratelimits::Fallback::<_, #output>::of(&#called)).ratelimits_kind();
+                    match #kind.ratelimits_answer(#called) {
+                        ::core::ops::ControlFlow::Break(#answer) => break 'ratelimits_answer #answer,
+                        ::core::ops::ControlFlow::Continue(#future) => #future,
+                    }
+                }
+            };
+            #[allow(unreachable_code)]
             {
-                use __ratelimits::{FutureFallback as _, ValueFallback as _};
-                let #kind = (&&__ratelimits::Fallback(&#called)).ratelimits_kind();
-                #kind.ratelimits_answer(#called)
+                #future.await
             }
         };
+        #[allow(unreachable_code)]
         #returned;
     })
 }
 
-/// Adds the return type to a closure like `|_| todo!()`, which would have none.
-fn typed(closure: &Expr, function: &Function) -> TokenStream {
-    if let Expr::Closure(closure) = closure
-        && let (body, ReturnType::Default) = (&closure.body, &closure.output)
-        && diverges(body)
-    {
-        let mut closure = closure.clone();
-        let (output, _) = output::written(function);
-        closure.output = parse_quote!(-> #output);
-        if !matches!(**body, Expr::Block(_)) {
-            *closure.body = parse_quote!({ #body });
-        }
-        return closure.into_token_stream();
-    }
-    closure.to_token_stream()
-}
-
-/// Returns whether the expression is a macro like `panic!`, or a block that ends with one.
-fn diverges(expr: &Expr) -> bool {
-    const DIVERGING: [&str; 4] = ["panic", "todo", "unimplemented", "unreachable"];
-    let is_diverging = |path: &Path| {
-        path.segments.last().is_some_and(|name| DIVERGING.iter().any(|diverging| name.ident == diverging))
-    };
-    match expr {
-        Expr::Macro(body) => is_diverging(&body.mac.path),
-        Expr::Block(body) => match body.block.stmts.last() {
-            Some(Stmt::Macro(last)) => is_diverging(&last.mac.path),
-            Some(Stmt::Expr(last, _)) => diverges(last),
-            _ => false,
-        },
-        _ => false,
+/// Returns the output type that a fallback's result of unknown type gets: that of the function, or `!` if it has no name.
+fn fallback_output(function: &Function) -> TokenStream {
+    match function.output() {
+        Some(Type::Infer(_) | Type::Never(_)) => quote!(__ratelimits::Never),
+        _ => output::written(function).0,
     }
 }

@@ -24,9 +24,11 @@ pub(crate) struct AsyncBlock {
 }
 
 impl AsyncBlock {
-    pub(super) fn find(body: TokenStream, signature: &Signature) -> Option<AsyncBlock> {
-        let mut outer = Block::parse_within.parse2(body).ok()?;
-        let inner = std::mem::take(&mut last(&mut outer)?.block.stmts);
+    /// Fails if the body does not parse.
+    pub(super) fn find(body: TokenStream, signature: &Signature) -> syn::Result<Option<AsyncBlock>> {
+        let mut outer = Block::parse_within.parse2(body)?;
+        let Some(block) = last(&mut outer) else { return Ok(None) };
+        let inner = std::mem::take(&mut block.block.stmts);
         let typing = usize::from(inner.first().is_some_and(declares_type));
         let binds =
             |statement: &&Stmt| moved(statement).is_some() || destructured(statement, signature).is_some();
@@ -34,7 +36,7 @@ impl AsyncBlock {
         let destructured = arguments().filter_map(|statement| destructured(statement, signature)).collect();
         let (moved, binding) = (arguments().filter_map(moved).collect(), arguments().count());
         let output = output::of_future(&signature.output).cloned().unwrap_or_else(|| parse_quote!(_));
-        Some(AsyncBlock { outer, inner, output, destructured, moved, typing, binding })
+        Ok(Some(AsyncBlock { outer, inner, output, destructured, moved, typing, binding }))
     }
 
     /// Returns the output of the future, or `_` if it is not written.

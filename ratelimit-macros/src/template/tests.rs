@@ -50,6 +50,9 @@ fn placeholders_end_with_their_expression() {
     is("<(a > b)>", &["(a>b)"]);
     is("<m[\">\"]>", &["m[\">\"]"]);
     is("<s.find('>')>", &["s.find('>')"]);
+    for char in [r"'\x41'", r"'\u{e9}'", r"b'\x41'", r"'\''", r"'\\'", r"'\u{1F600}'", "'{'", "'}'", "'('"] {
+        is(&format!("<s.find({char})>:<a>"), &[&format!("s.find({char})"), "a"]);
+    }
 }
 
 #[track_caller]
@@ -65,6 +68,11 @@ fn errors_say_what_to_write() {
     fails("a>b", "unmatched `>` in the template; write `>>` for a literal `>`");
     fails("<>", "empty placeholder in the template; write `<user.id>`, or `<<>>` for a literal `<>`");
     fails("<a +>", "expected an expression in `<a +>`; write `<user.id>`, or `<<` for a literal `<`");
+    for open in ["'\\u{e9", "'\\x4", "'\\x41", "'\\", "'\\u{e9}("] {
+        let message =
+            format!("expected an expression in `<a + {open}>`; write `<user.id>`, or `<<` for a literal `<`");
+        fails(&format!("<a + {open}>"), &message);
+    }
     fails("<(a>", "expected an expression in `<(a>`; write `<user.id>`, or `<<` for a literal `<`");
     fails("<@usr>", "unknown placeholder `<@usr>`; did you mean `<@user>`?");
     fails(

@@ -51,6 +51,31 @@ fn words_of_other_limiters_get_a_hint() {
 }
 
 #[test]
+fn fractional_costs_are_scaled() {
+    let scale = "permits are whole numbers, so scale them all: with twice the rate and burst, or limit, `cost = 1` is half a \
+     permit";
+    let need = format!("unknown argument `need`; {scale}");
+    for value in ["0.5", "1.0 / 2.0", "(0.25)"] {
+        fails(Rate, &format!("5, need = {value}"), &[("need", &need)]);
+        fails(Rate, &format!("5, cost = {value}"), &[(value, &format!("`cost` is a fraction; {scale}"))]);
+    }
+    fails(Rate, "5, need = 2, shadow", &[("need", "unknown argument `need`; write `cost = 2`")]);
+}
+
+#[test]
+fn words_about_waiting_agree_with_timeout() {
+    let leave_out = "unknown argument `isAbort`; leave it out: a call waits for up to `timeout`, and without one it is refused \
+                     at once";
+    fails(Rate, "5, isAbort = true", &[("isAbort", leave_out)]);
+    fails(Rate, "5, isAbort = true, timeout = \"5s\"", &[("isAbort", leave_out)]);
+    let timeout = "`timeout` is a string with a unit; write `timeout = \"200ms\"` or `timeout = \"forever\"`";
+    let unit =
+        "unknown argument `timeoutUnit`; durations and rates contain their unit: `\"30s\"`, `\"100/min\"`";
+    let args = "5, isAbort = false, timeout = 500, timeoutUnit = MILLISECONDS";
+    fails(Rate, args, &[("isAbort", leave_out), ("timeoutUnit", unit), ("500", timeout)]);
+}
+
+#[test]
 fn arguments_of_other_attributes_name_their_owner() {
     for (kind, args, written, owner) in [
         (Rate, "5, aligned", "aligned", "`count_limit`"),

@@ -45,6 +45,25 @@ fn body_is_not_parsed() {
     assert!(expanded.contains("{ #! [allow (x)] # [allow"), "{expanded}");
 }
 
+#[test]
+fn syntax_errors_are_left_to_the_compiler() {
+    for item in [
+        "async fn f(a) -> R { #![allow(x)] g(1) }",
+        "async fn f(a: u8 b: u8) -> R { #![allow(x)] g(1) }",
+        "async fn f(a: u8) => R { #![allow(x)] g(1) }",
+        "pub(crate) unsafe async fn f(a: u8) -> R { #![allow(x)] g(1) }",
+        "fn f() -> impl Future { #![allow(x)] g(1) ; async move { user. } }",
+        "fn f() -> impl Future { #![allow(x)] g(1) let x = 6; async move { 1 } }",
+    ] {
+        let expanded = expand::attribute(Count, tokens("5, 60"), tokens(item)).to_string();
+        assert!(!expanded.contains("compile_error"), "{expanded}");
+        let guard = "const { :: core :: panic ! (\"`count_limit` cannot parse this function, which would not be limited\") } ;";
+        let unguarded = expanded.replace(&format!("{guard} "), "");
+        assert_eq!(unguarded, tokens(item).to_string());
+        assert!(expanded.contains(&format!("(x)] {guard} g (1)")), "{expanded}");
+    }
+}
+
 /// Each item with what its async block begins with.
 #[test]
 fn prologue_is_in_the_returned_async_block() {

@@ -7,10 +7,10 @@ fn rejects_wrong_forms_of_numbers() {
     let count = "`limit` is a whole number of permits; write `limit = 10`";
     fails_with(Count, "period = 60, limit", &["5.5", "\"5\"", "5s"], count);
     let cost = "`cost` is a whole number of permits; write `cost = 10`";
-    fails_with(Count, "5, 60, cost", &["\"1\"", "0.5"], cost);
+    fails_with(Count, "5, 60, cost", &["\"1\"", "5s"], cost);
     let period =
         "`period` is a whole number of seconds or a string; write `period = 60` or `period = \"500ms\"`";
-    fails_with(Count, "5, period", &["0.5", "15m", "1day", "15minute"], period);
+    fails_with(Count, "5, period", &["0.5", "15m", "1day", "15minute", "2hours"], period);
     fails_with(
         Window,
         "5, 60, precision",

@@ -8,15 +8,17 @@ use super::*;
 use crate::property_tests::config;
 
 /// All units with all their names.
-const UNITS: [(&str, u64); 16] = [
+const UNITS: [(&str, u64); 18] = [
     ("us", 1),
     ("ms", 1_000),
     ("s", 1_000_000),
     ("sec", 1_000_000),
+    ("secs", 1_000_000),
     ("second", 1_000_000),
     ("seconds", 1_000_000),
     ("m", 60_000_000),
     ("min", 60_000_000),
+    ("mins", 60_000_000),
     ("minute", 60_000_000),
     ("minutes", 60_000_000),
     ("h", 3_600_000_000),
@@ -43,7 +45,7 @@ fn parts() -> impl Strategy<Value = Vec<(u128, usize, &'static str, u64)>> {
 fn texts() -> impl Strategy<Value = String> {
     let odd = [
         "", " ", "\t", "\u{a0}", "+", "-", ".", "e", "E9", "_", "/", "//", "µs", "５", "٣", "\0", "S", "0",
-        "00", "1", "1e3", "forever",
+        "00", "1", "1e3", "forever", " per ", "per",
     ];
     let piece = prop_oneof![
         2 => numbers().prop_map(|number| number.to_string()),
@@ -59,11 +61,13 @@ fn documented(text: &str) -> Option<u128> {
     while !rest.is_empty() {
         let digits = rest.find(|char: char| !char.is_ascii_digit())?;
         let number: u64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
+        rest = rest[digits..].trim_start_matches(' ');
         let end = rest.find(|char: char| !char.is_ascii_alphabetic()).unwrap_or(rest.len());
         let (_, unit) = UNITS.iter().find(|(name, _)| *name == &rest[..end])?;
         sum += u128::from(number) * u128::from(*unit);
         rest = &rest[end..];
+        // Spaces separate parts, and do not end the text.
+        rest = Some(rest.trim_start_matches(' ')).filter(|next| !next.is_empty()).unwrap_or(rest);
     }
     (!text.is_empty()).then_some(sum)
 }
@@ -96,8 +100,9 @@ proptest! {
     }
 
     #[test]
-    fn rates_are_parsed_as_documented(text in prop_oneof![any::<String>(), texts(), (texts(), texts()).prop_map(|(a, b)| format!("{a}/{b}"))]) {
-        let Some((permits, period)) = text.split_once('/') else {
+    fn rates_are_parsed_as_documented(text in prop_oneof![any::<String>(), texts(), (texts(), select(vec!["/", " per "]), texts()).prop_map(|(a, per, b)| format!("{a}{per}{b}"))]) {
+        let slash = text.split_once('/').filter(|(permits, _)| !permits.contains('p'));
+        let Some((permits, period)) = slash.or_else(|| text.split_once(" per ")) else {
             prop_assert_eq!(parse_rate(&text), Err(NOT_A_RATE));
             return Ok(());
         };
@@ -126,5 +131,6 @@ proptest! {
         prop_assert_eq!(parse_duration(&format!("{micros}us")), Ok(rate.1));
         prop_assert_eq!(parse_rate(&format!("{permits}/{micros}us")), Ok(rate));
         prop_assert_eq!(parse_rate(&format!("0{permits}  /   {micros}us")), Ok(rate));
+        prop_assert_eq!(parse_rate(&format!("{permits} per {micros} us")), Ok(rate));
     }
 }

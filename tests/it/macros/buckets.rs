@@ -31,6 +31,30 @@ fn borrowing_defers_the_cost() {
 }
 
 limited! {
+    #[rate_limit(rate = 1.0 / 60.0, burst = 60)]
+    bursts_of_permits();
+    #[rate_limit(rate = 1.0 / 60.0, burst = "60s")]
+    bursts_of_seconds();
+    #[rate_limit("5 per 10 minutes", burst = "1 hour")]
+    bursts_in_words();
+}
+
+#[test]
+fn a_bare_burst_is_permits() {
+    isolated(async {
+        for _ in 0..60 {
+            bursts_of_permits().await.unwrap();
+        }
+        assert_limited(bursts_of_permits().await);
+        assert_admits_one!(bursts_of_seconds());
+        for _ in 0..30 {
+            bursts_in_words().await.unwrap();
+        }
+        assert_limited(bursts_in_words().await);
+    });
+}
+
+limited! {
     #[rate_limit("1/h", warmup = "2h", cost = 1_000)]
     warms_up();
     #[rate_limit("1/h", borrow, warmup = warmup)]

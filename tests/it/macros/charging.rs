@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use ratelimits::{
     Error, FixedWindow, LeakyBucket, Policy, Registry, SlidingWindow, count_limit, funnel_limit,
 };
 use ratelimits::{rate_limit, window_limit};
+use tokio::sync::Barrier;
+use tokio::task::JoinSet;
 
 use super::isolated;
 use crate::support::registries::on_each_registry;
@@ -40,6 +43,37 @@ async fn uncharged_calls_are_refunded() {
             assert!(log_in("ann", true).await.unwrap_err().is_limited());
         };
         registry.scope(calls).await;
+    })
+    .await;
+}
+
+#[count_limit(5, "15m", charge_when = |out| !matches!(out, Ok(true)))]
+async fn log_in_slowly(gate: &Barrier) -> Result<bool, Error> {
+    gate.wait().await;
+    Ok(true)
+}
+
+#[tokio::test]
+async fn permits_are_held_while_calls_run() {
+    on_each_registry(async |registry, _| {
+        // Ten correct logins at once: five wait for each other, until the gate opens after the other five are refused.
+        let gate = Arc::new(Barrier::new(6));
+        let mut logins = JoinSet::new();
+        for _ in 0..10 {
+            let (registry, gate) = (registry.clone(), Arc::clone(&gate));
+            logins.spawn(async move { registry.scope(log_in_slowly(&gate)).await });
+        }
+        for _ in 0..5 {
+            let refused = logins.join_next().await.unwrap().unwrap().unwrap_err();
+            assert!(refused.is_limited());
+            assert!(refused.retry_after().unwrap() > Duration::from_secs(14 * 60));
+        }
+        gate.wait().await;
+        let admitted = logins.join_all().await;
+        assert!(
+            admitted.len() == 5 && admitted.iter().all(|login| matches!(login, Ok(true))),
+            "{admitted:?}"
+        );
     })
     .await;
 }

@@ -25,7 +25,7 @@ async fn infinite() -> Result<(), Error> {
     Ok(())
 }
 
-#[rate_limit(rate = "5 per minute")]
+#[rate_limit(rate = "5 per month")]
 async fn malformed() -> Result<(), Error> {
     Ok(())
 }

@@ -31,6 +31,11 @@ async fn rate(LIMIT: u8) -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = 0.1 + 0.2, burst = 3)]
+async fn sum_of_floats() -> Result<(), Error> {
+    Ok(())
+}
+
 #[funnel_limit(capacity = 1_000_000_000_000, drain = drain, cost = 0)]
 async fn capacity(drain: u32) -> Result<(), Error> {
     let _ = drain;
@@ -90,7 +95,8 @@ async fn as_long_as_it_takes() -> Result<(), Error> {
 fn main() {
     let second = Duration::from_secs(1);
     let rate_of_one = Rate::per_second(1);
-    let _ = (limit(second), burst(rate_of_one), burst_for(rate_of_one), rate(1), capacity(1), drain(1));
+    let _ = (limit(second), burst(rate_of_one), burst_for(rate_of_one), rate(1), sum_of_floats());
+    let _ = (capacity(1), drain(1));
     let _ = (counter(second), precision("1s"), cost());
     let _ = (borrowed(), warmup(rate_of_one), warmup_of_the_call(3), whole_queue(), as_long_as_it_takes());
 }

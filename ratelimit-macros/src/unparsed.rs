@@ -1,0 +1,31 @@
+//! Functions that do not parse. The compiler has reported a syntax error, next to which every other error would be noise.
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::quote;
+
+use crate::function::split;
+
+/// Returns the function unchanged, except that its body cannot be compiled, or `None` if the item is no function.
+///
+/// A function with syntax that only the compiler knows must not lose its limit. What is in its body fails after all that the
+/// compiler checks, so never beside a syntax error.
+pub(crate) fn unparsed(item: TokenStream, attribute: &str) -> Option<TokenStream> {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    let is_named_function =
+        |pair: &[TokenTree]| matches!(pair, [TokenTree::Ident(word), TokenTree::Ident(_)] if *word == "fn");
+    let start = tokens.windows(2).position(is_named_function)?;
+    let is_body =
+        |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
+    if tokens[..start].iter().any(is_body) {
+        return None;
+    }
+    let at = start + tokens[start..].iter().position(is_body)?;
+    let TokenTree::Group(body) = &tokens[at] else { return None };
+    let (inner_attributes, statements) = split(Some(body));
+    let message = format!("`{attribute}` cannot parse this function, which would not be limited");
+    let guarded = quote!(#inner_attributes const { ::core::panic!(#message) }; #statements);
+    let mut group = Group::new(Delimiter::Brace, guarded);
+    group.set_span(body.span());
+    tokens[at] = TokenTree::Group(group);
+    Some(tokens.into_iter().collect())
+}
