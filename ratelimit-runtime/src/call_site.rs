@@ -11,6 +11,7 @@ use crate::error::invalid_policy::InvalidPolicy;
 use crate::name::{FunctionName, function_path};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
+use crate::policy_id::PolicyId;
 
 /// An attribute in the source.
 #[derive(Debug)]
@@ -62,6 +63,7 @@ pub struct SiteName {
     closure: &'static str,
     pub(crate) options: &'static SiteOptions,
     pub(crate) name: Box<str>,
+    pub(crate) policy: PolicyId,
     /// The function, if it is the tag.
     pub(crate) function: Option<Box<str>>,
     clash: Option<String>,
@@ -104,7 +106,8 @@ impl CallSite {
         let function = (options.tag == Tag::Function).then_some(function);
         let claim = Claim { site: self, path: function_path(closure), function: function.clone(), literal };
         let clash = claim.register(&name);
-        SiteName { closure, options, name, function, clash, next: OnceLock::new() }
+        let policy = PolicyId::new(options.prefix, &name);
+        SiteName { closure, options, name, policy, function, clash, next: OnceLock::new() }
     }
 }
 

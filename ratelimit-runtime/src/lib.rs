@@ -11,6 +11,7 @@ mod error;
 mod key;
 mod name;
 mod on_store_error;
+mod policy_id;
 mod rate;
 mod source;
 mod timer;

@@ -1,5 +1,6 @@
 //! A request to a store: charges of distinct keys, and the policies they are for.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -8,14 +9,20 @@ use crate::algorithm::AlgorithmSpec;
 use crate::bounds::LONGEST;
 use crate::call_site::SiteName;
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::key::Key;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::store::{Charge, INLINE, Outcome};
+
+/// The number of charges from which on their keys are looked up in a map.
+const MANY: usize = 16;
 
 /// The charges of one call, to be decided together.
 #[derive(Debug, Default)]
 pub(crate) struct AcquireRequest {
     charges: SmallVec<[Charge; INLINE]>,
+    /// The charges by key, if there are many.
+    by_key: Option<Box<HashMap<Key, usize>>>,
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
     max_waits: SmallVec<[u64; INLINE]>,
     policies: SmallVec<[RequestedPolicy; INLINE]>,
@@ -64,8 +71,11 @@ impl AcquireRequest {
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
         *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
-        let index = match self.charges.iter().position(|other| other.key == charge.key) {
+        let index = match self.find(&charge.key) {
             None => {
+                if let Some(by_key) = &mut self.by_key {
+                    by_key.insert(charge.key.clone(), self.charges.len());
+                }
                 self.max_waits.push(charge.wait);
                 self.charges.push(charge);
                 self.charges.len() - 1
@@ -86,6 +96,19 @@ impl AcquireRequest {
         };
         self.policies.push(RequestedPolicy { name, site, charge: index });
         Ok(())
+    }
+
+    /// Returns the index of the charge to this key.
+    fn find(&mut self, key: &Key) -> Option<usize> {
+        if self.charges.len() < MANY {
+            return self.charges.iter().position(|other| other.key == *key);
+        }
+        let charges = &self.charges;
+        let index_all = || {
+            let keys = charges.iter().enumerate().map(|(index, charge)| (charge.key.clone(), index));
+            Box::new(keys.collect::<HashMap<_, _>>())
+        };
+        self.by_key.get_or_insert_with(index_all).get(key).copied()
     }
 
     pub(crate) fn charges(&self) -> &[Charge] {
@@ -219,17 +242,31 @@ mod tests {
     use crate::key::Key;
     use crate::policy::{Policy, TokenBucket};
 
+    fn push(request: &mut AcquireRequest, key: &str, wait: u64) {
+        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
+        let charge = Charge { key: Key::raw(key), spec, cost: 1, wait, shadow: false };
+        let name = Name::Static("a");
+        let policy = PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local };
+        request.push(policy).unwrap();
+    }
+
+    /// Far too many for comparisons of all pairs.
+    #[test]
+    fn many_charges_are_added_up_by_key() {
+        let mut request = AcquireRequest::default();
+        for i in 0..300_000 {
+            push(&mut request, &(i % 200_000).to_string(), 0);
+        }
+        assert_eq!((request.charges().len(), request.policies().len()), (200_000, 300_000));
+        assert_eq!(request.charges().iter().filter(|charge| charge.cost == 2).count(), 100_000);
+        assert_eq!(request.policies()[299_999].charge, 99_999);
+    }
+
     #[test]
     fn charges_to_one_key_wait_the_shorter_time() {
-        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         for waits in [[5, 9], [9, 5]] {
             let mut request = AcquireRequest::default();
-            for wait in waits {
-                let charge = Charge { key: Key::raw("a"), spec, cost: 1, wait, shadow: false };
-                let name = Name::Static("a");
-                let policy = PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local };
-                request.push(policy).unwrap();
-            }
+            waits.into_iter().for_each(|wait| push(&mut request, "a", wait));
             assert_eq!((request.charges()[0].cost, request.charges()[0].wait), (2, 5));
             assert_eq!(request.max_wait(), Duration::from_micros(5));
         }

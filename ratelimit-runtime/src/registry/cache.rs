@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::limiter::Definition;
 use crate::policy::Policy;
+use crate::policy_id::PolicyId;
 
 /// The maximum number of cached names. Limiters with further names work too, because their state is in the store.
 const MAX_NAMES: usize = 10_000;
@@ -33,6 +34,7 @@ impl LimiterCache {
         let definition = Arc::new(Definition {
             name: name.into(),
             prefix: "".into(),
+            policy_id: PolicyId::new("", name),
             function: None,
             on_store_error: None,
             policy,
