@@ -1,5 +1,7 @@
 //! Expired and evicted keys.
 
+mod waiters;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
