@@ -112,6 +112,7 @@ impl MemoryStore {
             }
         }
         self.unlock(table);
+        charged.iter().for_each(|(charge, _)| self.report_refund(&charge.key));
     }
 
     /// Removes the calls that have started from the queues of these keys, and moves up those behind calls that have left.

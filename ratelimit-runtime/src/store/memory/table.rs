@@ -162,7 +162,7 @@ impl Table {
         match self.queues.get_mut(&index.fingerprint) {
             Some(queue) => {
                 queue.change(now, change);
-                self.move_up(index, now);
+                self.settle(index, now);
             }
             None => self.change(index, spec, now, change),
         }
@@ -173,7 +173,7 @@ impl Table {
         self.move_up(index, now);
         if let Some(queue) = self.queues.get_mut(&index.fingerprint) {
             queue.change(now, |before| *before = None);
-            self.move_up(index, now);
+            self.settle(index, now);
         } else if let Some(slot) = self.slots.find(index.fingerprint) {
             self.remove(slot);
         }
