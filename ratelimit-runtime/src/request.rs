@@ -22,6 +22,7 @@ const MANY: usize = 16;
 pub(crate) struct AcquireRequest {
     charges: SmallVec<[Charge; INLINE]>,
     /// The charges by key, if there are many.
+    #[expect(clippy::box_collection, reason = "few requests have one, and each request is moved")]
     by_key: Option<Box<HashMap<Key, usize>>>,
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
     max_waits: SmallVec<[u64; INLINE]>,

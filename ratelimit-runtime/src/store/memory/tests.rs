@@ -127,14 +127,14 @@ fn keys_that_calls_wait_for_are_evicted_last() {
     let store = MemoryStore::new(10, Clock::manual(Arc::new(AtomicU64::new(0))));
     let spec = Policy::from(TokenBucket::per_second(1).burst(1)).spec().unwrap();
     let awaited = Charge { spec, wait: 1 << 40, ..charge("awaited", 1) };
-    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(&[awaited.clone()]).1).collect();
+    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(std::slice::from_ref(&awaited)).1).collect();
     assert_eq!(waiters.len(), 2);
     assert!((0..100).all(|key| admits(&store, charge(key, 60))));
     assert!(store.has_queues());
-    assert_eq!(store.decide(&[awaited.clone()]).verdicts[0].wait, 3_000_000);
+    assert_eq!(store.decide(std::slice::from_ref(&awaited)).verdicts[0].wait, 3_000_000);
     // If there is no other key it has to go. Its waiters keep their slots, and get nothing back.
     let store = MemoryStore::new(1, Clock::manual(Arc::new(AtomicU64::new(0))));
-    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(&[awaited.clone()]).1).collect();
+    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(std::slice::from_ref(&awaited)).1).collect();
     assert!(admits(&store, charge("other", 60)));
     assert!(!store.has_queues());
     assert_eq!(waiters[1].start(), 2_000_000);
