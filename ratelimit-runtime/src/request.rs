@@ -14,16 +14,13 @@ use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::store::{Charge, INLINE, Outcome};
 
-/// The number of charges from which on their keys are looked up in a map.
+/// The number of charges from which on a map finds their keys.
 const MANY: usize = 16;
 
 /// The charges of one call, to be decided together.
 #[derive(Debug, Default)]
 pub(crate) struct AcquireRequest {
     charges: SmallVec<[Charge; INLINE]>,
-    /// The charges by key, if there are many.
-    #[expect(clippy::box_collection, reason = "few requests have one, and each request is moved")]
-    by_key: Option<Box<HashMap<Key, usize>>>,
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
     max_waits: SmallVec<[u64; INLINE]>,
     policies: SmallVec<[RequestedPolicy; INLINE]>,
@@ -68,15 +65,32 @@ pub(crate) fn max_wait(timeout: Duration) -> u64 {
 impl AcquireRequest {
     /// Adds a policy. Charges to the same key become one charge of their sum.
     pub(crate) fn push(&mut self, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
+        let index = self.charges.iter().position(|other| other.key == policy.charge.key);
+        self.push_at(index, policy)
+    }
+
+    /// Adds a policy like [`push`](Self::push), in the same time however many there are. `by_key` starts empty.
+    pub(crate) fn push_indexed(
+        &mut self,
+        policy: PolicyCharge,
+        by_key: &mut HashMap<Key, usize>,
+    ) -> Result<(), InvalidPolicy> {
+        if self.charges.len() < MANY {
+            return self.push(policy);
+        }
+        let new = self.charges.iter().enumerate().skip(by_key.len());
+        by_key.extend(new.map(|(index, charge)| (charge.key.clone(), index)));
+        self.push_at(by_key.get(&policy.charge.key).copied(), policy)
+    }
+
+    /// Adds a policy, given the index of the charge to its key, if there is one.
+    fn push_at(&mut self, index: Option<usize>, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
         let PolicyCharge { name, site, charge, on_store_error } = policy;
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
         *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
-        let index = match self.find(&charge.key) {
+        let index = match index {
             None => {
-                if let Some(by_key) = &mut self.by_key {
-                    by_key.insert(charge.key.clone(), self.charges.len());
-                }
                 self.max_waits.push(charge.wait);
                 self.charges.push(charge);
                 self.charges.len() - 1
@@ -97,19 +111,6 @@ impl AcquireRequest {
         };
         self.policies.push(RequestedPolicy { name, site, charge: index });
         Ok(())
-    }
-
-    /// Returns the index of the charge to this key.
-    fn find(&mut self, key: &Key) -> Option<usize> {
-        if self.charges.len() < MANY {
-            return self.charges.iter().position(|other| other.key == *key);
-        }
-        let charges = &self.charges;
-        let index_all = || {
-            let keys = charges.iter().enumerate().map(|(index, charge)| (charge.key.clone(), index));
-            Box::new(keys.collect::<HashMap<_, _>>())
-        };
-        self.by_key.get_or_insert_with(index_all).get(key).copied()
     }
 
     pub(crate) fn charges(&self) -> &[Charge] {
@@ -243,20 +244,19 @@ mod tests {
     use crate::key::Key;
     use crate::policy::{Policy, TokenBucket};
 
-    fn push(request: &mut AcquireRequest, key: &str, wait: u64) {
+    fn policy(key: &str, wait: u64) -> PolicyCharge {
         let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         let charge = Charge { key: Key::raw(key), spec, cost: 1, wait, shadow: false };
         let name = Name::Static("a");
-        let policy = PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local };
-        request.push(policy).unwrap();
+        PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local }
     }
 
     /// Far too many for comparisons of all pairs.
     #[test]
     fn many_charges_are_added_up_by_key() {
-        let mut request = AcquireRequest::default();
+        let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
         for i in 0..300_000 {
-            push(&mut request, &(i % 200_000).to_string(), 0);
+            request.push_indexed(policy(&(i % 200_000).to_string(), 0), &mut by_key).unwrap();
         }
         assert_eq!((request.charges().len(), request.policies().len()), (200_000, 300_000));
         assert_eq!(request.charges().iter().filter(|charge| charge.cost == 2).count(), 100_000);
@@ -267,7 +267,7 @@ mod tests {
     fn charges_to_one_key_wait_the_shorter_time() {
         for waits in [[5, 9], [9, 5]] {
             let mut request = AcquireRequest::default();
-            waits.into_iter().for_each(|wait| push(&mut request, "a", wait));
+            waits.into_iter().for_each(|wait| request.push(policy("a", wait)).unwrap());
             assert_eq!((request.charges()[0].cost, request.charges()[0].wait), (2, 5));
             assert_eq!(request.max_wait(), Duration::from_micros(5));
         }

@@ -180,16 +180,19 @@ impl MemoryStore {
         KeyForm::Hash { seed: self.seed }
     }
 
+    #[inline]
     fn index(&self, key: &Key) -> KeyIndex {
         let fingerprint = match &key.0 {
             Repr::Hash(fingerprint) => *fingerprint,
-            Repr::Text(text) => {
-                let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
-                hasher.write(text.as_bytes());
-                Fingerprint::finish(&hasher)
-            }
+            Repr::Text(text) => self.hash(text),
         };
         KeyIndex { fingerprint, policy: key.1 }
+    }
+
+    fn hash(&self, text: &str) -> Fingerprint {
+        let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
+        hasher.write(text.as_bytes());
+        Fingerprint::finish(&hasher)
     }
 
     fn report_refund(&self, key: &Key) {

@@ -52,12 +52,14 @@ impl<T> Segments<T> {
 impl<T> Index<u32> for Segments<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: u32) -> &T {
         &self.segments[index as usize / SEGMENT][index as usize % SEGMENT]
     }
 }
 
 impl<T> IndexMut<u32> for Segments<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
         &mut self.segments[index as usize / SEGMENT][index as usize % SEGMENT]
     }

@@ -63,6 +63,7 @@ impl Slots {
         &mut self.slots[slot]
     }
 
+    #[inline]
     pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
         let mut slot = self.buckets[self.bucket(fingerprint)];
         while slot != NONE {
@@ -113,6 +114,7 @@ impl Slots {
         self.len -= 1;
     }
 
+    #[inline]
     fn bucket(&self, fingerprint: Fingerprint) -> u32 {
         let bucket = fingerprint.0[0] & self.mask;
         // The upper buckets do not all exist yet. Their keys are in the bucket that will be split.
