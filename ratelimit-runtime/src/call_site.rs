@@ -13,6 +13,7 @@ use crate::log::log;
 use crate::name::FunctionName;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
+use crate::policy_id::PolicyId;
 
 /// An attribute in the source.
 #[derive(Debug)]
@@ -66,6 +67,7 @@ pub struct SiteName {
     closure: &'static str,
     pub(crate) options: &'static SiteOptions,
     pub(crate) name: Box<str>,
+    pub(crate) policy: PolicyId,
     /// The function, if it is the tag.
     pub(crate) function: Option<Box<str>>,
     clash: Option<Clash>,
@@ -119,9 +121,10 @@ impl CallSite {
             SiteOptions { number, .. } => format!("{function}#{number}").into(),
         };
         let function = (options.tag == Tag::Function).then_some(function);
+        let policy = PolicyId::new(options.prefix, &name);
         let claim = Claim { site: self, function: function.clone(), literal };
         let clash = claim.register(&name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
-        SiteName { closure, options, name, function, clash, next: OnceLock::new() }
+        SiteName { closure, options, name, policy, function, clash, next: OnceLock::new() }
     }
 }
 

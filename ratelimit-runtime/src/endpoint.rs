@@ -11,14 +11,18 @@ use crate::waiter_limit::WaiterLimit;
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) store: Store,
-    pub(crate) queues: WaitQueues,
+    pub(crate) queues: Arc<WaitQueues>,
     pub(crate) waiters: Arc<WaiterLimit>,
     pub(crate) health: HealthMonitor,
 }
 
 impl Endpoint {
     pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
-        let (queues, health) = (WaitQueues::default(), HealthMonitor::default());
+        let (queues, health) = (Arc::<WaitQueues>::default(), HealthMonitor::default());
+        if let Store::Memory(memory) = &store {
+            let queues = Arc::clone(&queues);
+            memory.on_refund(move |key| queues.wake(key));
+        }
         Arc::new(Endpoint { store, queues, waiters, health })
     }
 

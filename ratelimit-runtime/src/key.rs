@@ -1,13 +1,14 @@
 //! Injective key encoding.
 
 use std::fmt::{self, Display, Write};
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
 
 use sha2::{Digest, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
 use crate::error::missing_key::MissingKey;
 use crate::name::Name;
+use crate::policy_id::PolicyId;
 
 /// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
 const MAX_PARTS_LEN: usize = 200;
@@ -108,23 +109,46 @@ impl<M, T: KeyPart<kind::Optional<M>>> KeyPart<kind::Optional<M>> for &T {
     }
 }
 
-/// The name of a state in a store.
+/// The name of a state in a store, and the policy whose state it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key(pub(crate) Repr);
+pub struct Key(pub(crate) Repr, pub(crate) PolicyId);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repr {
     /// For a memory store, which hashes the pieces with a random key and never builds the text.
-    Hash(u128),
+    Hash(Fingerprint),
     /// For Redis.
     Text(String),
+}
+
+/// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
+
+impl Fingerprint {
+    pub(crate) fn finish(hasher: &SipHasher13) -> Self {
+        let hash = hasher.finish128();
+        Fingerprint([hash.h1, hash.h2])
+    }
+}
+
+impl Hash for Fingerprint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0]);
+    }
 }
 
 impl Key {
     /// Creates a key of exactly this text, for tests of the stores.
     #[must_use]
     pub fn raw(text: impl Into<String>) -> Self {
-        Key(Repr::Text(text.into()))
+        Key(Repr::Text(text.into()), PolicyId::default())
+    }
+
+    /// Returns the key of a state of this policy.
+    #[must_use]
+    pub fn of(self, policy: PolicyId) -> Self {
+        Key(self.0, policy)
     }
 }
 
@@ -200,7 +224,7 @@ impl KeyWriter {
             Sink::Text(parts) => text(&parts, self.parts, head).map(Repr::Text),
         };
         match repr {
-            Ok(repr) if !self.failed => Ok(Key(repr)),
+            Ok(repr) if !self.failed => Ok(Key(repr, PolicyId::default())),
             _ => Err(MissingKey::Part),
         }
     }
@@ -216,7 +240,7 @@ impl<'a> Head<'a> {
     }
 }
 
-fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, fmt::Error> {
+fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<Fingerprint, fmt::Error> {
     // Ends the parts, whose number varies.
     hasher.write_u8(END);
     let tag = head.tag(parts).unwrap_or(&"");
@@ -224,7 +248,7 @@ fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, 
         write!(Bytes(&mut hasher), "{piece}")?;
         hasher.write_u8(END);
     }
-    Ok(hasher.finish128().as_u128())
+    Ok(Fingerprint::finish(&hasher))
 }
 
 fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error> {

@@ -13,6 +13,7 @@ mod log;
 mod name;
 mod on_store_error;
 mod parker;
+mod policy_id;
 mod rate;
 mod runtime;
 mod source;

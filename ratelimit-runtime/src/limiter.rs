@@ -15,6 +15,7 @@ use crate::key::IntoKey;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
+use crate::policy_id::PolicyId;
 use crate::request::{AcquireRequest, PolicyCharge, max_wait};
 use crate::store::Charge;
 
@@ -45,6 +46,7 @@ pub struct Limiter {
 pub(crate) struct Definition {
     pub(crate) name: Arc<str>,
     pub(crate) prefix: Box<str>,
+    pub(crate) policy_id: PolicyId,
     pub(crate) function: Option<Box<str>>,
     pub(crate) on_store_error: Option<OnStoreError>,
     pub(crate) policy: Policy,
@@ -59,7 +61,8 @@ impl Limiter {
     /// Returns this limiter with a key prefix, as an attribute sets with `prefix = "…"`.
     #[must_use]
     pub fn prefix(&self, prefix: &str) -> Self {
-        let definition = Definition { prefix: prefix.into(), ..(*self.definition).clone() };
+        let policy_id = PolicyId::new(prefix, &self.definition.name);
+        let definition = Definition { prefix: prefix.into(), policy_id, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
@@ -218,11 +221,11 @@ impl Limiter {
         cost: u64,
         timeout: Duration,
     ) -> Result<PolicyCharge, MissingKey> {
-        let Definition { name, prefix, function, spec, on_store_error, .. } = &*self.definition;
+        let Definition { name, prefix, policy_id, function, spec, on_store_error, .. } = &*self.definition;
         let mut parts = self.backend.key_writer();
         key.write(&mut parts);
         let name = Name::Shared(Arc::clone(name));
-        let owner = KeyOwner { prefix, name: &name, function: function.as_deref() };
+        let owner = KeyOwner { prefix, name: &name, function: function.as_deref(), policy: *policy_id };
         let key = self.backend.finish_key(parts, owner, spec)?;
         let charge = Charge { key, spec: *spec, cost, wait: max_wait(timeout), shadow: false };
         let on_store_error = self.backend.on_store_error(*on_store_error);

@@ -1,5 +1,6 @@
 //! A request to a store: charges of distinct keys, and the policies they are for.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use smallvec::SmallVec;
@@ -8,9 +9,13 @@ use crate::algorithm::AlgorithmSpec;
 use crate::bounds::LONGEST;
 use crate::call_site::SiteName;
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::key::Key;
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::store::{Charge, INLINE, Outcome};
+
+/// The number of charges from which on a map finds their keys.
+const MANY: usize = 16;
 
 /// The charges of one call, to be decided together.
 #[derive(Debug, Default)]
@@ -60,11 +65,31 @@ pub(crate) fn max_wait(timeout: Duration) -> u64 {
 impl AcquireRequest {
     /// Adds a policy. Charges to the same key become one charge of their sum.
     pub(crate) fn push(&mut self, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
+        let index = self.charges.iter().position(|other| other.key == policy.charge.key);
+        self.push_at(index, policy)
+    }
+
+    /// Adds a policy like [`push`](Self::push), in the same time however many there are. `by_key` starts empty.
+    pub(crate) fn push_indexed(
+        &mut self,
+        policy: PolicyCharge,
+        by_key: &mut HashMap<Key, usize>,
+    ) -> Result<(), InvalidPolicy> {
+        if self.charges.len() < MANY {
+            return self.push(policy);
+        }
+        let new = self.charges.iter().enumerate().skip(by_key.len());
+        by_key.extend(new.map(|(index, charge)| (charge.key.clone(), index)));
+        self.push_at(by_key.get(&policy.charge.key).copied(), policy)
+    }
+
+    /// Adds a policy, given the index of the charge to its key, if there is one.
+    fn push_at(&mut self, index: Option<usize>, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
         let PolicyCharge { name, site, charge, on_store_error } = policy;
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
         *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
-        let index = match self.charges.iter().position(|other| other.key == charge.key) {
+        let index = match index {
             None => {
                 self.max_waits.push(charge.wait);
                 self.charges.push(charge);
@@ -219,17 +244,30 @@ mod tests {
     use crate::key::Key;
     use crate::policy::{Policy, TokenBucket};
 
+    fn policy(key: &str, wait: u64) -> PolicyCharge {
+        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
+        let charge = Charge { key: Key::raw(key), spec, cost: 1, wait, shadow: false };
+        let name = Name::Static("a");
+        PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local }
+    }
+
+    /// Far too many for comparisons of all pairs.
+    #[test]
+    fn many_charges_are_added_up_by_key() {
+        let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
+        for i in 0..300_000 {
+            request.push_indexed(policy(&(i % 200_000).to_string(), 0), &mut by_key).unwrap();
+        }
+        assert_eq!((request.charges().len(), request.policies().len()), (200_000, 300_000));
+        assert_eq!(request.charges().iter().filter(|charge| charge.cost == 2).count(), 100_000);
+        assert_eq!(request.policies()[299_999].charge, 99_999);
+    }
+
     #[test]
     fn charges_to_one_key_wait_the_shorter_time() {
-        let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         for waits in [[5, 9], [9, 5]] {
             let mut request = AcquireRequest::default();
-            for wait in waits {
-                let charge = Charge { key: Key::raw("a"), spec, cost: 1, wait, shadow: false };
-                let name = Name::Static("a");
-                let policy = PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local };
-                request.push(policy).unwrap();
-            }
+            waits.into_iter().for_each(|wait| request.push(policy("a", wait)).unwrap());
             assert_eq!((request.charges()[0].cost, request.charges()[0].wait), (2, 5));
             assert_eq!(request.max_wait(), Duration::from_micros(5));
         }

@@ -9,6 +9,7 @@ mod deadlines;
 mod dropped_waiters;
 mod events;
 mod faulty_server;
+mod late_polls;
 #[expect(dead_code, reason = "used in part")]
 #[path = "../it/support/log_capture.rs"]
 mod log_capture;

@@ -103,17 +103,21 @@ async fn dropped_waiters_do_not_stop_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn early_reset_is_noticed_at_the_next_retry() {
-    let limiter = limiter(FixedWindow::new(1, 60 * SECOND).into());
-    limiter.try_acquire((), 1).await.unwrap();
-    let calls = acquire_all(&limiter, 2, Duration::MAX);
-    sleep(SECOND).await;
-    limiter.reset(()).await.unwrap();
-    // The first sleeps until the window would have ended; a newcomer that never fits is refused at once.
-    let error = limiter.acquire_timeout((), 2, SECOND).await.unwrap_err();
-    assert_eq!(error.retry_after(), None);
-    for (call, seconds) in calls.into_iter().zip([60, 120]) {
-        assert_eq!(call.await.unwrap().0.unwrap().waited, SECOND * seconds);
+async fn refunds_and_resets_wake_the_queue() {
+    let minute = 60 * SECOND;
+    for policy in [FixedWindow::new(2, minute).into(), Policy::from(SlidingWindow::new(2, minute))] {
+        let limiter = limiter(policy);
+        let first = limiter.try_acquire((), 2).await.unwrap();
+        let calls = acquire_all(&limiter, 7, Duration::MAX);
+        sleep(SECOND).await;
+        first.refund().await.unwrap();
+        sleep(SECOND).await;
+        limiter.refund((), 1).await.unwrap();
+        sleep(SECOND).await;
+        limiter.reset(()).await.unwrap();
+        for (call, expected) in calls.into_iter().zip([1, 1, 2, 3, 3, 63, 63]) {
+            assert_eq!(call.await.unwrap().0.unwrap().waited, SECOND * expected, "{policy:?}");
+        }
     }
 }
 

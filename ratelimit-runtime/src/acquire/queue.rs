@@ -16,7 +16,7 @@ use crate::key::Key;
 use crate::request::{AcquireRequest, NextTry};
 use crate::store::{Charge, Store};
 use crate::timer::Timers;
-use crate::wait_queues::{QueuedCall, WaitQueue};
+use crate::wait_queues::WaitQueue;
 use crate::waiter_limit::WaiterPermit;
 
 /// A call that waits in a queue if it has to.
@@ -152,14 +152,12 @@ impl<'a> QueueGuard<'a> {
     fn join(call: &'a QueuedRequest, charge: &Charge, index: usize) -> Option<Self> {
         let mut queues = call.endpoint.queues.lock();
         let queue = queues.entry(charge.key.clone()).or_insert_with(WaitQueue::new);
-        let waiting: u64 = queue.calls.values().map(|call| call.cost).sum();
-        let is_full = charge.spec.waiting_room().is_some_and(|room| waiting + charge.cost > room);
-        if is_full && !queue.calls.is_empty() {
+        let waiting = queue.cost() + u128::from(charge.cost);
+        let is_full = charge.spec.waiting_room().is_some_and(|room| waiting > u128::from(room));
+        if is_full && !queue.is_empty() {
             return None;
         }
-        let queued = QueuedCall::new(charge.cost);
-        let turn = Arc::clone(&queued.turn);
-        queue.calls.insert(call.ticket, queued);
+        let turn = queue.join(call.ticket, charge.cost);
         Some(QueueGuard { call, key: charge.key.clone(), charge: index, turn })
     }
 
@@ -179,23 +177,20 @@ impl<'a> QueueGuard<'a> {
     /// Sets when the next try may succeed, if this call is the first in the queue.
     fn ready_in(&self, wait: Duration) {
         let first = self.with_queue(|queue| {
-            if queue.calls_ahead(self.call.ticket) == 0 || wait.is_zero() {
-                queue.ready_at = Instant::now() + wait;
-                queue.released = false;
+            if wait.is_zero() {
+                return queue.retry_now();
             }
-            queue.first()
+            if queue.is_first(self.call.ticket) {
+                queue.retry_in(wait);
+            }
+            None
         });
-        if wait.is_zero() {
-            first.flatten().iter().for_each(|first| first.notify_one());
-        }
+        first.flatten().iter().for_each(|first| first.notify_one());
     }
 
     /// Lets all calls of the queue try at once, because the store fails.
     fn wake_all(&self) {
-        let turns = self.with_queue(|queue| {
-            queue.released = true;
-            queue.calls.values().map(|call| Arc::clone(&call.turn)).collect::<Vec<_>>()
-        });
+        let turns = self.with_queue(WaitQueue::release);
         turns.into_iter().flatten().for_each(|turn| turn.notify_one());
     }
 
@@ -208,13 +203,8 @@ impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let mut queues = self.call.endpoint.queues.lock();
         let Some(queue) = queues.get_mut(&self.key) else { return };
-        if queue.calls_ahead(self.call.ticket) == 0 {
-            // The next call may ask for less than this one.
-            queue.ready_at = Instant::now();
-        }
-        queue.calls.remove(&self.call.ticket);
-        let next = queue.first();
-        if queue.calls.is_empty() {
+        let next = queue.leave(self.call.ticket);
+        if queue.is_empty() {
             queues.remove(&self.key);
         }
         drop(queues);

@@ -70,7 +70,7 @@ impl Reservation {
         }
         decided.waited = match &held.slot {
             Slot::Memory(memory, waiter) => {
-                memory.start(decided.request.charges());
+                memory.move_up(decided.request.charges());
                 decided.adopt_charge_ids(waiter);
                 Duration::from_micros(waiter.start().saturating_sub(decided.outcome.now))
             }

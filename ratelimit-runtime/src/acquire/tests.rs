@@ -161,6 +161,43 @@ fn window_queues_are_removed_with_their_last_waiter() {
     }
 }
 
+/// Far too many for steps through all others.
+#[test]
+fn many_calls_may_wait_and_leave() {
+    const CALLS: usize = 10_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _entered = runtime.enter();
+    let hour = Duration::from_secs(3600);
+    for policy in
+        [Policy::from(FixedWindow::new(1, hour)), TokenBucket::new(Rate::new(1, hour)).burst(1).into()]
+    {
+        for order in [0, 1, 2] {
+            let registry = Registry::builder().max_waiters(CALLS).in_memory();
+            let limiter = registry.limiter("a", policy).unwrap();
+            let mut calls = Vec::new();
+            while calls.len() < CALLS {
+                let mut call = Box::pin(limiter.acquire((), 1));
+                if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                    calls.push(call);
+                }
+            }
+            match order {
+                0 => {}
+                1 => calls.reverse(),
+                _ => calls.sort_by_key(|call| std::ptr::from_ref(&**call).addr() % 997),
+            }
+            // Each of the others may look at its slot in between.
+            while let Some(call) = calls.pop() {
+                drop(call);
+                if let Some(next) = calls.last_mut() {
+                    assert!(next.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                }
+            }
+            assert_no_waiters(&registry);
+        }
+    }
+}
+
 #[test]
 fn waits_without_a_timer_fail_uncharged() {
     let without_time = tokio::runtime::Builder::new_current_thread().build().unwrap();

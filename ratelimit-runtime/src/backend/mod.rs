@@ -17,6 +17,7 @@ use crate::health::StoreHealth;
 use crate::key::{Head, Key, KeyForm, KeyWriter};
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
+use crate::policy_id::PolicyId;
 use crate::source::Source;
 use crate::store::{Charge, Clock, MemoryStore, Store};
 use crate::waiter_limit::WaiterLimit;
@@ -50,6 +51,8 @@ pub(crate) struct KeyOwner<'a> {
     pub(crate) name: &'a Name,
     /// The function whose policies have different keys.
     pub(crate) function: Option<&'a str>,
+    /// The identity of prefix and name, computed once.
+    pub(crate) policy: PolicyId,
 }
 
 impl Backend {
@@ -100,13 +103,13 @@ impl Backend {
         owner: KeyOwner<'_>,
         spec: &AlgorithmSpec,
     ) -> Result<Key, MissingKey> {
-        let KeyOwner { prefix, name, function } = owner;
+        let KeyOwner { prefix, name, function, policy } = owner;
         let function = function.as_ref().map(|function| function as &dyn fmt::Display);
         let head = Head { namespace: &self.namespace, prefix, name, shape: spec, function };
         if self.store().is_some_and(Store::is_cluster) && parts.is_tied(&head) {
             self.one_slot_log.log_once(name.as_str());
         }
-        parts.finish(&head)
+        Ok(parts.finish(&head)?.of(policy))
     }
 
     /// Returns the store that a decision from this source charged.

@@ -160,7 +160,12 @@ impl Call {
         let OpenCharge { site, spec, cost, wait, parts } = open;
         let backend = self.registry.backend();
         let name = Name::Static(&site.name);
-        let owner = KeyOwner { prefix: site.options.prefix, name: &name, function: site.function.as_deref() };
+        let owner = KeyOwner {
+            prefix: site.options.prefix,
+            name: &name,
+            function: site.function.as_deref(),
+            policy: site.policy,
+        };
         let key = backend.finish_key(parts, owner, &spec)?;
         let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
         let on_store_error = backend.on_store_error(site.options.on_store_error);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::limiter::Definition;
 use crate::policy::{Algorithm, Policy};
+use crate::policy_id::PolicyId;
 
 /// How many limiters are examined to make room for a new one. Two keep the cache below twice the number of limiters in use,
 /// because a pass over all of them then adds half as many.
@@ -57,6 +58,7 @@ impl LimiterCache {
         let definition = Arc::new(Definition {
             name: known.unwrap_or_else(|| name.into()),
             prefix: "".into(),
+            policy_id: PolicyId::new("", name),
             function: None,
             on_store_error: None,
             policy,

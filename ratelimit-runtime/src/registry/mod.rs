@@ -8,6 +8,7 @@ mod off;
 pub use builder::RegistryBuilder;
 pub use current::install;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -107,12 +108,12 @@ impl Registry {
     }
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
-        let mut request = AcquireRequest::default();
+        let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
         for NamedCharge { backend, charge } in charges {
             if !Arc::ptr_eq(&backend, &self.0.backend) {
                 return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
             }
-            request.push(charge?)?;
+            request.push_indexed(charge?, &mut by_key)?;
         }
         if request.is_empty() {
             return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());

@@ -26,6 +26,7 @@ pub use crate::clock::Clock;
 pub use crate::error::store::StoreError;
 pub use crate::key::Key;
 use crate::key::KeyForm;
+pub use crate::policy_id::PolicyId;
 use crate::source::Source;
 
 /// One of the stores.

@@ -1,45 +1,55 @@
 //! State in process.
 
+mod eviction;
 mod mirror;
 mod reservations;
+mod segments;
+mod shares;
+mod slots;
 mod table;
 #[cfg(test)]
 mod tests;
+mod waiter;
 
 use std::collections::hash_map::RandomState;
+use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use siphasher::sip128::{Hasher128, SipHasher13};
+use siphasher::sip128::SipHasher13;
 
-pub(crate) use self::reservations::Waiter;
-use self::reservations::WaiterSlot;
-use self::table::Table;
+use self::table::{KeyIndex, Table};
+pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
-use crate::key::{Key, KeyForm, Repr};
+use crate::key::{Fingerprint, Key, KeyForm, Repr};
 use crate::log::log;
 
 /// State in process, for a bounded number of keys.
 ///
-/// When it is full it removes expired states first, and then evicts those closest to expiry.
-#[derive(Debug)]
+/// Each new key removes the expired ones among the next few. When the store is full, a new key of a policy that holds less than
+/// its share, `max_keys` divided by the number of policies with keys, replaces a key of the policy with the most keys, and any
+/// other new key replaces one of its own policy: of 16 picked at random, the one closest to expiry. So a policy with no more
+/// than its share loses no key to the keys of others.
 pub struct MemoryStore {
     clock: Clock,
     seed: (u64, u64),
-    max_keys: usize,
     table: Mutex<Table>,
+    /// Called with each key that gets permits back.
+    on_refund: OnceLock<RefundListener>,
 }
+
+type RefundListener = Box<dyn Fn(&Key) + Send + Sync>;
 
 impl MemoryStore {
     /// Creates an empty store for `max_keys` keys, at least one.
     #[must_use]
     pub fn new(max_keys: usize, clock: Clock) -> Self {
         let random = || RandomState::new().hash_one(0u8);
-        let max_keys = max_keys.max(1);
-        MemoryStore { clock, seed: (random(), random()), max_keys, table: Mutex::new(Table::new(max_keys)) }
+        let table = Mutex::new(Table::new(max_keys, random()));
+        MemoryStore { clock, seed: (random(), random()), table, on_refund: OnceLock::new() }
     }
 
     /// Decides a list of charges of distinct keys, all or nothing except for shadows.
@@ -59,7 +69,7 @@ impl MemoryStore {
         // Read under the lock, so that time does not step back between decisions.
         let now = self.clock.now();
         if !table.queues.is_empty() {
-            charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
+            charges.iter().for_each(|charge| table.settle(self.index(&charge.key), now));
         }
         let snapshots = charges.iter().map(|charge| {
             let state = table.state(self.index(&charge.key));
@@ -79,8 +89,8 @@ impl MemoryStore {
             let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
             if is_charged(charge, verdict) {
                 let waiter = waiter.as_ref().filter(|_| verdict.wait > 0);
-                let slot = waiter.map(|waiter| WaiterSlot { waiter: Arc::clone(waiter), charge: charged });
-                table.charge(index, charge, snapshot, now, slot);
+                let waiting = waiter.map(|waiter| (Arc::clone(waiter), charged));
+                table.charge(index, charge, snapshot, now, waiting);
                 charged += 1;
             } else if *cost > 0 {
                 table.change(index, spec, now, |state| spec.undo(state, now));
@@ -97,25 +107,17 @@ impl MemoryStore {
         let now = self.clock.now();
         for (i, (Charge { key, spec, cost, .. }, _)) in charged.iter().enumerate() {
             let index = self.index(key);
-            let slot = WaiterSlot { waiter: Arc::clone(waiter), charge: i };
-            if !table.leave(index, &slot, now) {
-                let charge_id = waiter.slot(i).charge_id;
-                let refund = |state: &mut _| spec.refund(state, now, *cost, Some(charge_id));
+            let ticket = waiter.slot(i).ticket;
+            if !ticket.is_some_and(|ticket| table.leave(index, ticket, now)) {
+                let refund = |state: &mut _| spec.refund(state, now, *cost, Some(waiter.slot(i).charge_id));
                 table.change_before_queue(index, spec, now, refund);
             }
         }
         self.unlock(table);
+        charged.iter().for_each(|(charge, _)| self.report_refund(&charge.key));
     }
 
-    /// Removes the queues whose slots have started.
-    pub(crate) fn start(&self, charges: &[Charge]) {
-        let mut table = self.lock();
-        let now = self.clock.now();
-        charges.iter().for_each(|charge| table.remove_finished_queue(self.index(&charge.key), now));
-        self.unlock(table);
-    }
-
-    /// Moves up the calls behind those that have left the queues of these keys.
+    /// Removes the calls that have started from the queues of these keys, and moves up those behind calls that have left.
     pub(crate) fn move_up(&self, charges: &[Charge]) {
         let mut table = self.lock();
         let now = self.clock.now();
@@ -135,6 +137,7 @@ impl MemoryStore {
         let refund = |state: &mut _| spec.refund(state, now, cost, charge_id);
         table.change_before_queue(self.index(key), spec, now, refund);
         self.unlock(table);
+        self.report_refund(key);
     }
 
     /// Removes the key's state. Calls that wait for it move up, as if they came now.
@@ -143,6 +146,12 @@ impl MemoryStore {
         let now = self.clock.now();
         table.reset(self.index(key), now);
         self.unlock(table);
+        self.report_refund(key);
+    }
+
+    /// Has this called with each key that is refunded or reset. Only the first listener counts.
+    pub(crate) fn on_refund(&self, listener: impl Fn(&Key) + Send + Sync + 'static) {
+        self.on_refund.get_or_init(|| Box::new(listener));
     }
 
     /// Returns whether a call waits for any key.
@@ -154,7 +163,7 @@ impl MemoryStore {
     /// Returns the number of keys, including expired ones.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().entries.len()
+        self.lock().slots.len()
     }
 
     /// Returns whether there are no keys.
@@ -173,33 +182,47 @@ impl MemoryStore {
         KeyForm::Hash { seed: self.seed }
     }
 
-    fn index(&self, key: &Key) -> u128 {
-        match &key.0 {
-            Repr::Hash(hash) => *hash,
-            Repr::Text(text) => {
-                let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
-                hasher.write(text.as_bytes());
-                hasher.finish128().as_u128()
-            }
+    #[inline]
+    fn index(&self, key: &Key) -> KeyIndex {
+        let fingerprint = match &key.0 {
+            Repr::Hash(fingerprint) => *fingerprint,
+            Repr::Text(text) => self.hash(text),
+        };
+        KeyIndex { fingerprint, policy: key.1 }
+    }
+
+    fn hash(&self, text: &str) -> Fingerprint {
+        let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
+        hasher.write(text.as_bytes());
+        Fingerprint::finish(&hasher)
+    }
+
+    fn report_refund(&self, key: &Key) {
+        if let Some(listener) = self.on_refund.get() {
+            listener(key);
         }
     }
 
     /// Unlocks the table, and then notifies waiters and logs: a log subscriber may call this store.
     fn unlock(&self, mut table: MutexGuard<'_, Table>) {
         let (first_eviction, moved) = (mem::take(&mut table.first_eviction), mem::take(&mut table.moved));
+        let max_keys = table.max_keys;
         drop(table);
         moved.iter().for_each(|waiter| waiter.notify());
         if first_eviction {
-            log!(
-                WARN,
-                max_keys = self.max_keys,
-                "the memory store is full; evicting keys that have not expired"
-            );
+            log!(WARN, max_keys, "the memory store is full; evicting keys that have not expired");
         }
     }
 
     /// Ignores poisoning: after a panic under the lock limits keep working.
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without its keys and the seed of their hashes.
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("keys", &self.len()).finish_non_exhaustive()
     }
 }

@@ -1,171 +1,184 @@
 //! Queues of reservations. A call that waits is charged at once, for a slot in the future; when a call leaves, those behind it
-//! move up.
+//! move up, and none ever moves back.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use smallvec::SmallVec;
-use tokio::sync::Notify;
+use super::waiter::Waiter;
+use crate::algorithm::{AlgorithmSpec, State, Verdict};
 
-use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
-use crate::store::charge::INLINE;
+/// How many of the first calls in a queue learn at once that they have moved up. Those behind learn it when calls before them
+/// start, or at the latest at the slots that they know.
+const NEXT: usize = 64;
 
-/// A waiting call.
+/// The charges of a key, from the first whose slot has not started.
 #[derive(Debug)]
-pub(crate) struct Waiter {
-    /// One for each of its charges, in order.
-    slots: Mutex<SmallVec<[ReservedSlot; INLINE]>>,
-    moved: Notify,
-}
-
-/// The time for which a charge was made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReservedSlot {
-    pub(crate) at: u64,
-    pub(crate) charge_id: ChargeId,
-}
-
-impl Waiter {
-    pub(super) fn new<'v>(now: u64, verdicts: impl IntoIterator<Item = &'v Verdict>) -> Self {
-        let slot = |verdict: &Verdict| ReservedSlot { at: now + verdict.wait, charge_id: verdict.charge_id };
-        Waiter { slots: Mutex::new(verdicts.into_iter().map(slot).collect()), moved: Notify::new() }
-    }
-
-    /// Returns when all of its slots have started.
-    pub(crate) fn start(&self) -> u64 {
-        self.slots().iter().map(|slot| slot.at).max().unwrap_or(0)
-    }
-
-    /// Returns the slot of one of its charges.
-    pub(crate) fn slot(&self, charge: usize) -> ReservedSlot {
-        self.slots()[charge]
-    }
-
-    /// Waits until a slot may have moved up.
-    pub(crate) async fn moved(&self) {
-        self.moved.notified().await;
-    }
-
-    /// Wakes the call to look at its slots.
-    pub(super) fn notify(&self) {
-        self.moved.notify_one();
-    }
-
-    fn slots(&self) -> MutexGuard<'_, SmallVec<[ReservedSlot; INLINE]>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One of a waiter's slots.
-#[derive(Clone, Debug)]
-pub(super) struct WaiterSlot {
-    pub(super) waiter: Arc<Waiter>,
-    /// The index of its charge.
-    pub(super) charge: usize,
-}
-
-impl WaiterSlot {
-    fn at(&self) -> u64 {
-        self.waiter.slot(self.charge).at
-    }
-
-    fn is(&self, other: &WaiterSlot) -> bool {
-        Arc::ptr_eq(&self.waiter, &other.waiter) && self.charge == other.charge
-    }
+pub(super) struct ReservationQueue {
+    /// The policy of the last charge.
+    pub(super) spec: AlgorithmSpec,
+    /// The state before all of them.
+    before: Option<State>,
+    /// When that was the state.
+    at: u64,
+    /// By ticket, in the order in which they were made.
+    charges: BTreeMap<u64, QueuedCharge>,
+    /// The first ticket whose charge has to be repeated; the key's state then still counts charges that have left.
+    stale: Option<u64>,
 }
 
 /// A charge in the queue.
 #[derive(Debug)]
 pub(super) struct QueuedCharge {
-    pub(super) slot: WaiterSlot,
-    pub(super) cost: u64,
-    /// The state before the charge.
-    pub(super) before: Option<State>,
+    /// The policy, whose numbers may differ from call to call.
+    spec: AlgorithmSpec,
+    cost: u64,
+    /// The time as of which it is charged.
+    at: u64,
+    slot: u64,
+    /// Who waits for it, and which of the waiter's charges it is.
+    waiter: Option<(Arc<Waiter>, usize)>,
+    /// Whether its slot has moved and the waiter was not notified yet.
+    moved: bool,
 }
 
-/// The charges of a key, from the first whose slot has not started.
-#[derive(Debug)]
-pub(super) struct ReservationQueue {
-    pub(super) spec: AlgorithmSpec,
-    charges: VecDeque<QueuedCharge>,
-    /// The first charge that has to be repeated, and the state before it. Several calls may leave before that happens.
-    stale: Option<(usize, Option<State>)>,
+impl QueuedCharge {
+    /// A charge made now.
+    pub(super) fn new(
+        spec: AlgorithmSpec,
+        cost: u64,
+        now: u64,
+        slot: u64,
+        waiter: Option<(Arc<Waiter>, usize)>,
+    ) -> Self {
+        QueuedCharge { spec, cost, at: now, slot, waiter, moved: false }
+    }
+
+    /// Charges it to the state as it is without those that have left, as of now, or as of its slot if that has started: charged
+    /// later, it would move back.
+    fn repeat(&mut self, state: &mut Option<State>, earlier: u64, now: u64) {
+        self.at = now.min(self.slot.max(earlier));
+        let snapshot = self.spec.check(state.as_ref(), self.at, self.cost);
+        let Verdict { admitted, wait, charge_id, .. } =
+            self.spec.verdict(snapshot, self.at, self.cost, u64::MAX);
+        self.spec.commit(state, snapshot, self.at, self.cost);
+        // If the clock has stepped back, the queue may be too short for an admitted call. Such a call keeps its slot.
+        if !admitted {
+            return;
+        }
+        let slot = self.slot.min(self.at + wait);
+        self.moved |= slot < self.slot;
+        self.slot = slot;
+        if let Some((waiter, charge)) = &self.waiter {
+            waiter.change_slot(*charge, |reserved| (reserved.at, reserved.charge_id) = (slot, charge_id));
+        }
+    }
+
+    /// Charges it as before.
+    fn commit(&self, state: &mut Option<State>) {
+        let snapshot = self.spec.check(state.as_ref(), self.at, self.cost);
+        self.spec.commit(state, snapshot, self.at, self.cost);
+    }
+
+    /// Has its waiter notified if its slot has moved.
+    fn report(&mut self, moved: &mut Vec<Arc<Waiter>>) {
+        if self.moved {
+            moved.extend(self.waiter.iter().map(|(waiter, _)| Arc::clone(waiter)));
+            self.moved = false;
+        }
+    }
 }
 
 impl ReservationQueue {
-    pub(super) fn new(spec: AlgorithmSpec) -> Self {
-        ReservationQueue { spec, charges: VecDeque::new(), stale: None }
-    }
-
-    pub(super) fn push(&mut self, charge: QueuedCharge, now: u64) {
-        self.remove_started(now);
-        self.charges.push_back(charge);
-    }
-
-    /// Removes the charge of this slot, and returns whether it was queued. The next waiter is notified; when it checks, all
-    /// behind move up.
-    pub(super) fn leave(&mut self, slot: &WaiterSlot, moved: &mut Vec<Arc<Waiter>>) -> bool {
-        let Some(index) = self.charges.iter().position(|charge| charge.slot.is(slot)) else { return false };
-        let Some(QueuedCharge { before, .. }) = self.charges.remove(index) else { return false };
-        if self.stale.as_ref().is_none_or(|(from, _)| *from > index) {
-            self.stale = Some((index, before));
-        }
-        moved.extend(self.charges.get(index).map(|next| Arc::clone(&next.slot.waiter)));
-        true
-    }
-
-    /// Moves up the calls behind those that have left. Returns the new state, if it has changed.
-    pub(super) fn move_up(&mut self, now: u64, moved: &mut Vec<Arc<Waiter>>) -> Option<Option<State>> {
-        let (from, before) = self.stale.take()?;
-        Some(self.recharge(from, before, now, moved))
-    }
-
-    /// Changes the state before all queued charges, and moves these up. Returns the new state, or `None` if the queue is empty.
-    pub(super) fn change(
-        &mut self,
-        now: u64,
-        moved: &mut Vec<Arc<Waiter>>,
-        change: impl FnOnce(&mut Option<State>),
-    ) -> Option<Option<State>> {
-        if self.remove_started(now) {
-            return None;
-        }
-        let mut before = self.charges.front()?.before.clone();
-        change(&mut before);
-        Some(self.recharge(0, before, now, moved))
-    }
-
-    /// Repeats the charges from this one on, starting with this state.
-    fn recharge(
-        &mut self,
-        from: usize,
-        mut state: Option<State>,
-        now: u64,
-        moved: &mut Vec<Arc<Waiter>>,
-    ) -> Option<State> {
-        for QueuedCharge { slot, cost, before } in self.charges.iter_mut().skip(from) {
-            before.clone_from(&state);
-            let snapshot = self.spec.check(state.as_ref(), now, *cost);
-            let Verdict { admitted, wait, charge_id, .. } = self.spec.verdict(snapshot, now, *cost, u64::MAX);
-            self.spec.commit(&mut state, snapshot, now, *cost);
-            // If the clock has stepped back, the queue may be too short for an admitted call. Such a call keeps its slot.
-            if admitted {
-                slot.waiter.slots()[slot.charge] = ReservedSlot { at: now + wait, charge_id };
-            }
-            moved.push(Arc::clone(&slot.waiter));
-        }
-        state
+    pub(super) fn new(spec: AlgorithmSpec, before: Option<State>, now: u64) -> Self {
+        ReservationQueue { spec, before, at: now, charges: BTreeMap::new(), stale: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.charges.is_empty()
     }
 
-    /// Removes the charges whose slots have started. Returns whether the queue is empty.
-    pub(super) fn remove_started(&mut self, now: u64) -> bool {
-        while self.charges.front().is_some_and(|first| first.slot.at() <= now) {
-            self.charges.pop_front();
+    /// Adds a charge to a settled queue. Tickets ascend.
+    pub(super) fn push(&mut self, ticket: u64, charge: QueuedCharge) {
+        if let Some((waiter, index)) = &charge.waiter {
+            waiter.change_slot(*index, |reserved| reserved.ticket = Some(ticket));
         }
-        self.charges.is_empty()
+        self.spec = charge.spec;
+        self.charges.insert(ticket, charge);
+    }
+
+    /// Removes a charge, if it is queued and its slot has not started. The next waiter is notified, and moves up when it looks.
+    pub(super) fn leave(&mut self, ticket: u64, now: u64, moved: &mut Vec<Arc<Waiter>>) -> bool {
+        if self.charges.get(&ticket).is_none_or(|charge| charge.slot <= now) {
+            return false;
+        }
+        self.charges.remove(&ticket);
+        self.mark_stale(ticket);
+        let next = self.charges.iter().take(NEXT).find(|(other, _)| **other > ticket);
+        moved.extend(next.and_then(|(_, charge)| Some(Arc::clone(&charge.waiter.as_ref()?.0))));
+        true
+    }
+
+    /// Changes the state before all queued charges, which then move up.
+    pub(super) fn change(&mut self, now: u64, change: impl FnOnce(&mut Option<State>)) {
+        change(&mut self.before);
+        self.at = now;
+        self.mark_stale(0);
+    }
+
+    /// Removes the charges whose slots have started, and moves up the next calls.
+    pub(super) fn move_up(&mut self, now: u64, moved: &mut Vec<Arc<Waiter>>) {
+        self.remove_started(now, moved);
+        if self.stale.is_some() {
+            self.repeat(NEXT, now);
+        }
+        self.charges.values_mut().take(NEXT).for_each(|charge| charge.report(moved));
+    }
+
+    /// Removes the charges whose slots have started, and moves up all others. Returns the new state of the key, if it has
+    /// changed.
+    pub(super) fn settle(&mut self, now: u64, moved: &mut Vec<Arc<Waiter>>) -> Option<Option<State>> {
+        self.remove_started(now, moved);
+        self.stale?;
+        let state = self.repeat(usize::MAX, now);
+        self.stale = None;
+        self.charges.values_mut().take(NEXT).for_each(|charge| charge.report(moved));
+        Some(state)
+    }
+
+    fn mark_stale(&mut self, ticket: u64) {
+        self.stale = Some(self.stale.map_or(ticket, |stale| stale.min(ticket)));
+    }
+
+    /// Repeats the stale ones of the first `count` charges. Returns the state after these.
+    fn repeat(&mut self, count: usize, now: u64) -> Option<State> {
+        let (mut state, mut at) = (self.before.clone(), self.at);
+        for (ticket, charge) in self.charges.iter_mut().take(count) {
+            match &mut self.stale {
+                Some(stale) if *stale <= *ticket => {
+                    charge.repeat(&mut state, at, now);
+                    *stale = ticket + 1;
+                }
+                _ => charge.commit(&mut state),
+            }
+            at = charge.at;
+        }
+        state
+    }
+
+    fn remove_started(&mut self, now: u64, moved: &mut Vec<Arc<Waiter>>) {
+        while let Some(mut first) = self.charges.first_entry() {
+            let (ticket, charge) = (*first.key(), first.get_mut());
+            if self.stale.is_some_and(|stale| stale <= ticket) {
+                charge.repeat(&mut self.before.clone(), self.at, now);
+                self.stale = Some(ticket + 1);
+            }
+            if charge.slot > now {
+                return;
+            }
+            let mut started = first.remove();
+            started.commit(&mut self.before);
+            self.at = started.at;
+            started.report(moved);
+        }
     }
 }

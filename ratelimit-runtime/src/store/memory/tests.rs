@@ -1,12 +1,15 @@
-//! Sweeps and evictions.
+//! Expired and evicted keys.
+
+mod waiters;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::table::MIN_SWEPT;
+use super::eviction::{SAMPLED, SWEPT};
 use super::*;
-use crate::policy::{FixedWindow, Policy};
+use crate::policy::{FixedWindow, Policy, TokenBucket};
+use crate::policy_id::PolicyId;
 
 fn charge(key: impl ToString, seconds: u64) -> Charge {
     let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));
@@ -31,31 +34,115 @@ fn expired_keys_go_first_then_closest_to_expiry() {
     assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
 }
 
-#[test]
-fn closest_to_expiry_go_before_ties() {
-    let store = MemoryStore::new(1600, Clock::manual(Arc::new(AtomicU64::new(0))));
-    for key in 0..1600 {
-        assert!(store.decide(&[charge(key, if key < 1550 { 60 } else { 10 })]).admitted);
-    }
-    assert!(store.decide(&[charge("one more", 60)]).admitted);
-    assert_eq!(store.evicted(), 100);
-    let ends_soon = store.lock().entries.values().filter(|entry| entry.ends < 60_000_000).count();
-    assert_eq!(ends_soon, 0);
+/// The charge of a policy's key.
+fn charge_of(policy: &str, key: impl ToString, seconds: u64) -> Charge {
+    let charge = charge(format!("{policy} {}", key.to_string()), seconds);
+    Charge { key: charge.key.of(PolicyId::new("", policy)), ..charge }
+}
+
+fn admits(store: &MemoryStore, charge: Charge) -> bool {
+    store.decide(&[charge]).admitted
 }
 
 #[test]
-fn full_store_is_swept_rarely() {
+fn keys_that_expire_late_are_kept() {
+    let store = MemoryStore::new(2000, Clock::manual(Arc::new(AtomicU64::new(0))));
+    // Half of the keys expire late, and many more come that expire early.
+    assert!((0..1000).all(|key| admits(&store, charge(key, 3600))));
+    assert!((1000..20_000).all(|key| admits(&store, charge(key, 60))));
+    assert_eq!((store.len(), store.evicted()), (2000, 18_000));
+    let kept = (0..1000).filter(|key| !admits(&store, charge(key, 3600))).count();
+    // Each eviction takes one of them with a probability of at most 2^-16.
+    assert!(kept >= 990, "{kept}");
+}
+
+#[test]
+fn policy_within_its_share_keeps_its_keys() {
+    let store = MemoryStore::new(3000, Clock::manual(Arc::new(AtomicU64::new(0))));
+    assert!((0..1000).all(|key| admits(&store, charge_of("small", key, 60))));
+    // They end later, so only the share protects the others.
+    assert!((0..20_000).all(|key| admits(&store, charge_of("large", key, 3600))));
+    assert!((0..20_000).all(|key| admits(&store, charge_of("larger", key, 7200))));
+    assert!((0..1000).all(|key| !admits(&store, charge_of("small", key, 60))));
+    let table = store.lock();
+    let victim = |policy: &str| table.shares.victim(PolicyId::new("", policy), 3000);
+    assert_eq!(table.shares.size(victim("larger").unwrap()), 1000);
+    assert_eq!(table.slots.len(), 3000);
+}
+
+#[test]
+fn new_policy_gets_its_share_of_a_full_store() {
+    let store = MemoryStore::new(1000, Clock::manual(Arc::new(AtomicU64::new(0))));
+    assert!((0..5000).all(|key| admits(&store, charge_of("first", key, 3600))));
+    assert!((0..500).all(|key| admits(&store, charge_of("second", key, 60))));
+    assert!((0..5000).all(|key| admits(&store, charge_of("first", 5000 + key, 3600))));
+    assert!((0..500).all(|key| !admits(&store, charge_of("second", key, 60))));
+    assert_eq!(store.len(), 1000);
+}
+
+#[test]
+fn more_policies_than_keys_are_within_the_cap() {
+    let store = MemoryStore::new(3, Clock::manual(Arc::new(AtomicU64::new(0))));
+    for key in 0..100 {
+        assert!(admits(&store, charge_of(&format!("policy {key}"), key, 60)));
+        assert!(store.len() <= 3);
+    }
+    assert!(!admits(&store, charge_of("policy 99", 99, 60)));
+}
+
+#[test]
+fn new_keys_take_few_steps() {
+    let time = Arc::new(AtomicU64::new(0));
+    let store = MemoryStore::new(5000, Clock::manual(Arc::clone(&time)));
+    let mut most = 0;
+    for key in 0..50_000u64 {
+        // Keys of one policy in a row, of hundreds in turn, of one again, and then all expire.
+        let policy = if (10_000..20_000).contains(&key) { key % 700 } else { 0 };
+        time.store(if key < 40_000 { key } else { 7_300_000_000 + key * 1000 }, Ordering::SeqCst);
+        let before = store.lock().looks;
+        let seconds = if key < 40_000 { 3600 + key % 3600 } else { 1 };
+        assert!(admits(&store, charge_of(&policy.to_string(), key, seconds)));
+        assert!(store.len() <= 5000);
+        most = most.max(store.lock().looks - before);
+    }
+    assert!(most <= SWEPT + 2 * SAMPLED, "{most}");
+    assert_eq!(store.evicted(), 35_000);
+}
+
+#[test]
+fn expired_keys_are_found_before_live_ones_are_evicted() {
     let time = Arc::new(AtomicU64::new(0));
     let store = MemoryStore::new(1600, Clock::manual(Arc::clone(&time)));
-    // For every new key one expires, so without evictions the store would stay full.
+    // For every new key one expires.
     for key in 0..10_000u64 {
         time.store(key * 1000, Ordering::SeqCst);
-        let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1599)));
-        let spec = window.spec().unwrap();
-        assert!(store.decide(&[Charge { spec, ..charge(key, 1) }]).admitted);
-        let table = store.lock();
-        assert!(table.entries.len() <= 1600 && table.sweeps <= 2 + key / 100, "{} at {key}", table.sweeps);
+        let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1200)));
+        assert!(admits(&store, Charge { spec: window.spec().unwrap(), ..charge(key, 1) }));
     }
+    assert_eq!(store.evicted(), 0);
+}
+
+#[test]
+fn keys_that_calls_wait_for_are_evicted_last() {
+    let store = MemoryStore::new(10, Clock::manual(Arc::new(AtomicU64::new(0))));
+    let spec = Policy::from(TokenBucket::per_second(1).burst(1)).spec().unwrap();
+    let awaited = Charge { spec, wait: 1 << 40, ..charge("awaited", 1) };
+    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(std::slice::from_ref(&awaited)).1).collect();
+    assert_eq!(waiters.len(), 2);
+    assert!((0..100).all(|key| admits(&store, charge(key, 60))));
+    assert!(store.has_queues());
+    assert_eq!(store.decide(std::slice::from_ref(&awaited)).verdicts[0].wait, 3_000_000);
+    // If there is no other key it has to go. Its waiters keep their slots, and get nothing back.
+    let store = MemoryStore::new(1, Clock::manual(Arc::new(AtomicU64::new(0))));
+    let waiters: Vec<_> = (0..3).filter_map(|_| store.reserve(std::slice::from_ref(&awaited)).1).collect();
+    assert!(admits(&store, charge("other", 60)));
+    assert!(!store.has_queues());
+    assert_eq!(waiters[1].start(), 2_000_000);
+    assert!(admits(&store, awaited.clone()));
+    for waiter in &waiters {
+        store.leave(&[(awaited.clone(), waiter.slot(0).charge_id)], waiter);
+    }
+    assert!(!admits(&store, Charge { wait: 0, ..awaited }));
 }
 
 #[test]
@@ -92,6 +179,7 @@ fn expired_keys_do_not_accumulate() {
         time.store(key * 10_000, Ordering::SeqCst);
         assert!(store.decide(&[charge(key, 1)]).admitted);
     }
-    assert!(store.len() <= MIN_SWEPT, "{}", store.len());
+    // A hundred are live.
+    assert!(store.len() <= 200, "{}", store.len());
     assert_eq!(store.evicted(), 0);
 }

@@ -1,0 +1,76 @@
+//! The keys of each policy, so that a full store evicts those of a policy that holds more than its share.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::segments::Segments;
+use crate::policy_id::PolicyId;
+
+/// All policies that hold keys.
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    by_id: HashMap<PolicyId, u32>,
+    policies: Vec<PolicyKeys>,
+    /// The elements of `policies` without keys.
+    free: Vec<u32>,
+    /// The policies by the number of their keys.
+    by_size: BTreeSet<(usize, u32)>,
+}
+
+#[derive(Debug)]
+struct PolicyKeys {
+    id: PolicyId,
+    slots: Segments<u32>,
+}
+
+impl Shares {
+    /// Adds a slot to a policy's. Returns the policy and the place of the slot there.
+    pub(super) fn add(&mut self, id: PolicyId, slot: u32) -> (u32, u32) {
+        let policy = *self.by_id.entry(id).or_insert_with(|| {
+            self.free.pop().unwrap_or_else(|| {
+                self.policies.push(PolicyKeys { id, slots: Segments::default() });
+                self.policies.len() as u32 - 1
+            })
+        });
+        let keys = &mut self.policies[policy as usize];
+        keys.id = id;
+        let size = keys.slots.len();
+        keys.slots.push(slot);
+        self.by_size.remove(&(size, policy));
+        self.by_size.insert((size + 1, policy));
+        (policy, size as u32)
+    }
+
+    /// Removes the slot at this place of a policy. Returns the slot that takes its place, if one does.
+    pub(super) fn remove(&mut self, policy: u32, place: u32) -> Option<u32> {
+        let PolicyKeys { id, slots } = &mut self.policies[policy as usize];
+        let size = slots.len();
+        slots.swap_remove(place);
+        self.by_size.remove(&(size, policy));
+        if size > 1 {
+            self.by_size.insert((size - 1, policy));
+        } else {
+            self.by_id.remove(id);
+            self.free.push(policy);
+        }
+        (place as usize + 1 < size).then(|| slots[place])
+    }
+
+    /// Returns the policy that gives up a key of `max_keys` for a new one of the given policy: itself if it holds its share or
+    /// more, otherwise the largest one, which then holds more than its share.
+    pub(super) fn victim(&self, id: PolicyId, max_keys: usize) -> Option<u32> {
+        let own = self.by_id.get(&id).copied();
+        let policies = self.by_id.len() + usize::from(own.is_none());
+        own.filter(|own| self.size(*own) >= max_keys / policies)
+            .or_else(|| self.by_size.last().map(|(_, policy)| *policy))
+    }
+
+    /// Returns the number of a policy's keys.
+    pub(super) fn size(&self, policy: u32) -> usize {
+        self.policies[policy as usize].slots.len()
+    }
+
+    /// Returns the slot at this place of a policy.
+    pub(super) fn slot(&self, policy: u32, place: u32) -> u32 {
+        self.policies[policy as usize].slots[place]
+    }
+}
