@@ -1,5 +1,6 @@
 //! Injective key encoding.
 
+mod head;
 mod text;
 
 use std::fmt::{self, Display, Write};
@@ -7,9 +8,9 @@ use std::hash::Hasher;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+pub(crate) use self::head::Head;
 use self::text::PartsText;
 use crate::error::missing_key::MissingKey;
-use crate::name::Name;
 
 /// Terminates each hashed piece. It does not occur in UTF-8.
 const END: u8 = 0xff;
@@ -134,17 +135,6 @@ pub(crate) enum KeyForm {
     Text,
 }
 
-/// The pieces of a key other than its parts.
-pub(crate) struct Head<'a> {
-    pub(crate) namespace: &'a str,
-    pub(crate) prefix: &'a str,
-    pub(crate) name: &'a Name,
-    /// The algorithm and the numbers that shape its state.
-    pub(crate) shape: &'a dyn Display,
-    /// The function whose name is the tag, if the decision also has other keys.
-    pub(crate) function: Option<&'a dyn Display>,
-}
-
 /// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
@@ -200,16 +190,6 @@ impl KeyWriter {
     }
 }
 
-impl<'a> Head<'a> {
-    /// Returns the hash tag if it is not a digest of the parts: the function, or the name if there are no parts.
-    fn tag(&self, parts: usize) -> Option<&'a dyn Display> {
-        match &self.function {
-            Some(function) => Some(*function),
-            None => (parts == 0).then_some(self.name),
-        }
-    }
-}
-
 fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<u128, fmt::Error> {
     // Ends the parts, whose number varies.
     hasher.write_u8(END);
@@ -233,6 +213,7 @@ impl Write for Bytes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::Name;
 
     fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
         let mut writer = KeyWriter::new(form);

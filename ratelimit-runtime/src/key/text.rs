@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use sha2::{Digest, Sha256};
 
-use super::Head;
+use super::head::Head;
 
 /// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
 const MAX_PARTS_LEN: usize = 200;
