@@ -64,7 +64,11 @@ impl Registry {
     /// | `memory://` | in process |
     ///
     /// Characters of a user name or password other than letters and digits are percent-encoded, as in any URL: `%40` for `@`,
-    /// `%2F` for `/`. Calls to Redis run on the tokio runtime of the caller, which must have time and IO enabled.
+    /// `%2F` for `/`. `valkey` and `valkeys` stand for `redis` and `rediss`. A user without a password and unknown arguments after
+    /// `?` are errors. Calls to Redis run on the tokio runtime of the caller, which must have time and IO enabled.
+    ///
+    /// Registries with the same URL, deadline and certificates share their connections, and notice an outage together. So a
+    /// registry per tenant, each with its own [`namespace`](RegistryBuilder::namespace), costs a few KiB and no connection.
     ///
     /// Connecting may take two seconds or the deadline, whichever is longer.
     ///

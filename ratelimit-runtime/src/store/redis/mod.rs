@@ -15,7 +15,7 @@ mod testing;
 mod url;
 
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -49,8 +49,11 @@ use crate::store::tls::Tls;
 pub struct RedisStore {
     deployment: Arc<Deployment>,
     deadline: Duration,
-    scripts: Scripts,
+    scripts: Arc<Scripts>,
 }
+
+/// The scripts of all stores.
+static SCRIPTS: LazyLock<Arc<Scripts>> = LazyLock::new(|| Arc::new(Scripts::new(|script| script)));
 const MAX_DEADLINE: Duration = Duration::from_secs(3600);
 
 impl RedisStore {
@@ -86,7 +89,7 @@ impl RedisStore {
     }
 
     fn new(deployment: Arc<Deployment>, deadline: Duration) -> Self {
-        RedisStore { deployment, deadline, scripts: Scripts::new(|script| script) }
+        RedisStore { deployment, deadline, scripts: Arc::clone(&SCRIPTS) }
     }
 
     /// Sets the deadline of each call, at most an hour.
@@ -99,7 +102,7 @@ impl RedisStore {
     #[must_use]
     pub fn with_time(self, now: &str, expire: &str) -> Self {
         let scripts = Scripts::new(|script| ratelimit_lua::with_time(&script, now, expire));
-        RedisStore { scripts, ..self }
+        RedisStore { scripts: Arc::new(scripts), ..self }
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
