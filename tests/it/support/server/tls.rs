@@ -28,6 +28,7 @@ impl Authority {
     }
 
     /// Returns a client's certificate and key, as PEM.
+    #[cfg(feature = "tls")]
     pub(crate) fn client(&self) -> (String, String) {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "test client");
