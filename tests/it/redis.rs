@@ -13,7 +13,6 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::support::registries::{LONG_DEADLINE, on};
 use crate::support::server::Server;
-use crate::support::until::until;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -225,86 +224,6 @@ fn redis_outside_a_runtime_is_an_error() {
     let limiter = registry.limiter("outside", FixedWindow::new(1, MINUTE)).unwrap();
     let error = poll_once(limiter.try_acquire("a", 1)).unwrap_err();
     assert!(error.to_string().contains("runtime"), "{error}");
-}
-
-/// RESP2 has no message for it, and redis-rs reports it only with RESP3.
-#[tokio::test]
-async fn first_call_after_an_idle_disconnect_is_decided() {
-    let server = Server::start();
-    for protocol in ["resp2", "resp3"] {
-        let builder = Registry::builder().namespace(protocol).on_store_error(OnStoreError::Deny);
-        let url = format!("{}?protocol={protocol}", server.url());
-        let registry = builder.deadline(LONG_DEADLINE).connect_lazy(&url).unwrap();
-        let limiter = registry.limiter("idle", FixedWindow::new(100, MINUTE)).unwrap();
-        for call in 1..=10 {
-            let decision = limiter.try_acquire("a", 1).await;
-            let remaining = decision.unwrap_or_else(|error| panic!("{protocol}: {error}")).remaining;
-            assert_eq!(remaining, 100 - call, "{protocol}: charged once");
-            server.kill_clients().await;
-            // Idle, so that the client learns of it.
-            tokio::time::sleep(Duration::from_millis(150)).await;
-        }
-    }
-}
-
-#[tokio::test]
-async fn check_for_an_idle_disconnect_sends_nothing() {
-    let server = Server::start();
-    let registry = Registry::builder().deadline(LONG_DEADLINE);
-    let registry = registry.connect(&format!("{}?protocol=resp2", server.url())).await.unwrap();
-    let limiter = registry.limiter("idle", FixedWindow::new(1000, MINUTE)).unwrap();
-    let pings = async || -> Option<String> {
-        let stats: String = query(&server, &["INFO", "commandstats"]).await;
-        let line = stats.lines().find(|line| line.starts_with("cmdstat_ping:"))?;
-        line.split(',').next().map(str::to_owned)
-    };
-    let before = pings().await;
-    for _ in 0..100 {
-        limiter.try_acquire("a", 1).await.unwrap();
-    }
-    assert_eq!(pings().await, before);
-}
-
-/// A process may have a registry for each tenant.
-#[tokio::test]
-async fn registries_on_one_server_share_its_connection() {
-    let server = Server::start();
-    let builder = || Registry::builder().deadline(LONG_DEADLINE);
-    let connected = async || -> usize {
-        let clients: String = query(&server, &["CLIENT", "LIST"]).await;
-        clients.matches(" name=ratelimits ").count()
-    };
-    let mut registries = Vec::new();
-    for tenant in 0..50 {
-        let registry = builder().namespace(format!("tenant-{tenant}"));
-        let registry = if tenant % 2 == 0 {
-            registry.connect(&server.url()).await
-        } else {
-            registry.connect_lazy(&server.url())
-        };
-        let registry = registry.unwrap();
-        let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-        let decision = limiter.try_acquire((), 1).await.unwrap();
-        assert_eq!(decision.source, Source::Redis);
-        registries.push(registry);
-    }
-    assert_eq!(connected().await, 1);
-
-    // Calls with another deadline or login have their own.
-    let url = server.url();
-    let others = [
-        builder().deadline(2 * LONG_DEADLINE).connect(&url).await.unwrap(),
-        builder().connect(&format!("{url}/1")).await.unwrap(),
-        builder().connect(&format!("{url}?protocol=resp2")).await.unwrap(),
-    ];
-    assert_eq!(connected().await, 4);
-
-    drop((registries, others));
-    until("unused connections close", Duration::from_secs(10), async || match connected().await {
-        0 => Ok(()),
-        open => Err(format!("{open} are open")),
-    })
-    .await;
 }
 
 #[tokio::test]

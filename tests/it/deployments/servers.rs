@@ -1,12 +1,9 @@
 //! A single server: behind a socket, with users and passwords, with several databases.
 
-use std::time::Duration;
-
-use ratelimits::{FixedWindow, OnStoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{LOGIN_ERRORS, MINUTE, builder, chain, connect_error, works, works_at};
+use super::{LOGIN_ERRORS, builder, chain, connect_error, works, works_at};
 use crate::support::server::{Server, run};
 
 /// The number of keys in a database.
@@ -154,15 +151,6 @@ async fn without_hello(server: String) -> String {
 }
 
 #[tokio::test]
-async fn connections_are_named_for_operators() {
-    let server = Server::start();
-    let registry = builder().connect(&server.url()).await.unwrap();
-    let clients: String = server.command(&["CLIENT", "LIST"]).await;
-    assert_eq!(clients.matches(" name=ratelimits ").count(), 1, "{clients}");
-    drop(registry);
-}
-
-#[tokio::test]
 async fn absent_server_is_an_error() {
     let (url, address) = {
         let server = Server::start();
@@ -171,23 +159,6 @@ async fn absent_server_is_an_error() {
     let error = builder().connect(&url).await.unwrap_err().to_string();
     assert!(error.contains("refused") && error.contains(&address) && !error.contains("ann"), "{error}");
     connect_error(&url).await;
-}
-
-#[tokio::test]
-async fn errors_of_calls_say_where_and_why() {
-    let server = Server::start();
-    let registry =
-        builder().on_store_error(OnStoreError::Deny).connect_lazy(&server.url_as("ann", "secret")).unwrap();
-    let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
-    assert!(error.contains("WRONGPASS") && error.contains(&server.address()), "{error}");
-    assert!(!error.contains("ann") && !error.contains("secret"), "{error}");
-    server.pause();
-    let registry = builder().deadline(Duration::from_millis(50)).on_store_error(OnStoreError::Deny);
-    let limiter =
-        registry.connect_lazy(&server.url()).unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
-    assert!(error.contains("deadline") && error.contains(&server.address()), "{error}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Failed calls to Redis, and what they reveal about the server.
 
+use std::fmt::Display;
+
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::connect::ConnectError;
@@ -10,8 +12,10 @@ use crate::error::store::StoreError;
 pub(super) enum CallError {
     /// Nothing was sent.
     NotSent(StoreError),
-    /// Redis replied with an error, or the connection failed before the reply.
+    /// Redis replied with an error, or with something unexpected.
     Replied(RedisError),
+    /// The connection was lost before the reply.
+    Lost(StoreError),
     /// No reply came before the deadline.
     TimedOut(StoreError),
 }
@@ -29,11 +33,20 @@ pub(super) enum ServerState {
 }
 
 impl CallError {
+    /// Returns the error of a command that was sent to this server.
+    pub(super) fn sent(error: RedisError, server: &impl Display) -> Self {
+        if error.code().is_none() && (error.is_unrecoverable_error() || error.is_io_error()) {
+            let lost = StoreError::transient(format!("the connection to {server} was lost: {error}"));
+            return CallError::Lost(lost.caused_by(error));
+        }
+        CallError::Replied(error)
+    }
+
     /// Whether the server is at fault, which may be the wrong one, and not the command.
     pub(super) fn is_server_fault(&self) -> bool {
         match self {
             CallError::NotSent(error) => !error.is_permanent(),
-            CallError::TimedOut(_) => true,
+            CallError::Lost(_) | CallError::TimedOut(_) => true,
             CallError::Replied(error) => !matches!(ServerState::of_error(error), ServerState::Healthy),
         }
     }
@@ -53,7 +66,7 @@ impl CallError {
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::NotSent(error) | CallError::TimedOut(error) => error,
+            CallError::NotSent(error) | CallError::Lost(error) | CallError::TimedOut(error) => error,
             CallError::Replied(error) => command_failed(error),
         }
     }
@@ -61,12 +74,8 @@ impl From<CallError> for StoreError {
 
 impl ServerState {
     pub(super) fn of_error(error: &RedisError) -> Self {
-        let reason = || command_failed(error.clone());
         match error.code() {
-            Some(code) => ServerState::of_text(&text(code, error), reason),
-            None if error.is_unrecoverable_error() || error.is_io_error() => {
-                ServerState::Disconnected(reason())
-            }
+            Some(code) => ServerState::of_text(&text(code, error), || command_failed(error.clone())),
             None => ServerState::Healthy,
         }
     }

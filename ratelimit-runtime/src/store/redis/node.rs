@@ -64,7 +64,8 @@ impl Node {
                 self.breaker.still_admits(probe.as_ref()).map_err(CallError::NotSent)?;
             }
             let _permit = permit;
-            request.send(&mut opened).await.map_err(CallError::Replied)
+            let reply = request.send(&mut opened).await;
+            reply.map_err(|error| CallError::sent(error, &self.target))
         };
         let error = match until(&runtime, deadline, reply).await.map_err(CallError::NotSent)? {
             Some(Ok(reply)) => {
@@ -85,6 +86,9 @@ impl Node {
         };
         match &error {
             CallError::Replied(error) => self.record(ServerState::of_error(error), &connection, probe),
+            CallError::Lost(reason) => {
+                self.record(ServerState::Disconnected(reason.clone()), &connection, probe);
+            }
             // The attempt to connect has recorded this once for all calls. A permanent error is the fault of this call or
             // runtime, not of the server.
             CallError::NotSent(reason) if probe.is_some() && !reason.is_permanent() => {
