@@ -88,36 +88,84 @@ struct Escaped<'a, W> {
 
 impl<W: Write> Write for Escaped<'_, W> {
     fn write_str(&mut self, mut text: &str) -> fmt::Result {
-        let is_special = |char: char| {
-            matches!(char, '%' | ':' | '{' | '}' | '~' | ' ')
-                || char.is_control()
-                || (self.path && char == '/')
-        };
-        while let Some((at, special)) = text.char_indices().find(|(_, char)| is_special(*char)) {
-            self.out.write_str(&text[..at])?;
-            text = &text[at..];
-            if self.path && text.starts_with("::") {
-                self.out.write_char('/')?;
-                text = &text[2..];
-            } else {
-                let (special, rest) = text.split_at(special.len_utf8());
-                for byte in special.bytes() {
-                    let [high, low] = hex(byte).map(|digit| digit.to_ascii_uppercase());
-                    self.out.write_str(std::str::from_utf8(&[b'%', high, low]).map_err(|_| fmt::Error)?)?;
-                }
-                text = rest;
-            }
+        while !text.is_empty() {
+            let (plain, rest) = text.split_at(self.plain_len(text.as_bytes()));
+            self.out.write_str(plain)?;
+            text = self.write_special(rest)?;
         }
-        self.out.write_str(text)
+        Ok(())
     }
 }
 
-fn push_hex(key: &mut String, bytes: &[u8]) {
-    key.extend(bytes.iter().flat_map(|byte| hex(*byte)).map(char::from));
+impl<W: Write> Escaped<'_, W> {
+    /// Returns the length of the text before the first special character.
+    fn plain_len(&self, text: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(plain) = text[at..].iter().position(|byte| MAY_BE_SPECIAL[usize::from(*byte)]) {
+            at += plain;
+            if self.special_len(&text[at..]) > 0 {
+                return at;
+            }
+            at += 1;
+        }
+        text.len()
+    }
+
+    /// Returns the length of the special character that the text starts with, or 0 if it starts with another.
+    fn special_len(&self, text: &[u8]) -> usize {
+        match text {
+            [b'/', ..] => usize::from(self.path),
+            // The control characters above ASCII.
+            [0xc2, 0x80..=0x9f, ..] => 2,
+            [0xc2, ..] | [] => 0,
+            [byte, ..] => usize::from(MAY_BE_SPECIAL[usize::from(*byte)]),
+        }
+    }
+
+    /// Writes the special characters that the text starts with, many at a time, and returns what follows.
+    fn write_special<'t>(&mut self, text: &'t str) -> Result<&'t str, fmt::Error> {
+        let (mut escaped, mut len) = ([0; 96], 0);
+        let (bytes, mut at) = (text.as_bytes(), 0);
+        while len + 6 <= escaped.len() {
+            if self.path && bytes[at..].starts_with(b"::") {
+                escaped[len] = b'/';
+                len += 1;
+                at += 2;
+                continue;
+            }
+            let special_len = self.special_len(&bytes[at..]);
+            if special_len == 0 {
+                break;
+            }
+            for byte in &bytes[at..at + special_len] {
+                let [high, low] = hex(*byte, b"0123456789ABCDEF");
+                escaped[len..len + 3].copy_from_slice(&[b'%', high, low]);
+                len += 3;
+            }
+            at += special_len;
+        }
+        self.out.write_str(std::str::from_utf8(&escaped[..len]).map_err(|_| fmt::Error)?)?;
+        Ok(&text[at..])
+    }
 }
 
-fn hex(byte: u8) -> [u8; 2] {
-    [byte >> 4, byte & 0xf].map(|digit| b"0123456789abcdef"[usize::from(digit)])
+/// The first bytes of special characters, in a path or not.
+const MAY_BE_SPECIAL: [bool; 256] = {
+    let (mut special, mut byte) = ([false; 256], 0);
+    while byte < 256 {
+        special[byte] =
+            matches!(byte as u8, 0..=b' ' | 0x7f | b'%' | b'/' | b':' | b'{' | b'}' | b'~' | 0xc2);
+        byte += 1;
+    }
+    special
+};
+
+fn push_hex(key: &mut String, bytes: &[u8]) {
+    key.extend(bytes.iter().flat_map(|byte| hex(*byte, b"0123456789abcdef")).map(char::from));
+}
+
+fn hex(byte: u8, digits: &[u8; 16]) -> [u8; 2] {
+    [byte >> 4, byte & 0xf].map(|digit| digits[usize::from(digit)])
 }
 
 #[cfg(test)]

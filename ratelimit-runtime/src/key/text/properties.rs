@@ -55,7 +55,7 @@ fn written(parts: &[String], head: &Head<'_>) -> String {
 
 /// Text of a part, often of a length around the maximum, with everything that is escaped.
 fn parts() -> impl Strategy<Value = String> {
-    let piece = || prop_oneof![3 => "[a-z:/{}%~ é\\x00-\\x1f\u{7f}-\u{9f}]{0,6}", 1 => any::<String>()];
+    let piece = || prop_oneof![3 => "[a-z:/{}%~ é¡\\x00-\\x1f\u{7f}-\u{9f}]{0,6}", 1 => any::<String>()];
     prop_oneof![
         3 => piece(),
         1 => (piece(), 0..120_usize).prop_map(|(piece, times)| piece.repeat(times)),
