@@ -1,4 +1,5 @@
-//! Admitted calls on a known key do not allocate in process. A separate binary, as it replaces the allocator.
+//! Admitted calls on a known key do not allocate in process, and registries and long keys need little memory. A separate
+//! binary, as it replaces the allocator.
 
 use std::future::Future;
 use std::pin::pin;
@@ -77,6 +78,36 @@ fn admitted_calls_allocate_nothing() {
             in_shadow(),
         ];
     }));
+}
+
+/// A process may have a registry for each tenant.
+#[cfg(feature = "redis")]
+#[test]
+fn registry_on_a_server_in_use_needs_little_memory() {
+    let mut registries = Vec::with_capacity(10);
+    let mut connect = |tenant: &str| {
+        let builder = Registry::builder().namespace(tenant);
+        registries.push(builder.connect_lazy("redis://127.0.0.1:1").expect("the URL is valid"));
+    };
+    connect("first");
+    for tenant in ["second", "third"] {
+        let memory = allocation_counter::measure(|| connect(tenant));
+        assert!(memory.bytes_current < 4096, "{memory:?}");
+    }
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn long_key_for_redis_needs_little_memory() {
+    let long = "a:\n".repeat(1 << 18);
+    // Outside a runtime the call fails, with its key built.
+    let registry = Registry::connect_lazy("redis://127.0.0.1:1").expect("the URL is valid");
+    let policy = ratelimits::TokenBucket::per_second(1);
+    let limiter = registry.limiter("long", policy).expect("the policy is valid");
+    let limiter = limiter.on_store_error(ratelimits::OnStoreError::Deny);
+    let memory =
+        allocation_counter::measure(|| _ = now(limiter.try_acquire(&*long, 1)).expect_err("no runtime"));
+    assert!(memory.bytes_total < 16 * 1024, "{memory:?}");
 }
 
 /// Polls a future that must be ready, without a runtime.

@@ -1,17 +1,17 @@
 //! Injective key encoding.
 
+mod head;
+mod text;
+
 use std::fmt::{self, Display, Write};
 use std::hash::{Hash, Hasher};
 
-use sha2::{Digest, Sha256};
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+pub(crate) use self::head::Head;
+use self::text::PartsText;
 use crate::error::missing_key::MissingKey;
-use crate::name::Name;
 use crate::policy_id::PolicyId;
-
-/// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
-const MAX_PARTS_LEN: usize = 200;
 
 /// Terminates each hashed piece. It does not occur in UTF-8.
 const END: u8 = 0xff;
@@ -159,17 +159,6 @@ pub(crate) enum KeyForm {
     Text,
 }
 
-/// The pieces of a key other than its parts.
-pub(crate) struct Head<'a> {
-    pub(crate) namespace: &'a str,
-    pub(crate) prefix: &'a str,
-    pub(crate) name: &'a Name,
-    /// The algorithm and the numbers that shape its state.
-    pub(crate) shape: &'a dyn Display,
-    /// The function whose name is the tag, if the decision also has other keys.
-    pub(crate) function: Option<&'a dyn Display>,
-}
-
 /// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
@@ -181,14 +170,14 @@ pub struct KeyWriter {
 #[derive(Debug)]
 enum Sink {
     Hash(SipHasher13),
-    Text(String),
+    Text(PartsText),
 }
 
 impl KeyWriter {
     pub(crate) fn new(form: KeyForm) -> Self {
         let form = match form {
             KeyForm::Hash { seed } => Sink::Hash(SipHasher13::new_with_keys(seed.0, seed.1)),
-            KeyForm::Text => Sink::Text(String::new()),
+            KeyForm::Text => Sink::Text(PartsText::default()),
         };
         KeyWriter { form, parts: 0, failed: false }
     }
@@ -201,12 +190,7 @@ impl KeyWriter {
                 hasher.write_u8(END);
                 written
             }
-            Sink::Text(text) => {
-                if self.parts > 0 {
-                    text.push(':');
-                }
-                write!(Escaped { out: text, path: false }, "{part}")
-            }
+            Sink::Text(text) => text.part(part),
         };
         self.failed |= written.is_err();
         self.parts += 1;
@@ -221,21 +205,11 @@ impl KeyWriter {
     pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
         let repr = match self.form {
             Sink::Hash(hasher) => hash(hasher, self.parts, head).map(Repr::Hash),
-            Sink::Text(parts) => text(&parts, self.parts, head).map(Repr::Text),
+            Sink::Text(parts) => parts.key(head).map(Repr::Text),
         };
         match repr {
             Ok(repr) if !self.failed => Ok(Key(repr, PolicyId::default())),
             _ => Err(MissingKey::Part),
-        }
-    }
-}
-
-impl<'a> Head<'a> {
-    /// Returns the hash tag if it is not a digest of the parts: the function, or the name if there are no parts.
-    fn tag(&self, parts: usize) -> Option<&'a dyn Display> {
-        match &self.function {
-            Some(function) => Some(*function),
-            None => (parts == 0).then_some(self.name),
         }
     }
 }
@@ -251,35 +225,6 @@ fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<Finger
     Ok(Fingerprint::finish(&hasher))
 }
 
-fn text(parts: &str, count: usize, head: &Head<'_>) -> Result<String, fmt::Error> {
-    let mut key = String::with_capacity(96 + parts.len().min(MAX_PARTS_LEN));
-    for piece in [&head.namespace as &dyn Display, &head.prefix, head.name] {
-        write!(Escaped { out: &mut key, path: true }, "{piece}")?;
-        key.push(':');
-    }
-    write!(key, "{}:{{", head.shape)?;
-    match head.tag(count) {
-        Some(tag) => write!(Escaped { out: &mut key, path: true }, "{tag}")?,
-        None => digest(&mut key, parts, 8)?,
-    }
-    key.push('}');
-    if count > 0 {
-        key.push(':');
-        if parts.len() <= MAX_PARTS_LEN {
-            key.push_str(parts);
-        } else {
-            key.push('~');
-            digest(&mut key, parts, 16)?;
-        }
-    }
-    Ok(key)
-}
-
-/// Writes the first bytes of the SHA-256 in hexadecimal. They are the same in every process, and callers cannot choose them.
-fn digest(key: &mut String, text: &str, bytes: usize) -> fmt::Result {
-    Sha256::digest(text)[..bytes].iter().try_for_each(|byte| write!(key, "{byte:02x}"))
-}
-
 struct Bytes<'a>(&'a mut SipHasher13);
 
 impl Write for Bytes<'_> {
@@ -289,36 +234,10 @@ impl Write for Bytes<'_> {
     }
 }
 
-/// Escapes control characters and those with a meaning in a key. In a path, `::` becomes `/` to keep names readable.
-struct Escaped<'a> {
-    out: &'a mut String,
-    path: bool,
-}
-
-impl Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut chars = text.chars().peekable();
-        while let Some(char) = chars.next() {
-            if self.path && char == ':' && chars.next_if_eq(&':').is_some() {
-                self.out.push('/');
-            } else if matches!(char, '%' | ':' | '{' | '}' | '~' | ' ')
-                || char.is_control()
-                || (self.path && char == '/')
-            {
-                for byte in char.encode_utf8(&mut [0; 4]).bytes() {
-                    write!(self.out, "%{byte:02X}")?;
-                }
-            } else {
-                self.out.push(char);
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::name::Name;
 
     fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
         let mut writer = KeyWriter::new(form);

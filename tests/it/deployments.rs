@@ -1,6 +1,7 @@
 //! Every way to run Redis works, and a wrong set-up is reported with its cause.
 
 mod cluster;
+mod connections;
 mod migration;
 mod sentinels;
 mod servers;

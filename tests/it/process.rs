@@ -78,6 +78,55 @@ async fn ratelimits_off_disables_limits_and_warns() {
 }
 
 #[tokio::test]
+async fn ratelimits_off_has_several_spellings() {
+    if !is_child() {
+        let test = "ratelimits_off_has_several_spellings";
+        for value in ["true", "YES", "On"] {
+            let text = run_in_child(test, &[("RATELIMITS_OFF", value)]);
+            assert!(text.contains(&format!("RATELIMITS_OFF={value} is set: all limits are off")), "{text}");
+        }
+        for value in ["0", "false", "No", "off", ""] {
+            let text = run_in_child(test, &[("RATELIMITS_OFF", value), ("RATELIMITS_TEST_LIMITED", "1")]);
+            assert!(!text.contains("RATELIMITS_OFF"), "{text}");
+        }
+        return;
+    }
+    let is_limited = std::env::var_os("RATELIMITS_TEST_LIMITED").is_some();
+    once().await.unwrap();
+    assert_eq!(once().await.is_err_and(|error| error.is_limited()), is_limited);
+}
+
+#[tokio::test]
+async fn unclear_ratelimits_off_is_an_error_and_limits_stay_on() {
+    if !is_child() {
+        let text = run_in_child(
+            "unclear_ratelimits_off_is_an_error_and_limits_stay_on",
+            &[("RATELIMITS_OFF", "maybe")],
+        );
+        assert_eq!(text.matches("RATELIMITS_OFF=maybe is neither yes nor no").count(), 1, "{text}");
+        assert!(text.contains("limits stay on"), "{text}");
+        return;
+    }
+    for _ in 0..3 {
+        let _ = once().await;
+        assert!(once().await.unwrap_err().is_limited());
+        let registry = Registry::in_memory();
+        registry.scope(once()).await.unwrap();
+        assert!(registry.scope(once()).await.unwrap_err().is_limited());
+    }
+    for registry in [
+        Registry::connect_lazy("redis://127.0.0.1:1"),
+        Registry::connect_lazy("memory://"),
+        Registry::connect("memory://").await,
+        Registry::from_env().await,
+    ] {
+        let error = registry.unwrap_err();
+        assert!(matches!(error, Error::Store(_)), "{error}");
+        assert!(error.to_string().contains("write 1, true, yes or on"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn subscriber_may_call_limited_functions() {
     if !is_child() {
         let test = "subscriber_may_call_limited_functions";

@@ -83,6 +83,7 @@ impl FaultyServer {
                 ("HELLO", Fault::NoHello) | ("PING", Fault::NoPing) => {}
                 ("HELLO", _) => write.write_all(HELLO.as_bytes()).await?,
                 ("PING", _) => write.write_all(b"+PONG\r\n").await?,
+                ("CLIENT", _) => write.write_all(b"+OK\r\n").await?,
                 ("INFO", _) => write.write_all(b"-NOPERM no\r\n").await?,
                 (_, Fault::NothingRead | Fault::NoReply) | ("EVAL", Fault::NoReplyToEval) => {}
                 (_, Fault::HalfReply) => write.write_all(b"*4\r\n:1\r\n:1").await?,

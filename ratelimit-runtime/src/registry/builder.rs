@@ -6,14 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Registry;
-use super::off::{OFF, warn, warn_if_off};
+use super::off::{check, is_off, warn, warn_if_off};
 use crate::backend::{Backend, BackendOptions};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::error::store::StoreError;
 use crate::log::log;
 use crate::on_store_error::OnStoreError;
+#[cfg(feature = "tls")]
+use crate::store::tls::ClientCertificate;
+use crate::store::tls::Tls;
 use crate::store::{MemoryStore, RedisStore, Store};
+
+/// What the URL of a store in process starts with.
+const MEMORY: &str = "memory://";
 
 /// Sets what the constructors of a [`Registry`] leave at its default.
 ///
@@ -40,7 +46,7 @@ pub struct RegistryBuilder {
     on_store_error: OnStoreError,
     instances: u32,
     deadline: Duration,
-    ca_certificates: Option<Arc<[u8]>>,
+    tls: Tls,
 }
 
 impl Registry {
@@ -62,13 +68,18 @@ impl Registry {
     /// | `memory://` | in process |
     ///
     /// Characters of a user name or password other than letters and digits are percent-encoded, as in any URL: `%40` for `@`,
-    /// `%2F` for `/`. Calls to Redis run on the tokio runtime of the caller, which must have time and IO enabled.
+    /// `%2F` for `/`. `valkey` and `valkeys` stand for `redis` and `rediss`. A user without a password and unknown arguments after
+    /// `?` are errors. Calls to Redis run on the tokio runtime of the caller, which must have time and IO enabled.
+    ///
+    /// Registries with the same URL, deadline and certificates share their connections, and notice an outage together. So a
+    /// registry per tenant, each with its own [`namespace`](RegistryBuilder::namespace), costs a few KiB and no connection.
     ///
     /// Connecting may take two seconds or the deadline, whichever is longer.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the URL is invalid, no server answers, or authentication fails.
+    /// [`Error::Store`] if the URL is invalid, no server answers, or authentication fails, or if `RATELIMITS_OFF` is neither yes
+    /// nor no (see [`unlimited`](Self::unlimited)).
     pub async fn connect(url: &str) -> Result<Self, Error> {
         Registry::builder().connect(url).await
     }
@@ -78,7 +89,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the URL is invalid.
+    /// [`Error::Store`] if the URL is invalid, or `RATELIMITS_OFF` is neither yes nor no.
     pub fn connect_lazy(url: &str) -> Result<Self, Error> {
         Registry::builder().connect_lazy(url)
     }
@@ -93,8 +104,9 @@ impl Registry {
         Registry::builder().from_env().await
     }
 
-    /// Creates a registry that limits nothing, and logs a warning. The environment variable `RATELIMITS_OFF=1` turns every
-    /// registry into one.
+    /// Creates a registry that limits nothing, and logs a warning. The environment variable `RATELIMITS_OFF` turns every
+    /// registry into one if it is `1`, `true`, `yes` or `on`. If it is not `0`, `false`, `no`, `off` or empty either, limits stay
+    /// on: constructors with a URL, and [`from_env`](Self::from_env), return an error, all others log one.
     #[must_use]
     pub fn unlimited() -> Self {
         warn("Registry::unlimited() is in use");
@@ -111,7 +123,7 @@ impl Registry {
             on_store_error: OnStoreError::default(),
             instances: 1,
             deadline: RedisStore::DEADLINE,
-            ca_certificates: None,
+            tls: Tls::default(),
         }
     }
 }
@@ -197,7 +209,28 @@ impl RegistryBuilder {
     /// always verified.
     #[cfg(feature = "tls")]
     pub fn ca_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.ca_certificates = Some(pem.as_ref().into());
+        self.tls.authorities = Some(pem.as_ref().into());
+        self
+    }
+
+    /// Sets the certificate and the private key, as PEM, that the registry presents to `rediss://` servers (mTLS). Redis asks for
+    /// a certificate unless `tls-auth-clients` is `no` or `optional`. Certificates that lead to its authority may follow it.
+    ///
+    /// The key is in PKCS#8, PKCS#1 or SEC1, not encrypted. [`connect`](Self::connect) and
+    /// [`connect_lazy`](Self::connect_lazy) fail if it cannot be read, and `connect` if it does not belong to the certificate.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = ratelimits::Registry::builder()
+    ///     .ca_certificates(std::fs::read("ca.crt")?)
+    ///     .client_certificate(std::fs::read("client.crt")?, std::fs::read("client.key")?)
+    ///     .connect_lazy("rediss://redis.example.com:6380")?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "tls")]
+    pub fn client_certificate(mut self, certificate: impl AsRef<[u8]>, key: impl AsRef<[u8]>) -> Self {
+        let (certificates, key) = (certificate.as_ref().into(), key.as_ref().into());
+        self.tls.client = Some(ClientCertificate { certificates, key });
         self
     }
 
@@ -230,13 +263,13 @@ impl RegistryBuilder {
     ///
     /// As [`Registry::connect_lazy`].
     pub fn connect_lazy(self, url: &str) -> Result<Registry, Error> {
-        if url.starts_with("memory://") {
+        check()?;
+        if url.get(..MEMORY.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(MEMORY)) {
             return Ok(self.in_memory());
         }
         warn_if_off();
-        let store = RedisStore::trusting(url, self.ca_certificates.as_deref());
-        let store = store.map(|store| Store::Redis(Arc::new(store.with_deadline(self.deadline))))?;
-        Ok(self.build(Some(store)))
+        let store = RedisStore::shared(url, self.deadline, &self.tls)?;
+        Ok(self.build(Some(Store::Redis(Arc::new(store)))))
     }
 
     /// Creates the registry like [`Registry::from_env`].
@@ -259,7 +292,7 @@ impl RegistryBuilder {
             Ok(url) => self.connect(&url).await,
             Err(VarError::NotPresent) => {
                 log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
-                Ok(self.in_memory())
+                self.connect_lazy(MEMORY)
             }
             // Its own message would contain the URL, and with it perhaps a password.
             Err(VarError::NotUnicode(_)) => {
@@ -282,18 +315,27 @@ impl RegistryBuilder {
             namespace, max_keys, max_limiters, max_waiters, on_store_error, instances, ..
         } = self;
         let options = BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances };
-        Registry::new(Backend::new(store.filter(|_| !*OFF), options), max_limiters)
+        Registry::new(Backend::new(store.filter(|_| !is_off()), options), max_limiters)
     }
 }
 
 /// Without certificates.
 impl fmt::Debug for RegistryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RegistryBuilder { namespace, max_keys, max_waiters, on_store_error, instances, deadline, .. } =
-            self;
+        let RegistryBuilder {
+            namespace,
+            max_keys,
+            max_limiters,
+            max_waiters,
+            on_store_error,
+            instances,
+            deadline,
+            ..
+        } = self;
         f.debug_struct("RegistryBuilder")
             .field("namespace", namespace)
             .field("max_keys", max_keys)
+            .field("max_limiters", max_limiters)
             .field("max_waiters", max_waiters)
             .field("on_store_error", on_store_error)
             .field("instances", instances)

@@ -3,7 +3,6 @@
 use std::future::Future;
 
 use super::Registry;
-use super::off::warn_if_off;
 use crate::error::install::InstallError;
 
 tokio::task_local! {
@@ -50,13 +49,7 @@ impl Registry {
 
 /// Returns the registry that decides the current call.
 pub(crate) fn current() -> Registry {
-    SCOPE.try_with(Registry::clone).unwrap_or_else(|_| {
-        let registry = process::registry();
-        if registry.backend().primary().is_none() {
-            warn_if_off();
-        }
-        registry
-    })
+    SCOPE.try_with(Registry::clone).unwrap_or_else(|_| process::registry())
 }
 
 /// The registry of processes that install none.
@@ -70,6 +63,7 @@ mod process {
     use std::sync::OnceLock;
 
     use super::{InstallError, Registry, default};
+    use crate::registry::off::warn_if_off;
 
     /// The registry, and why no other can be installed.
     static REGISTRY: OnceLock<(Registry, InstallError)> = OnceLock::new();
@@ -80,7 +74,12 @@ mod process {
     }
 
     pub(super) fn registry() -> Registry {
-        REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse)).0.clone()
+        if let Some((registry, _)) = REGISTRY.get() {
+            return registry.clone();
+        }
+        let registry = REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse)).0.clone();
+        warn_if_off();
+        registry
     }
 }
 
@@ -93,6 +92,7 @@ mod process {
     use tokio::runtime::{Handle, Id};
 
     use super::{InstallError, Registry, default};
+    use crate::registry::off::warn_if_off;
 
     #[derive(Default)]
     struct Registries {
@@ -112,6 +112,12 @@ mod process {
     }
 
     pub(super) fn registry() -> Registry {
+        let registry = registry_of_runtime();
+        warn_if_off();
+        registry
+    }
+
+    fn registry_of_runtime() -> Registry {
         let Registries { installed, by_runtime } = &mut *registries();
         if let Some(installed) = installed {
             return installed.clone();

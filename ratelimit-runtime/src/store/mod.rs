@@ -9,6 +9,7 @@ mod redis;
 #[cfg(not(feature = "redis"))]
 #[path = "redis_disabled.rs"]
 mod redis;
+pub(crate) mod tls;
 
 pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};

@@ -6,6 +6,7 @@ use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::tls::Tls;
 
 /// A store that no value of exists.
 #[derive(Clone, Copy, Debug)]
@@ -20,14 +21,10 @@ impl RedisStore {
     /// # Errors
     ///
     /// Always.
-    pub fn trusting(_url: &str, _certificates: Option<&[u8]>) -> Result<Self, StoreError> {
+    pub(crate) fn shared(_url: &str, _deadline: Duration, _tls: &Tls) -> Result<Self, StoreError> {
         Err(StoreError::permanent(
             "Redis needs the feature `redis` of `ratelimits`; without it the URL of a store is memory://",
         ))
-    }
-
-    pub(crate) fn with_deadline(self, _deadline: Duration) -> Self {
-        self
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

@@ -1,5 +1,8 @@
 //! A single server: behind a socket, with users and passwords, with several databases.
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
 use super::{LOGIN_ERRORS, builder, chain, connect_error, works, works_at};
 use crate::support::server::{Server, run};
 
@@ -96,13 +99,66 @@ async fn numbered_database_works() {
 }
 
 #[tokio::test]
+async fn urls_of_valkey_and_in_upper_case_work() {
+    let server = Server::start_with_socket();
+    works_at(&server.url().replace("redis://", "valkey://")).await;
+    works_at(&server.url().replace("redis://", "REDIS://")).await;
+    works_at(&server.socket_url().replace("redis+unix://", "Valkey+Unix://")).await;
+}
+
+/// Before the login, Valkey 9.1 replies `NOAUTH` to a command that it does not know.
+#[tokio::test]
+async fn noauth_instead_of_unknown_hello_is_understood() {
+    let server = Server::start_with(&["--requirepass", "s3cret"]);
+    let without_hello = without_hello(server.address()).await;
+    works_at(&format!("redis://:s3cret@{without_hello}")).await;
+    works_at(&format!("redis://default:s3cret@{without_hello}/3")).await;
+    assert_login_error(&connect_error(&format!("redis://:secret@{without_hello}")).await);
+    let error = connect_error(&format!("redis://{without_hello}")).await;
+    assert!(error.contains("NOAUTH"), "{error}");
+}
+
+#[tokio::test]
+async fn renamed_hello_works() {
+    let hello = ["--rename-command", "HELLO", ""];
+    works_at(&Server::start_with(&hello).url()).await;
+    let server = Server::start_with(&[&hello[..], &["--requirepass", "s3cret"]].concat());
+    works_at(&server.url().replace("redis://", "redis://:s3cret@")).await;
+}
+
+/// Forwards to a server all connections that do not begin with `HELLO`. Returns its address.
+async fn without_hello(server: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let server = server.clone();
+            tokio::spawn(async move {
+                let mut first = vec![0; 1024];
+                let read = client.read(&mut first).await?;
+                if String::from_utf8_lossy(&first[..read]).contains("HELLO") {
+                    return client
+                        .write_all(b"-NOAUTH Authentication required.\r\n".repeat(2).as_slice())
+                        .await;
+                }
+                let mut server = TcpStream::connect(server).await?;
+                server.write_all(&first[..read]).await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop)
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
 async fn absent_server_is_an_error() {
-    let url = {
+    let (url, address) = {
         let server = Server::start();
-        server.url_as("app", "secret")
+        (server.url_as("ann", "secret"), server.address())
     };
-    let error = connect_error(&url).await;
-    assert!(error.contains("refused"), "{error}");
+    let error = builder().connect(&url).await.unwrap_err().to_string();
+    assert!(error.contains("refused") && error.contains(&address) && !error.contains("ann"), "{error}");
+    connect_error(&url).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! TLS: the server's certificate and name are verified against the given authorities, or else those of the system.
 
+use ratelimits::RegistryBuilder;
+
 use super::{builder, connect_error, connect_error_of, works_as};
 use crate::support::server::Server;
 use crate::support::server::tls::{Authority, TlsServer};
@@ -8,7 +10,7 @@ use crate::support::server::tls::{Authority, TlsServer};
 async fn trusted_server_works() {
     let authority = Authority::new();
     let server = TlsServer::start(&authority);
-    let trusting = |builder: ratelimits::RegistryBuilder| builder.ca_certificates(authority.pem());
+    let trusting = |builder: RegistryBuilder| builder.ca_certificates(authority.pem());
     works_as(&server.tls_url(), trusting).await;
     server.set_user("app", "s3cret", &["~*", "+@all"]).await;
     works_as(&format!("rediss://app:s3cret@127.0.0.1:{}/2", server.tls_port()), trusting).await;
@@ -62,4 +64,55 @@ async fn server_without_tls_is_refused() {
     let authority = Authority::new();
     let url = server.url().replace("redis://", "rediss://:secret@");
     connect_error_of(builder().ca_certificates(authority.pem()), &url).await;
+}
+
+/// A server that asks its clients for certificates, as it does by default.
+fn start_with_client_certificates(authority: &Authority) -> TlsServer {
+    TlsServer::start_with(authority, &["--tls-auth-clients", "yes"])
+}
+
+#[tokio::test]
+async fn client_certificate_is_presented() {
+    let authority = Authority::new();
+    let server = start_with_client_certificates(&authority);
+    let (certificate, key) = authority.client();
+    let with_certificate = |builder: RegistryBuilder| {
+        builder.ca_certificates(authority.pem()).client_certificate(&certificate, &key)
+    };
+    works_as(&server.tls_url(), with_certificate).await;
+    let shown = format!("{:?}", with_certificate(builder()));
+    let registry = with_certificate(builder()).connect_lazy(&server.tls_url()).unwrap();
+    let secret = key.lines().nth(1).expect("the key has lines");
+    for shown in [shown, format!("{registry:?}")] {
+        assert!(!shown.contains(secret) && !shown.contains("45, 45, 45"), "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn client_without_the_right_certificate_is_refused() {
+    let [authority, other] = [Authority::new(), Authority::new()];
+    let server = start_with_client_certificates(&authority);
+    let url = server.tls_url().replace("rediss://", "rediss://app:secret@");
+    let trusting = || builder().ca_certificates(authority.pem());
+    let error = connect_error_of(trusting(), &url).await;
+    assert!(error.contains("ertificate"), "{error}");
+    let (certificate, key) = other.client();
+    connect_error_of(trusting().client_certificate(certificate, key), &url).await;
+}
+
+#[tokio::test]
+async fn invalid_client_certificates_are_errors() {
+    let authority = Authority::new();
+    let server = start_with_client_certificates(&authority);
+    let [(certificate, key), (_, another_key)] = [authority.client(), authority.client()];
+    let trusting = || builder().ca_certificates(authority.pem());
+    for (certificate, key) in [("secret", &*key), (&*certificate, "secret"), (&*certificate, &*certificate)] {
+        let builder = trusting().client_certificate(certificate, key);
+        let error = builder.connect_lazy(&server.tls_url()).unwrap_err().to_string();
+        assert!(error.contains("certificate or key") || error.contains("certificates"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+    }
+    let error =
+        connect_error_of(trusting().client_certificate(certificate, another_key), &server.tls_url()).await;
+    assert!(error.contains("key"), "{error}");
 }

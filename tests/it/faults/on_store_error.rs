@@ -6,6 +6,7 @@ mod limiters;
 mod outage;
 mod waiting;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ratelimits::{Decision, Error, OnStoreError, Registry, RegistryBuilder, Source};
@@ -15,8 +16,11 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Nothing listens here.
 const ABSENT: &str = "redis://127.0.0.1:1";
 
+/// A registry on a server that does not exist. Registries with the same URL would notice its absence together.
 fn absent(builder: RegistryBuilder) -> Registry {
-    builder.connect_lazy(ABSENT).expect("the URL is valid")
+    static DATABASE: AtomicU64 = AtomicU64::new(0);
+    let database = DATABASE.fetch_add(1, Ordering::Relaxed);
+    builder.connect_lazy(&format!("{ABSENT}/{database}")).expect("the URL is valid")
 }
 
 fn absent_and(on_store_error: OnStoreError) -> Registry {

@@ -6,16 +6,16 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo, PushKind,
-    RedisConnectionInfo, RedisError, RedisResult, cmd,
+    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, Pipeline, ProtocolVersion,
+    PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisResult, cmd,
 };
 
+use super::connection::OpenConnection;
 #[cfg(feature = "test-util")]
 use super::testing::test_stream::Dialer;
 use super::url::with_host;
@@ -26,10 +26,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The timeout for one Sentinel to name the master, and again for connecting to that master.
 const SENTINEL_TIMEOUT: Duration = Duration::from_millis(300);
 
+/// What connections are called in `CLIENT LIST`.
+const CLIENT_NAME: &str = "ratelimits";
+
 /// What to connect to.
 pub(super) enum Target {
-    /// The server at an address.
-    Server(Server),
+    /// The server at an address, with a login.
+    Server(ConnectionInfo),
     /// The current master.
     Master(Sentinels),
     /// A test's stream.
@@ -37,15 +40,14 @@ pub(super) enum Target {
     Stream(Dialer),
 }
 
-/// A server's address and login, and the certificates to trust.
-#[derive(Clone)]
-pub(super) struct Server {
-    pub(super) info: ConnectionInfo,
-    pub(super) trust: Trust,
+/// Why a connection could not be opened.
+pub(super) struct ConnectError {
+    /// The server that could not be reached, or that refused.
+    pub(super) server: String,
+    pub(super) error: RedisError,
 }
 
-/// The CA certificates to verify servers with, in PEM; the system's if `None`.
-pub(super) type Trust = Option<Arc<[u8]>>;
+type ConnectResult<T> = Result<T, ConnectError>;
 
 /// Called when a connection is lost.
 pub(super) trait OnLost: Fn() + Clone + Send + Sync + 'static {}
@@ -63,67 +65,58 @@ impl Target {
         }
     }
 
-    pub(super) async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
+    pub(super) async fn open(&self, on_lost: impl OnLost) -> ConnectResult<OpenConnection> {
         match self {
-            Target::Server(server) => server.open(on_lost).await,
+            Target::Server(server) => {
+                open(server, on_lost).await.map_err(|error| ConnectError { server: self.to_string(), error })
+            }
             Target::Master(sentinels) => sentinels.open(on_lost).await,
             #[cfg(feature = "test-util")]
-            Target::Stream(dialer) => pinged(dialer.open(config(on_lost)).await?).await,
+            Target::Stream(dialer) => {
+                let opened = async { ready(dialer.open(config(on_lost)).await?).await };
+                let connection =
+                    opened.await.map_err(|error| ConnectError { server: self.to_string(), error })?;
+                Ok(OpenConnection { connection, reports_loss: true })
+            }
         }
     }
 }
 
-impl Server {
-    async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
-        let mut opened = self.try_open(&self.info, on_lost.clone()).await;
-        if opened.as_ref().is_err_and(lacks_resp3) {
-            let redis = self.info.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
-            opened = self.try_open(&self.info.clone().set_redis_settings(redis), on_lost).await;
-        }
-        pinged(opened?).await
+async fn open(server: &ConnectionInfo, on_lost: impl OnLost) -> RedisResult<OpenConnection> {
+    let mut opened = try_open(server, on_lost.clone()).await;
+    if opened.as_ref().is_err_and(|error| lacks_resp3(error, server.redis_settings())) {
+        let redis = server.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
+        opened = try_open(&server.clone().set_redis_settings(redis), on_lost).await;
     }
+    let OpenConnection { connection, reports_loss } = opened?;
+    Ok(OpenConnection { connection: ready(connection).await?, reports_loss })
+}
 
-    async fn try_open(
-        &self,
-        info: &ConnectionInfo,
-        on_lost: impl OnLost,
-    ) -> RedisResult<MultiplexedConnection> {
-        let config = match info.redis_settings().protocol() {
-            ProtocolVersion::RESP2 => config_without_push(),
-            _ => config(on_lost),
-        };
-        self.client(info.clone())?.get_multiplexed_async_connection_with_config(&config).await
-    }
-
+async fn try_open(server: &ConnectionInfo, on_lost: impl OnLost) -> RedisResult<OpenConnection> {
+    let reports_loss = server.redis_settings().protocol() != ProtocolVersion::RESP2;
+    let config = if reports_loss { config(on_lost) } else { config_without_push() };
     #[cfg(feature = "tls")]
-    fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
-        match &self.trust {
-            Some(pem) if matches!(info.addr(), redis::ConnectionAddr::TcpTls { .. }) => {
-                let certificates = redis::TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) };
-                Client::build_with_tls(info, certificates)
-            }
-            _ => Client::open(info),
-        }
+    if matches!(server.addr(), ConnectionAddr::TcpTls { .. }) {
+        // rustls panics if it would have to choose between several providers.
+        let _ = rustls::crypto::ring::default_provider().install_default();
     }
-
-    #[cfg(not(feature = "tls"))]
-    fn client(&self, info: ConnectionInfo) -> RedisResult<Client> {
-        Client::open(info)
-    }
+    let client = Client::open(server.clone())?;
+    let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    Ok(OpenConnection { connection, reports_loss })
 }
 
 /// The Sentinels that watch the master of this name.
 pub(super) struct Sentinels {
-    sentinels: Vec<Server>,
+    sentinels: Vec<ConnectionInfo>,
     master: String,
     /// The login of the master, at any address.
-    login: Server,
+    login: ConnectionInfo,
     /// The index of the Sentinel to ask first: the one that named the last master.
     first: AtomicUsize,
 }
 
 impl Sentinels {
-    pub(super) fn new(sentinels: Vec<Server>, master: String, login: Server) -> Self {
+    pub(super) fn new(sentinels: Vec<ConnectionInfo>, master: String, login: ConnectionInfo) -> Self {
         Sentinels { sentinels, master, login, first: AtomicUsize::new(0) }
     }
 
@@ -131,10 +124,10 @@ impl Sentinels {
         self.sentinels.len().try_into().unwrap_or(u32::from(u16::MAX))
     }
 
-    async fn open(&self, on_lost: impl OnLost) -> RedisResult<MultiplexedConnection> {
+    async fn open(&self, on_lost: impl OnLost) -> ConnectResult<OpenConnection> {
         let first = self.first.load(Ordering::Relaxed);
         let count = self.sentinels.len();
-        let mut reported = no_master("no Sentinel responded");
+        let mut reported = None;
         for index in (first..first + count).map(|index| index % count) {
             match self.open_master(&self.sentinels[index], on_lost.clone()).await {
                 Ok(connection) => {
@@ -142,44 +135,48 @@ impl Sentinels {
                     return Ok(connection);
                 }
                 // An answer says more than the absence of another Sentinel.
-                Err(error) if index == first % count || !error.is_io_error() => reported = error,
+                Err(failed) if reported.is_none() || !failed.error.is_io_error() => reported = Some(failed),
                 Err(_) => {}
             }
         }
-        Err(reported)
+        Err(reported.unwrap_or_else(|| ConnectError {
+            server: String::from("Redis"),
+            error: no_master("the URL names no Sentinel"),
+        }))
     }
 
     async fn open_master(
         &self,
-        sentinel: &Server,
+        sentinel: &ConnectionInfo,
         on_lost: impl OnLost,
-    ) -> RedisResult<MultiplexedConnection> {
-        let (host, port) = with_timeout(self.master_address(sentinel)).await?;
-        let info = with_host(&self.login.info, &host, port);
-        let master = Server { info, trust: self.login.trust.clone() };
-        with_timeout(async {
-            let mut connection = master.open(on_lost).await?;
+    ) -> ConnectResult<OpenConnection> {
+        let address = with_timeout(self.master_address(sentinel)).await;
+        let at = |server: &ConnectionInfo| address_of(server.addr());
+        let (host, port) = address
+            .map_err(|error| ConnectError { server: format!("the Sentinel at {}", at(sentinel)), error })?;
+        let master = with_host(&self.login, &host, port);
+        let opened = with_timeout(async {
+            let mut opened = open(&master, on_lost).await?;
             // A former master may not have noticed its demotion yet. If we may not ask for the role, trust the Sentinel.
-            let role: RedisResult<Vec<redis::Value>> = cmd("ROLE").query_async(&mut connection).await;
+            let role: RedisResult<Vec<redis::Value>> = cmd("ROLE").query_async(&mut opened.connection).await;
             match role.as_deref() {
                 Ok([redis::Value::BulkString(role), ..]) if role != b"master" => {
                     Err(no_master("the server that Sentinel reports is not a master"))
                 }
-                _ => Ok(connection),
+                _ => Ok(opened),
             }
-        })
-        .await
+        });
+        opened.await.map_err(|error| ConnectError { server: format!("Redis at {}", at(&master)), error })
     }
 
-    async fn master_address(&self, sentinel: &Server) -> RedisResult<(String, u16)> {
-        let open = |server: Server| async move { server.open(|| {}).await };
-        let mut connection = match open(sentinel.clone()).await {
+    async fn master_address(&self, sentinel: &ConnectionInfo) -> RedisResult<(String, u16)> {
+        let OpenConnection { mut connection, .. } = match open(sentinel, || {}).await {
             // A Sentinel without a password refuses the server's.
             Err(error)
                 if error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("WRONGPASS") =>
             {
-                let info = sentinel.info.clone().set_redis_settings(RedisConnectionInfo::default());
-                open(Server { info, trust: sentinel.trust.clone() }).await?
+                let without_login = sentinel.clone().set_redis_settings(RedisConnectionInfo::default());
+                open(&without_login, || {}).await?
             }
             opened => opened?,
         };
@@ -195,19 +192,28 @@ fn no_master(problem: &'static str) -> RedisError {
 }
 
 /// Whether the server does not know `HELLO`, with which a RESP3 connection starts, or does not speak RESP3.
-fn lacks_resp3(error: &RedisError) -> bool {
+fn lacks_resp3(error: &RedisError, login: &RedisConnectionInfo) -> bool {
     let unknown = |detail: &str| detail.starts_with("unknown command");
-    error.kind() == ErrorKind::RESP3NotSupported
-        || error.code() == Some("NOPROTO")
-        || error.code() == Some("ERR") && error.detail().is_some_and(unknown)
+    match error.code() {
+        Some("NOPROTO") => true,
+        Some("ERR") => error.detail().is_some_and(unknown),
+        // Valkey 9.1 says so of a command that it does not know, before the login.
+        Some("NOAUTH") => login.password().is_some(),
+        _ => error.kind() == ErrorKind::RESP3NotSupported,
+    }
 }
 
-/// Returns the connection once the server responds: it may accept connections long before it accepts commands.
-async fn pinged(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
-    match cmd("PING").exec_async(&mut connection).await {
+/// Names the connection, and returns it once the server responds: it may accept connections long before it accepts
+/// commands.
+async fn ready(mut connection: MultiplexedConnection) -> RedisResult<MultiplexedConnection> {
+    let mut pipeline = Pipeline::new();
+    pipeline.cmd("PING").cmd("CLIENT").arg("SETNAME").arg(CLIENT_NAME);
+    // The name is a courtesy to operators, which the user may not have the permission for.
+    let replies = connection.req_packed_commands(&pipeline, 0, 2).await?;
+    match replies.into_iter().next().map_or(Ok(redis::Value::Nil), redis::Value::extract_error) {
         // A response, too: this user may run no more than the scripts need.
         Err(error) if error.code() == Some("NOPERM") => Ok(connection),
-        result => result.map(|()| connection),
+        result => result.map(|_| connection),
     }
 }
 
@@ -233,9 +239,57 @@ fn config_without_push() -> AsyncConnectionConfig {
         .set_pipeline_buffer_size(1024)
 }
 
-impl fmt::Debug for Target {
-    /// Omits everything that may hold a password.
+/// Returns the host and port, or the path of a socket.
+fn address_of(addr: &ConnectionAddr) -> String {
+    match addr {
+        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } if host.contains(':') => {
+            format!("[{host}]:{port}")
+        }
+        addr => addr.to_string(),
+    }
+}
+
+impl fmt::Display for Target {
+    /// Omits everything that may hold a user or a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Target")
+        match self {
+            Target::Server(server) => write!(f, "Redis at {}", address_of(server.addr())),
+            Target::Master(sentinels) => write!(f, "the Redis master `{}`", sentinels.master),
+            #[cfg(feature = "test-util")]
+            Target::Stream(_) => f.write_str("Redis"),
+        }
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lacks_resp3_with(password: Option<&str>, reply: &str) -> bool {
+        let error = redis::parse_redis_value(reply.as_bytes()).unwrap().extract_error().unwrap_err();
+        let login = RedisConnectionInfo::default();
+        lacks_resp3(
+            &error,
+            &password.map_or_else(|| login.clone(), |password| login.clone().set_password(password)),
+        )
+    }
+
+    #[test]
+    fn servers_without_hello_are_recognized() {
+        for password in [None, Some("secret")] {
+            assert!(lacks_resp3_with(password, "-ERR unknown command 'HELLO', with args\r\n"));
+            assert!(lacks_resp3_with(password, "-ERR unknown command `HELLO`, with args\r\n"));
+            assert!(lacks_resp3_with(password, "-NOPROTO unsupported protocol version\r\n"));
+            assert!(!lacks_resp3_with(password, "-WRONGPASS invalid username-password pair\r\n"));
+        }
+        assert!(lacks_resp3_with(Some("secret"), "-NOAUTH Authentication required.\r\n"));
+        // There is nothing to log in with.
+        assert!(!lacks_resp3_with(None, "-NOAUTH Authentication required.\r\n"));
     }
 }

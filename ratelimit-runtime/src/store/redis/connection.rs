@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use redis::aio::MultiplexedConnection;
+use redis::cmd;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 use tokio::time::{Instant, sleep};
@@ -30,6 +32,14 @@ const OPENED_WINDOW: Duration = Duration::from_secs(1);
 /// How long a connection may leave all calls unanswered before it is given up.
 const DEAD_AFTER: Duration = Duration::from_secs(1);
 
+/// An open connection.
+#[derive(Clone)]
+pub(super) struct OpenConnection {
+    pub(super) connection: MultiplexedConnection,
+    /// Whether its loss is reported when it happens, which redis-rs only does with RESP3.
+    pub(super) reports_loss: bool,
+}
+
 /// The connections to one server, by runtime.
 #[derive(Default)]
 pub(super) struct Connections(Mutex<HashMap<Id, RuntimeEntry>>);
@@ -43,7 +53,7 @@ struct RuntimeEntry {
 
 /// A connection, or the attempt to open it, shared by all calls of a runtime.
 pub(super) struct SharedConnection {
-    opened: SetOnce<Result<MultiplexedConnection, StoreError>>,
+    opened: SetOnce<Result<OpenConnection, StoreError>>,
     in_flight: Semaphore,
     created: Instant,
     /// When calls began to time out, in microseconds after `created`; 0 while calls are answered.
@@ -62,11 +72,12 @@ impl Connections {
         open: impl FnOnce(Weak<SharedConnection>) -> F,
     ) -> Option<Arc<SharedConnection>>
     where
-        F: Future<Output = Result<MultiplexedConnection, StoreError>> + Send + 'static,
+        F: Future<Output = Result<OpenConnection, StoreError>> + Send + 'static,
     {
         let (connection, dropped) = {
             let mut entries = self.lock();
             let RuntimeEntry { connection, opened } = entries.entry(runtime.id()).or_default();
+            connection.take_if(|connection| connection.is_closed());
             if let Some(connection) = connection {
                 return Some(Arc::clone(connection));
             }
@@ -130,11 +141,25 @@ impl SharedConnection {
 
     /// Waits until the connection is open.
     pub(super) async fn opened(&self) -> Result<MultiplexedConnection, StoreError> {
-        self.opened.wait().await.clone()
+        self.opened.wait().await.clone().map(|opened| opened.connection)
     }
 
     pub(super) fn is_open(&self) -> bool {
         self.opened.get().is_some_and(Result::is_ok)
+    }
+
+    /// Whether the server has closed the connection while it was idle, and nobody has reported that.
+    fn is_closed(&self) -> bool {
+        let is_idle = self.in_flight.available_permits() == MAX_IN_FLIGHT;
+        match self.opened.get() {
+            Some(Ok(OpenConnection { connection, reports_loss: false })) if is_idle => {
+                // A closed connection takes no command. Of an open one, the command is withdrawn before it is sent, or else
+                // its reply is ignored.
+                let sent = connection.clone().send_packed_command(&cmd("PING")).now_or_never();
+                sent.is_some_and(|reply| reply.is_err())
+            }
+            _ => false,
+        }
     }
 
     /// Returns a permit for a command in flight, if one is free.
@@ -177,7 +202,7 @@ struct OpenGuard {
 }
 
 impl OpenGuard {
-    fn finish(self, opened: Result<MultiplexedConnection, StoreError>) {
+    fn finish(self, opened: Result<OpenConnection, StoreError>) {
         if opened.is_err() {
             self.connections.remove(&self.connection);
         }

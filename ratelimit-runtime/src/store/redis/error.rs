@@ -1,16 +1,21 @@
 //! Failed calls to Redis, and what they reveal about the server.
 
+use std::fmt::Display;
+
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use super::error_code::{is_permanent, words};
+use super::connect::ConnectError;
+use super::error_code::{is_permanent, message, words};
 use crate::error::store::StoreError;
 
 /// Why a call has no usable reply.
 pub(super) enum CallError {
     /// Nothing was sent.
     NotSent(StoreError),
-    /// Redis replied with an error, or the connection failed before the reply.
+    /// Redis replied with an error, or with something unexpected.
     Replied(RedisError),
+    /// The connection was lost before the reply.
+    Lost(StoreError),
     /// No reply came before the deadline.
     TimedOut(StoreError),
 }
@@ -28,15 +33,20 @@ pub(super) enum ServerState {
 }
 
 impl CallError {
-    pub(super) fn timed_out() -> Self {
-        CallError::TimedOut(StoreError::transient("Redis did not respond before the deadline"))
+    /// Returns the error of a command that was sent to this server.
+    pub(super) fn sent(error: RedisError, server: &impl Display) -> Self {
+        if error.code().is_none() && (error.is_unrecoverable_error() || error.is_io_error()) {
+            let lost = StoreError::transient(format!("the connection to {server} was lost: {error}"));
+            return CallError::Lost(lost.caused_by(error));
+        }
+        CallError::Replied(error)
     }
 
     /// Whether the server is at fault, which may be the wrong one, and not the command.
     pub(super) fn is_server_fault(&self) -> bool {
         match self {
             CallError::NotSent(error) => !error.is_permanent(),
-            CallError::TimedOut(_) => true,
+            CallError::Lost(_) | CallError::TimedOut(_) => true,
             CallError::Replied(error) => !matches!(ServerState::of_error(error), ServerState::Healthy),
         }
     }
@@ -56,7 +66,7 @@ impl CallError {
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::NotSent(error) | CallError::TimedOut(error) => error,
+            CallError::NotSent(error) | CallError::Lost(error) | CallError::TimedOut(error) => error,
             CallError::Replied(error) => command_failed(error),
         }
     }
@@ -64,12 +74,8 @@ impl From<CallError> for StoreError {
 
 impl ServerState {
     pub(super) fn of_error(error: &RedisError) -> Self {
-        let reason = || command_failed(error.clone());
         match error.code() {
-            Some(code) => ServerState::of_text(&text(code, error), reason),
-            None if error.is_unrecoverable_error() || error.is_io_error() => {
-                ServerState::Disconnected(reason())
-            }
+            Some(code) => ServerState::of_text(&text(code, error), || command_failed(error.clone())),
             None => ServerState::Healthy,
         }
     }
@@ -84,7 +90,7 @@ impl ServerState {
             _ => None,
         };
         let Some(text) = values.iter().find_map(error_text) else { return ServerState::Healthy };
-        ServerState::of_text(&text, || StoreError::transient(format!("Redis returned an error: {text}")))
+        ServerState::of_text(&text, || StoreError::transient(message(&text)))
     }
 
     fn of_text(text: &str, reason: impl Fn() -> StoreError) -> Self {
@@ -98,20 +104,20 @@ impl ServerState {
 }
 
 /// Returns the error of a connection that could not be opened.
-pub(super) fn cannot_connect(error: RedisError) -> StoreError {
+pub(super) fn cannot_connect(ConnectError { server, error }: ConnectError) -> StoreError {
     match error.code() {
-        Some(code) => StoreError::transient(format!("could not connect to Redis: {}", text(code, &error))),
-        None => StoreError::transient("could not connect to Redis").caused_by(error),
+        Some(code) => StoreError::transient(format!("could not connect to {server}: {}", text(code, &error))),
+        None => StoreError::transient(format!("could not connect to {server}: {error}")).caused_by(error),
     }
 }
 
 /// Returns the error of a command that was sent.
 fn command_failed(error: RedisError) -> StoreError {
     let Some(code) = error.code() else {
-        return StoreError::transient("Redis command failed").caused_by(error);
+        return StoreError::transient(format!("the call to Redis failed: {error}")).caused_by(error);
     };
     let text = text(code, &error);
-    let message = format!("Redis returned an error: {text}");
+    let message = message(&text);
     match code {
         _ if is_permanent(&text) => StoreError::permanent(message),
         "MOVED" | "ASK" => StoreError::transient(format!(
@@ -152,7 +158,8 @@ mod tests {
     fn arguments_of_unknown_commands_are_left_out() {
         let reply = b"-ERR unknown command 'HELLO', with args beginning with: '3' 'AUTH' 'ann' 'secret' \r\n";
         let error = redis::parse_redis_value(reply).unwrap().extract_error().unwrap_err();
-        for error in [cannot_connect(error.clone()), command_failed(error)] {
+        let failed = ConnectError { server: String::from("Redis at host:6379"), error: error.clone() };
+        for error in [cannot_connect(failed), command_failed(error)] {
             let text = format!("{error} {error:?}");
             assert!(text.contains("unknown command 'HELLO'") && !text.contains("secret"), "{text}");
         }

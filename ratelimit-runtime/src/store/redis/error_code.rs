@@ -1,4 +1,24 @@
-//! Codes in the texts of Redis errors.
+//! The texts of Redis errors, and the codes in them.
+
+use std::sync::LazyLock;
+
+/// The permissions that the scripts need, as an ACL spells them.
+static PERMISSIONS: LazyLock<String> = LazyLock::new(|| {
+    let script = ratelimit_lua::decide(None);
+    let permissions =
+        ratelimit_lua::commands(&script).into_iter().map(|name| format!("+{}", name.to_lowercase()));
+    permissions.collect::<Vec<_>>().join(" ")
+});
+
+/// Returns what a store error says about the text of a Redis error.
+pub(super) fn message(text: &str) -> String {
+    // Redis 6.2 says this of every command in a script. Later versions are asked by the script.
+    if text.contains("can't run this command") {
+        let permissions = &*PERMISSIONS;
+        return format!("Redis returned an error: {text}; the user of this connection needs {permissions}");
+    }
+    format!("Redis returned an error: {text}")
+}
 
 /// Whether the code or text of a Redis error means that retrying is useless: another program's value under the key, or
 /// a script that trips over it. All other errors pass, or are for the operator to fix.
@@ -16,7 +36,16 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_permanent;
+    use super::{is_permanent, message};
+
+    #[test]
+    fn unnamed_missing_permissions_are_listed() {
+        let denied = "ERR The user executing the script can't run this command or subcommand";
+        let permissions = "+del +expireat +get +incrby +lindex +llen +lrange +lset +ltrim +rpush +set +time";
+        assert!(message(denied).ends_with(&format!(" needs {permissions}")), "{}", message(denied));
+        assert!(message(denied).contains(denied));
+        assert!(!message("OOM command not allowed when used memory > 'maxmemory'.").contains('+'));
+    }
 
     #[test]
     fn foreign_values_are_permanent_errors() {

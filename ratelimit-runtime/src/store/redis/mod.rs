@@ -4,6 +4,7 @@ mod breaker;
 mod cluster;
 mod connect;
 mod connection;
+mod deployment;
 mod error;
 mod error_code;
 mod jitter;
@@ -13,29 +14,32 @@ mod scripts;
 mod testing;
 mod url;
 
-use std::fmt;
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
-use self::cluster::{Cluster, by_slot};
-use self::connect::{Sentinels, Server, Target, Trust};
+use self::cluster::by_slot;
+#[cfg(feature = "test-util")]
+use self::connect::Target;
+use self::deployment::Deployment;
 use self::error::CallError;
-use self::node::{Node, NodeRequest};
+#[cfg(feature = "test-util")]
+use self::node::Node;
+use self::node::NodeRequest;
 use self::scripts::{Invocation, Scripts};
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
 pub use self::testing::test_stream::{Dial, Stream};
-use self::url::RedisUrl;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::tls::Tls;
 
 /// State in Redis.
 ///
@@ -43,19 +47,14 @@ use crate::store::charge::{Charge, Outcome};
 /// ends by its deadline.
 #[derive(Debug)]
 pub struct RedisStore {
-    deployment: Deployment,
+    deployment: Arc<Deployment>,
     deadline: Duration,
-    scripts: Scripts,
+    scripts: Arc<Scripts>,
 }
 
-/// The first line of a PEM certificate.
-const PEM: &[u8] = b"-----BEGIN CERTIFICATE-----";
-
-enum Deployment {
-    /// One server, or the current master of several.
-    Node(Arc<Node>),
-    Cluster(Arc<Cluster>),
-}
+/// The scripts of all stores.
+static SCRIPTS: LazyLock<Arc<Scripts>> = LazyLock::new(|| Arc::new(Scripts::new(|script| script)));
+const MAX_DEADLINE: Duration = Duration::from_secs(3600);
 
 impl RedisStore {
     /// The default deadline of a call to Redis.
@@ -67,64 +66,47 @@ impl RedisStore {
     ///
     /// If the URL is invalid or needs a feature that is disabled.
     pub fn lazy(url: &str) -> Result<Self, StoreError> {
-        RedisStore::trusting(url, None)
+        let deployment = Arc::new(Deployment::new(url, &Tls::default())?);
+        Ok(RedisStore::new(deployment, Self::DEADLINE))
     }
 
-    /// Like [`lazy`](Self::lazy), but verifies servers with these CA certificates, in PEM, instead of the system's.
+    /// Like [`lazy`](Self::lazy), with this deadline, at most an hour, and these certificates. Stores of the same URL, deadline
+    /// and certificates share their connections.
     ///
     /// # Errors
     ///
-    /// Like `lazy`, or if there is no certificate.
-    pub fn trusting(url: &str, certificates: Option<&[u8]>) -> Result<Self, StoreError> {
-        #[cfg(feature = "tls")]
-        if url.starts_with("rediss") {
-            // rustls panics if it would have to choose between several providers.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        if certificates.is_some_and(|pem| !pem.windows(PEM.len()).any(|window| window == PEM)) {
-            return Err(StoreError::permanent("no PEM certificate in the CA bundle"));
-        }
-        let trust: Trust = certificates.map(Into::into);
-        let server = |info| Server { info, trust: trust.clone() };
-        let deployment = match RedisUrl::parse(url)? {
-            RedisUrl::Server(info) => Deployment::Node(Node::new(Target::Server(server(info)))),
-            RedisUrl::Sentinel { sentinels, master, login } => {
-                let sentinels = sentinels.into_iter().map(server).collect();
-                let sentinels = Sentinels::new(sentinels, master, server(login));
-                Deployment::Node(Node::new(Target::Master(sentinels)))
-            }
-            RedisUrl::Cluster { seeds } => {
-                Deployment::Cluster(Cluster::new(seeds.into_iter().map(server).collect()))
-            }
-        };
-        Ok(RedisStore::new(deployment))
+    /// Like `lazy`, or if a certificate or the key is invalid.
+    pub(crate) fn shared(url: &str, deadline: Duration, tls: &Tls) -> Result<Self, StoreError> {
+        let deadline = deadline.min(MAX_DEADLINE);
+        Ok(RedisStore::new(Deployment::shared(url, deadline, tls)?, deadline))
     }
 
     /// Returns a store over a test's streams to a simulated server.
     #[cfg(feature = "test-util")]
     pub fn over(dial: impl Dial) -> Self {
-        RedisStore::new(Deployment::Node(Node::new(Target::Stream(Dialer::new(dial)))))
+        let node = Node::new(Target::Stream(Dialer::new(dial)));
+        RedisStore::new(Arc::new(Deployment::Node(node)), Self::DEADLINE)
     }
 
-    fn new(deployment: Deployment) -> Self {
-        RedisStore { deployment, deadline: Self::DEADLINE, scripts: Scripts::new(|script| script) }
+    fn new(deployment: Arc<Deployment>, deadline: Duration) -> Self {
+        RedisStore { deployment, deadline, scripts: Arc::clone(&SCRIPTS) }
     }
 
     /// Sets the deadline of each call, at most an hour.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
-        RedisStore { deadline: deadline.min(Duration::from_secs(3600)), ..self }
+        RedisStore { deadline: deadline.min(MAX_DEADLINE), ..self }
     }
 
     /// Replaces the clock, for tests. The arguments are those of [`ratelimit_lua::with_time`].
     #[must_use]
     pub fn with_time(self, now: &str, expire: &str) -> Self {
         let scripts = Scripts::new(|script| ratelimit_lua::with_time(&script, now, expire));
-        RedisStore { scripts, ..self }
+        RedisStore { scripts: Arc::new(scripts), ..self }
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self.deployment, Deployment::Cluster(_))
+        matches!(*self.deployment, Deployment::Cluster(_))
     }
 
     /// Connects and waits for a response, for at least two seconds.
@@ -134,7 +116,7 @@ impl RedisStore {
     /// If no server responds or authentication fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let deadline = Instant::now() + self.deadline.max(Duration::from_secs(2));
-        let pong = match &self.deployment {
+        let pong = match &*self.deployment {
             Deployment::Node(node) => {
                 node.send(NodeRequest::Plain(&redis::cmd("PING")), deadline).await.map(drop)
             }
@@ -224,18 +206,9 @@ impl RedisStore {
     }
 
     async fn send(&self, keys: &[&str], command: &Cmd, deadline: Instant) -> Result<Value, CallError> {
-        match &self.deployment {
+        match &*self.deployment {
             Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline).await,
             Deployment::Cluster(cluster) => cluster.send(keys, command, deadline).await,
         }
-    }
-}
-
-impl fmt::Debug for Deployment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Deployment::Node(_) => "Node",
-            Deployment::Cluster(_) => "Cluster",
-        })
     }
 }

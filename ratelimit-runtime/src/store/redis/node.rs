@@ -53,7 +53,7 @@ impl Node {
         let runtime = runtime()?;
         let probe = self.breaker.admit(Instant::now()).map_err(CallError::NotSent)?;
         let connection = self.connection(&runtime).ok_or_else(|| {
-            let reason = "Redis keeps closing connections; reconnecting is throttled";
+            let reason = format!("{} keeps closing connections; reconnecting is throttled", self.target);
             CallError::NotSent(StoreError::transient(reason))
         })?;
         let reply = async {
@@ -65,7 +65,8 @@ impl Node {
                 self.breaker.still_admits(probe.as_ref()).map_err(CallError::NotSent)?;
             }
             let _permit = permit;
-            request.send(&mut opened).await.map_err(CallError::Replied)
+            let reply = request.send(&mut opened).await;
+            reply.map_err(|error| CallError::sent(error, &self.target))
         };
         let error = match until(&runtime, deadline, reply).await.map_err(CallError::NotSent)? {
             Some(Ok(reply)) => {
@@ -73,15 +74,22 @@ impl Node {
                 return Ok(reply);
             }
             Some(Err(error)) => error,
-            None if connection.is_open() => CallError::timed_out(),
+            None if connection.is_open() => {
+                let reason = format!("{} did not respond before the deadline", self.target);
+                CallError::TimedOut(StoreError::transient(reason))
+            }
             None => {
-                let reason = StoreError::transient("could not connect to Redis before the deadline");
+                let reason = format!("could not connect to {} before the deadline", self.target);
+                let reason = StoreError::transient(reason);
                 self.record_failure(Severity::Minor, probe, &reason);
                 return Err(CallError::NotSent(reason));
             }
         };
         match &error {
             CallError::Replied(error) => self.record(ServerState::of_error(error), &connection, probe),
+            CallError::Lost(reason) => {
+                self.record(ServerState::Disconnected(reason.clone()), &connection, probe);
+            }
             // The attempt to connect has recorded this once for all calls. A permanent error is the fault of this call or
             // runtime, not of the server.
             CallError::NotSent(reason) if probe.is_some() && !reason.is_permanent() => {
@@ -143,15 +151,15 @@ impl Node {
             let node = Arc::downgrade(self);
             async move {
                 let reason = match timeout(target.connect_timeout(), target.open(on_lost)).await {
-                    Ok(Ok(connection)) => {
+                    Ok(Ok(opened)) => {
                         if node.upgrade().is_some_and(|node| !node.checked.swap(true, Ordering::Relaxed)) {
-                            let check = warn_about_eviction(connection.clone());
+                            let check = warn_about_eviction(opened.connection.clone());
                             tokio::spawn(timeout(target.connect_timeout(), check));
                         }
-                        return Ok(connection);
+                        return Ok(opened);
                     }
                     Ok(Err(error)) => cannot_connect(error),
-                    Err(_) => StoreError::transient("could not connect to Redis: timed out"),
+                    Err(_) => StoreError::transient(format!("could not connect to {target}: timed out")),
                 };
                 if let Some(node) = node.upgrade() {
                     node.record_failure(Severity::Major, None, &reason);

@@ -20,11 +20,21 @@ pub(super) enum RedisUrl {
 
 const SENTINEL_PORT: u16 = 26379;
 
+/// The arguments of a URL's query, and of that of a socket, whose path leaves no room for the login.
+const ARGUMENTS: [&str; 1] = ["protocol"];
+const SOCKET_ARGUMENTS: [&str; 4] = ["protocol", "db", "user", "pass"];
+
 impl RedisUrl {
     /// Parses a URL. Errors never contain it, as it may hold a password.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
         let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let (base, kind) = scheme.split_once('+').unwrap_or((scheme, ""));
+        let scheme = scheme.to_ascii_lowercase();
+        let (base, kind) = scheme.split_once('+').unwrap_or((&scheme, ""));
+        let base = match base {
+            "valkey" => "redis",
+            "valkeys" => "rediss",
+            base => base,
+        };
         if base == "rediss" && !cfg!(feature = "tls") {
             return Err(StoreError::permanent("`rediss://` URLs need the feature `tls` of `ratelimits`"));
         }
@@ -36,7 +46,10 @@ impl RedisUrl {
             ));
         }
         match (base, kind) {
-            ("redis" | "rediss" | "unix", "") | ("redis", "unix") => Ok(RedisUrl::Server(info(url)?)),
+            ("redis" | "rediss", "") => Ok(RedisUrl::Server(info(&format!("{base}://{rest}"), &ARGUMENTS)?)),
+            ("unix", "") | ("redis", "unix") => {
+                Ok(RedisUrl::Server(info(&format!("unix://{rest}"), &SOCKET_ARGUMENTS)?))
+            }
             ("redis" | "rediss", "sentinel") => {
                 let url = MultiHostUrl::parse(rest, Some(SENTINEL_PORT))?;
                 let (master, db) = url.path.split_once('/').unwrap_or((url.path, ""));
@@ -58,7 +71,7 @@ impl RedisUrl {
             }
             _ => Err(invalid(
                 "a store URL starts with redis://, rediss://, redis+unix://, redis+sentinel://, redis+cluster:// or \
-                 memory://",
+                 memory://; valkey stands for redis, and valkeys for rediss",
             )),
         }
     }
@@ -112,19 +125,29 @@ impl<'a> MultiHostUrl<'a> {
 
     fn info(&self, scheme: &str, host: &str, path: &str) -> Result<ConnectionInfo, StoreError> {
         let MultiHostUrl { userinfo, query, .. } = self;
-        info(&format!("{scheme}://{userinfo}{host}/{path}{query}"))
+        info(&format!("{scheme}://{userinfo}{host}/{path}{query}"), &ARGUMENTS)
     }
 }
 
-/// Returns what redis-rs parses from the URL of one server, with the settings of all our connections.
-fn info(url: &str) -> Result<ConnectionInfo, StoreError> {
+/// Returns what redis-rs parses from the URL of one server, with the settings of all our connections. redis-rs would ignore
+/// other arguments than these.
+fn info(url: &str, arguments: &[&str]) -> Result<ConnectionInfo, StoreError> {
     let (_, tail) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
     if tail.contains('#') {
         return Err(invalid(
             "the Redis URL has a fragment; remove it (`#insecure` is not supported: servers are always verified)",
         ));
     }
+    check_arguments(tail, arguments)?;
     let info = url.into_connection_info().map_err(|error| invalid("invalid Redis URL").caused_by(error))?;
+    let login = info.redis_settings();
+    // redis-rs would log in as `default`.
+    if login.username().is_some_and(|user| user != "default") && login.password().is_none_or(str::is_empty) {
+        return Err(invalid(
+            "the Redis URL has a user without a password; write redis://user:password@host, with any password if the user \
+             has none, or redis://host to log in as `default`",
+        ));
+    }
     // With RESP3 redis-rs reports a closed connection even if no call is in flight.
     let redis = info.redis_settings().clone().set_skip_set_lib_name();
     let redis = if tail.contains("protocol=") { redis } else { redis.set_protocol(ProtocolVersion::RESP3) };
@@ -134,6 +157,34 @@ fn info(url: &str) -> Result<ConnectionInfo, StoreError> {
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]
     let tcp = tcp.set_user_timeout(Duration::from_secs(5));
     Ok(info.set_tcp_settings(tcp).set_redis_settings(redis))
+}
+
+/// Fails if the query has another argument than these.
+fn check_arguments(query: &str, known: &[&str]) -> Result<(), StoreError> {
+    let pairs = query.trim_start_matches('?').split('&').filter(|pair| !pair.is_empty());
+    let mut names = pairs.map(|pair| pair.split('=').next().unwrap_or_default());
+    let mut has_password = false;
+    let unknown = names.find(|name| {
+        has_password |= *name == "pass";
+        !known.contains(name)
+    });
+    let Some(unknown) = unknown else { return Ok(()) };
+    // The unknown argument may be the end of the password.
+    if has_password && known.contains(&"pass") {
+        return Err(invalid(
+            "the Redis URL has an unknown argument after `pass`; write `&` in a password as %26, and `#` as %23",
+        ));
+    }
+    let instead = match unknown {
+        "db" | "database" if !known.contains(&"db") => {
+            "write the database as the path, as in redis://host/3 or redis+sentinel://host/master/3"
+        }
+        "user" | "username" | "pass" | "password" if !known.contains(&"user") => {
+            "write the login before the host, as in redis://user:password@host"
+        }
+        _ => &format!("the arguments of this URL are {}", known.join(", ")),
+    };
+    Err(invalid(&format!("the Redis URL has an unknown argument `{unknown}`; {instead}")))
 }
 
 fn invalid(problem: &str) -> StoreError {
@@ -170,6 +221,90 @@ mod tests {
     }
 
     #[test]
+    fn schemes_of_valkey_and_in_upper_case_are_those_of_redis() {
+        let kind = |url: &str| match RedisUrl::parse(url) {
+            Ok(RedisUrl::Server(info)) => format!("{:?} {}", info.addr(), info.redis_settings().db()),
+            Ok(RedisUrl::Sentinel { sentinels, master, .. }) => format!("{:?} {master}", sentinels[0].addr()),
+            Ok(RedisUrl::Cluster { seeds }) => format!("{:?}", seeds[0].addr()),
+            Err(error) => panic!("{url}: {error}"),
+        };
+        let mut rests = vec![("", "one:7000/3"), ("+sentinel", "one,two/mymaster"), ("+cluster", "one,two")];
+        let plain = rests.clone();
+        rests.push(("+unix", "/run/redis.sock?db=2"));
+        for (suffix, rest) in rests {
+            let redis = kind(&format!("redis{suffix}://{rest}"));
+            for scheme in ["valkey", "REDIS", "Valkey"] {
+                assert_eq!(kind(&format!("{scheme}{}://{rest}", suffix.to_uppercase())), redis);
+            }
+        }
+        assert_eq!(kind("UNIX:///run/redis.sock?db=2"), kind("redis+unix:///run/redis.sock?db=2"));
+        if cfg!(feature = "tls") {
+            for (suffix, rest) in plain {
+                let rediss = kind(&format!("rediss{suffix}://{rest}"));
+                assert_ne!(rediss, kind(&format!("redis{suffix}://{rest}")));
+                for scheme in ["valkeys", "REDISS", "ValkeyS"] {
+                    assert_eq!(kind(&format!("{scheme}{suffix}://{rest}")), rediss);
+                }
+            }
+        }
+    }
+
+    fn error(url: &str) -> String {
+        match RedisUrl::parse(url) {
+            Err(error) if error.is_permanent() => error.to_string(),
+            _ => panic!("{url} is valid"),
+        }
+    }
+
+    #[test]
+    fn unknown_arguments_are_refused_by_name() {
+        for (url, name, instead) in [
+            ("redis://host?db=3", "`db`", "redis://host/3"),
+            ("redis+sentinel://one,two/mymaster?db=3", "`db`", "redis+sentinel://host/master/3"),
+            ("redis+cluster://one?timeout=3", "`timeout`", "protocol"),
+            ("redis://host/3?protocol=resp3&user=ann&pass=secret", "`user`", "redis://user:password@host"),
+            ("redis+unix:///run/redis.sock?username=ann", "`username`", "protocol, db, user, pass"),
+            ("valkey://host?Protocol=resp2", "`Protocol`", "protocol"),
+            ("redis+unix:///run/redis.sock?db=1&pass=top&secret=x", "", "%26"),
+        ] {
+            let error = error(url);
+            assert!(
+                error.contains(name) && error.contains(instead) && !error.contains("secret"),
+                "{url}: {error}"
+            );
+        }
+        for url in [
+            "redis://host?",
+            "redis://host/3?protocol=resp3",
+            "redis+cluster://one,two?protocol=2",
+            "redis+sentinel://one,two/mymaster?protocol=3",
+            "redis+unix:///run/redis.sock?db=1&user=ann&pass=secret&protocol=resp2",
+        ] {
+            assert!(RedisUrl::parse(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn user_without_a_password_is_refused() {
+        for url in [
+            "redis://ann@host",
+            "redis://ann:@host",
+            "redis+sentinel://ann@one,two/mymaster",
+            "redis+cluster://ann@one",
+            "redis+unix:///run/redis.sock?user=ann",
+            "redis+unix:///run/redis.sock?user=ann&pass=",
+        ] {
+            let error = error(url);
+            assert!(error.contains("redis://user:password@host") && !error.contains("ann"), "{url}: {error}");
+        }
+        for url in
+            ["redis://default@host", "redis://:secret@host", "redis://host", "redis+unix:///a?pass=secret"]
+        {
+            assert!(RedisUrl::parse(url).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
     fn errors_do_not_contain_the_password() {
         for url in [
             "",
@@ -189,6 +324,8 @@ mod tests {
             "redis+sentinel://ann:12/secret@one,two/mymaster",
             "redis+cluster://ann:12,secret#@one,two",
             "redis+nonsense://one",
+            "redis://secret@one",
+            "redis://one?pass=secret",
             "unix+cluster://one",
         ] {
             let Err(error) = RedisUrl::parse(url) else { panic!("{url} is valid") };

@@ -27,6 +27,17 @@ impl Authority {
         self.issuer.pem()
     }
 
+    /// Returns a client's certificate and key, as PEM.
+    #[cfg(feature = "tls")]
+    pub(crate) fn client(&self) -> (String, String) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "test client");
+        params.use_authority_key_identifier_extension = true;
+        let key = key();
+        let certificate = params.signed_by(&key, &self.issuer).expect("the authority signs");
+        (certificate.pem(), key.serialize_pem())
+    }
+
     /// Writes a server's certificate and key and the authority's certificate to this directory, and returns the arguments
     /// that name them.
     fn write(&self, dir: &Path) -> [(&'static str, String); 3] {

@@ -12,7 +12,7 @@ mod topology;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::{Cmd, ConnectionAddr, Value, cmd};
+use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value, cmd};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ pub(super) use self::by_slot::by_slot;
 use self::redirect::Redirect;
 use self::slots::{NodeAddress, SlotRange, common_slot};
 use self::topology::{ClusterNode, Roles, Topology};
-use super::connect::{Server, Target};
+use super::connect::Target;
 use super::error::CallError;
 use super::jitter::{jittered, shuffled};
 use super::node::{Node, NodeRequest, runtime};
@@ -50,7 +50,7 @@ pub(super) struct Cluster {
 
 /// A node in the URL. Its address may differ from the one that the Cluster knows.
 struct SeedNode {
-    server: Server,
+    server: ConnectionInfo,
     node: Arc<Node>,
 }
 
@@ -71,10 +71,11 @@ struct Candidate {
 
 impl Cluster {
     /// Creates a Cluster from at least one node. Connects on first use.
-    pub(super) fn new(seeds: Vec<Server>) -> Arc<Self> {
+    pub(super) fn new(seeds: Vec<ConnectionInfo>) -> Arc<Self> {
         let topology = Topology::new(seeds[0].clone());
         let state = ClusterState { topology, refreshing: false, fresh_until: None, refresh_error: None };
-        let seed = |server: Server| SeedNode { node: Node::new(Target::Server(server.clone())), server };
+        let seed =
+            |server: ConnectionInfo| SeedNode { node: Node::new(Target::Server(server.clone())), server };
         let seeds = seeds.into_iter().map(seed).collect();
         Arc::new(Cluster { seeds, state: Mutex::new(state), refreshed: Notify::new() })
     }
@@ -205,7 +206,7 @@ impl Cluster {
         let state = self.state();
         let seeds = self.seeds.iter().filter_map(|seed| {
             let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) =
-                seed.server.info.addr()
+                seed.server.addr()
             else {
                 return None;
             };

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use redis::ConnectionInfo;
+
 use super::slots::{NodeAddress, SLOTS, SlotRange};
-use crate::store::redis::connect::{Server, Target};
+use crate::store::redis::connect::Target;
 use crate::store::redis::node::Node;
 use crate::store::redis::url::with_host;
 
 /// What is known of a Cluster.
 pub(super) struct Topology {
     /// The login of every node, at any address.
-    login: Server,
+    login: ConnectionInfo,
     nodes: HashMap<NodeAddress, Arc<ClusterNode>>,
     /// The master of each slot, by slot number.
     masters: Vec<Option<Arc<ClusterNode>>>,
@@ -30,7 +32,7 @@ pub(super) struct Roles {
 }
 
 impl Topology {
-    pub(super) fn new(login: Server) -> Self {
+    pub(super) fn new(login: ConnectionInfo) -> Self {
         Topology { login, nodes: HashMap::new(), masters: vec![None; usize::from(SLOTS)] }
     }
 
@@ -46,10 +48,9 @@ impl Topology {
 
     /// Returns the node at this address, adding it if it is new.
     pub(super) fn node(&mut self, address: NodeAddress) -> Arc<ClusterNode> {
-        let Server { info, trust } = &self.login;
+        let login = &self.login;
         let new = |address: &NodeAddress| {
-            let info = with_host(info, &address.host, address.port);
-            let node = Node::new(Target::Server(Server { info, trust: trust.clone() }));
+            let node = Node::new(Target::Server(with_host(login, &address.host, address.port)));
             Arc::new(ClusterNode { address: address.clone(), node })
         };
         Arc::clone(self.nodes.entry(address).or_insert_with_key(new))

@@ -7,7 +7,7 @@ use redis::Value;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome, judge};
-use crate::store::redis::error_code::is_permanent;
+use crate::store::redis::error_code::{is_permanent, message};
 
 /// The largest number of a script: up to here Lua represents integers exactly.
 const MAX_NUMBER: u64 = 1 << 53;
@@ -138,7 +138,7 @@ fn unexpected() -> StoreError {
 /// Returns the error that a script caught.
 fn script_error(text: &[u8]) -> StoreError {
     let text = String::from_utf8_lossy(text);
-    let message = format!("Redis returned an error: {text}");
+    let message = message(&text);
     if is_permanent(&text) { StoreError::permanent(message) } else { StoreError::transient(message) }
 }
 

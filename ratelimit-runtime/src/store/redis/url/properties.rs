@@ -22,6 +22,8 @@ fn schemes() -> impl Strategy<Value = &'static str> {
         "rediss+sentinel",
         "redis+cluster",
         "rediss+cluster",
+        "valkey",
+        "VALKEYS+sentinel",
         "redis+other",
         "http",
         "",
