@@ -7,8 +7,8 @@ use crate::function::split;
 
 /// Returns the function unchanged, except that its body cannot be compiled, or `None` if the item is no function.
 ///
-/// A function with syntax that only the compiler knows must not lose its limit. What is in its body fails after all that the
-/// compiler checks, so never beside a syntax error.
+/// A function with syntax that only the compiler knows must not lose its limit. The constant of a generic function is evaluated
+/// after all checks, when code is generated, and so never after a syntax error.
 pub(crate) fn unparsed(item: TokenStream, attribute: &str) -> Option<TokenStream> {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
     let is_named_function =
@@ -23,7 +23,17 @@ pub(crate) fn unparsed(item: TokenStream, attribute: &str) -> Option<TokenStream
     let TokenTree::Group(body) = &tokens[at] else { return None };
     let (inner_attributes, statements) = split(Some(body));
     let message = format!("`{attribute}` cannot parse this function, which would not be limited");
-    let guarded = quote!(#inner_attributes const { ::core::panic!(#message) }; #statements);
+    let guarded = quote! {
+        #inner_attributes
+        {
+            #[inline(never)]
+            fn unlimited<T>() {
+                const { ::core::panic!(#message) }
+            }
+            unlimited::<()>();
+        }
+        #statements
+    };
     let mut group = Group::new(Delimiter::Brace, guarded);
     group.set_span(body.span());
     tokens[at] = TokenTree::Group(group);

@@ -56,11 +56,11 @@ fn syntax_errors_are_left_to_the_compiler() {
         "fn f() -> impl Future { #![allow(x)] g(1) let x = 6; async move { 1 } }",
     ] {
         let expanded = expand::attribute(Count, tokens("5, 60"), tokens(item)).to_string();
-        assert!(!expanded.contains("compile_error"), "{expanded}");
-        let guard = "const { :: core :: panic ! (\"`count_limit` cannot parse this function, which would not be limited\") } ;";
-        let unguarded = expanded.replace(&format!("{guard} "), "");
-        assert_eq!(unguarded, tokens(item).to_string());
-        assert!(expanded.contains(&format!("(x)] {guard} g (1)")), "{expanded}");
+        let guard = "{ #[inline(never)] fn unlimited<T>() { const { \
+                     ::core::panic!(\"`count_limit` cannot parse this function, which would not be limited\") } } \
+                     unlimited::<()>(); }";
+        let [expanded, guard, item] = [&expanded, guard, item].map(|text| text.replace(' ', ""));
+        assert_eq!(expanded, item.replace("(x)]", &format!("(x)]{guard}")));
     }
 }
 
