@@ -3,6 +3,9 @@
 use super::table::{KeyIndex, Table};
 use crate::algorithm::State;
 
+/// The number of slots from which on expired keys are removed before the store is full.
+const MIN_SWEPT: usize = 1024;
+
 /// The slots that each new key looks at for expired keys, in turn.
 pub(super) const SWEPT: u64 = 4;
 
@@ -12,7 +15,9 @@ pub(super) const SAMPLED: u64 = 16;
 impl Table {
     /// Inserts a key that is not there yet.
     pub(super) fn insert(&mut self, index: KeyIndex, ends: u64, state: State, now: u64) {
-        self.sweep(SWEPT, now);
+        if self.slots.slots() >= MIN_SWEPT {
+            self.sweep(SWEPT, now);
+        }
         if self.slots.len() >= self.max_keys {
             self.sweep(SAMPLED, now);
         }
