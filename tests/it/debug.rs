@@ -74,6 +74,7 @@ async fn every_public_type_is_harmless() {
     check("LeakyBucket", &LeakyBucket::draining(u64::MAX, Duration::MAX).queue());
     check("TokenBucket", &bucket.burst_for(Duration::MAX).borrow());
     check("Policy", &Policy::from(window));
+    check("Algorithm", &Policy::from(window).algorithm());
     check("Rate", &Rate::new(u64::MAX, Duration::MAX));
     check("OnStoreError", &OnStoreError::Local);
 
