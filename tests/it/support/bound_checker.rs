@@ -44,23 +44,22 @@ struct Largest {
 }
 
 impl BoundChecker {
-    /// The checker of a key whose calls are decided by any of these policies.
-    pub(crate) fn of_changing(policies: &[Policy]) -> Self {
-        let largest = policies[1..].iter().fold(policies[0], |largest, policy| largest.largest(*policy));
-        let checker = BoundChecker::new(largest);
-        match largest {
-            Policy::Adjustable(bucket) => {
-                let largest = Largest { kind: bucket.kind, burst: largest.limit(), pace: bucket.pace };
-                BoundChecker { largest: Some(largest), ..checker }
-            }
-            _ => checker,
-        }
+    pub(crate) fn new(policy: Policy) -> Self {
+        BoundChecker::of_changing(&[policy])
     }
 
-    pub(crate) fn new(policy: Policy) -> Self {
+    /// The checker of a key whose calls are decided by any of these policies.
+    pub(crate) fn of_changing(policies: &[Policy]) -> Self {
+        let policy = policies[1..].iter().fold(policies[0], |largest, policy| largest.largest(*policy));
+        let largest = match policy {
+            Policy::Adjustable(bucket) => {
+                Some(Largest { kind: bucket.kind, burst: policy.limit(), pace: bucket.pace })
+            }
+            _ => None,
+        };
         BoundChecker {
             policy,
-            largest: None,
+            largest,
             calls: Vec::new(),
             anchors: Vec::new(),
             refunded: false,
