@@ -144,7 +144,10 @@ fn check_bounds(name: &str, policy: Policy, ordered: &[Record]) {
             let span = time - first;
             sum += record.cost;
             let bound = match policy {
-                Policy::Fixed { limit, period, .. } => limit * (span / period + 2),
+                // A window that the clock steps back into starts again.
+                Policy::Fixed { limit, period, .. } => {
+                    limit * (span / period + 2 + stepped_over.len() as i128)
+                }
                 Policy::Sliding { limit, period, .. } => limit * (span / period + 1),
                 _ => return,
             };
