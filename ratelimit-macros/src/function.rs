@@ -199,7 +199,7 @@ fn begins_with_body(rest: TokenStream) -> bool {
 }
 
 /// Returns the braces, also inside a block that `macro_rules!` captured.
-fn body(rest: TokenStream) -> Option<Group> {
+pub(crate) fn body(rest: TokenStream) -> Option<Group> {
     rest.into_iter().find_map(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
         TokenTree::Group(group) if group.delimiter() == Delimiter::None => body(group.stream()),

@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
 
-use crate::function::split;
+use crate::function::{body, split};
 
 /// Returns the function unchanged, except that its body cannot be compiled, or `None` if the item is no function.
 ///
@@ -14,14 +14,13 @@ pub(crate) fn unparsed(item: TokenStream, attribute: &str) -> Option<TokenStream
     let is_named_function =
         |pair: &[TokenTree]| matches!(pair, [TokenTree::Ident(word), TokenTree::Ident(_)] if *word == "fn");
     let start = tokens.windows(2).position(is_named_function)?;
-    let is_body =
-        |token: &TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace);
-    if tokens[..start].iter().any(is_body) {
+    let braces = |token: &TokenTree| body(token.clone().into());
+    if tokens[..start].iter().any(|token| braces(token).is_some()) {
         return None;
     }
-    let at = start + tokens[start..].iter().position(is_body)?;
-    let TokenTree::Group(body) = &tokens[at] else { return None };
-    let (inner_attributes, statements) = split(Some(body));
+    // The last, because generic arguments may have braces, too.
+    let (at, body) = (start..tokens.len()).rev().find_map(|at| Some((at, braces(&tokens[at])?)))?;
+    let (inner_attributes, statements) = split(Some(&body));
     let message = format!("`{attribute}` cannot parse this function, which would not be limited");
     let guarded = quote! {
         #inner_attributes

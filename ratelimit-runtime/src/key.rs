@@ -18,7 +18,8 @@ const END: u8 = 0xff;
 
 /// A key: anything that is `Display`, a tuple of up to four such parts, or `()` for a single counter per policy.
 ///
-/// Different tuples are different keys: `("a:b", "c")` and `("a", "b:c")` never share a counter. The compiler infers `M`.
+/// Different tuples are different keys: `("a:b", "c")` and `("a", "b:c")` never share a counter. A part whose `Display` fails
+/// refuses the call with [`Error::MissingKey`](crate::Error::MissingKey). The compiler infers `M`.
 ///
 /// ```
 /// # use std::time::Duration;

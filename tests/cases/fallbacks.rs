@@ -244,6 +244,24 @@ fn missing_key_calls_the_fallback() {
     isolated(async { assert_eq!(without_context().await, 0) });
 }
 
+async fn no_text() -> Option<&'static str> {
+    None
+}
+
+/// Part of the return type has no name, and nothing in the fallback's call says what it is.
+#[count_limit(1, "1d", fallback = no_text)]
+async fn partly_opaque() -> Option<impl std::fmt::Display> {
+    Some("text")
+}
+
+#[test]
+fn async_fallbacks_of_partly_opaque_outputs() {
+    isolated(async {
+        assert_eq!(partly_opaque().await.map(|text| text.to_string()), Some("text".to_owned()));
+        assert!(partly_opaque().await.is_none());
+    });
+}
+
 /// The type of the fallback's result follows from the return type.
 #[count_limit(1, "1d", fallback = Default::default)]
 async fn to_default() -> Option<u8> {

@@ -1,6 +1,6 @@
 //! What a refused call returns.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
 use syn::Type;
 
@@ -127,10 +127,22 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
     })
 }
 
-/// Returns the output type that a fallback's result of unknown type gets: that of the function, or `!` if it has no name.
+/// Returns the output type that a fallback's result of unknown type gets: that of the function, or `!` if a part of it has no
+/// name, because nothing would determine that part beside an async fallback.
 fn fallback_output(function: &Function) -> TokenStream {
+    let (output, _) = output::written(function);
     match function.output() {
-        Some(Type::Infer(_) | Type::Never(_)) => quote!(__ratelimits::Never),
-        _ => output::written(function).0,
+        Some(Type::Never(_)) => quote!(__ratelimits::Never),
+        Some(_) if is_inferred(output.clone()) => quote!(__ratelimits::Never),
+        _ => output,
     }
+}
+
+/// Returns whether a type has a `_` in it.
+fn is_inferred(ty: TokenStream) -> bool {
+    ty.into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "_",
+        TokenTree::Group(group) => is_inferred(group.stream()),
+        _ => false,
+    })
 }

@@ -1,5 +1,7 @@
 //! Functions and other items under the attribute.
 
+use proc_macro2::{Delimiter, Group, TokenTree};
+
 use super::*;
 
 #[test]
@@ -54,14 +56,31 @@ fn syntax_errors_are_left_to_the_compiler() {
         "pub(crate) unsafe async fn f(a: u8) -> R { #![allow(x)] g(1) }",
         "fn f() -> impl Future { #![allow(x)] g(1) ; async move { user. } }",
         "fn f() -> impl Future { #![allow(x)] g(1) let x = 6; async move { 1 } }",
+        "async fn f(a) -> R<{ 1 }> { #![allow(x)] g(1) }",
     ] {
-        let expanded = expand::attribute(Count, tokens("5, 60"), tokens(item)).to_string();
-        let guard = "{ #[inline(never)] fn unlimited<T>() { const { \
-                     ::core::panic!(\"`count_limit` cannot parse this function, which would not be limited\") } } \
-                     unlimited::<()>(); }";
-        let [expanded, guard, item] = [&expanded, guard, item].map(|text| text.replace(' ', ""));
-        assert_eq!(expanded, item.replace("(x)]", &format!("(x)]{guard}")));
+        assert_guarded(item, tokens(item));
     }
+}
+
+#[test]
+fn captured_blocks_that_do_not_parse_are_guarded() {
+    for signature in ["fn f() -> impl Future", "async fn f(a) -> R"] {
+        let block = "{ #![allow(x)] g(1) let x = 6; async move { 1 } }";
+        let captured = Group::new(Delimiter::None, tokens(block));
+        let item = [tokens(signature), TokenTree::from(captured).into()].into_iter().collect();
+        assert_guarded(&format!("{signature} {block}"), item);
+    }
+}
+
+/// Asserts that code for the item, written like this, is never generated.
+#[track_caller]
+fn assert_guarded(written: &str, item: TokenStream) {
+    let expanded = expand::attribute(Count, tokens("5, 60"), item).to_string();
+    let guard = "{ #[inline(never)] fn unlimited<T>() { const { \
+                 ::core::panic!(\"`count_limit` cannot parse this function, which would not be limited\") } } \
+                 unlimited::<()>(); }";
+    let [expanded, guard, written] = [&expanded, guard, written].map(|text| text.replace(' ', ""));
+    assert_eq!(expanded, written.replace("(x)]", &format!("(x)]{guard}")));
 }
 
 /// Each item with what its async block begins with.
