@@ -127,3 +127,17 @@ async fn lost_connection_is_named() {
     let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
     assert!(error.contains("was lost") && error.contains(&proxy.address()), "{error}");
 }
+
+#[tokio::test]
+async fn registries_connect_as_soon_as_the_server_is_back() {
+    let server = Server::start();
+    let builder = || Registry::builder().deadline(Duration::from_millis(50));
+    let registry = builder().on_store_error(OnStoreError::Allow).connect(&server.url()).await.unwrap();
+    let limiter = registry.limiter("a", FixedWindow::new(100, MINUTE)).unwrap();
+    server.pause();
+    for _ in 0..20 {
+        assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Allowed);
+    }
+    server.resume();
+    builder().connect(&server.url()).await.unwrap();
+}

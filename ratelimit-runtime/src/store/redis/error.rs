@@ -5,7 +5,7 @@ use std::fmt::Display;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::connect::ConnectError;
-use super::error_code::{is_permanent, message, words};
+use super::error_code::{is_permanent, message, without_user, words};
 use crate::error::store::StoreError;
 
 /// Why a call has no usable reply.
@@ -127,10 +127,11 @@ fn command_failed(error: RedisError) -> StoreError {
     }
 }
 
-/// Returns the server's error, without the arguments of an unknown command, which may hold keys or a password.
+/// Returns the server's error, without the arguments of an unknown command, which may hold keys or a password, and without the
+/// user.
 fn text(code: &str, error: &RedisError) -> String {
     let detail = error.detail().unwrap_or_default().split(", with args").next().unwrap_or_default();
-    format!("{code} {detail}")
+    without_user(&format!("{code} {detail}"))
 }
 
 #[cfg(test)]
@@ -162,6 +163,19 @@ mod tests {
         for error in [cannot_connect(failed), command_failed(error)] {
             let text = format!("{error} {error:?}");
             assert!(text.contains("unknown command 'HELLO'") && !text.contains("secret"), "{text}");
+        }
+    }
+
+    /// Redis after 7.0 names the user in its errors.
+    #[test]
+    fn users_are_left_out() {
+        let reply = b"-NOPERM User ann has no permissions to run the 'evalsha' command\r\n";
+        let error = redis::parse_redis_value(reply).unwrap().extract_error().unwrap_err();
+        let failed = ConnectError { server: String::from("Redis at host:6379"), error: error.clone() };
+        let in_script =
+            message("ERR ACL failure in script: User ann has no permissions to run the 'set' command");
+        for text in [cannot_connect(failed).to_string(), command_failed(error).to_string(), in_script] {
+            assert!(text.contains("this user has no permissions to run") && !text.contains("ann"), "{text}");
         }
     }
 }

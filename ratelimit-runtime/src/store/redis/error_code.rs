@@ -17,7 +17,19 @@ pub(super) fn message(text: &str) -> String {
         let permissions = &*PERMISSIONS;
         return format!("Redis returned an error: {text}; the user of this connection needs {permissions}");
     }
-    format!("Redis returned an error: {text}")
+    format!("Redis returned an error: {}", without_user(text))
+}
+
+/// Returns an error text without the name of the user that lacks a permission.
+pub(super) fn without_user(text: &str) -> String {
+    let split = text.split_once("User ").and_then(|(before, rest)| {
+        let (user, after) = rest.split_once(" has no permissions")?;
+        (!user.contains(' ')).then_some((before, after))
+    });
+    split.map_or_else(
+        || text.to_owned(),
+        |(before, after)| format!("{before}this user has no permissions{after}"),
+    )
 }
 
 /// Whether the code or text of a Redis error means that retrying is useless: another program's value under the key, or

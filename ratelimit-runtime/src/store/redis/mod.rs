@@ -117,9 +117,7 @@ impl RedisStore {
     pub async fn ping(&self) -> Result<(), StoreError> {
         let deadline = Instant::now() + self.deadline.max(Duration::from_secs(2));
         let pong = match &*self.deployment {
-            Deployment::Node(node) => {
-                node.send(NodeRequest::Plain(&redis::cmd("PING")), deadline).await.map(drop)
-            }
+            Deployment::Node(node) => node.ping(deadline).await,
             Deployment::Cluster(cluster) => cluster.ping(deadline).await,
         };
         match pong {

@@ -50,8 +50,24 @@ impl Node {
         request: NodeRequest<'_>,
         deadline: Instant,
     ) -> Result<Value, CallError> {
-        let runtime = runtime()?;
         let probe = self.breaker.admit(Instant::now()).map_err(CallError::NotSent)?;
+        self.send_admitted(request, probe, deadline).await
+    }
+
+    /// Waits for a response, until the deadline. Sent even while the breaker is open, which may be because of calls of other
+    /// registries, some time ago.
+    pub(super) async fn ping(self: &Arc<Self>, deadline: Instant) -> Result<(), CallError> {
+        let probe = self.breaker.admit(Instant::now()).unwrap_or(None);
+        self.send_admitted(NodeRequest::Plain(&cmd("PING")), probe, deadline).await.map(drop)
+    }
+
+    async fn send_admitted(
+        self: &Arc<Self>,
+        request: NodeRequest<'_>,
+        probe: Option<Probe<'_>>,
+        deadline: Instant,
+    ) -> Result<Value, CallError> {
+        let runtime = runtime()?;
         let connection = self.connection(&runtime).ok_or_else(|| {
             let reason = format!("{} keeps closing connections; reconnecting is throttled", self.target);
             CallError::NotSent(StoreError::transient(reason))

@@ -32,13 +32,13 @@ fn policies(random: &mut Random) -> Vec<Policy> {
     let period = Duration::from_millis(100 + random.below(900));
     let numbers = (0..1 + random.below(4)).map(|_| (1 + random.below(9), 4 + random.below(16)));
     let policy = |(permits, burst)| {
-        let bucket = TokenBucket::new(Rate::new(permits, period)).burst(burst);
+        let bucket = TokenBucket::new(Rate::new(permits, period)).adjustable();
         match kind {
-            0 => bucket.into(),
-            1 => bucket.interval_refill().into(),
-            2 => bucket.borrow().into(),
-            3 => TokenBucket::new(Rate::new(permits, period)).warmup(period * 10).into(),
-            _ => LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue().into(),
+            0 => bucket.burst(burst).into(),
+            1 => bucket.burst(burst).interval_refill().into(),
+            2 => bucket.burst(burst).borrow().into(),
+            3 => bucket.warmup(period * 10).into(),
+            _ => LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue().adjustable().into(),
         }
     };
     numbers.map(policy).collect()

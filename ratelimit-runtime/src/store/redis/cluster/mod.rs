@@ -82,9 +82,7 @@ impl Cluster {
 
     /// Waits for a response of any master.
     pub(super) async fn ping(self: &Arc<Self>, deadline: Instant) -> Result<(), CallError> {
-        let master = self.master(0, deadline).await?;
-        master.node.send(NodeRequest::Plain(&cmd("PING")), deadline).await?;
-        Ok(())
+        self.master(0, deadline).await?.node.ping(deadline).await
     }
 
     /// Sends a command to the master of its keys and waits for the reply.
