@@ -18,7 +18,7 @@ impl MemoryStore {
         let index = self.index(key);
         let mut table = self.lock();
         let now = self.clock.now();
-        table.move_up(index, now);
+        table.settle(index, now);
         let is_live = table.state(index).is_some_and(|state| spec.ends(state) > now);
         if !owes && !is_live {
             return None;

@@ -11,6 +11,9 @@ use crate::algorithm::{AlgorithmSpec, State, Verdict};
 /// start, or at the latest at the slots that they know.
 const NEXT: usize = 64;
 
+/// How many charges that nobody waits for a queue keeps. Only calls with a larger burst than those that wait make such charges.
+const MAX_IMMEDIATE: usize = 1024;
+
 /// The charges of a key, from the first whose slot has not started.
 #[derive(Debug)]
 pub(super) struct ReservationQueue {
@@ -22,6 +25,8 @@ pub(super) struct ReservationQueue {
     at: u64,
     /// By ticket, in the order in which they were made.
     charges: BTreeMap<u64, QueuedCharge>,
+    /// How many of them nobody waits for.
+    immediate: usize,
     /// The first ticket whose charge has to be repeated; the key's state then still counts charges that have left.
     stale: Option<u64>,
 }
@@ -90,17 +95,24 @@ impl QueuedCharge {
 
 impl ReservationQueue {
     pub(super) fn new(spec: AlgorithmSpec, before: Option<State>, now: u64) -> Self {
-        ReservationQueue { spec, before, at: now, charges: BTreeMap::new(), stale: None }
+        ReservationQueue { spec, before, at: now, charges: BTreeMap::new(), immediate: 0, stale: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.charges.is_empty()
     }
 
+    /// Whether it keeps too many charges that nobody waits for.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.immediate > MAX_IMMEDIATE
+    }
+
     /// Adds a charge to a settled queue. Tickets ascend.
     pub(super) fn push(&mut self, ticket: u64, charge: QueuedCharge) {
         if let Some((waiter, index)) = &charge.waiter {
             waiter.change_slot(*index, |reserved| reserved.ticket = Some(ticket));
+        } else {
+            self.immediate += 1;
         }
         self.spec = charge.spec;
         self.charges.insert(ticket, charge);
@@ -176,6 +188,7 @@ impl ReservationQueue {
                 return;
             }
             let mut started = first.remove();
+            self.immediate -= usize::from(started.waiter.is_none());
             started.commit(&mut self.before);
             self.at = started.at;
             started.report(moved);

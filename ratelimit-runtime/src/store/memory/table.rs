@@ -113,6 +113,10 @@ impl Table {
                 .or_insert_with(|| ReservationQueue::new(*spec, before(), now));
             queue.push(self.next_ticket, queued);
             self.next_ticket += 1;
+            // Those that wait keep their slots; who leaves from now on is refunded by receipt.
+            if queue.is_too_long() {
+                self.queues.remove(&index.fingerprint);
+            }
         }
         self.change(index, spec, now, |state| spec.commit(state, snapshot, now, cost));
     }
