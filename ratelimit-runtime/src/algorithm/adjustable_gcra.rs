@@ -72,9 +72,11 @@ impl AdjustableGcraSpec {
         let max_wait = self.0.max_wait(charge, wait);
         let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
         let after = if admitted { level + charge } else { level };
-        // For a queue `retry_after` ends at a slot that is within the call's wait, which runs at the call's own rate.
+        // For a queue `retry_after` ends at a slot that is within the call's wait. A queue that moves at another rate is within
+        // it at the latest when it is empty, which is when a faster call retries.
         let retry_after = until_slot.map(|until_slot| match self.0.kind {
-            GcraKind::Queue => until_slot - max_wait.min(until_slot),
+            GcraKind::Queue if tat < full_at => full_at - now,
+            GcraKind::Queue => (until_slot - max_wait.min(until_slot)).min(full_at - now),
             _ => free_at.saturating_sub(now),
         });
         Verdict {

@@ -113,7 +113,11 @@ impl Algorithm for AdjustableBucket {
         let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
         let after = if admitted { missing + price } else { missing };
         let retry_after = match self.kind {
-            AdjustableKind::Queue => until_slot.map(|until_slot| until_slot - max_wait),
+            // A queue that moves at another rate is within the call's wait at the latest when it is empty.
+            AdjustableKind::Queue => until_slot.map(|until_slot| {
+                let until_empty = state.map_or(0, |state| (state.full_at - now).max(0));
+                if missing < until_empty { until_empty } else { until_empty.min(until_slot - max_wait) }
+            }),
             _ => free_after.filter(|_| until_slot.is_some()),
         };
         let is_charged = admitted && cost > 0;
