@@ -199,6 +199,18 @@ fn intervals() -> Vec<Case> {
             refuses(0, 1, 0, 2 * S, 2 * S),
             waits(0, 1, FOREVER, 2 * S, 0, 2 * S),
         ]),
+        case_of(
+            "smaller refills count from the next charge on",
+            [interval_refill(2, SECOND, 3), interval_refill(1, SECOND, 6)],
+        )
+        .steps([
+            admits(0, 3, 0, 2 * S),
+            waits(0, 3, FOREVER, 2 * S, 0, 3 * S),
+            UsePolicy(1),
+            // With refills of two, as before, four of the six are missing at 1 s.
+            refuses(0, 2, 0, S, 3 * S),
+            admits(S, 2, 0, 6 * S),
+        ]),
     ]
 }
 
