@@ -43,7 +43,7 @@ local function load(value)
     tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till), slot = parse(slot),
     changed = parse(changed), pace = parse(pace),
   }
-  if bucket.pace == 0 or not within_reach(bucket.tat, bucket.written) then corrupt() end
+  if bucket.pace == 0 or not within_reach(math.max(bucket.tat, bucket.slot), bucket.written) then corrupt() end
   return bucket
 end
 

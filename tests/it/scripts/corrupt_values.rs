@@ -68,8 +68,12 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
     for (name, value) in [
         ("bucket", format!("{} {now} 0 0 0", now + century)),
         ("interval", format!("{now} 9000000000")),
+        ("warming", format!("{} 0 {now}", now + century)),
         ("changing", format!("{} {now} 0 0 0 {now} 1", now + century)),
+        // Faster calls would wait for its last slot.
+        ("changing", format!("{} {now} 0 0 {} {now} 1000000000", now + 1_000_000, now + century)),
         ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}")),
+        ("changing-warming", format!("{} 0 {now} {}", now + century, now + century)),
     ] {
         let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
         fixture.prepare(State::Absent).await;
