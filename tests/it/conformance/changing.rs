@@ -152,6 +152,21 @@ fn refunds() -> Vec<Case> {
             peek(0, 3, 500_000),
         ]),
         case_of(
+            "a receipt from before two changes of the rate at one time refunds nothing",
+            [token_bucket(1, SECOND, 4), token_bucket(2, SECOND, 4)],
+        )
+        .steps([
+            admits(0, 1, 3, S),
+            UsePolicy(1),
+            admits(0, 1, 2, S),
+            UsePolicy(0),
+            admits(0, 1, 1, 3 * S),
+            refund_of(0, 0),
+            peek(0, 1, 3 * S),
+            refund_of(0, 2),
+            peek(0, 2, 2 * S),
+        ]),
+        case_of(
             "a receipt from before the burst changed refunds its permits",
             [token_bucket(1, SECOND, 4), token_bucket(1, SECOND, 9)],
         )
