@@ -4,8 +4,9 @@
 -- key    "tat written credited until slot changed pace": as in gcra.lua; the time of the first charge at this rate; and the
 --        microseconds in which one permit refills, which may have a fraction
 -- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call
--- reply  tat, credited, 0, free_at, full_at       the arrival time at the call's rate, and the total of refunds; when the call
---                                                 would be admitted without waiting; when the state expires
+-- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
+--                                                 charge; when the call would be admitted without waiting; when the state
+--                                                 expires
 -- refund args: charge, tat right after the charge and its time or '', credited, pace, 1 if only the last charge is
 --        refundable
 local width = 4
@@ -43,7 +44,7 @@ local function load(value)
     tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till), slot = parse(slot),
     changed = parse(changed), pace = parse(pace),
   }
-  if bucket.pace == 0 or not within_reach(bucket.tat, bucket.written) then corrupt() end
+  if bucket.pace == 0 or not within_reach(math.max(bucket.tat, bucket.slot), bucket.written) then corrupt() end
   return bucket
 end
 
@@ -85,12 +86,13 @@ local function check(key, at)
   local stored = load(value)
   local bucket = current(stored, to)
   local from, full_at, allowed = bucket.pace, math.max(bucket.tat, now), math.max(lead, 0)
-  local tat, credited, free_at = full_at, bucket.credited, full_at - allowed
+  local tat, credited, made, free_at = full_at, bucket.credited, math.max(now, bucket.changed), full_at - allowed
   if from ~= to then
     -- Before a slot that a call waits for, a faster rate would refill what is reserved.
     local base = to < from and math.max(bucket.slot, now) or now
     local level = rounded_up(math.max(full_at - base, 0), from, to)
-    tat, credited = base + level, 0
+    -- Later than all charges at the other rate, even those of the same microsecond.
+    tat, credited, made = base + level, 0, math.max(now, bucket.changed + 1)
     if base > now and level <= allowed then
       free_at = base + level - allowed
     else
@@ -99,7 +101,7 @@ local function check(key, at)
   end
   local until_slot = free_at <= now and 0 or math.max(tat - now - allowed, 1)
   return {
-    tat, credited, 0, math.max(free_at, 0), full_at, key = key, cost = charge, lead = allowed, pace = to,
+    tat, credited, made, math.max(free_at, 0), full_at, key = key, cost = charge, lead = allowed, pace = to,
     bucket = bucket, value = value, was = stored and ends(stored), moved = stored and bucket.tat < stored.tat,
     admits = charge == 0 or lead >= 0 and until_slot <= wait,
   }
@@ -112,7 +114,7 @@ local function commit(entry)
     bucket.till = math.max(bucket.till, tat)
   else
     -- The receipts of earlier charges count at another rate.
-    bucket.credited, bucket.till, bucket.changed, bucket.pace = 0, tat, now, entry.pace
+    bucket.credited, bucket.till, bucket.changed, bucket.pace = 0, tat, entry[3], entry.pace
   end
   bucket.tat = tat
   keep(entry.key, bucket, entry.was)

@@ -114,7 +114,9 @@ local function check(key, at)
     entry[2] = own_missing(bucket, spec)
     if bucket.refill ~= spec.refill then entry[3] = 0 end
     entry[4] = slot_of(bucket.anchor, entry[2] + cost, spec, spec.refill)
-    if entry[4] > bucket.slot then entry[4] = slot_of(bucket.anchor, bucket.missing + cost, spec, bucket.refill) end
+    if spec.refill <= bucket.refill or entry[4] > bucket.slot then
+      entry[4] = slot_of(bucket.anchor, bucket.missing + cost, spec, bucket.refill)
+    end
     entry[5] = full(bucket.anchor, bucket.missing, bucket.refill, spec.period)
     -- Never so late if the cost fits, which is all that this is for.
     entry[4] = math.min(entry[4], 2 ^ 53)

@@ -61,6 +61,7 @@ local function load(value, curve)
   local bucket = {next_at = parse(next_at), stored = parse(stored), written = parse(written)}
   if bucket.stored > curve.max_stored and not adjustable then corrupt() end
   bucket.cold_at = adjustable and parse(cold) or cold_at(curve, bucket.next_at, bucket.stored)
+  if not within_reach(math.max(bucket.next_at, bucket.cold_at), bucket.written) then corrupt() end
   return bucket
 end
 

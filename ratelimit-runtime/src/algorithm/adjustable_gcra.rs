@@ -45,7 +45,8 @@ impl AdjustableGcraSpec {
         let full_at = bucket.tat.max(now);
         if from == to {
             let lead = self.0.lead(self.0.charge(cost)).unwrap_or(0);
-            return [full_at, bucket.credited, 0, full_at.saturating_sub(lead), full_at];
+            let made = now.max(bucket.changed);
+            return [full_at, bucket.credited, made, full_at.saturating_sub(lead), full_at];
         }
         // Before a slot that a call waits for, a faster rate would refill what is reserved.
         let base = if to < from { bucket.slot.max(now) } else { now };
@@ -56,11 +57,13 @@ impl AdjustableGcraSpec {
         } else {
             full_at.saturating_sub(rounded_down(lead, to, from))
         };
-        [base + level, 0, 0, free_at, full_at]
+        // Later than all charges at the other rate, even those of the same microsecond.
+        let made = now.max(bucket.changed + 1);
+        [base + level, 0, made, free_at, full_at]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
-        let [tat, credited, _, free_at, full_at] = snapshot;
+        let [tat, credited, made, free_at, full_at] = snapshot;
         let (charge, level) = (self.0.charge(cost), tat.saturating_sub(now));
         let until_slot = match cost {
             0 => Some(0),
@@ -72,9 +75,11 @@ impl AdjustableGcraSpec {
         let max_wait = self.0.max_wait(charge, wait);
         let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
         let after = if admitted { level + charge } else { level };
-        // For a queue `retry_after` ends at a slot that is within the call's wait, which runs at the call's own rate.
+        // For a queue `retry_after` ends at a slot that is within the call's wait. A queue that moves at another rate is within
+        // it at the latest when it is empty, which is when a faster call retries.
         let retry_after = until_slot.map(|until_slot| match self.0.kind {
-            GcraKind::Queue => until_slot - max_wait.min(until_slot),
+            GcraKind::Queue if tat < full_at => full_at - now,
+            GcraKind::Queue => (until_slot - max_wait.min(until_slot)).min(full_at - now),
             _ => free_at.saturating_sub(now),
         });
         Verdict {
@@ -84,19 +89,19 @@ impl AdjustableGcraSpec {
             remaining: self.0.permits(self.0.capacity.saturating_sub(after)),
             retry_after: retry_after.filter(|_| !admitted),
             reset_after: if admitted && cost > 0 { after } else { full_at - now },
-            charge_id: ChargeId { at: now + after, level: now, credited },
+            charge_id: ChargeId { at: now + after, level: made, credited },
         }
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let (bucket, charge) = (self.current(stored(state.as_ref()), now), self.0.charge(cost));
-        let (pace, tat) = (self.pace(), snapshot[0] + charge);
+        let (pace, made, tat) = (self.pace(), snapshot[2], snapshot[0] + charge);
         let slot = bucket.slot.max(snapshot[0].saturating_sub(self.0.lead(charge).unwrap_or(0)));
         let bucket = if pace == bucket.pace && bucket.tat > 0 {
             AdjustableGcraState { tat, slot, until: bucket.until.max(tat), ..bucket }
         } else {
             // The receipts of earlier charges count at another rate.
-            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: now, pace, written: now }
+            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: made, pace, written: now }
         };
         *state = keep(bucket, now);
     }

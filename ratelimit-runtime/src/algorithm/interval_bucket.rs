@@ -33,7 +33,7 @@ impl IntervalBucketSpec {
         let refills = self.refills_of(&bucket);
         let (own_missing, full_at) = (self.own_missing(&bucket, now), refills.full(anchor, missing));
         let free_at = match self.slot(self.refills(), anchor, own_missing.saturating_add(cost)) {
-            free_at if free_at <= bucket.slot => free_at,
+            free_at if self.refill > refills.permits && free_at <= bucket.slot => free_at,
             _ => self.slot(refills, anchor, missing.saturating_add(cost)),
         };
         let credited = if refills.permits == self.refill { credited } else { 0 };

@@ -152,6 +152,21 @@ fn refunds() -> Vec<Case> {
             peek(0, 3, 500_000),
         ]),
         case_of(
+            "a receipt from before two changes of the rate at one time refunds nothing",
+            [token_bucket(1, SECOND, 4), token_bucket(2, SECOND, 4)],
+        )
+        .steps([
+            admits(0, 1, 3, S),
+            UsePolicy(1),
+            admits(0, 1, 2, S),
+            UsePolicy(0),
+            admits(0, 1, 1, 3 * S),
+            refund_of(0, 0),
+            peek(0, 1, 3 * S),
+            refund_of(0, 2),
+            peek(0, 2, 2 * S),
+        ]),
+        case_of(
             "a receipt from before the burst changed refunds its permits",
             [token_bucket(1, SECOND, 4), token_bucket(1, SECOND, 9)],
         )
@@ -198,6 +213,18 @@ fn intervals() -> Vec<Case> {
             UsePolicy(1),
             refuses(0, 1, 0, 2 * S, 2 * S),
             waits(0, 1, FOREVER, 2 * S, 0, 2 * S),
+        ]),
+        case_of(
+            "smaller refills count from the next charge on",
+            [interval_refill(2, SECOND, 3), interval_refill(1, SECOND, 6)],
+        )
+        .steps([
+            admits(0, 3, 0, 2 * S),
+            waits(0, 3, FOREVER, 2 * S, 0, 3 * S),
+            UsePolicy(1),
+            // With refills of two, as before, four of the six are missing at 1 s.
+            refuses(0, 2, 0, S, 3 * S),
+            admits(S, 2, 0, 6 * S),
         ]),
     ]
 }

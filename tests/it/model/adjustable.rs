@@ -41,6 +41,8 @@ struct State {
     credits_until: i128,
     /// When the first charge at this rate was made.
     changed: i128,
+    /// When the last charge was made, later than all charges at other rates.
+    made: i128,
     written: i128,
 }
 
@@ -113,7 +115,11 @@ impl Algorithm for AdjustableBucket {
         let admitted = until_slot.is_some_and(|until_slot| until_slot <= max_wait);
         let after = if admitted { missing + price } else { missing };
         let retry_after = match self.kind {
-            AdjustableKind::Queue => until_slot.map(|until_slot| until_slot - max_wait),
+            // A queue that moves at another rate is within the call's wait at the latest when it is empty.
+            AdjustableKind::Queue => until_slot.map(|until_slot| {
+                let until_empty = state.map_or(0, |state| (state.full_at - now).max(0));
+                if missing < until_empty { until_empty } else { until_empty.min(until_slot - max_wait) }
+            }),
             _ => free_after.filter(|_| until_slot.is_some()),
         };
         let is_charged = admitted && cost > 0;
@@ -133,8 +139,7 @@ impl Algorithm for AdjustableBucket {
 
     fn receipt(&self, history: &[Event]) -> Receipt {
         let state = state(history).expect("a charge was made");
-        let made = history.last().expect("a charge was made").at();
-        Receipt::FullAtPace { at: state.full_at, credits: state.credits, made }
+        Receipt::FullAtPace { at: state.full_at, credits: state.credits, made: state.made }
     }
 
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
@@ -245,6 +250,7 @@ fn state(history: &[Event]) -> Option<State> {
                         full_at,
                         slot: state.slot.max(slot),
                         credits_until: state.credits_until.max(full_at),
+                        made: at.max(state.changed),
                         ..state
                     },
                     _ => State {
@@ -253,7 +259,8 @@ fn state(history: &[Event]) -> Option<State> {
                         slot: before.map_or(0, |state| state.slot).max(slot),
                         credits: 0,
                         credits_until: full_at,
-                        changed: at,
+                        changed: before.map_or(at, |state| at.max(state.changed + 1)),
+                        made: before.map_or(at, |state| at.max(state.changed + 1)),
                         written: at,
                     },
                 }

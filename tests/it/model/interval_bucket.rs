@@ -49,7 +49,7 @@ impl Algorithm for IntervalBucket {
         };
         // Without a charge the bucket keeps getting its own refills.
         let until_free = match self.slot(since, missing + cost, self.refill) {
-            Some(slot) if state.slot.is_none_or(|last| slot > last) => {
+            Some(slot) if self.refill <= state.refill || state.slot.is_none_or(|last| slot > last) => {
                 self.slot(since, state.missing + cost, state.refill).map_or(0, |slot| slot - now)
             }
             _ => until_slot,

@@ -1,7 +1,12 @@
 //! Values that no limiter wrote.
 
+use std::time::Duration;
+
+use ratelimit_runtime::store::{Charge, Key};
+
 use super::cases::{CASES, State};
 use super::{Fixture, is_permanent, some_lists, text};
+use crate::support::policies::{self, Pair};
 
 #[tokio::test]
 async fn corrupt_values_are_permanent_errors() {
@@ -68,8 +73,12 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
     for (name, value) in [
         ("bucket", format!("{} {now} 0 0 0", now + century)),
         ("interval", format!("{now} 9000000000")),
+        ("warming", format!("{} 0 {now}", now + century)),
         ("changing", format!("{} {now} 0 0 0 {now} 1", now + century)),
+        // Faster calls would wait for its last slot.
+        ("changing", format!("{} {now} 0 0 {} {now} 1000000000", now + 1_000_000, now + century)),
         ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}")),
+        ("changing-warming", format!("{} 0 {now} {}", now + century, now + century)),
     ] {
         let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
         fixture.prepare(State::Absent).await;
@@ -77,5 +86,39 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
             redis::cmd("SET").arg(case.text()).arg(value).query_async(&mut fixture.admin).await.unwrap();
         let error = fixture.store.decide(&[case.charge()]).await.unwrap_err();
         assert!(is_permanent(&error) && text(&error).contains("not the state of a limiter"), "{name}");
+    }
+}
+
+/// A bucket may take the longest time to fill, lend as much, and have calls wait for as long.
+#[tokio::test]
+async fn buckets_with_the_largest_numbers_are_not_corrupt() {
+    const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+    let fixture = Fixture::start().await;
+    let second = Duration::from_secs(1);
+    let policies = [
+        policies::token_bucket(1, LONGEST, 1),
+        policies::borrowing(1, LONGEST, Some(1)),
+        policies::queue(1, 2, LONGEST),
+        policies::interval_refill(1, LONGEST, 1),
+        policies::warming_up(1, second, LONGEST),
+        policies::warming_up(1, LONGEST / 3, second),
+        policies::adjustable::token_bucket(1, LONGEST, 1),
+        policies::adjustable::borrowing(1, LONGEST, 1),
+        policies::adjustable::queue(1, 2, LONGEST),
+        policies::adjustable::interval_refill(1, LONGEST, 1),
+        policies::adjustable::warming_up(1, second, LONGEST),
+        policies::adjustable::warming_up(1, LONGEST / 3, second),
+    ];
+    for (i, pair) in policies.into_iter().enumerate() {
+        let Pair { spec, .. } = pair.unwrap_or_else(|| panic!("the policy {i} is valid"));
+        let key = Key::raw(format!("rl:largest-{i}"));
+        let wait = LONGEST.as_micros() as u64;
+        let mut admitted = 0;
+        for _ in 0..5 {
+            let charge = Charge { key: key.clone(), spec, cost: 1, wait, shadow: false };
+            admitted += u64::from(fixture.store.decide(&[charge]).await.unwrap().admitted);
+        }
+        assert!(admitted > 1, "{spec:?}");
+        fixture.store.refund(&key, &spec, 1, None).await.unwrap();
     }
 }

@@ -1,10 +1,12 @@
-//! Conversions between rates, against exact arithmetic.
+//! Conversions between rates, against exact arithmetic, and retries after a change of the rate.
 
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
+use crate::algorithm::AlgorithmSpec;
+use crate::policy::{LeakyBucket, Policy, TokenBucket};
 use crate::property_tests::config;
 use crate::rate::Rate;
 
@@ -35,6 +37,56 @@ proptest! {
             prop_assert!(u128::from(most) <= exact + 3, "{most} of {exact}");
             prop_assert!(u128::from(least) * divisor <= dividend, "{least} of {exact}");
             prop_assert!(u128::from(least) + 3 >= exact, "{least} of {exact}");
+        }
+    }
+}
+
+/// Specs of the same kind, whose calls may change the rate.
+fn specs() -> impl Strategy<Value = Vec<AlgorithmSpec>> {
+    let numbers = prop::collection::vec((1..5_u64, 5..300_u64, 1..8_u64), 1..4);
+    (0..4, numbers).prop_map(|(kind, numbers)| {
+        let spec = |(permits, micros, capacity): (u64, u64, u64)| {
+            let rate = Rate::new(permits, Duration::from_micros(permits * micros));
+            let (bucket, funnel) = (TokenBucket::new(rate).burst(capacity), LeakyBucket::new(capacity, rate));
+            let policy: Policy = match kind {
+                0 => bucket.adjustable().into(),
+                1 => bucket.borrow().adjustable().into(),
+                2 => funnel.adjustable().into(),
+                _ => funnel.queue().adjustable().into(),
+            };
+            policy.spec().unwrap()
+        };
+        numbers.into_iter().map(spec).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn retries_succeed_after_a_change_of_the_rate(
+        specs in specs(),
+        charges in prop::collection::vec(
+            (0..300_u64, any::<prop::sample::Index>(), 1..6_u64, prop_oneof![Just(0), 0..2000_u64]),
+            1..12,
+        ),
+        (last, cost, wait) in (any::<prop::sample::Index>(), 1..6_u64, prop_oneof![Just(0), 0..500_u64]),
+    ) {
+        let (mut state, mut now) = (None, 1_000_000);
+        for (pause, spec, cost, wait) in charges {
+            now += pause;
+            let spec = spec.get(&specs);
+            let snapshot = spec.check(state.as_ref(), now, cost);
+            if spec.verdict(snapshot, now, cost, wait).admitted {
+                spec.commit(&mut state, snapshot, now, cost);
+            }
+        }
+        let spec = last.get(&specs);
+        let verdict = |at, wait| spec.verdict(spec.check(state.as_ref(), at, cost), at, cost, wait);
+        if let Some(retry_after) = verdict(now, wait).retry_after {
+            let wait = if spec.waiting_room().is_some() { wait } else { 0 };
+            prop_assert!(retry_after > 0);
+            prop_assert!(verdict(now + retry_after, wait).admitted, "after {retry_after} µs with {spec:?}: {state:?}");
         }
     }
 }
