@@ -109,10 +109,10 @@ fn calls_admitted_before_a_waiting_one_do_not_accumulate() {
     };
     let (small, large) = (charge(1, u64::MAX), charge(100_000, 0));
     assert!(store.decide(&[Charge { cost: 50_000, ..large.clone() }]).admitted);
-    let (outcome, waiter) = store.reserve(&[small.clone()]);
+    let (outcome, waiter) = store.reserve(std::slice::from_ref(&small));
     let (slot, charge_id) = (waiter.as_ref().unwrap().start(), outcome.verdicts[0].charge_id);
     for _ in 0..10_000 {
-        assert!(store.decide(&[large.clone()]).admitted);
+        assert!(store.decide(std::slice::from_ref(&large)).admitted);
     }
     assert!(!store.has_queues());
     // The call that waits keeps its slot, and may leave.
