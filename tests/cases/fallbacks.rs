@@ -245,6 +245,7 @@ fn missing_key_calls_the_fallback() {
 }
 
 async fn no_text() -> Option<&'static str> {
+    tokio::task::yield_now().await;
     None
 }
 
