@@ -6,9 +6,8 @@
 
 use std::fmt;
 
-use super::credits::{CREDITS_WRAP, since};
 use super::gcra::{GcraKind, GcraSpec};
-use super::state::{AdjustableGcraState, State};
+use super::state::{AdjustableGcraState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 
 /// Up to here products of doubles are exact.
@@ -120,26 +119,14 @@ impl AdjustableGcraSpec {
         if charge_id.is_some_and(|charge_id| charge_id.level < changed || self.pace() != pace) {
             return;
         }
-        let (at, then) = charge_id.map_or((tat, credited), |charge_id| (charge_id.at, charge_id.credited));
-        let last = (at, then) == (tat, credited);
-        let full = at.saturating_sub(since(then, credited));
-        let worth = full.saturating_sub(now.max(slot));
         let (charge, own) = (self.refundable(cost), self.pace());
         let charge = if own == pace { charge } else { rounded_up(charge, own, pace) };
-        let credit = if last || self.0.kind != GcraKind::Queue { charge.min(worth) } else { 0 };
-        // If the charged bucket would be full later than this one, it was lost.
-        if credit == 0 || full > tat {
-            return;
-        }
-        let left = tat - credit;
-        // A full refund of the last charge leaves no trace. Any other one is remembered, as it lowers the value of the
-        // charges before it.
-        let gone = last && (charge_id.is_some() && credit == charge || self.0.kind == GcraKind::Queue);
+        let unchanging = GcraState { tat, credited, until, slot, written: None };
+        let Some((left, _)) = self.0.refunded(unchanging, now, charge, charge_id) else { return };
+        let GcraState { tat, credited, until, .. } = left;
         // Each of the remaining charges takes at least a permit.
-        let slot = slot.min(left.saturating_sub(pace as u64));
-        let (credited, until) =
-            if gone { (credited, until) } else { ((credited + credit) % CREDITS_WRAP, until.max(tat)) };
-        *state = keep(AdjustableGcraState { tat: left, credited, until, slot, ..bucket }, now);
+        let slot = slot.min(tat.saturating_sub(pace as u64));
+        *state = keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now);
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {

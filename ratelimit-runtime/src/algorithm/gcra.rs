@@ -126,30 +126,43 @@ impl GcraSpec {
         }
     }
 
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
+        let bucket = self.current(stored(state.as_ref()), now);
+        let Some((left, gone)) = self.refunded(bucket, now, self.charge(cost), charge_id) else { return };
+        let bound = if gone && bucket.credited == 0 { self.capacity } else { self.interval };
+        let slot = bucket.slot.min(left.tat.saturating_sub(bound));
+        *state = self.keep(GcraState { slot, written: None, ..left }, now);
+    }
+
     /// Refunds the part of the charge that has not refilled by now or by the last slot that a call waits for, assuming that
     /// nothing was charged after it: up to this amount a refund shifts all later charges equally. A slot in a queue is
     /// refunded only while it is the last.
-    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        let GcraState { tat, credited, until, slot, .. } = self.current(stored(state.as_ref()), now);
+    ///
+    /// Returns the bucket without that part, with its last slot yet to be moved up, and whether no trace of the charge is
+    /// left; `None` if nothing is refunded.
+    pub(super) fn refunded(
+        &self,
+        bucket: GcraState,
+        now: u64,
+        charge: u64,
+        charge_id: Option<ChargeId>,
+    ) -> Option<(GcraState, bool)> {
+        let GcraState { tat, credited, until, slot, .. } = bucket;
         let (at, then) = charge_id.map_or((tat, credited), |charge_id| (charge_id.at, charge_id.credited));
         let last = (at, then) == (tat, credited);
         let full = at.saturating_sub(since(then, credited));
         let worth = full.saturating_sub(now.max(slot));
-        let charge = self.charge(cost);
         let credit = if last || self.kind != GcraKind::Queue { charge.min(worth) } else { 0 };
         // If the charged bucket would be full later than this one, it was lost.
         if credit == 0 || full > tat {
-            return;
+            return None;
         }
-        let left = tat - credit;
         // A full refund of the last charge leaves no trace. Any other one is remembered, as it lowers the value of the
         // charges before it.
         let gone = last && (charge_id.is_some() && credit == charge || self.kind == GcraKind::Queue);
-        let bound = if gone && credited == 0 { self.capacity } else { self.interval };
-        let slot = slot.min(left.saturating_sub(bound));
         let (credited, until) =
             if gone { (credited, until) } else { ((credited + credit) % CREDITS_WRAP, until.max(tat)) };
-        *state = self.keep(GcraState { tat: left, credited, until, slot, written: None }, now);
+        Some((GcraState { tat: tat - credit, credited, until, ..bucket }, gone))
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
