@@ -11,7 +11,7 @@ use crate::algorithm::{AlgorithmSpec, State, Verdict};
 /// start, or at the latest at the slots that they know.
 const NEXT: usize = 64;
 
-/// How many charges that nobody waits for a queue keeps. Only calls with a larger burst than those that wait make such charges.
+/// How many charges without a waiter a queue keeps. Only calls with a larger burst than those that wait make such charges.
 const MAX_IMMEDIATE: usize = 1024;
 
 /// The charges of a key, from the first whose slot has not started.
@@ -25,7 +25,7 @@ pub(super) struct ReservationQueue {
     at: u64,
     /// By ticket, in the order in which they were made.
     charges: BTreeMap<u64, QueuedCharge>,
-    /// How many of them nobody waits for.
+    /// How many of them have no waiter.
     immediate: usize,
     /// The first ticket whose charge has to be repeated; the key's state then still counts charges that have left.
     stale: Option<u64>,
@@ -102,7 +102,7 @@ impl ReservationQueue {
         self.charges.is_empty()
     }
 
-    /// Whether it keeps too many charges that nobody waits for.
+    /// Whether it keeps too many charges without a waiter.
     pub(super) fn is_too_long(&self) -> bool {
         self.immediate > MAX_IMMEDIATE
     }

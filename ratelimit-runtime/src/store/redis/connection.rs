@@ -148,7 +148,7 @@ impl SharedConnection {
         self.opened.get().is_some_and(Result::is_ok)
     }
 
-    /// Whether the server has closed the connection while it was idle, and nobody has reported that.
+    /// Whether the server has closed the connection while it was idle, which is not reported.
     fn is_closed(&self) -> bool {
         let is_idle = self.in_flight.available_permits() == MAX_IN_FLIGHT;
         match self.opened.get() {
