@@ -59,8 +59,11 @@ impl Local {
         let owes = is_flapping && decided.request.on_store_error() == OnStoreError::Local;
         let pairs = decided.request.charges().iter().zip(&decided.outcome.verdicts).enumerate();
         let mirrored = pairs.filter_map(|(index, (charge, verdict))| {
+            if !charge.is_made(verdict) {
+                return None;
+            }
             let share = Charge { spec: charge.spec.per_instance(self.instances), ..charge.clone() };
-            let (charge, charge_id) = charge.is_made(verdict).then(|| self.memory.mirror(&share, owes))??;
+            let (charge, charge_id) = self.memory.mirror(&share, owes)?;
             Some((index, charge, charge_id))
         });
         let mirrored: Vec<_> = mirrored.collect();
