@@ -1,13 +1,19 @@
 //! The clock of the memory store, in whole microseconds.
 
-use std::sync::Arc;
 #[cfg(not(feature = "test-util"))]
-use std::sync::LazyLock;
+mod anchor;
+#[cfg(not(feature = "test-util"))]
+mod counter;
+#[cfg(not(feature = "test-util"))]
+mod shared_anchor;
+
+use std::sync::Arc;
 #[cfg(feature = "test-util")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
 #[cfg(not(feature = "test-util"))]
-use std::time::{Instant, SystemTime};
+use counter::{CounterClock, monotonic};
 
 /// A clock that counts microseconds.
 #[derive(Debug)]
@@ -15,7 +21,10 @@ pub struct Clock(TimeSource);
 
 #[derive(Debug)]
 enum TimeSource {
-    /// The time since the Unix epoch, read once and monotonic from then on.
+    /// The time since the Unix epoch, read once and monotonic from then on, by the processor's counter.
+    #[cfg(not(feature = "test-util"))]
+    Counter(&'static CounterClock),
+    /// The same by [`std::time::Instant`], where the counter is of no use.
     #[cfg(not(feature = "test-util"))]
     Monotonic,
     /// Tokio's clock, which tests can pause. The first reading is 0.
@@ -30,7 +39,7 @@ impl Clock {
     #[must_use]
     pub fn process() -> Self {
         #[cfg(not(feature = "test-util"))]
-        return Clock(TimeSource::Monotonic);
+        return Clock(CounterClock::of_process().map_or(TimeSource::Monotonic, TimeSource::Counter));
         #[cfg(feature = "test-util")]
         return Clock(TimeSource::Tokio(OnceLock::new()));
     }
@@ -41,18 +50,15 @@ impl Clock {
         Clock(TimeSource::Manual(micros))
     }
 
-    /// Returns the current time.
+    /// Returns the current time. Of two calls one after the other, the later one returns no less. Calls on two threads at the same
+    /// time may differ by a microsecond either way.
+    #[inline]
     pub(crate) fn now(&self) -> u64 {
         match &self.0 {
             #[cfg(not(feature = "test-util"))]
-            TimeSource::Monotonic => {
-                static ANCHOR: LazyLock<(Instant, u64)> = LazyLock::new(|| {
-                    let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-                    (Instant::now(), epoch.map_or(0, |epoch| epoch.as_micros() as u64))
-                });
-                let (instant, epoch) = *ANCHOR;
-                epoch + instant.elapsed().as_micros() as u64
-            }
+            TimeSource::Counter(counter) => counter.now() / 1_000,
+            #[cfg(not(feature = "test-util"))]
+            TimeSource::Monotonic => monotonic() / 1_000,
             #[cfg(feature = "test-util")]
             TimeSource::Tokio(anchor) => {
                 let now = tokio::time::Instant::now();
