@@ -104,7 +104,7 @@ fn read_both() -> Reading {
     best.map_or(Reading { ticks: 0, nanos: 0 }, |(_, reading)| reading)
 }
 
-/// Reads the counter. The processor may read it a few nanoseconds before or after the loads around it.
+/// Reads the counter, in no order with the loads around it. Waiting for them would cost more than the reading.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #[inline]
 fn ticks() -> u64 {
