@@ -52,9 +52,9 @@ impl Clock {
 
     /// Returns the current time. On one thread it never steps back.
     ///
-    /// Between threads it is not ordered with other memory accesses: the processor may read its counter while a load before it still
-    /// waits for another core, so a thread may read some microseconds less than it has just been told by another one. A thread that
-    /// is interrupted right after reading the time is late by more.
+    /// Between threads it is not ordered with other memory accesses: the processor may read its counter while a load before it
+    /// still waits for another core, so a thread may read some microseconds less than it has just been told by another one. A
+    /// thread that is interrupted right after reading the time is late by more.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         match &self.0 {

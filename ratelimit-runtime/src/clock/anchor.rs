@@ -1,4 +1,5 @@
-//! The arithmetic of the counter clock, without a clock: what a counter value means in nanoseconds, and how `Instant` corrects it.
+//! The arithmetic of the counter clock, without a clock: what a counter value means in nanoseconds, and how `Instant` corrects
+//! it.
 
 #[cfg(test)]
 mod properties;
@@ -36,14 +37,14 @@ impl Anchor {
         (passed <= INTERVAL).then(|| self.nanos + ((passed * self.pace) >> INTERVAL.trailing_zeros()))
     }
 
-    /// Returns the time at a counter value that is at most an interval before the start: that of the start. Either another thread
-    /// replaced the anchor since this one read the counter, or the counter was set back.
+    /// Returns the time at a counter value that is at most an interval before the start: that of the start. Either another
+    /// thread replaced the anchor since this one read the counter, or the counter was set back.
     pub(super) fn before(&self, ticks: u64) -> Option<u64> {
         (self.ticks.wrapping_sub(ticks) <= INTERVAL).then_some(self.nanos)
     }
 
-    /// Returns the time at a counter value that is at most an interval after the end: that of the end. The next anchor starts no
-    /// earlier.
+    /// Returns the time at a counter value that is at most an interval after the end: that of the end. The next anchor starts
+    /// no earlier.
     pub(super) fn just_after(&self, ticks: u64) -> Option<u64> {
         (ticks.wrapping_sub(self.ticks) <= 2 * INTERVAL).then(|| self.end())
     }
@@ -55,10 +56,10 @@ impl Anchor {
 
 /// Replaces anchors.
 ///
-/// The pace is that of the time since the last correction. It counts once it is the same twice in a row; until then, and whenever
-/// something has disturbed one of the clocks (a suspended machine, a move to another one, a counter that was set), the time is that
-/// of `Instant`. It never steps back: a clock that is ahead runs slower until the end of the next interval, or stands still if half
-/// the pace would not be slow enough.
+/// The pace is that of the time since the last correction. It counts once it is the same twice in a row; until then, and
+/// whenever something has disturbed one of the clocks (a suspended machine, a move to another one, a counter that was set), the
+/// time is that of `Instant`. It never steps back: a clock that is ahead runs slower until the end of the next interval, or
+/// stands still if half the pace would not be slow enough.
 ///
 /// So at the end of each anchor the time is at most one interval ahead of `Instant`, whatever the counter does, and after each
 /// correction it is not behind.

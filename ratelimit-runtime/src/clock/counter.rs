@@ -32,8 +32,8 @@ impl CounterClock {
 
     /// Returns the nanoseconds since the epoch.
     ///
-    /// What an anchor tells lies between its start and its end, and the next one starts no earlier than it ends. So the time never
-    /// steps back, however long a thread takes between the two reads.
+    /// What an anchor tells lies between its start and its end, and the next one starts no earlier than it ends. So the time
+    /// never steps back, however long a thread takes between the two reads.
     #[inline]
     pub(super) fn now(&self) -> u64 {
         let ticks = ticks();
@@ -77,7 +77,8 @@ impl fmt::Debug for CounterClock {
     }
 }
 
-/// Returns the nanoseconds since the epoch by std's clock. The epoch is read once, so nobody who sets the system's time moves it.
+/// Returns the nanoseconds since the epoch by std's clock. The epoch is read once, so nobody who sets the system's time moves
+/// it.
 pub(super) fn monotonic() -> u64 {
     static START: LazyLock<(Instant, u64)> = LazyLock::new(|| {
         let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -111,8 +112,8 @@ fn ticks() -> u64 {
     safe_arch::read_timestamp_counter()
 }
 
-/// Says whether the kernel itself keeps time by the counter. It does so only where the counter runs at one pace, in all states of
-/// the processor, and is the same on all processors; and then `Instant` reads it too, in this process.
+/// Says whether the kernel itself keeps time by the counter. It does so only where the counter runs at one pace, in all states
+/// of the processor, and is the same on all processors; and then `Instant` reads it too, in this process.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn is_usable() -> bool {
     const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
