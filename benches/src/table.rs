@@ -133,7 +133,9 @@ impl Options {
     }
 
     fn keep(&self, line: &Line) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| line.what.contains(filter))
+        let against = line.theirs.as_ref().map_or("", |(against, _)| against);
+        let named = |filter: &String| line.what.contains(filter) || against.contains(filter);
+        self.filters.is_empty() || self.filters.iter().any(named)
     }
 }
 

@@ -90,7 +90,7 @@ impl Workload {
 
 impl Key {
     pub(crate) fn new(id: u64) -> Self {
-        Key { id, text: format!("user-{id:08}") }
+        Key { id, text: format!("app:users:fetch:user:{id:08}") }
     }
 }
 

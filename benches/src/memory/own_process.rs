@@ -1,7 +1,6 @@
 //! Measurements that need a process of their own: memory, and the longest call, which depends on what was allocated before.
 
 use std::cell::Cell;
-use std::fmt::Write;
 use std::hint::black_box;
 use std::process::Command;
 
@@ -10,7 +9,7 @@ use ratelimits::{Limiter, Registry, TokenBucket};
 use crate::limiters::{governor_admitting, hourly};
 use crate::machine::{resident_bytes, thread_time};
 use crate::table::Line;
-use crate::workload::now;
+use crate::workload::{Key, now};
 
 const MILLION: u64 = 1_000_000;
 
@@ -65,23 +64,18 @@ fn start(name: &str) -> f64 {
 
 fn bytes_per_key() -> Result<f64, String> {
     let limiter = limiter(4 * MILLION);
-    growth_per_key(|text| _ = black_box(now(limiter.try_acquire(text, 1))))
+    growth_per_key(|key| _ = black_box(now(limiter.try_acquire(key.text.as_str(), 1))))
 }
 
 fn governor_bytes_per_key() -> Result<f64, String> {
     let governor = governor_admitting::<String>();
-    growth_per_key(|text| _ = black_box(governor.check_key(&text.to_owned())))
+    growth_per_key(|key| _ = black_box(governor.check_key(&key.text)))
 }
 
-fn growth_per_key(call: impl Fn(&str)) -> Result<f64, String> {
-    let mut text = String::with_capacity(64);
-    call("first");
+fn growth_per_key(call: impl Fn(&Key)) -> Result<f64, String> {
+    call(&Key::new(0));
     let before = resident_bytes()?;
-    for id in 0..MILLION {
-        text.clear();
-        write!(text, "user:{id:016}").map_err(|error| error.to_string())?;
-        call(&text);
-    }
+    (1..=MILLION).for_each(|id| call(&Key::new(id)));
     Ok((resident_bytes()? - before) as f64 / MILLION as f64)
 }
 
