@@ -1,0 +1,47 @@
+//! Functions with attributes, as users write them. All are decided in process, and only `refused` ever refuses.
+
+use ratelimits::{Error, count_limit, funnel_limit, rate_limit, window_limit};
+
+use crate::workload::Key;
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+pub(crate) async fn by_id(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.text)]
+pub(crate) async fn by_text(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000)]
+pub(crate) async fn by_method(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit("1/h", 1, key = key.id)]
+pub(crate) async fn refused(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[count_limit(1_000_000_000_000, "1h", key = key.id)]
+#[funnel_limit(1_000_000_000_000, leak_rate = 1_000_000.0, key = key.id)]
+pub(crate) async fn three_policies(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[count_limit(1_000_000_000_000, "1h", key = key.id)]
+pub(crate) async fn fixed_window(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[window_limit(1_000_000_000_000, "60s", precision = "1s", key = key.id)]
+pub(crate) async fn counter(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+/// The body of the functions above, without an attribute.
+pub(crate) async fn plain(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}

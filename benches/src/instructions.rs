@@ -1,0 +1,74 @@
+//! The hot paths that `benches/instructions` counts the instructions of.
+
+use std::hint::black_box;
+
+use ratelimits::Registry;
+
+use crate::functions;
+use crate::limiters::{admitting, admitting_policy, refusing};
+use crate::workload::{Key, now};
+
+/// Calls before those that are counted, so that everything that is made once exists.
+const WARM_UP: u64 = 100;
+
+type Call = Box<dyn Fn(&Key)>;
+
+/// Prints the names of the paths.
+pub(crate) fn list() {
+    for (name, _) in paths() {
+        println!("{name}");
+    }
+}
+
+/// Makes some calls of a path with one key.
+pub(crate) fn repeat(path: &str, calls: &str) -> Result<(), String> {
+    let calls = calls.parse().map_err(|_| format!("`{calls}` is not a number"))?;
+    let (_, call) = paths()
+        .into_iter()
+        .find(|(name, _)| *name == path)
+        .ok_or_else(|| format!("there is no path `{path}`"))?;
+    let key = Key::new(7);
+    count(WARM_UP, &key, &call);
+    counted(calls, &key, &call);
+    Ok(())
+}
+
+/// Callgrind counts only within this function.
+#[inline(never)]
+fn counted(calls: u64, key: &Key, call: &Call) {
+    count(calls, key, call);
+}
+
+fn count(calls: u64, key: &Key, call: &Call) {
+    for _ in 0..calls {
+        call(black_box(key));
+    }
+}
+
+fn paths() -> Vec<(&'static str, Call)> {
+    let (by_id, by_text, peeked, refused) =
+        (admitting("id"), admitting("text"), admitting("peek"), refusing("refused"));
+    let registry = Registry::in_memory();
+    let three =
+        ["a", "b", "c"].map(|name| registry.limiter(name, admitting_policy()).expect("the policy is valid"));
+    vec![
+        path("annotated, u64 key", |key| now(functions::by_id(key))),
+        path("annotated, str key", |key| now(functions::by_text(key))),
+        path("annotated, METHOD key", |key| now(functions::by_method(key))),
+        path("limiter, u64 key", move |key| now(by_id.try_acquire(key.id, 1))),
+        path("limiter, &str key", move |key| now(by_text.try_acquire(key.text.as_str(), 1))),
+        path("annotated, refused", |key| now(functions::refused(key))),
+        path("limiter, refused", move |key| now(refused.try_acquire(key.id, 1))),
+        path("annotated, three policies", |key| now(functions::three_policies(key))),
+        path("annotated, fixed window", |key| now(functions::fixed_window(key))),
+        path("annotated, sliding window counter", |key| now(functions::counter(key))),
+        path("try_acquire_all of three", move |key| {
+            now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id, 1))))
+        }),
+        path("limiter, peek", move |key| now(peeked.peek(key.id))),
+    ]
+}
+
+fn path<T>(name: &'static str, call: impl Fn(&Key) -> T + 'static) -> (&'static str, Call) {
+    (name, Box::new(move |key| _ = black_box(call(key))))
+}

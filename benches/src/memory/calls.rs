@@ -1,0 +1,72 @@
+//! Calls of one thread, by its processor time.
+
+use std::hint::black_box;
+use std::rc::Rc;
+use std::time::Instant;
+
+use crate::functions;
+use crate::limiters::{admitting, governor_admitting};
+use crate::table::Line;
+use crate::workload::{Key, Workload, now};
+
+pub(super) fn limiters() -> Vec<Line> {
+    let by_text = admitting("text");
+    let governor_by_text = Rc::new(governor_admitting::<String>());
+    let by_id = admitting("id");
+    let governor_by_id = Rc::new(governor_admitting::<u64>());
+    let text = by_workload(
+        "limiter by &str",
+        move |key| _ = black_box(now(by_text.try_acquire(key.text.as_str(), 1))),
+        "governor by String",
+        move |key| _ = black_box(governor_by_text.check_key(&key.text)),
+        [0.5, 0.5, 0.5],
+    );
+    let id = by_workload(
+        "limiter by u64",
+        move |key| _ = black_box(now(by_id.try_acquire(key.id, 1))),
+        "governor by u64",
+        move |key| _ = black_box(governor_by_id.check_key(&key.id)),
+        [0.6, 0.7, 0.65],
+    );
+    text.into_iter().chain(id).collect()
+}
+
+pub(super) fn annotated() -> Vec<Line> {
+    let governor = Rc::new(governor_admitting::<String>());
+    let by_hand = move |key: &Key| {
+        if governor.check_key(&format!("{}:{}:{}", "bench", "by_id", key.id)).is_ok() {
+            _ = black_box(now(functions::plain(key)));
+        }
+    };
+    let ours = |key: &Key| _ = black_box(now(functions::by_id(key)));
+    let three = |key: &Key| _ = black_box(now(functions::three_policies(key)));
+    let mut lines =
+        by_workload("annotated call by u64", ours, "format! and governor by String", by_hand, [0.5; 3]);
+    lines.push(
+        Line::new("annotated call by u64, hot", "ns", move || Workload::Hot.time(ours))
+            .against("Instant::now()", || Workload::Hot.time(|_| _ = black_box(Instant::now())))
+            .at_most(1.5),
+    );
+    lines.push(
+        Line::new("three policies on a call, hot", "ns", move || Workload::Hot.time(three))
+            .against("one policy", move || Workload::Hot.time(ours))
+            .at_most(2.5),
+    );
+    lines
+}
+
+fn by_workload(
+    what: &str,
+    ours: impl Fn(&Key) + Clone + 'static,
+    against: &str,
+    theirs: impl Fn(&Key) + Clone + 'static,
+    budgets: [f64; 3],
+) -> Vec<Line> {
+    let line = |(workload, budget): (Workload, f64)| {
+        let (ours, theirs) = (ours.clone(), theirs.clone());
+        Line::new(format!("{what}, {}", workload.name()), "ns", move || workload.time(&ours))
+            .against(against, move || workload.time(&theirs))
+            .at_most(budget)
+    };
+    Workload::ALL.into_iter().zip(budgets).map(line).collect()
+}

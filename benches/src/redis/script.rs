@@ -1,0 +1,83 @@
+//! Scripts that are called without the library: a textbook's, and our own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+use redis::{Cmd, Value, cmd};
+
+use super::load::{Load, Operation, operation};
+
+/// The GCRA as many projects have it. Arguments: the interval between permits, and the capacity, in µs.
+const TEXTBOOK: &str = "\
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local interval, capacity = tonumber(ARGV[1]), tonumber(ARGV[2])
+local tat = tonumber(redis.call('GET', KEYS[1])) or now
+if tat < now then tat = now end
+local new = tat + interval
+local wait = new - capacity - now
+if wait > 0 then return {0, 0, wait, tat - now} end
+redis.call('SET', KEYS[1], new, 'PX', math.ceil((new - now) / 1000))
+return {1, math.floor(-wait / interval), 0, new - now}
+";
+
+/// Keys end in a number of five digits.
+pub(super) const FIRST_KEY: usize = 10_000;
+
+/// An `EVALSHA` with one key: what precedes the key's number, and what follows the key.
+#[derive(Clone)]
+pub(super) struct Script {
+    hash: String,
+    key: String,
+    arguments: Vec<String>,
+}
+
+impl Script {
+    pub(super) fn textbook(load: &Load, name: &str, interval: u64, capacity: u64) -> Self {
+        let mut connection = load.connection.clone();
+        let hash = load
+            .block_on(async { cmd("SCRIPT").arg("LOAD").arg(TEXTBOOK).query_async(&mut connection).await })
+            .expect("the script is valid");
+        let arguments = vec![interval.to_string(), capacity.to_string()];
+        Script { hash, key: format!("textbook:{name}:user:"), arguments }
+    }
+
+    /// What the library sends for a decision with the key `FIRST_KEY`, as `MONITOR` shows it. So this stays true when the
+    /// script or its arguments change.
+    pub(super) fn ours(load: &Load, decision: &Operation) -> Self {
+        load.block_on(decision(0)); // loads the script
+        let mut stream = TcpStream::connect(load.address()).expect("the server runs");
+        stream.write_all(b"MONITOR\r\n").expect("the server reads");
+        let mut lines = BufReader::new(stream).lines().map(|line| line.expect("the server writes"));
+        lines.next(); // OK
+        load.block_on(decision(0));
+        let line = lines.find(|line| line.contains("\"EVALSHA\"")).expect("MONITOR shows all commands");
+        let mut words = line.split('"').skip(1).step_by(2).map(str::to_owned).skip(1);
+        let mut word = || words.next().expect("EVALSHA has a hash, a number of keys, and a key");
+        let (hash, keys, key) = (word(), word(), word());
+        let key = key.strip_suffix(&FIRST_KEY.to_string()).map(str::to_owned);
+        assert_eq!(keys, "1", "{line}");
+        Script {
+            hash,
+            key: key.unwrap_or_else(|| panic!("no key of ours: {line}")),
+            arguments: words.collect(),
+        }
+    }
+
+    /// Calls the script, and ignores its reply.
+    pub(super) fn operation(&self, load: &Load) -> Operation {
+        let (script, connection) = (self.clone(), load.connection.clone());
+        operation(move |key| {
+            let (command, mut connection) = (script.command(key), connection.clone());
+            async move {
+                let _: Value = command.query_async(&mut connection).await.expect("the script succeeds");
+            }
+        })
+    }
+
+    fn command(&self, key: usize) -> Cmd {
+        let mut command = cmd("EVALSHA");
+        command.arg(&self.hash).arg(1).arg(format!("{}{}", self.key, FIRST_KEY + key)).arg(&self.arguments);
+        command
+    }
+}
