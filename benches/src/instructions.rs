@@ -1,6 +1,7 @@
 //! The hot paths that `benches/instructions` counts the instructions of.
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use ratelimits::Registry;
 
@@ -8,8 +9,9 @@ use crate::functions;
 use crate::limiters::{admitting, admitting_policy, refusing};
 use crate::workload::{Key, now};
 
-/// Calls before those that are counted, so that everything that is made once exists.
-const WARM_UP: u64 = 100;
+/// How long calls are made before those that are counted, until everything that is made once exists and the clock has found the
+/// pace of the processor's counter.
+const WARM_UP: Duration = Duration::from_secs(1);
 
 type Call = Box<dyn Fn(&Key)>;
 
@@ -28,7 +30,10 @@ pub(crate) fn repeat(path: &str, calls: &str) -> Result<(), String> {
         .find(|(name, _)| *name == path)
         .ok_or_else(|| format!("there is no path `{path}`"))?;
     let key = Key::new(7);
-    count(WARM_UP, &key, &call);
+    let start = Instant::now();
+    while start.elapsed() < WARM_UP {
+        count(100, &key, &call);
+    }
     counted(calls, &key, &call);
     Ok(())
 }

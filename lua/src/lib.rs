@@ -24,6 +24,7 @@
 //! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
 //! | `adjustable_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
 //! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
 

@@ -171,7 +171,7 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
                 // Only the type name of something inside the function contains the type it belongs to.
                 let #closure = ::core::any::type_name_of_val(&|| ());
                 #(#charges)*
-                __ratelimits::Call::decide(#call)
+                __ratelimits::Call::decide(&mut #call)
             };
             #refusal
         };

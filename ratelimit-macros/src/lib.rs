@@ -2,6 +2,7 @@
 //!
 //! `args` parses the attribute's tokens, `model` validates the arguments together with the function, and `expand` generates
 //! the code.
+#![forbid(unsafe_code)]
 
 mod args;
 mod errors;

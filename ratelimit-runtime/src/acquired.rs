@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::decision::{Decision, PolicyDecision};
+use crate::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::error::store::StoreError;
+use crate::name::Name;
 use crate::policy::Algorithm;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
-use crate::store::{MemoryStore, Mirrored, Outcome, Receipt, Store, Verdict, Waiter};
+use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +55,17 @@ impl<'a> Acquired<'a> {
 
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
-        let receipt = store.filter(|_| self.outcome.admitted).map(|store| self.receipt(store));
+        let store = store.filter(|_| self.outcome.admitted);
+        if let Some(policy) = self.single() {
+            let plain = store.and_then(|store| self.plain_receipt(store));
+            let general = store.filter(|_| plain.is_none()).map(|store| self.receipt(store));
+            let decision = Decision::of_one(policy, self.source, self.waited, plain);
+            return match general {
+                Some(receipt) => decision.with_receipt(receipt),
+                None => decision,
+            };
+        }
+        let receipt = store.map(|store| self.receipt(store));
         let decided = |policy: &RequestedPolicy| {
             let verdict = self.verdict(policy);
             PolicyDecision {
@@ -72,6 +83,18 @@ impl<'a> Acquired<'a> {
         Decision::new(policies, self.source, self.waited, receipt)
     }
 
+    /// Returns what the policy said, if it is the only one, can refuse, and its name needs no count.
+    fn single(&self) -> Option<SinglePolicy> {
+        match self.request.policies() {
+            [policy @ RequestedPolicy { name: Name::Static(name), charge, .. }]
+                if !self.request.charges()[*charge].shadow =>
+            {
+                Some(SinglePolicy::new(name, self.algorithm(policy), self.verdict(policy)))
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn verdict(&self, policy: &RequestedPolicy) -> &Verdict {
         &self.outcome.verdicts[policy.charge]
     }
@@ -84,6 +107,14 @@ impl<'a> Acquired<'a> {
     pub(crate) fn shadow_failure(&self, policy: &RequestedPolicy) -> Option<StoreError> {
         let (_, problem) = self.outcome.failed.iter().find(|(charge, _)| *charge == policy.charge)?;
         Some(StoreError::transient(problem))
+    }
+
+    /// Returns the receipt for all that was charged, if it is a single plain charge.
+    fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
+        match (self.request.charges(), self.mirrored) {
+            ([charge], None) => PlainReceipt::of(charge, &self.outcome.verdicts[0], store),
+            _ => None,
+        }
     }
 
     /// Returns the receipt for all that was charged.

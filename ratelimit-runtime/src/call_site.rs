@@ -8,7 +8,9 @@ use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
+use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::key::KeyHead;
 use crate::log::log;
 use crate::name::FunctionName;
 use crate::on_store_error::OnStoreError;
@@ -70,8 +72,21 @@ pub struct SiteName {
     pub(crate) policy: PolicyId,
     /// The function, if it is the tag.
     pub(crate) function: Option<Box<str>>,
+    /// The policy, if its numbers are literals.
+    literal: Option<LiteralPolicy>,
+    /// Whether it is, and calls of that policy may take the fast lane.
+    is_plain: bool,
     clash: Option<Clash>,
     next: OnceLock<Box<SiteName>>,
+}
+
+/// A policy that is the same for all calls.
+#[derive(Clone, Debug)]
+pub(crate) struct LiteralPolicy {
+    /// The policy in the numbers its algorithm counts in.
+    pub(crate) spec: AlgorithmSpec,
+    /// The head of its keys.
+    pub(crate) key_head: KeyHead,
 }
 
 #[derive(Debug)]
@@ -104,7 +119,7 @@ impl CallSite {
         let mut names = &self.names;
         loop {
             let site = names.get_or_init(|| Box::new(self.claim(closure, literal)));
-            if site.closure == closure {
+            if std::ptr::eq(site.closure, closure) || site.closure == closure {
                 return site;
             }
             names = &site.next;
@@ -122,9 +137,18 @@ impl CallSite {
         };
         let function = (options.tag == Tag::Function).then_some(function);
         let policy = PolicyId::new(options.prefix, &name);
+        let literal_policy = literal.and_then(|policy| policy.spec().ok()).map(|spec| {
+            let key_head = KeyHead::new(options.prefix, &name, &spec, function.as_deref());
+            LiteralPolicy { spec, key_head }
+        });
         let claim = Claim { site: self, function: function.clone(), literal };
         let clash = claim.register(&name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
-        SiteName { closure, options, name, policy, function, clash, next: OnceLock::new() }
+        let is_plain = literal_policy.as_ref().is_some_and(|literal| literal.spec.is_plain())
+            && clash.is_none()
+            && !options.shadow
+            && !options.refundable;
+        let (literal, next) = (literal_policy, OnceLock::new());
+        SiteName { closure, options, name, policy, function, literal, is_plain, clash, next }
     }
 }
 
@@ -133,6 +157,25 @@ impl SiteName {
     /// called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
         self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(&self.name)))
+    }
+
+    /// Returns the policy, if its calls may take the fast lane: its numbers are literals, its usual state is plain, it can refuse,
+    /// and `charge_when` refunds none of its charges.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<&LiteralPolicy> {
+        self.literal.as_ref().filter(|_| self.is_plain)
+    }
+
+    /// Returns the policy, whose numbers are literals.
+    pub(crate) fn literal_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
+        let literal = self.literal.as_ref().map(|literal| literal.spec);
+        literal.ok_or(InvalidPolicy::new("policy", "has numbers that are no literals"))
+    }
+
+    /// Returns the head of the keys of a call whose policy has this spec.
+    pub(crate) fn key_head(&self, spec: &AlgorithmSpec) -> KeyHead {
+        let of_call = || KeyHead::new(self.options.prefix, &self.name, spec, self.function.as_deref());
+        self.literal.as_ref().map_or_else(of_call, |literal| literal.key_head)
     }
 }
 

@@ -70,4 +70,13 @@ impl Clock {
             TimeSource::Manual(micros) => micros.load(Ordering::SeqCst),
         }
     }
+
+    /// Returns the current time, which is no earlier than that of any decision whose effects this thread has seen.
+    pub(crate) fn now_in_order(&self) -> u64 {
+        match &self.0 {
+            #[cfg(not(feature = "test-util"))]
+            TimeSource::Counter(counter) => counter.now_in_order() / 1_000,
+            _ => self.now(),
+        }
+    }
 }

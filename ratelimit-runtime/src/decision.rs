@@ -1,13 +1,14 @@
 //! The outcome of a rate-limit check.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::error::store::StoreError;
+use crate::lazy_arc::LazyArc;
 use crate::policy::Algorithm;
 use crate::source::Source;
-use crate::store::Receipt;
+use crate::store::{PlainReceipt, Receipt, Verdict};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -44,10 +45,42 @@ pub struct Decision {
     pub waited: Duration,
     /// Where the decision was made.
     pub source: Source,
-    /// The index of the reported policy.
-    reported: usize,
-    policies: Vec<PolicyDecision>,
+    /// The name of the only policy, if it was not listed at once.
+    pub(crate) single: Option<&'static str>,
+    /// The algorithm of the reported policy.
+    pub(crate) algorithm: Algorithm,
+    /// Whether the reported policy admits the call.
+    pub(crate) admitted: bool,
+    /// The receipt, if it is a plain one.
+    receipt: Option<PlainReceipt>,
+    /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
+    more: LazyArc<More>,
+}
+
+#[derive(Default)]
+struct More {
+    /// Made for a single policy when somebody asks.
+    listed: OnceLock<Listed>,
     receipt: Option<Receipt>,
+}
+
+/// What each policy said.
+struct Listed {
+    policies: Vec<PolicyDecision>,
+    /// The index of the reported one.
+    reported: usize,
+}
+
+/// What the only policy of a call said. Times are in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SinglePolicy {
+    pub(crate) name: &'static str,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) admitted: bool,
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) reset_after: u64,
 }
 
 /// What one policy of a [`Decision`] said.
@@ -88,7 +121,20 @@ impl Decision {
     /// Returns what each policy said, in the order of the attributes or of the list.
     #[must_use]
     pub fn policies(&self) -> &[PolicyDecision] {
-        &self.policies
+        let list = || {
+            let policy = PolicyDecision {
+                policy: self.single.unwrap_or_default().into(),
+                algorithm: self.algorithm,
+                admitted: self.admitted,
+                shadow: false,
+                limit: self.limit,
+                remaining: self.remaining,
+                retry_after: self.retry_after,
+                reset_after: self.reset_after,
+            };
+            Listed { policies: vec![policy], reported: 0 }
+        };
+        &self.more.get_or_init(More::default).listed.get_or_init(list).policies
     }
 
     /// Gives back what the call was charged, at most once and only what still counts: all of it in a window that still counts
@@ -101,7 +147,10 @@ impl Decision {
     ///
     /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
     pub async fn refund(self) -> Result<(), StoreError> {
-        match self.receipt {
+        if let Some(receipt) = self.receipt {
+            receipt.refund();
+        }
+        match self.more.get().and_then(|more| more.receipt.as_ref()) {
             Some(receipt) => receipt.refund().await,
             None => Ok(()),
         }
@@ -119,22 +168,130 @@ impl Decision {
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
         let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
         let reported = refused.or_else(fewest).unwrap_or(0);
-        let PolicyDecision { limit, remaining, retry_after, reset_after, .. } = policies[reported];
-        Decision { limit, remaining, retry_after, reset_after, waited, source, reported, policies, receipt }
+        let PolicyDecision { algorithm, admitted, limit, remaining, retry_after, reset_after, .. } =
+            policies[reported];
+        let listed = Listed { policies, reported }.into();
+        let more = LazyArc::of(More { listed, receipt });
+        let (single, receipt) = (None, None);
+        Decision {
+            limit,
+            remaining,
+            retry_after,
+            reset_after,
+            waited,
+            source,
+            single,
+            algorithm,
+            admitted,
+            receipt,
+            more,
+        }
+    }
+
+    /// A decision of one policy that is no shadow. Allocates nothing, and is not even written where nobody reads it.
+    #[inline]
+    pub(crate) fn of_one(
+        policy: SinglePolicy,
+        source: Source,
+        waited: Duration,
+        receipt: Option<PlainReceipt>,
+    ) -> Self {
+        let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = policy;
+        Decision {
+            limit,
+            remaining,
+            retry_after: retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+            waited,
+            source,
+            single: Some(name),
+            algorithm,
+            admitted,
+            receipt,
+            more: LazyArc::empty(),
+        }
+    }
+
+    /// Adds the receipt to a decision of one policy that has no plain one.
+    pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
+        let more = LazyArc::of(More { receipt: Some(receipt), ..More::default() });
+        Decision { more, ..self }
     }
 
     /// Returns the index of the reported policy.
     pub(crate) fn reported(&self) -> usize {
-        self.reported
+        self.more.get().and_then(|more| more.listed.get()).map_or(0, |listed| listed.reported)
+    }
+}
+
+impl SinglePolicy {
+    #[inline]
+    pub(crate) fn new(name: &'static str, algorithm: Algorithm, verdict: &Verdict) -> Self {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after }
     }
 }
 
 impl fmt::Debug for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decision")
-            .field("policies", &self.policies)
+            .field("policies", &self.policies())
             .field("waited", &self.waited)
             .field("source", &self.source)
             .finish_non_exhaustive()
+    }
+}
+
+/// Every call of a limiter returns one.
+const _: () = assert!(size_of::<Decision>() <= 192);
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+
+    fn verdict(admitted: bool) -> Verdict {
+        let retry_after = (!admitted).then_some(1_500_001);
+        Verdict {
+            admitted,
+            limit: 10,
+            remaining: 3,
+            retry_after,
+            reset_after: 7_000_002,
+            ..Verdict::default()
+        }
+    }
+
+    #[test]
+    fn lazy_list_equals_the_eager_one() {
+        for admitted in [true, false] {
+            let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(admitted));
+            let waited = Duration::from_nanos(1);
+            let lazy = Decision::of_one(policy, Source::Memory, waited, None);
+            let eager = PolicyDecision {
+                policy: "reports".into(),
+                algorithm: Algorithm::FixedWindow,
+                admitted,
+                shadow: false,
+                limit: 10,
+                remaining: 3,
+                retry_after: (!admitted).then_some(Duration::from_micros(1_500_001)),
+                reset_after: Duration::from_micros(7_000_002),
+            };
+            assert_eq!(lazy.policies(), slice::from_ref(&eager));
+            let eager = Decision::new(vec![eager], Source::Memory, waited, None);
+            assert_eq!(format!("{lazy:?}"), format!("{eager:?}"));
+            assert_eq!((lazy.reported(), lazy.admitted), (eager.reported(), eager.admitted));
+            let numbers = |of: &Decision| (of.limit, of.remaining, of.retry_after, of.reset_after, of.waited);
+            assert_eq!(numbers(&lazy), numbers(&eager));
+        }
+    }
+
+    #[test]
+    fn list_is_built_once() {
+        let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(true));
+        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO, None);
+        assert!(std::ptr::eq(decision.policies(), decision.policies()));
     }
 }

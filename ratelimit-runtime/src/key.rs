@@ -1,25 +1,25 @@
 //! Injective key encoding.
 
+mod downcast;
+mod hash;
 mod head;
+mod plain;
+mod sip;
 mod text;
 
-use std::fmt::{self, Display, Write};
-use std::hash::{Hash, Hasher};
+use std::fmt::Display;
 
-use siphasher::sip128::{Hasher128, SipHasher13};
-
+pub(crate) use self::hash::{Fingerprint, KeyHasher, KeyHead};
 pub(crate) use self::head::Head;
 use self::text::PartsText;
 use crate::error::missing_key::MissingKey;
 use crate::policy_id::PolicyId;
 
-/// Terminates each hashed piece. It does not occur in UTF-8.
-const END: u8 = 0xff;
-
 /// A key: anything that is `Display`, a tuple of up to four such parts, or `()` for a single counter per policy.
 ///
-/// Different tuples are different keys: `("a:b", "c")` and `("a", "b:c")` never share a counter. A part whose `Display` fails
-/// refuses the call with [`Error::MissingKey`](crate::Error::MissingKey). The compiler infers `M`.
+/// Different tuples are different keys: `("a:b", "c")` and `("a", "b:c")` never share a counter. Only the text of a part counts,
+/// not its type: `7` and `"7"` are the same key. A part whose `Display` fails refuses the call with
+/// [`Error::MissingKey`](crate::Error::MissingKey). The compiler infers `M`.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -40,25 +40,51 @@ pub trait IntoKey<M> {
     /// Writes the parts of the key.
     #[doc(hidden)]
     fn write(&self, key: &mut KeyWriter);
+
+    /// Hashes the parts of the key. Returns whether there are any, or an error if one could not be formatted.
+    #[doc(hidden)]
+    fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey>;
 }
 
 impl<T: Display> IntoKey<kind::Part> for T {
+    #[inline]
     fn write(&self, key: &mut KeyWriter) {
         key.part(self);
+    }
+
+    #[inline]
+    fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey> {
+        key.part(self)?;
+        Ok(true)
     }
 }
 
 impl IntoKey<kind::Unit> for () {
+    #[inline]
     fn write(&self, _key: &mut KeyWriter) {}
+
+    #[inline]
+    fn hash_parts(&self, _key: &mut KeyHasher) -> Result<bool, MissingKey> {
+        Ok(false)
+    }
 }
 
 macro_rules! tuples {
     ($($($part:ident)*;)*) => {$(
         impl<$($part: Display),*> IntoKey<kind::Tuple> for ($($part,)*) {
+            #[inline]
             fn write(&self, key: &mut KeyWriter) {
                 #[expect(non_snake_case, reason = "each part is named after its type")]
                 let ($($part,)*) = self;
                 $(key.part($part);)*
+            }
+
+            #[inline]
+            fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey> {
+                #[expect(non_snake_case, reason = "each part is named after its type")]
+                let ($($part,)*) = self;
+                $(key.part($part)?;)*
+                Ok(true)
             }
         }
     )*};
@@ -86,27 +112,46 @@ pub(crate) mod kind {
 )]
 pub trait KeyPart<M> {
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey>;
+    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey>;
 }
 
 impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
+    #[inline]
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
-        key.part(&self);
+        key.part(self);
         Ok(())
+    }
+
+    #[inline]
+    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+        key.part(self)
     }
 }
 
 // Of options and references to them, however deep: a destructured argument is borrowed during the decision.
 #[diagnostic::do_not_recommend]
 impl<M, T: KeyPart<M>> KeyPart<kind::Optional<M>> for Option<T> {
+    #[inline]
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
         self.as_ref().ok_or(MissingKey::Part)?.write(key)
+    }
+
+    #[inline]
+    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+        self.as_ref().ok_or(MissingKey::Part)?.add_to(key)
     }
 }
 
 #[diagnostic::do_not_recommend]
 impl<M, T: KeyPart<kind::Optional<M>>> KeyPart<kind::Optional<M>> for &T {
+    #[inline]
     fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
         (*self).write(key)
+    }
+
+    #[inline]
+    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+        (*self).add_to(key)
     }
 }
 
@@ -116,27 +161,10 @@ pub struct Key(pub(crate) Repr, pub(crate) PolicyId);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Repr {
-    /// For a memory store, which hashes the pieces with a random key and never builds the text.
+    /// For a memory store, which never builds the text.
     Hash(Fingerprint),
     /// For Redis.
     Text(String),
-}
-
-/// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
-
-impl Fingerprint {
-    pub(crate) fn finish(hasher: &SipHasher13) -> Self {
-        let hash = hasher.finish128();
-        Fingerprint([hash.h1, hash.h2])
-    }
-}
-
-impl Hash for Fingerprint {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0[0]);
-    }
 }
 
 impl Key {
@@ -144,6 +172,11 @@ impl Key {
     #[must_use]
     pub fn raw(text: impl Into<String>) -> Self {
         Key(Repr::Text(text.into()), PolicyId::default())
+    }
+
+    /// The key of a state of this policy in process.
+    pub(crate) fn hashed(fingerprint: Fingerprint, policy: PolicyId) -> Self {
+        Key(Repr::Hash(fingerprint), policy)
     }
 
     /// Returns the key of a state of this policy.
@@ -156,42 +189,44 @@ impl Key {
 /// The form of a store's keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KeyForm {
-    Hash { seed: (u64, u64) },
+    Hash,
     Text,
 }
 
 /// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
-    form: Sink,
+    sink: Sink,
     parts: usize,
     failed: bool,
 }
 
 #[derive(Debug)]
 enum Sink {
-    Hash(SipHasher13),
+    Hash { hasher: KeyHasher, without_parts: Fingerprint },
     Text(PartsText),
 }
 
 impl KeyWriter {
-    pub(crate) fn new(form: KeyForm) -> Self {
-        let form = match form {
-            KeyForm::Hash { seed } => Sink::Hash(SipHasher13::new_with_keys(seed.0, seed.1)),
+    /// Creates a writer of a key in this form, with no parts. Only a hash needs the head before the parts.
+    #[inline]
+    pub(crate) fn new(form: KeyForm, head: impl FnOnce() -> KeyHead) -> Self {
+        let sink = match form {
+            KeyForm::Hash => {
+                let head = head();
+                Sink::Hash { hasher: head.hasher(), without_parts: head.without_parts() }
+            }
             KeyForm::Text => Sink::Text(PartsText::default()),
         };
-        KeyWriter { form, parts: 0, failed: false }
+        KeyWriter { sink, parts: 0, failed: false }
     }
 
     /// Adds a part.
-    pub(crate) fn part(&mut self, part: &dyn Display) {
-        let written = match &mut self.form {
-            Sink::Hash(hasher) => {
-                let written = write!(Bytes(hasher), "{part}");
-                hasher.write_u8(END);
-                written
-            }
-            Sink::Text(text) => text.part(part),
+    #[inline]
+    pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) {
+        let written = match &mut self.sink {
+            Sink::Hash { hasher, .. } => hasher.part(part),
+            Sink::Text(text) => text.part(&part).map_err(|_| MissingKey::Part),
         };
         self.failed |= written.is_err();
         self.parts += 1;
@@ -202,36 +237,18 @@ impl KeyWriter {
         head.tag(self.parts).is_some()
     }
 
-    /// Returns the key, or an error if a part could not be formatted.
+    /// Returns the key, or an error if a part could not be formatted. The head is that of the writer.
+    #[inline]
     pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
-        let repr = match self.form {
-            Sink::Hash(hasher) => hash(hasher, self.parts, head).map(Repr::Hash),
-            Sink::Text(parts) => parts.key(head).map(Repr::Text),
-        };
-        match repr {
-            Ok(repr) if !self.failed => Ok(Key(repr, PolicyId::default())),
-            _ => Err(MissingKey::Part),
+        if self.failed {
+            return Err(MissingKey::Part);
         }
-    }
-}
-
-fn hash(mut hasher: SipHasher13, parts: usize, head: &Head<'_>) -> Result<Fingerprint, fmt::Error> {
-    // Ends the parts, whose number varies.
-    hasher.write_u8(END);
-    let tag = head.tag(parts).unwrap_or(&"");
-    for piece in [&head.namespace as &dyn Display, &head.prefix, head.name, head.shape, tag] {
-        write!(Bytes(&mut hasher), "{piece}")?;
-        hasher.write_u8(END);
-    }
-    Ok(Fingerprint::finish(&hasher))
-}
-
-struct Bytes<'a>(&'a mut SipHasher13);
-
-impl Write for Bytes<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
+        let repr = match self.sink {
+            Sink::Hash { without_parts, .. } if self.parts == 0 => Repr::Hash(without_parts),
+            Sink::Hash { hasher, .. } => Repr::Hash(hasher.finish()),
+            Sink::Text(parts) => Repr::Text(parts.key(head).map_err(|_| MissingKey::Part)?),
+        };
+        Ok(Key(repr, PolicyId::default()))
     }
 }
 
@@ -240,13 +257,22 @@ mod tests {
     use super::*;
     use crate::name::Name;
 
+    /// Prefix, name, shape and function.
+    type Pieces = (&'static str, &'static str, &'static str, Option<&'static str>);
+
+    const PIECES: Pieces = ("sms", "app::send", "fw1-60000000", None);
+
     fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
-        let mut writer = KeyWriter::new(form);
+        key_of(form, PIECES, parts)
+    }
+
+    fn key_of<M>(form: KeyForm, pieces: Pieces, parts: impl IntoKey<M>) -> Key {
+        let (prefix, name, shape, function) = pieces;
+        let mut writer = KeyWriter::new(form, || KeyHead::new(prefix, name, &shape, function));
         parts.write(&mut writer);
-        let name = &Name::Static("app::send");
-        writer
-            .finish(&Head { namespace: "rl", prefix: "sms", name, shape: &"fw1-60000000", function: None })
-            .unwrap()
+        let name = &Name::Static(name);
+        let function = function.as_ref().map(|function| function as &dyn Display);
+        writer.finish(&Head { namespace: "rl", prefix, name, shape: &shape, function }).unwrap()
     }
 
     fn text<M>(parts: impl IntoKey<M>) -> String {
@@ -270,7 +296,7 @@ mod tests {
             "", ":", "::", "{", "}", "{}", "\0", "\n", "\r\n", "%", "%3A", "a:b", "a", "b", "~", "é",
             "\u{85}", "/", " ", "\u{ff}", &long, &longer,
         ];
-        for form in [KeyForm::Text, KeyForm::Hash { seed: (1, 2) }] {
+        for form in [KeyForm::Text, KeyForm::Hash] {
             let mut seen = std::collections::HashMap::new();
             seen.insert(key(form, ()), String::from("()"));
             for a in parts {
@@ -289,6 +315,39 @@ mod tests {
             assert!(key.len() < 320, "{key}");
             assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
             assert!(!key.contains(char::is_control));
+        }
+    }
+
+    #[test]
+    fn keys_are_one_in_process_where_they_are_in_redis() {
+        let mut pieces = Vec::new();
+        for (prefix, name) in [("", "a"), ("a", ""), ("a", "a"), ("1", "a"), ("a", "1"), ("", "a::b")] {
+            for function in [None, Some("a"), Some("1"), Some("a::b")] {
+                pieces.extend(["fw1-1", "fw1-2"].map(|shape| (prefix, name, shape, function)));
+            }
+        }
+        let keys = pieces.into_iter().flat_map(|pieces| {
+            let both = |key: &dyn Fn(KeyForm) -> Key| [key(KeyForm::Text), key(KeyForm::Hash)];
+            [
+                both(&|form| key_of(form, pieces, ())),
+                both(&|form| key_of(form, pieces, "")),
+                both(&|form| key_of(form, pieces, 1)),
+                both(&|form| key_of(form, pieces, "1")),
+                both(&|form| key_of(form, pieces, '1')),
+                both(&|form| key_of(form, pieces, "01")),
+                both(&|form| key_of(form, pieces, "a")),
+                both(&|form| key_of(form, pieces, ("a",))),
+                both(&|form| key_of(form, pieces, ("a", 1))),
+                both(&|form| key_of(form, pieces, (String::from("a"), '1'))),
+                both(&|form| key_of(form, pieces, ("a", ""))),
+                both(&|form| key_of(form, pieces, ("", "a", 1_u128, "1"))),
+            ]
+        });
+        let keys: Vec<_> = keys.collect();
+        for [text, hash] in &keys {
+            for [other_text, other_hash] in &keys {
+                assert_eq!(text == other_text, hash == other_hash, "{text:?} {other_text:?}");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod call_site;
 mod clock;
 mod error;
 mod key;
+mod lazy_arc;
 mod log;
 mod name;
 mod on_store_error;
@@ -17,6 +18,7 @@ mod policy_id;
 mod rate;
 mod runtime;
 mod source;
+mod sync;
 mod timer;
 mod units;
 

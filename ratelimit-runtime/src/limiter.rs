@@ -1,22 +1,25 @@
 //! Limiters, for limits where no attribute fits.
 
+mod acquire;
 mod blocking;
+mod definition;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::AlgorithmSpec;
-use crate::backend::{Backend, KeyOwner};
+use self::acquire::Acquire;
+pub(crate) use self::definition::Definition;
+use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
-use crate::key::IntoKey;
-use crate::name::Name;
+use crate::key::{IntoKey, KeyHead};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 use crate::policy_id::PolicyId;
-use crate::request::{AcquireRequest, PolicyCharge, max_wait};
+use crate::request::PolicyCharge;
 use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
@@ -41,18 +44,6 @@ pub struct Limiter {
     definition: Arc<Definition>,
 }
 
-/// The properties that distinguish one limiter from another.
-#[derive(Clone, Debug)]
-pub(crate) struct Definition {
-    pub(crate) name: Arc<str>,
-    pub(crate) prefix: Box<str>,
-    pub(crate) policy_id: PolicyId,
-    pub(crate) function: Option<Box<str>>,
-    pub(crate) on_store_error: Option<OnStoreError>,
-    pub(crate) policy: Policy,
-    pub(crate) spec: AlgorithmSpec,
-}
-
 impl Limiter {
     pub(crate) fn new(backend: Arc<Backend>, definition: Arc<Definition>) -> Self {
         Limiter { backend, definition }
@@ -61,8 +52,11 @@ impl Limiter {
     /// Returns this limiter with a key prefix, as an attribute sets with `prefix = "…"`.
     #[must_use]
     pub fn prefix(&self, prefix: &str) -> Self {
-        let policy_id = PolicyId::new(prefix, &self.definition.name);
-        let definition = Definition { prefix: prefix.into(), policy_id, ..(*self.definition).clone() };
+        let Definition { name, function, spec, .. } = &*self.definition;
+        let policy_id = PolicyId::new(prefix, name);
+        let key_head = KeyHead::new(prefix, name, spec, function.as_deref());
+        let prefix = prefix.into();
+        let definition = Definition { prefix, policy_id, key_head, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
@@ -72,8 +66,11 @@ impl Limiter {
     /// contain the function's name, so that a Redis Cluster keeps them in one slot.
     #[must_use]
     pub fn function(&self, function: &str) -> Self {
-        let function = (!function.is_empty()).then(|| function.into());
-        let definition = Definition { function, ..(*self.definition).clone() };
+        let function = (!function.is_empty()).then_some(function);
+        let Definition { name, prefix, spec, .. } = &*self.definition;
+        let key_head = KeyHead::new(prefix, name, spec, function);
+        let function = function.map(Into::into);
+        let definition = Definition { function, key_head, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 
@@ -112,8 +109,13 @@ impl Limiter {
     ///
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails and
     /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown.
-    pub async fn try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.acquire_timeout(key, cost, Duration::ZERO).await
+    #[inline]
+    pub fn try_acquire<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(&self.backend, &self.definition, key, cost, Duration::ZERO)
     }
 
     /// Takes `cost` permits for `key`, and waits for them as long as necessary, as `acquire` of Guava's `RateLimiter` does.
@@ -138,8 +140,13 @@ impl Limiter {
     /// assert!(mails.acquire((), 1).await?.waited.as_micros() > 0);
     /// # Ok(()) }
     /// ```
-    pub async fn acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.acquire_timeout(key, cost, Duration::MAX).await
+    #[inline]
+    pub fn acquire<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(&self.backend, &self.definition, key, cost, Duration::MAX)
     }
 
     /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If the permits do not come
@@ -148,20 +155,22 @@ impl Limiter {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire), and [`Error::Limited`] if the wait would exceed the timeout.
-    pub async fn acquire_timeout<M>(
+    #[inline]
+    pub fn acquire_timeout<M>(
         &self,
         key: impl IntoKey<M>,
         cost: u64,
         timeout: Duration,
-    ) -> Result<Decision, Error> {
-        self.backend.acquire(self.request(key, cost, timeout)?).await
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(&self.backend, &self.definition, key, cost, timeout)
     }
 
     /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
         NamedCharge {
             backend: Arc::clone(&self.backend),
-            charge: self.policy_charge(key, cost, Duration::ZERO),
+            name: Arc::clone(&self.definition.name),
+            charge: self.definition.policy_charge(&self.backend, key, cost, Duration::ZERO),
         }
     }
 
@@ -171,7 +180,8 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call.
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        self.backend.decide(self.request(key, 0, Duration::ZERO)?).await
+        let request = self.definition.request(&self.backend, key, 0, Duration::ZERO)?;
+        self.backend.decide(request).await
     }
 
     /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
@@ -183,7 +193,7 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
-        let charge = self.policy_charge(key, permits, Duration::ZERO)?.charge;
+        let charge = self.definition.policy_charge(&self.backend, key, permits, Duration::ZERO)?.charge;
         Ok(self.backend.refund(&charge).await?)
     }
 
@@ -200,36 +210,8 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails.
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
-        let charge = self.policy_charge(key, 0, Duration::ZERO)?.charge;
+        let charge = self.definition.policy_charge(&self.backend, key, 0, Duration::ZERO)?.charge;
         Ok(self.backend.reset(&charge.key).await?)
-    }
-
-    fn request<M>(
-        &self,
-        key: impl IntoKey<M>,
-        cost: u64,
-        timeout: Duration,
-    ) -> Result<AcquireRequest, Error> {
-        let mut request = AcquireRequest::default();
-        request.push(self.policy_charge(key, cost, timeout)?)?;
-        Ok(request)
-    }
-
-    fn policy_charge<M>(
-        &self,
-        key: impl IntoKey<M>,
-        cost: u64,
-        timeout: Duration,
-    ) -> Result<PolicyCharge, MissingKey> {
-        let Definition { name, prefix, policy_id, function, spec, on_store_error, .. } = &*self.definition;
-        let mut parts = self.backend.key_writer();
-        key.write(&mut parts);
-        let name = Name::Shared(Arc::clone(name));
-        let owner = KeyOwner { prefix, name: &name, function: function.as_deref(), policy: *policy_id };
-        let key = self.backend.finish_key(parts, owner, spec)?;
-        let charge = Charge { key, spec: *spec, cost, wait: max_wait(timeout), shadow: false };
-        let on_store_error = self.backend.on_store_error(*on_store_error);
-        Ok(PolicyCharge { name, site: None, charge, on_store_error })
     }
 }
 
@@ -255,6 +237,8 @@ impl fmt::Debug for Limiter {
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
     pub(crate) backend: Arc<Backend>,
+    /// Keeps the name in use.
+    pub(crate) name: Arc<str>,
     pub(crate) charge: Result<PolicyCharge, MissingKey>,
 }
 
@@ -262,14 +246,11 @@ pub struct NamedCharge {
 impl fmt::Debug for NamedCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut charge = f.debug_struct("NamedCharge");
+        charge.field("name", &self.name);
         match &self.charge {
-            Ok(PolicyCharge { name, charge: Charge { cost, .. }, .. }) => {
-                charge.field("name", &name.as_str()).field("cost", cost);
-            }
-            Err(missing) => {
-                charge.field("missing", missing);
-            }
-        }
+            Ok(PolicyCharge { charge: Charge { cost, .. }, .. }) => charge.field("cost", cost),
+            Err(missing) => charge.field("missing", missing),
+        };
         charge.finish_non_exhaustive()
     }
 }

@@ -1,14 +1,18 @@
 //! The names of policies.
 
+mod interner;
+
 use std::fmt::{self, Display};
 use std::sync::Arc;
+
+pub(crate) use self::interner::intern;
 
 /// The name of a policy.
 #[derive(Clone, Debug)]
 pub(crate) enum Name {
-    /// The name of a function's policy.
+    /// The name of a function's policy, or an interned one of a limiter.
     Static(&'static str),
-    /// The name of a limiter.
+    /// The name of a limiter that is not interned.
     Shared(Arc<str>),
 }
 

@@ -58,8 +58,9 @@ pub(crate) struct NextTry {
 }
 
 /// Converts a timeout to µs, capped at the longest time that any policy remembers.
-pub(crate) fn max_wait(timeout: Duration) -> u64 {
-    timeout.as_micros().min(LONGEST.as_micros()) as u64
+pub(crate) const fn max_wait(timeout: Duration) -> u64 {
+    let micros = timeout.as_micros();
+    if micros < LONGEST.as_micros() { micros as u64 } else { LONGEST.as_micros() as u64 }
 }
 
 impl AcquireRequest {

@@ -28,6 +28,11 @@ async fn destructured_option((name, _): (&Option<String>, u8)) -> bool {
     name.is_some()
 }
 
+#[count_limit(1, "1d", key = (part, 1))]
+async fn part(part: impl std::fmt::Display) -> AppResult<()> {
+    Ok(())
+}
+
 #[expect(clippy::option_option, reason = "as a nullable field of a JSON patch is one")]
 #[count_limit(1, "1d", key = (id, &&id), fallback = missing, pass_args)]
 async fn option_of_option([id]: [Option<Option<u8>>; 1]) -> bool {
@@ -57,6 +62,20 @@ fn options_may_be_nested_and_borrowed() {
         assert!(!option_of_option([None]).await);
         assert!(references(Some(&ann)).await);
         assert!(!references(Some(&None)).await);
+    });
+}
+
+#[test]
+fn parts_with_the_same_text_are_one_key() {
+    isolated(async {
+        part(7).await.unwrap();
+        assert_limited(part("7").await);
+        assert_limited(part(&7_u128).await);
+        assert_limited(part('7').await);
+        assert_limited(part(format_args!("{}", 7)).await);
+        part("07").await.unwrap();
+        part(-7).await.unwrap();
+        assert_limited(part(String::from("-7")).await);
     });
 }
 

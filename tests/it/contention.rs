@@ -2,6 +2,7 @@
 //! the decisions in the order of the store and must agree with each, so that neither too many nor too few were admitted.
 
 mod replay;
+mod stacks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::support::random::Random;
 use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 use crate::support::test_store::MAX_STEP_BACK;
-use replay::{Record, replay};
+use replay::{Record, check_counts, replay, replay_threads};
 
 const PROCESSES: u64 = 4;
 const TASKS: u64 = 128;
@@ -90,22 +91,31 @@ async fn limits_are_exact_on_a_clock_that_steps_back() {
     }
 }
 
+/// Stores that decide plain charges without a lock, and never so.
+fn memory_stores(clock: impl Fn() -> Clock) -> [MemoryStore; 2] {
+    let store = || MemoryStore::new(1000, clock());
+    [store(), store().locked()]
+}
+
 #[test]
 fn threads_share_limits_exactly() {
     for (name, pair) in policies() {
-        let store = Store::Memory(Arc::new(MemoryStore::new(1000, Clock::process())));
-        let threads: Vec<_> = (0..PROCESSES)
-            .map(|thread| {
-                let store = store.clone();
-                std::thread::spawn(move || {
-                    let runtime =
-                        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-                    runtime.block_on(decide_concurrently(&store, name, pair, thread, TASKS / PROCESSES))
+        for store in memory_stores(Clock::process) {
+            let store = Store::Memory(Arc::new(store));
+            let threads: Vec<_> = (0..PROCESSES)
+                .map(|thread| {
+                    let store = store.clone();
+                    std::thread::spawn(move || {
+                        let runtime =
+                            tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+                        runtime.block_on(decide_concurrently(&store, name, pair, thread, TASKS / PROCESSES))
+                    })
                 })
-            })
-            .collect();
-        let records = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
-        replay(name, pair.model, records, 0);
+                .collect();
+            let records: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+            check_counts(name, pair.model, &records);
+            replay_threads(name, pair.model, records);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod faults;
 mod flood;
 mod guava;
 mod known_limiter_bugs;
+mod linearizability;
 mod macros;
 mod model;
 mod never;

@@ -1,9 +1,12 @@
 //! Calls that wait for a window queue up, and only the first of them retries.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use ratelimits::{Decision, Error, FixedWindow, Limiter, Policy, Registry, SlidingWindow};
-use tokio::time::{Instant, sleep, timeout};
+use ratelimits::{
+    Decision, Error, FixedWindow, Limiter, Policy, Registry, SlidingWindow, count_limit, rate_limit,
+};
+use tokio::time::{Instant, advance, sleep, timeout};
 
 use crate::concurrent::{Timed, acquire_all};
 use crate::dropped_waiters::{Acquiring, poll};
@@ -172,4 +175,21 @@ async fn newcomer_wakes_the_queue_after_a_refund() {
             assert_eq!((decision.unwrap().waited, elapsed), (expected, expected), "{policy:?}");
         }
     }
+}
+
+#[rate_limit("1/s", 1, timeout = "10s")]
+#[count_limit(100, "1h")]
+async fn bucket_and_window() -> Result<(), Error> {
+    Ok(())
+}
+
+/// The bucket alone could reserve, but with the window beside it the call queues.
+#[tokio::test(start_paused = true)]
+async fn stacks_with_a_window_do_not_overtake_waiting_calls() {
+    bucket_and_window().await.unwrap();
+    let mut waiting = pin!(bucket_and_window());
+    assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
+    advance(SECOND).await;
+    assert!(timeout(Duration::ZERO, bucket_and_window()).await.is_err());
+    waiting.await.unwrap();
 }

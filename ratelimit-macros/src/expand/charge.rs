@@ -14,8 +14,11 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let [call, closure, skips] = ["call", "closure", "skips"].map(local);
     let numbers = Numbers::new(limit);
     let (computed, constants) = (numbers.computed(), numbers.constants());
-    let (policy, cost, timeout) = (numbers.policy(), numbers.cost(), numbers.timeout());
     let literal = option(numbers.literal_policy());
+    let (function, numbers) = match numbers.literal_charge() {
+        Some(literal) => (quote!(charge_literal), literal),
+        None => (quote!(charge), numbers.charge()),
+    };
     let options = options(expansion.tag, index, limit);
     // Of the attribute itself, even if it was deferred to another.
     let line = quote_spanned!(limit.span=> ::core::line!());
@@ -32,12 +35,10 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
                 #options,
                 || ::core::any::type_name_of_val(&|| ()),
             );
-            __ratelimits::Call::charge(
+            __ratelimits::Call::#function(
                 &mut #call,
                 __ratelimits::CallSite::resolve(&SITE, #closure, const { &#literal }),
-                #policy,
-                #cost,
-                #timeout,
+                #numbers
             );
         }
         #parts

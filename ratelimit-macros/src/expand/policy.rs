@@ -68,8 +68,33 @@ impl<'a> Numbers<'a> {
         self.is_literal.then(|| quote!(POLICY))
     }
 
-    /// Returns the policy as a `Checked` value.
-    pub(super) fn policy(&self) -> TokenStream {
+    /// Returns the cost and the maximum wait in microseconds, if all numbers are literals.
+    pub(super) fn literal_charge(&self) -> Option<TokenStream> {
+        let Limit { cost, timeout, .. } = self.limit;
+        if !self.is_literal || cost.iter().chain(timeout).any(|number| !number.is_literal()) {
+            return None;
+        }
+        let cost = cost.as_ref().map_or_else(|| quote!(1), |cost| constant_name(cost).into_token_stream());
+        let timeout = timeout
+            .as_ref()
+            .map_or_else(|| self.default_timeout(), |timeout| constant_name(timeout).into_token_stream());
+        Some(quote!(#cost, const { __ratelimits::const_args::wait(#timeout) }))
+    }
+
+    /// Returns the policy, the cost and the maximum wait as `Checked` values.
+    pub(super) fn charge(&self) -> TokenStream {
+        let Limit { cost, timeout, .. } = self.limit;
+        let policy = self.checked_value();
+        let cost = cost.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(1)), checked);
+        let default = || {
+            let timeout = self.default_timeout();
+            quote!(::core::result::Result::Ok(#timeout))
+        };
+        let timeout = timeout.as_ref().map_or_else(default, checked);
+        quote!(#policy, #cost, #timeout)
+    }
+
+    fn checked_value(&self) -> TokenStream {
         if self.is_literal {
             return quote!(::core::result::Result::Ok(POLICY));
         }
@@ -84,16 +109,10 @@ impl<'a> Numbers<'a> {
         quote!(__ratelimits::runtime_args::policy(|| ::core::result::Result::Ok(#policy)))
     }
 
-    /// Returns the cost as a `Checked` value.
-    pub(super) fn cost(&self) -> TokenStream {
-        self.limit.cost.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(1)), checked)
-    }
-
-    /// Returns the maximum wait as a `Checked` value. A queue limits it by itself.
-    pub(super) fn timeout(&self) -> TokenStream {
+    /// Returns the maximum wait of a call without `timeout`. A queue limits it by itself.
+    fn default_timeout(&self) -> TokenStream {
         let default = if self.limit.policy.waits() { quote!(MAX) } else { quote!(ZERO) };
-        let default = || quote!(::core::result::Result::Ok(::core::time::Duration::#default));
-        self.limit.timeout.as_ref().map_or_else(default, checked)
+        quote!(::core::time::Duration::#default)
     }
 
     /// Defines the policy of the literals, and checks it argument by argument, so that an error is where the argument is. Any

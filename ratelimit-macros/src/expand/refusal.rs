@@ -50,7 +50,10 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
     };
     // The value is what the call was charged: an arm that does not return does not compile.
     quote! {
-        let #verdict = #decision.await;
+        let #verdict = match #decision {
+            ::core::option::Option::None => ::core::result::Result::Ok(__ratelimits::Charged::NOTHING),
+            ::core::option::Option::Some(#decision) => #decision.await,
+        };
         match #verdict {
             ::core::result::Result::Ok(#charged) => #charged,
             ::core::result::Result::Err(#refused) => #default,

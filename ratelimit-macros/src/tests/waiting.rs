@@ -42,7 +42,7 @@ fn only_queues_wait_by_default() {
         (Window, "5, 60", "ZERO"),
     ] {
         let expanded = expands(kind, args, SEND);
-        assert!(expanded.contains(&format!("Ok (:: core :: time :: Duration :: {default})")), "{args}");
+        assert!(expanded.contains(&format!("wait (:: core :: time :: Duration :: {default})")), "{args}");
     }
     let bounded = expands(Funnel, "5, 60, queue, timeout = \"1s\"", SEND);
     assert!(!bounded.contains("MAX") && bounded.contains("TIMEOUT"), "{bounded}");

@@ -19,6 +19,7 @@ pub struct FixedWindowSpec {
 }
 
 impl FixedWindowSpec {
+    #[inline]
     fn start(&self, opened: u64) -> u64 {
         if self.aligned { opened - opened % self.period } else { opened }
     }
@@ -44,6 +45,7 @@ impl FixedWindowSpec {
         }
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
         let [opened, count, owed, ..] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(count) && (owed == 0 || cost == 0);

@@ -38,6 +38,7 @@ pub enum GcraKind {
 
 impl GcraSpec {
     /// Returns the microseconds of refill that a cost takes. Costs that never fit are cut to the smallest that does not.
+    #[inline]
     pub(crate) fn charge(&self, cost: u64) -> u64 {
         match self.kind {
             GcraKind::Borrowing(rate) => rate.micros_for(cost).unwrap_or(LONGEST_MICROS + 1),
@@ -47,6 +48,7 @@ impl GcraSpec {
 
     /// Returns how far the arrival time may be ahead of a call's slot: the tolerance of I.371, less the charge. `None` if the
     /// call can never be admitted.
+    #[inline]
     pub(crate) fn lead(&self, charge: u64) -> Option<u64> {
         match self.kind {
             GcraKind::TokenBucket | GcraKind::Meter => self.capacity.checked_sub(charge),
@@ -56,6 +58,7 @@ impl GcraSpec {
     }
 
     /// Limits a call's wait to the slots of the queue.
+    #[inline]
     pub(crate) fn max_wait(&self, charge: u64, wait: u64) -> u64 {
         match self.kind {
             GcraKind::Queue => wait.min(self.capacity.saturating_sub(charge)),
@@ -64,6 +67,7 @@ impl GcraSpec {
     }
 
     /// Returns the permits that refill in this time.
+    #[inline]
     pub(super) fn permits(&self, micros: u64) -> u64 {
         match self.kind {
             GcraKind::Borrowing(rate) => rate.permits_in(micros),
@@ -71,6 +75,7 @@ impl GcraSpec {
         }
     }
 
+    #[inline]
     pub(super) fn limit(&self) -> u64 {
         // A bucket that lends admits one permit even if it holds less.
         self.permits(self.capacity).max(1)
@@ -88,6 +93,7 @@ impl GcraSpec {
         [bucket.tat.max(now), bucket.credited, 0, 0, 0]
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let (charge, level) = (self.charge(cost), snapshot[0].saturating_sub(now));
         let until_slot = match cost {

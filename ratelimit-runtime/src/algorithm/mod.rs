@@ -12,12 +12,14 @@ pub mod gcra;
 pub mod interval_bucket;
 mod mirror;
 mod per_instance;
+mod plain;
 pub mod sliding_window;
 mod spec;
 mod state;
 mod verdict;
 pub mod warming_up;
 
+pub(crate) use plain::{PlainSnapshot, PlainState};
 pub use spec::AlgorithmSpec;
 pub use state::State;
 pub use verdict::{ChargeId, Snapshot, Verdict};

@@ -34,6 +34,13 @@ pub struct GcraState {
     pub(super) written: Option<u64>,
 }
 
+impl GcraState {
+    /// Returns when the bucket will be full, if that is all there is to it.
+    pub(super) fn plain(&self) -> Option<u64> {
+        (*self == GcraState { tat: self.tat, ..GcraState::default() }).then_some(self.tat)
+    }
+}
+
 /// As [`GcraState`], with the rate that its times depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdjustableGcraState {

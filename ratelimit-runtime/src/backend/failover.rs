@@ -43,11 +43,25 @@ const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more t
 
 impl Backend {
     /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
-    pub(crate) async fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
-        if !request.has_cost() {
-            return Ok(skipped(&request));
+    pub(crate) async fn acquire(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+        match self.acquire_at_once(&mut request) {
+            Some(result) => result,
+            None => self.acquire_later(request).await,
         }
-        self.decide(request).await?.into_result()
+    }
+
+    /// Decides the request of a limiter like [`acquire`](Self::acquire), if nothing has to be awaited.
+    pub(crate) fn acquire_at_once(&self, request: &mut AcquireRequest) -> Option<Result<Decision, Error>> {
+        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
+            return Some(Ok(skipped(request)));
+        };
+        at_once(request, endpoint).map(Decision::into_result)
+    }
+
+    /// Decides the request of a limiter for which something has to be awaited.
+    pub(crate) async fn acquire_later(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
+        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
+        self.decided(AcquireFuture::new(request, endpoint, self).await)?.into_result()
     }
 
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
@@ -61,12 +75,10 @@ impl Backend {
 
     /// Decides the request of a limiter like [`acquire`](Self::acquire), and blocks the thread while that takes.
     pub(crate) fn acquire_blocking(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
-            return Ok(skipped(&request));
-        };
-        if let Some(decision) = at_once(&mut request, endpoint) {
-            return decision.into_result();
+        if let Some(result) = self.acquire_at_once(&mut request) {
+            return result;
         }
+        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
         let parker = Parker::new();
         let result = match &endpoint.store {
             Store::Memory(_) => {

@@ -14,7 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
-use crate::key::{Head, Key, KeyForm, KeyWriter};
+use crate::key::{Head, Key, KeyForm, KeyHead, KeyWriter};
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::policy_id::PolicyId;
@@ -74,6 +74,15 @@ impl Backend {
         self.primary.as_ref()
     }
 
+    /// Returns the store, if it is in process. The fast lane is open where this is.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
+        match &self.primary.as_ref()?.store {
+            Store::Memory(memory) => Some(memory),
+            Store::Redis(_) => None,
+        }
+    }
+
     /// Returns what happens on a store error, given what the policy says.
     pub(crate) fn on_store_error(&self, of_policy: Option<OnStoreError>) -> OnStoreError {
         of_policy.unwrap_or(self.on_store_error)
@@ -91,9 +100,9 @@ impl Backend {
         }
     }
 
-    /// Returns a writer for the parts of a key, in the form that the store wants.
-    pub(crate) fn key_writer(&self) -> KeyWriter {
-        KeyWriter::new(self.store().map_or(KeyForm::Text, Store::key_form))
+    /// Returns a writer for the parts of a key with this head, in the form that the store wants.
+    pub(crate) fn key_writer(&self, head: impl FnOnce() -> KeyHead) -> KeyWriter {
+        KeyWriter::new(self.store().map_or(KeyForm::Text, Store::key_form), head)
     }
 
     /// Completes a key whose parts are written.

@@ -2,6 +2,10 @@
 //! milliseconds, so the two stay within a microsecond of each other over any length of time.
 
 use std::fmt;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use std::fs::File;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use std::io::{BufRead, BufReader};
 use std::sync::{LazyLock, Mutex, PoisonError, TryLockError};
 use std::time::{Instant, SystemTime};
 
@@ -36,7 +40,16 @@ impl CounterClock {
     /// never steps back, however long a thread takes between the two reads.
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        let ticks = ticks();
+        self.at(ticks())
+    }
+
+    /// As [`now`](Self::now), read after everything that this thread has read before.
+    pub(super) fn now_in_order(&self) -> u64 {
+        self.at(ticks_in_order())
+    }
+
+    #[inline]
+    fn at(&self, ticks: u64) -> u64 {
         let anchor = self.anchor.get();
         match anchor.as_ref().and_then(|anchor| anchor.at(ticks)) {
             Some(nanos) => nanos,
@@ -112,17 +125,37 @@ fn ticks() -> u64 {
     safe_arch::read_timestamp_counter()
 }
 
+/// Reads the counter after all loads before it.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn ticks_in_order() -> u64 {
+    safe_arch::read_timestamp_counter_p(&mut 0)
+}
+
 /// Says whether the kernel itself keeps time by the counter. It does so only where the counter runs at one pace, in all states
 /// of the processor, and is the same on all processors; and then `Instant` reads it too, in this process.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn is_usable() -> bool {
     const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    std::fs::read(CLOCKSOURCE).is_ok_and(|name| name.trim_ascii() == b"tsc")
+    std::fs::read(CLOCKSOURCE).is_ok_and(|name| name.trim_ascii() == b"tsc") && can_read_in_order()
+}
+
+/// Says whether the processor has the instruction of [`ticks_in_order`], which came later than the other one.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn can_read_in_order() -> bool {
+    let Ok(processors) = File::open("/proc/cpuinfo") else { return false };
+    let mut lines = BufReader::new(processors).lines().map_while(Result::ok);
+    let flags = lines.find(|line| line.starts_with("flags"));
+    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "rdtscp"))
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[inline]
 fn ticks() -> u64 {
+    0
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn ticks_in_order() -> u64 {
     0
 }
 

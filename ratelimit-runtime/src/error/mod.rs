@@ -2,6 +2,7 @@
 
 pub(crate) mod install;
 pub(crate) mod invalid_policy;
+mod limited;
 pub(crate) mod missing_key;
 pub(crate) mod store;
 
@@ -9,10 +10,10 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use crate::decision::{Decision, PolicyDecision};
-use crate::policy::Algorithm;
+use crate::decision::Decision;
 pub use install::InstallError;
 pub use invalid_policy::InvalidPolicy;
+pub use limited::Limited;
 pub use missing_key::MissingKey;
 pub use store::StoreError;
 
@@ -55,7 +56,7 @@ impl Error {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Error::Limited(limited) => limited.decision().retry_after,
+            Error::Limited(limited) => limited.retry_after(),
             _ => None,
         }
     }
@@ -82,7 +83,7 @@ impl Error {
     #[must_use]
     pub fn is_never(&self) -> bool {
         match self {
-            Error::Limited(limited) => limited.decision().retry_after.is_none(),
+            Error::Limited(limited) => limited.retry_after().is_none(),
             Error::MissingKey(_) | Error::Invalid(_) => true,
             Error::Store(_) => false,
         }
@@ -94,6 +95,9 @@ impl Error {
         matches!(self, Error::Limited(_))
     }
 }
+
+/// The future of every limited function holds one.
+const _: () = assert!(size_of::<Error>() <= 72);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -114,58 +118,6 @@ impl StdError for Error {
         }
     }
 }
-
-/// The call exceeded a policy. Nothing was charged.
-///
-/// ```
-/// # use ratelimits::{Error, Registry, TokenBucket};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
-/// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(1).burst(1))?;
-/// reports.try_acquire("tenant-7", 1).await?;
-/// let Err(Error::Limited(limited)) = reports.try_acquire("tenant-7", 1).await else { panic!() };
-/// assert_eq!(limited.policy(), "reports");
-/// assert_eq!(limited.algorithm(), ratelimits::Algorithm::TokenBucket);
-/// assert_eq!(limited.decision().remaining, 0);
-/// # Ok(()) }
-/// ```
-#[derive(Debug)]
-pub struct Limited(Box<Decision>);
-
-impl Limited {
-    /// Returns the name of the policy that refused.
-    #[must_use]
-    pub fn policy(&self) -> &str {
-        &self.refused().policy
-    }
-
-    /// Returns the algorithm of the policy that refused.
-    #[must_use]
-    pub fn algorithm(&self) -> Algorithm {
-        self.refused().algorithm
-    }
-
-    /// Returns the decision.
-    #[must_use]
-    pub fn decision(&self) -> &Decision {
-        &self.0
-    }
-
-    fn refused(&self) -> &PolicyDecision {
-        &self.0.policies()[self.0.reported()]
-    }
-}
-
-impl fmt::Display for Limited {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "limited by policy `{}` ({})", self.policy(), self.algorithm())?;
-        match self.decision().retry_after {
-            Some(wait) => write!(f, "; retry after {wait:?}"),
-            None => f.write_str("; the call costs more than the policy can ever admit"),
-        }
-    }
-}
-
-impl StdError for Limited {}
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
@@ -188,11 +140,11 @@ impl From<InvalidPolicy> for Error {
 impl Decision {
     /// Converts a decision in which a policy refused to an error.
     pub(crate) fn into_result(self) -> Result<Decision, Error> {
-        if self.policies()[self.reported()].admitted { Ok(self) } else { Err(self.into_error()) }
+        if self.admitted { Ok(self) } else { Err(self.into_error()) }
     }
 
     /// Converts a refusal to an error.
     pub(crate) fn into_error(self) -> Error {
-        Error::Limited(Limited(Box::new(self)))
+        Error::Limited(Limited::new(self))
     }
 }

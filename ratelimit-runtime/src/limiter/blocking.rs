@@ -109,6 +109,6 @@ impl Limiter {
             );
             return Err(StoreError::permanent(problem).into());
         }
-        self.backend.acquire_blocking(self.request(key, cost, timeout)?)
+        self.backend.acquire_blocking(self.definition.request(&self.backend, key, cost, timeout)?)
     }
 }

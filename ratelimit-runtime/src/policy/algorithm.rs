@@ -40,6 +40,7 @@ impl Algorithm {
         }
     }
 
+    #[inline]
     pub(crate) const fn of(spec: &AlgorithmSpec) -> Self {
         match spec {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {

@@ -39,6 +39,10 @@ impl Charged {
     /// No charge that may be refunded.
     pub const NOTHING: Charged = Charged(None);
 
+    pub(super) fn is_nothing(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute.
     pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
         let Some(charged) = self.0 else { return RefundFuture(None) };

@@ -6,6 +6,7 @@ use super::runtime_args::{checked_count, checked_rate};
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::policy::{FixedWindow, Policy};
 use crate::rate::Rate;
+use crate::request::max_wait;
 use crate::units;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -79,6 +80,12 @@ pub const fn timeout(argument: &'static str, value: &str) -> Duration {
         Ok(timeout) => timeout,
         Err(problem) => fail(&["`", argument, "` ", problem]),
     }
+}
+
+/// Returns the microseconds of a maximum wait.
+#[must_use]
+pub const fn wait(timeout: Duration) -> u64 {
+    max_wait(timeout)
 }
 
 /// Stops compilation if the policy is invalid because of this argument.

@@ -1,4 +1,5 @@
-//! The decision about a call, as generated code awaits it. It is small, because the future of every limited function holds one.
+//! The decision about a call, as generated code awaits it. It is a pointer, because the future of every limited function holds
+//! one, and most calls need none.
 
 use std::fmt;
 use std::future::Future;
@@ -10,7 +11,7 @@ use crate::backend::failover::AcquireFuture;
 
 /// The decision about a call.
 #[must_use]
-pub struct DecisionFuture(State);
+pub struct DecisionFuture(Box<State>);
 
 enum State {
     /// `None` once it is polled.
@@ -19,17 +20,12 @@ enum State {
 }
 
 impl DecisionFuture {
-    /// A decision without charges.
-    pub(super) fn admitted() -> Self {
-        DecisionFuture::ready(Ok(Charged::NOTHING))
-    }
-
     pub(super) fn ready(decision: Result<Charged, Refusal>) -> Self {
-        DecisionFuture(State::Ready(Some(decision)))
+        DecisionFuture(Box::new(State::Ready(Some(decision))))
     }
 
     pub(super) fn pending(future: AcquireFuture) -> Self {
-        DecisionFuture(State::Pending(future))
+        DecisionFuture(Box::new(State::Pending(future)))
     }
 }
 
@@ -37,7 +33,7 @@ impl Future for DecisionFuture {
     type Output = Result<Charged, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
+        match &mut *self.0 {
             State::Ready(decision) => decision.take().map_or(Poll::Pending, Poll::Ready),
             State::Pending(future) => {
                 let result = ready!(Pin::new(&mut *future).poll(context));

@@ -4,6 +4,7 @@ mod call;
 mod charged;
 pub mod const_args;
 mod future;
+mod general_call;
 mod refusal;
 pub mod runtime_args;
 

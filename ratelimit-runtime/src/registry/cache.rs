@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::key::KeyHead;
 use crate::limiter::Definition;
+use crate::name::intern;
 use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
 
@@ -57,12 +59,14 @@ impl LimiterCache {
         let known = limiters.names.get_key_value(name).map(|(name, _)| Arc::clone(name));
         let definition = Arc::new(Definition {
             name: known.unwrap_or_else(|| name.into()),
+            interned: intern(name),
             prefix: "".into(),
             policy_id: PolicyId::new("", name),
             function: None,
             on_store_error: None,
             policy,
             spec,
+            key_head: KeyHead::new("", name, &spec, None),
         });
         limiters.insert(&definition);
         Ok(definition)
@@ -93,7 +97,7 @@ impl Limiters {
     }
 
     /// Whether it is used outside the cache, or is the only one with a name that is: limiters that are derived from it, and
-    /// calls that are under way, share its name.
+    /// their charges, share its name.
     fn is_in_use(&self, definition: &Arc<Definition>) -> bool {
         let last = self.names.get(&definition.name).is_some_and(|same_name| same_name.by_policy.len() == 1);
         // Here by policy and in the queue; the name here and in the definition.

@@ -1,6 +1,7 @@
 //! Which registry decides a call: that of the scope, else the installed one, else one in process.
 
 use std::future::Future;
+use std::ops::Deref;
 
 use super::Registry;
 use crate::error::install::InstallError;
@@ -47,9 +48,32 @@ impl Registry {
     }
 }
 
+/// The registry that decides a call.
+#[derive(Debug)]
+pub(crate) enum CurrentRegistry {
+    /// The one that decides for the whole process. All threads use it, so they count no references.
+    #[cfg(not(feature = "test-util"))]
+    Process(&'static Registry),
+    Own(Registry),
+}
+
 /// Returns the registry that decides the current call.
-pub(crate) fn current() -> Registry {
-    SCOPE.try_with(Registry::clone).unwrap_or_else(|_| process::registry())
+#[inline]
+pub(crate) fn current() -> CurrentRegistry {
+    SCOPE.try_with(Registry::clone).map_or_else(|_| process::registry(), CurrentRegistry::Own)
+}
+
+impl Deref for CurrentRegistry {
+    type Target = Registry;
+
+    #[inline]
+    fn deref(&self) -> &Registry {
+        match self {
+            #[cfg(not(feature = "test-util"))]
+            CurrentRegistry::Process(registry) => registry,
+            CurrentRegistry::Own(registry) => registry,
+        }
+    }
 }
 
 /// The registry of processes that install none.
@@ -62,7 +86,7 @@ fn default() -> Registry {
 mod process {
     use std::sync::OnceLock;
 
-    use super::{InstallError, Registry, default};
+    use super::{CurrentRegistry, InstallError, Registry, default};
     use crate::registry::off::warn_if_off;
 
     /// The registry, and why no other can be installed.
@@ -73,11 +97,15 @@ mod process {
         installed.map_err(|_| REGISTRY.get().map_or(InstallError::AlreadyInstalled, |(_, error)| *error))
     }
 
-    pub(super) fn registry() -> Registry {
-        if let Some((registry, _)) = REGISTRY.get() {
-            return registry.clone();
-        }
-        let registry = REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse)).0.clone();
+    #[inline]
+    pub(super) fn registry() -> CurrentRegistry {
+        let registry = REGISTRY.get().map_or_else(first_use, |(registry, _)| registry);
+        CurrentRegistry::Process(registry)
+    }
+
+    #[cold]
+    fn first_use() -> &'static Registry {
+        let (registry, _) = REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse));
         warn_if_off();
         registry
     }
@@ -91,7 +119,7 @@ mod process {
 
     use tokio::runtime::{Handle, Id};
 
-    use super::{InstallError, Registry, default};
+    use super::{CurrentRegistry, InstallError, Registry, default};
     use crate::registry::off::warn_if_off;
 
     #[derive(Default)]
@@ -111,10 +139,10 @@ mod process {
         Ok(())
     }
 
-    pub(super) fn registry() -> Registry {
+    pub(super) fn registry() -> CurrentRegistry {
         let registry = registry_of_runtime();
         warn_if_off();
-        registry
+        CurrentRegistry::Own(registry)
     }
 
     fn registry_of_runtime() -> Registry {

@@ -109,7 +109,7 @@ impl Registry {
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
         let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
-        for NamedCharge { backend, charge } in charges {
+        for NamedCharge { backend, charge, .. } in charges {
             if !Arc::ptr_eq(&backend, &self.0.backend) {
                 return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
             }

@@ -3,6 +3,7 @@
 
 mod charge;
 mod memory;
+mod plain_receipt;
 mod receipt;
 #[cfg(feature = "redis")]
 mod redis;
@@ -15,6 +16,8 @@ pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
+pub(crate) use memory::{PlainCharge, PlainOutcome};
+pub(crate) use plain_receipt::{PlainReceipt, PlainSpec};
 pub(crate) use receipt::{Mirrored, Receipt};
 pub use redis::RedisStore;
 #[cfg(all(feature = "redis", feature = "test-util"))]
@@ -86,7 +89,7 @@ impl Store {
 
     pub(crate) fn key_form(&self) -> KeyForm {
         match self {
-            Store::Memory(store) => store.key_form(),
+            Store::Memory(_) => KeyForm::Hash,
             Store::Redis(_) => KeyForm::Text,
         }
     }

@@ -61,11 +61,11 @@ impl Receipt {
     }
 
     /// Refunds each charge as far as the store allows. Returns the first error after trying all of them.
-    pub(crate) async fn refund(self) -> Result<(), StoreError> {
+    pub(crate) async fn refund(&self) -> Result<(), StoreError> {
         self.mirrored.iter().for_each(Mirrored::refund);
         let mut result = Ok(());
-        for (Charge { key, spec, cost, .. }, charge_id) in self.charges {
-            result = result.and(self.store.refund(&key, &spec, cost, Some(charge_id)).await);
+        for (Charge { key, spec, cost, .. }, charge_id) in &self.charges {
+            result = result.and(self.store.refund(key, spec, *cost, Some(*charge_id)).await);
         }
         result
     }

@@ -36,7 +36,7 @@ pub(crate) struct TestStore {
 }
 
 enum TestClock {
-    Memory(Arc<AtomicU64>),
+    Memory { time: Arc<AtomicU64>, is_locked: bool },
     Redis { key: String, connection: MultiplexedConnection, _server: Arc<Server> },
 }
 
@@ -50,19 +50,22 @@ pub(crate) struct StoredValue {
 impl TestStore {
     /// Returns a store for each way in which the library decides.
     pub(crate) async fn all() -> Vec<TestStore> {
-        vec![TestStore::memory(), TestStore::redis(Server::shared()).await]
+        let memory = [TestStore::memory("memory", false), TestStore::memory("locked memory", true)];
+        let redis = TestStore::redis(Server::shared()).await;
+        memory.into_iter().chain([redis]).collect()
     }
 
-    fn memory() -> Self {
+    /// A store in process. It decides plain states without a lock, unless every decision is to take the lock.
+    fn memory(name: &'static str, is_locked: bool) -> Self {
         let time = Arc::new(AtomicU64::new(START));
-        let store = memory_store(&time);
-        TestStore { name: "memory", store, prefix: prefix(), clock: TestClock::Memory(time) }
+        let store = memory_store(&time, is_locked);
+        TestStore { name, store, prefix: prefix(), clock: TestClock::Memory { time, is_locked } }
     }
 
     /// Empties a store in process. With many keys it drops expired states, which a clock that steps back would bring back.
     pub(crate) fn clear_memory(&mut self) {
-        if let TestClock::Memory(time) = &self.clock {
-            self.store = memory_store(time);
+        if let TestClock::Memory { time, is_locked } = &self.clock {
+            self.store = memory_store(time, *is_locked);
         }
     }
 
@@ -83,7 +86,7 @@ impl TestStore {
     pub(crate) async fn set_time(&self, at: i64) {
         let now = START.checked_add_signed(at).expect("a time after the epoch");
         match &self.clock {
-            TestClock::Memory(time) => time.store(now, Ordering::SeqCst),
+            TestClock::Memory { time, .. } => time.store(now, Ordering::SeqCst),
             TestClock::Redis { key, connection, .. } => {
                 let mut connection = connection.clone();
                 let set: Result<(), _> =
@@ -162,7 +165,7 @@ impl TestStore {
     /// Returns the connection of a store in Redis.
     pub(crate) fn connection(&self) -> Option<MultiplexedConnection> {
         match &self.clock {
-            TestClock::Memory(_) => None,
+            TestClock::Memory { .. } => None,
             TestClock::Redis { connection, .. } => Some(connection.clone()),
         }
     }
@@ -179,8 +182,9 @@ pub(crate) fn absolute(at: i64) -> i128 {
     i128::from(START) + i128::from(at)
 }
 
-fn memory_store(time: &Arc<AtomicU64>) -> Store {
-    Store::Memory(Arc::new(MemoryStore::new(1_000_000, Clock::manual(Arc::clone(time)))))
+fn memory_store(time: &Arc<AtomicU64>, is_locked: bool) -> Store {
+    let store = MemoryStore::new(1_000_000, Clock::manual(Arc::clone(time)));
+    Store::Memory(Arc::new(if is_locked { store.locked() } else { store }))
 }
 
 fn prefix() -> String {

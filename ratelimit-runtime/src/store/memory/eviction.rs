@@ -1,60 +1,98 @@
 //! New keys, and room for them: expired keys go first, then keys of a policy that holds more than its share.
 
+use super::owners::Owner;
+use super::slot::Content;
+use super::slots::{LINE, SlotId};
 use super::table::{KeyIndex, Table};
-use crate::algorithm::State;
+use crate::algorithm::{AlgorithmSpec, State};
 
-/// The number of slots from which on expired keys are removed before the store is full.
-const MIN_SWEPT: usize = 1024;
+/// The number of lines from which on expired keys are removed before the store is full.
+const MIN_SWEPT: u32 = 256;
+
+/// How long a key is kept after it has expired, in microseconds, unless the store is full. If it is used again by then, it
+/// need not be inserted again.
+const KEPT: u64 = 10_000_000;
 
 /// The slots that each new key looks at for expired keys, in turn.
-pub(super) const SWEPT: u64 = 4;
+pub(super) const SWEPT: u32 = LINE;
 
-/// The same where the store is full, and the number of a policy's keys of which the one closest to expiry is evicted.
-pub(super) const SAMPLED: u64 = 16;
+/// The same where the store is full, and one has to be found.
+pub(super) const SOUGHT: u32 = 64;
+
+/// The number of a policy's keys of which the one closest to expiry is evicted.
+pub(super) const SAMPLED: u32 = 16;
 
 impl Table {
     /// Inserts a key that is not there yet.
-    pub(super) fn insert(&mut self, index: KeyIndex, ends: u64, state: State, now: u64) {
-        if self.slots.slots() >= MIN_SWEPT {
-            self.sweep(SWEPT, now);
+    pub(super) fn insert(&mut self, index: KeyIndex, spec: &AlgorithmSpec, state: State, now: u64) {
+        if self.len == 0 {
+            self.slots.make_first_lines();
         }
-        if self.slots.len() >= self.max_keys {
-            self.sweep(SAMPLED, now);
+        if self.slots.count() >= MIN_SWEPT {
+            self.sweep(SWEPT, now.saturating_sub(KEPT), SWEPT);
         }
-        if self.slots.len() >= self.max_keys {
+        if self.len >= self.max_keys {
+            // No more than one: the next that is removed may be the next that is used.
+            self.sweep(SOUGHT, now, 1);
+        }
+        if self.len >= self.max_keys {
             self.evict(index, now);
         }
-        let slot = self.slots.insert(index.fingerprint, ends, state);
+        let content = self.content(index, spec, state);
+        let slot = self.unused_slot(index.fingerprint);
+        let locked = self.slots.slot(slot).lock();
+        locked.set_fingerprint(index.fingerprint);
+        locked.set(content);
         let (policy, place) = self.shares.add(index.policy, slot);
-        let inserted = self.slots.get_mut(slot);
-        (inserted.policy, inserted.place) = (policy, place);
+        self.owners[slot] = Owner { policy, place };
+        self.len += 1;
+        if self.slots.is_crowded(self.len) {
+            self.split_line();
+        }
     }
 
     /// Removes a key. Calls that wait for it keep their slots.
-    pub(super) fn remove(&mut self, slot: u32) {
-        let removed = self.slots.get(slot);
-        let (fingerprint, policy, place) = (removed.fingerprint, removed.policy, removed.place);
+    pub(super) fn remove(&mut self, slot: SlotId) {
+        self.remove_if(slot, |_| true);
+    }
+
+    /// Removes a key if its content says so, which other threads may change until the slot is locked.
+    fn remove_if(&mut self, slot: SlotId, condition: impl FnOnce(Content) -> bool) {
+        let locked = self.slots.slot(slot).lock();
+        let (content, fingerprint) = (locked.content(), locked.fingerprint());
+        if !condition(content) {
+            return;
+        }
+        locked.clear();
+        if let Some(state) = content.as_other() {
+            self.states.remove(state);
+        }
         if !self.queues.is_empty() {
             self.queues.remove(&fingerprint);
         }
+        let Owner { policy, place } = self.owners[slot];
         if let Some(moved) = self.shares.remove(policy, place) {
-            self.slots.get_mut(moved).place = place;
+            self.owners[moved].place = place;
         }
-        self.slots.remove(slot);
+        self.len -= 1;
+        self.shorten(self.slots.home(fingerprint));
     }
 
-    /// Removes the expired keys in the next slots.
-    fn sweep(&mut self, slots: u64, now: u64) {
-        for _ in 0..slots.min(self.slots.slots() as u64) {
-            self.count_look();
-            if self.hand as usize >= self.slots.slots() {
-                self.hand = 0;
+    /// Removes keys in the next slots that had expired by then, up to so many.
+    fn sweep(&mut self, slots: u32, by: u64, mut most: u32) {
+        let is_expired = |content: Content| !content.is_free() && content.ends <= by;
+        for _ in 0..slots / LINE {
+            if most == 0 {
+                return;
             }
-            let slot = self.slots.get(self.hand);
-            if slot.state.is_some() && slot.ends <= now {
-                self.remove(self.hand);
+            self.hand = if self.hand + 1 < self.owners.lines() { self.hand + 1 } else { 0 };
+            for slot in self.slots.slots_of(self.owners.line(self.hand)) {
+                self.count_look();
+                if most > 0 && is_expired(self.slots.slot(slot).read().content) {
+                    self.remove_if(slot, is_expired);
+                    most -= 1;
+                }
             }
-            self.hand += 1;
         }
     }
 
@@ -63,14 +101,14 @@ impl Table {
     fn evict(&mut self, index: KeyIndex, now: u64) {
         let Some(policy) = self.shares.victim(index.policy, self.max_keys) else { return };
         let size = self.shares.size(policy) as u64;
-        let mut victim: Option<((bool, u64), u32)> = None;
-        for i in 0..size.min(SAMPLED) {
+        let mut victim: Option<((bool, u64), SlotId)> = None;
+        for i in 0..size.min(SAMPLED.into()) {
             self.count_look();
-            let place = if size > SAMPLED { self.next_random() % size } else { i };
+            let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
             let slot = self.shares.slot(policy, place as u32);
-            let entry = self.slots.get(slot);
-            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint);
-            let rank = (is_awaited, entry.ends);
+            let entry = self.slots.slot(slot);
+            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
+            let rank = (is_awaited, entry.read().content.ends);
             if victim.is_none_or(|(lowest, _)| rank < lowest) {
                 victim = Some((rank, slot));
             }

@@ -17,10 +17,13 @@ impl MemoryStore {
         let Charge { key, spec, cost, .. } = charge;
         let index = self.index(key);
         let mut table = self.lock();
-        let now = self.clock.now();
-        table.settle(index, now);
+        table.settle(index, self.clock.now());
+        table.hold(index, spec);
+        let now = self.clock.now_in_order();
         let is_live = table.state(index).is_some_and(|state| spec.ends(state) > now);
         if !owes && !is_live {
+            table.release(index, spec);
+            self.unlock(table);
             return None;
         }
         let mut charged = None;
@@ -31,6 +34,8 @@ impl MemoryStore {
                 let verdict = spec.verdict(snapshot, now, cost, u64::MAX);
                 table.charge(index, &charge, snapshot, now, None);
                 charged = verdict.admitted.then_some((cost, verdict.charge_id));
+            } else {
+                table.release(index, spec);
             }
         } else {
             table.change(index, spec, now, |state| {

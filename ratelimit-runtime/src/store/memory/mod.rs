@@ -1,11 +1,18 @@
 //! State in process.
 
+mod by_id;
 mod eviction;
+mod levels;
+mod lines;
 mod mirror;
+mod owners;
+mod plain;
 mod reservations;
 mod segments;
 mod shares;
+mod slot;
 mod slots;
+mod states;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -13,19 +20,22 @@ mod waiter;
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
-use siphasher::sip128::SipHasher13;
-
+use self::by_id::ById;
+pub(crate) use self::by_id::StoreId;
+pub(crate) use self::plain::{PlainCharge, PlainOutcome};
+use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
-use crate::key::{Fingerprint, Key, KeyForm, Repr};
+use crate::key::{Key, KeyHasher, Repr};
 use crate::log::log;
+use crate::sync::{Mutex, MutexGuard};
 
 /// State in process, for a bounded number of keys.
 ///
@@ -35,11 +45,17 @@ use crate::log::log;
 /// than its share loses no key to the keys of others.
 pub struct MemoryStore {
     clock: Clock,
-    seed: (u64, u64),
+    slots: Arc<Slots>,
     table: Mutex<Table>,
+    /// Whether every decision takes the table's lock.
+    is_locked: bool,
     /// Called with each key that gets permits back.
     on_refund: OnceLock<RefundListener>,
+    id: OnceLock<StoreId>,
 }
+
+/// The stores that have an id.
+static STORES: ById<MemoryStore> = ById::new();
 
 type RefundListener = Box<dyn Fn(&Key) + Send + Sync>;
 
@@ -47,16 +63,26 @@ impl MemoryStore {
     /// Creates an empty store for `max_keys` keys, at least one.
     #[must_use]
     pub fn new(max_keys: usize, clock: Clock) -> Self {
-        let random = || RandomState::new().hash_one(0u8);
-        let table = Mutex::new(Table::new(max_keys, random()));
-        MemoryStore { clock, seed: (random(), random()), table, on_refund: OnceLock::new() }
+        let slots = Arc::new(Slots::new());
+        let table = Mutex::new(Table::new(Arc::clone(&slots), max_keys, RandomState::new().hash_one(0u8)));
+        let (on_refund, id) = (OnceLock::new(), OnceLock::new());
+        MemoryStore { clock, slots, table, is_locked: false, on_refund, id }
+    }
+
+    /// Has every decision take the lock of the table, to compare both ways.
+    #[must_use]
+    pub fn locked(mut self) -> Self {
+        self.is_locked = true;
+        self
     }
 
     /// Decides a list of charges of distinct keys, all or nothing except for shadows.
     ///
     /// As in Redis, a charge that has to wait is not queued, so it never moves up.
+    ///
+    /// Plain states are decided without the table's lock.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
-        self.decide_for(charges, false).0
+        self.decide_without_lock(charges).unwrap_or_else(|| self.decide_for(charges, false).0)
     }
 
     /// Decides a list of charges, and queues the call if it has to wait.
@@ -66,11 +92,13 @@ impl MemoryStore {
 
     fn decide_for(&self, charges: &[Charge], queues: bool) -> (Outcome, Option<Arc<Waiter>>) {
         let mut table = self.lock();
-        // Read under the lock, so that time does not step back between decisions.
-        let now = self.clock.now();
         if !table.queues.is_empty() {
+            let now = self.clock.now_in_order();
             charges.iter().for_each(|charge| table.settle(self.index(&charge.key), now));
         }
+        charges.iter().for_each(|charge| table.hold(self.index(&charge.key), &charge.spec));
+        // Read while the keys are held, so that time does not step back between decisions.
+        let now = self.clock.now_in_order();
         let snapshots = charges.iter().map(|charge| {
             let state = table.state(self.index(&charge.key));
             charge.spec.check(state, now, charge.cost)
@@ -94,6 +122,8 @@ impl MemoryStore {
                 charged += 1;
             } else if *cost > 0 {
                 table.change(index, spec, now, |state| spec.undo(state, now));
+            } else {
+                table.release(index, spec);
             }
         }
         self.unlock(table);
@@ -104,7 +134,8 @@ impl MemoryStore {
     /// refundable.
     pub(crate) fn leave(&self, charged: &[(Charge, ChargeId)], waiter: &Arc<Waiter>) {
         let mut table = self.lock();
-        let now = self.clock.now();
+        charged.iter().for_each(|(charge, _)| table.hold(self.index(&charge.key), &charge.spec));
+        let now = self.clock.now_in_order();
         for (i, (Charge { key, spec, cost, .. }, _)) in charged.iter().enumerate() {
             let index = self.index(key);
             let ticket = waiter.slot(i).ticket;
@@ -120,7 +151,7 @@ impl MemoryStore {
     /// Removes the calls that have started from the queues of these keys, and moves up those behind calls that have left.
     pub(crate) fn move_up(&self, charges: &[Charge]) {
         let mut table = self.lock();
-        let now = self.clock.now();
+        let now = self.clock.now_in_order();
         charges.iter().for_each(|charge| table.move_up(self.index(&charge.key), now));
         self.unlock(table);
     }
@@ -132,10 +163,12 @@ impl MemoryStore {
 
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, key: &Key, spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) {
-        let mut table = self.lock();
-        let now = self.clock.now();
+        let (mut table, index) = (self.lock(), self.index(key));
+        table.hold(index, spec);
+        // Read while the key is held: charges made later would be cut to what a bucket could hold at this time.
+        let now = self.clock.now_in_order();
         let refund = |state: &mut _| spec.refund(state, now, cost, charge_id);
-        table.change_before_queue(self.index(key), spec, now, refund);
+        table.change_before_queue(index, spec, now, refund);
         self.unlock(table);
         self.report_refund(key);
     }
@@ -143,7 +176,7 @@ impl MemoryStore {
     /// Removes the key's state. Calls that wait for it move up, as if they came now.
     pub fn reset(&self, key: &Key) {
         let mut table = self.lock();
-        let now = self.clock.now();
+        let now = self.clock.now_in_order();
         table.reset(self.index(key), now);
         self.unlock(table);
         self.report_refund(key);
@@ -163,7 +196,7 @@ impl MemoryStore {
     /// Returns the number of keys, including expired ones.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lock().slots.len()
+        self.lock().len
     }
 
     /// Returns whether there are no keys.
@@ -178,23 +211,28 @@ impl MemoryStore {
         self.lock().evicted
     }
 
-    pub(crate) fn key_form(&self) -> KeyForm {
-        KeyForm::Hash { seed: self.seed }
+    /// Returns the id by which receipts find this store.
+    #[inline]
+    pub(crate) fn id(self: &Arc<Self>) -> StoreId {
+        *self.id.get_or_init(|| STORES.add(self))
+    }
+
+    /// Returns the store with this id, unless nobody uses it any more.
+    pub(crate) fn by_id(id: StoreId) -> Option<Arc<Self>> {
+        STORES.get(id)
     }
 
     #[inline]
     fn index(&self, key: &Key) -> KeyIndex {
         let fingerprint = match &key.0 {
             Repr::Hash(fingerprint) => *fingerprint,
-            Repr::Text(text) => self.hash(text),
+            Repr::Text(text) => {
+                let mut hasher = KeyHasher::new();
+                hasher.text(text);
+                hasher.finish()
+            }
         };
         KeyIndex { fingerprint, policy: key.1 }
-    }
-
-    fn hash(&self, text: &str) -> Fingerprint {
-        let mut hasher = SipHasher13::new_with_keys(self.seed.0, self.seed.1);
-        hasher.write(text.as_bytes());
-        Fingerprint::finish(&hasher)
     }
 
     fn report_refund(&self, key: &Key) {
@@ -220,7 +258,15 @@ impl MemoryStore {
     }
 }
 
-/// Without its keys and the seed of their hashes.
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.get() {
+            STORES.remove(*id);
+        }
+    }
+}
+
+/// Without its keys.
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore").field("keys", &self.len()).finish_non_exhaustive()

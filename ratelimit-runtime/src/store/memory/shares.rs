@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::segments::Segments;
+use super::slots::SlotId;
 use crate::policy_id::PolicyId;
 
 /// All policies that hold keys.
@@ -19,12 +20,12 @@ pub(super) struct Shares {
 #[derive(Debug)]
 struct PolicyKeys {
     id: PolicyId,
-    slots: Segments<u32>,
+    slots: Segments<SlotId>,
 }
 
 impl Shares {
     /// Adds a slot to a policy's. Returns the policy and the place of the slot there.
-    pub(super) fn add(&mut self, id: PolicyId, slot: u32) -> (u32, u32) {
+    pub(super) fn add(&mut self, id: PolicyId, slot: SlotId) -> (u32, u32) {
         let policy = *self.by_id.entry(id).or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {
                 self.policies.push(PolicyKeys { id, slots: Segments::default() });
@@ -41,7 +42,7 @@ impl Shares {
     }
 
     /// Removes the slot at this place of a policy. Returns the slot that takes its place, if one does.
-    pub(super) fn remove(&mut self, policy: u32, place: u32) -> Option<u32> {
+    pub(super) fn remove(&mut self, policy: u32, place: u32) -> Option<SlotId> {
         let PolicyKeys { id, slots } = &mut self.policies[policy as usize];
         let size = slots.len();
         slots.swap_remove(place);
@@ -53,6 +54,11 @@ impl Shares {
             self.free.push(policy);
         }
         (place as usize + 1 < size).then(|| slots[place])
+    }
+
+    /// Changes the slot at this place of a policy.
+    pub(super) fn relocate(&mut self, policy: u32, place: u32, slot: SlotId) {
+        self.policies[policy as usize].slots[place] = slot;
     }
 
     /// Returns the policy that gives up a key of `max_keys` for a new one of the given policy: itself if it holds its share or
@@ -70,7 +76,7 @@ impl Shares {
     }
 
     /// Returns the slot at this place of a policy.
-    pub(super) fn slot(&self, policy: u32, place: u32) -> u32 {
+    pub(super) fn slot(&self, policy: u32, place: u32) -> SlotId {
         self.policies[policy as usize].slots[place]
     }
 }

@@ -1,185 +1,262 @@
-//! The states of all keys. It grows by one slot and one bucket at a time, so no insertion takes long.
+//! The slots of all keys. Their number grows by a few at a time, so no insertion takes long.
 
-use super::segments::Segments;
-use crate::algorithm::State;
+use super::levels::Levels;
+use super::slot::{Cells, Slot};
 use crate::key::Fingerprint;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// No slot.
-const NONE: u32 = u32::MAX;
+/// The highest number of keys.
+pub(super) const MAX_KEYS: usize = 1 << 29;
 
-/// The highest number of slots.
-pub(super) const MAX_SLOTS: usize = NONE as usize - 1;
+/// The slots of a line. Two share a cache line, and processors fetch two of these at a time.
+pub(super) const LINE: u32 = 4;
 
-/// A hash table by linear hashing (Litwin, 1980): a slab of slots, and chains of slots that share a bucket. For each new slot
-/// one bucket is split in two.
+/// The number of lines of an empty table.
+const FIRST_LINES: u32 = 2;
+
+/// How many keys there are for each four lines: so many that few lines are too short for their keys.
+const KEYS_PER_FOUR_LINES: u64 = 12;
+
+/// How many lines a reader looks at. The chain may change under it, so that it might go on forever.
+const STEPS: u32 = 16;
+
+/// A hash table by linear hashing (Litwin, 1980): each key hashes to a line of slots, and a line is split in two as the table
+/// grows. The few keys that do not fit into their line are in a chain of extra lines behind it.
+///
+/// Any thread finds a key without a lock. Only the holder of the table's lock adds, moves and removes keys. A reader may miss
+/// one that is on its way, and asks again under that lock.
 #[derive(Debug)]
 pub(super) struct Slots {
-    slots: Segments<Slot>,
-    /// The first slot of each bucket's chain.
-    buckets: Segments<u32>,
-    /// One less than the next power of two from the number of buckets on.
-    mask: u64,
-    /// The first unused slot. They form a chain, too.
-    free: u32,
-    len: usize,
+    lines: Lines,
+    extra_lines: Lines,
+    count: AtomicU32,
 }
 
-/// A key's state.
+/// The memory of lines.
 #[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) fingerprint: Fingerprint,
-    /// When the state ends.
-    pub(super) ends: u64,
-    /// `None` if the slot is unused.
-    pub(super) state: Option<State>,
-    /// The policy, and the place of this slot among the policy's.
-    pub(super) policy: u32,
-    pub(super) place: u32,
-    next: u32,
+struct Lines {
+    cells: Levels<AtomicU64>,
+    /// For each line the extra line behind it, plus one; 0 if there is none.
+    next: Levels<AtomicU32>,
+}
+
+/// Where a slot is: a line, and the position there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SlotId(u32);
+
+/// A line: its number, and whether it is an extra one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineId(u32);
+
+/// The atomics of a line.
+const CELLS: usize = LINE as usize * (size_of::<Cells>() / size_of::<AtomicU64>());
+
+const EXTRA: u32 = 1 << 31;
+
+impl LineId {
+    pub(super) fn new(number: u32) -> Self {
+        LineId(number)
+    }
+
+    pub(super) fn extra(number: u32) -> Self {
+        LineId(number | EXTRA)
+    }
+
+    pub(super) fn is_extra(self) -> bool {
+        self.0 & EXTRA != 0
+    }
+
+    /// Returns its number among those of its kind.
+    pub(super) fn number(self) -> u32 {
+        self.0 & !EXTRA
+    }
+
+    pub(super) fn slot(self, position: u32) -> SlotId {
+        SlotId(self.0 & EXTRA | (self.number() * LINE + position))
+    }
+}
+
+impl SlotId {
+    pub(super) fn line(self) -> LineId {
+        LineId(self.0 & EXTRA | ((self.0 & !EXTRA) / LINE))
+    }
+
+    pub(super) fn position(self) -> u32 {
+        self.0 % LINE
+    }
 }
 
 impl Slots {
     pub(super) fn new() -> Self {
-        let mut buckets = Segments::default();
-        buckets.push(NONE);
-        Slots { slots: Segments::default(), buckets, mask: 0, free: NONE, len: 0 }
+        Slots { lines: Lines::new(), extra_lines: Lines::new(), count: AtomicU32::new(FIRST_LINES) }
     }
 
-    /// Returns the number of keys.
-    pub(super) fn len(&self) -> usize {
-        self.len
+    /// Makes the lines of an empty table. A store that is never used has none.
+    pub(super) fn make_first_lines(&self) {
+        (0..FIRST_LINES).for_each(|line| self.lines.grow(line));
     }
 
-    /// Returns the number of slots, used or not.
-    pub(super) fn slots(&self) -> usize {
-        self.slots.len()
-    }
-
-    pub(super) fn get(&self, slot: u32) -> &Slot {
-        &self.slots[slot]
-    }
-
-    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Slot {
-        &mut self.slots[slot]
-    }
-
+    /// Returns the slot of a key, or `None` if the key is not there or on its way.
     #[inline]
-    pub(super) fn find(&self, fingerprint: Fingerprint) -> Option<u32> {
-        let mut slot = self.buckets[self.bucket(fingerprint)];
-        while slot != NONE {
-            let Slot { fingerprint: other, next, .. } = &self.slots[slot];
-            if *other == fingerprint {
-                return Some(slot);
+    pub(super) fn find(&self, key: Fingerprint) -> Option<Slot<'_>> {
+        let mut line = self.home(key);
+        for _ in 0..STEPS {
+            let cells = self.cells(line)?.as_chunks().0;
+            for position in positions(key) {
+                let slot = Slot::new(&cells[position as usize % cells.len()]);
+                if slot.is_of(key) {
+                    return Some(slot);
+                }
             }
-            slot = *next;
+            line = self.next(line)?;
         }
         None
     }
 
-    /// Inserts a key that is not there yet. Its policy and place are yet to be set.
-    pub(super) fn insert(&mut self, fingerprint: Fingerprint, ends: u64, state: State) -> u32 {
-        let slot = Slot { fingerprint, ends, state: Some(state), policy: 0, place: 0, next: NONE };
-        let index = if self.free == NONE {
-            self.slots.push(slot);
-            self.slots.len() as u32 - 1
-        } else {
-            let index = self.free;
-            self.free = self.slots[index].next;
-            self.slots[index] = slot;
-            index
-        };
-        self.link(index);
-        self.len += 1;
-        if self.len > self.buckets.len() {
-            self.split();
-        }
-        index
+    /// Returns the slot of a key, for the holder of the table's lock.
+    pub(super) fn locate(&self, key: Fingerprint) -> Option<SlotId> {
+        self.places(key).find(|slot| self.get(*slot).is_some_and(|slot| slot.is_of(key)))
     }
 
-    pub(super) fn remove(&mut self, slot: u32) {
-        let next = self.slots[slot].next;
-        let bucket = self.bucket(self.slots[slot].fingerprint);
-        if self.buckets[bucket] == slot {
-            self.buckets[bucket] = next;
-        } else {
-            let mut before = self.buckets[bucket];
-            while self.slots[before].next != slot {
-                before = self.slots[before].next;
-            }
-            self.slots[before].next = next;
+    /// Returns a slot that exists.
+    pub(super) fn slot(&self, slot: SlotId) -> Slot<'_> {
+        self.get(slot).expect("a slot that is known exists")
+    }
+
+    fn get(&self, slot: SlotId) -> Option<Slot<'_>> {
+        let cells = self.cells(slot.line())?.as_chunks().0;
+        Some(Slot::new(cells.get(slot.position() as usize)?))
+    }
+
+    /// Returns all slots of a line.
+    pub(super) fn slots_of(&self, line: LineId) -> impl Iterator<Item = SlotId> + use<> {
+        (0..LINE).map(move |position| line.slot(position))
+    }
+
+    /// Returns the slots of a line and of the extra lines behind it.
+    pub(super) fn chain(&self, home: LineId) -> impl Iterator<Item = SlotId> {
+        self.lines_from(home).flat_map(|line| self.slots_of(line))
+    }
+
+    /// Returns the slots in which a key may be, the one that it is in most often first.
+    pub(super) fn places(&self, key: Fingerprint) -> impl Iterator<Item = SlotId> {
+        let lines = self.lines_from(self.home(key));
+        lines.flat_map(move |line| positions(key).map(move |position| line.slot(position)))
+    }
+
+    fn lines_from(&self, home: LineId) -> impl Iterator<Item = LineId> {
+        std::iter::successors(Some(home), |line| self.next(*line))
+    }
+
+    /// Returns the line that a key hashes to.
+    #[inline]
+    pub(super) fn home(&self, Fingerprint([hash, _]): Fingerprint) -> LineId {
+        let count = self.count();
+        let line = hash as u32 & mask(count);
+        // The upper lines do not all exist yet. Their keys are in the line that will be split.
+        LineId(if line < count { line } else { line & (mask(count) >> 1) })
+    }
+
+    /// Returns the number of lines without the extra ones.
+    #[inline]
+    pub(super) fn count(&self) -> u32 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Whether there are more keys than the lines are for.
+    pub(super) fn is_crowded(&self, keys: usize) -> bool {
+        keys as u64 * 4 > u64::from(self.count()) * KEYS_PER_FOUR_LINES
+    }
+
+    /// Adds a line. Returns the line whose keys are to be divided between both.
+    pub(super) fn add_line(&self) -> LineId {
+        let new = self.count();
+        self.lines.grow(new);
+        self.count.store(new + 1, Ordering::Release);
+        LineId(new & (mask(new + 1) >> 1))
+    }
+
+    /// Returns the extra line behind a line.
+    #[inline]
+    pub(super) fn next(&self, line: LineId) -> Option<LineId> {
+        let next = self.lines_of(line).next.get(line.number())?.load(Ordering::Acquire);
+        Some(LineId::extra(next.checked_sub(1)?))
+    }
+
+    /// Sets the extra line behind a line.
+    pub(super) fn set_next(&self, line: LineId, next: Option<LineId>) {
+        if let Some(link) = self.lines_of(line).next.get(line.number()) {
+            link.store(next.map_or(0, |next| next.number() + 1), Ordering::Release);
         }
-        let removed = &mut self.slots[slot];
-        (removed.state, removed.next) = (None, self.free);
-        self.free = slot;
-        self.len -= 1;
+    }
+
+    /// Makes an extra line, the number of which is one more than that of the last.
+    pub(super) fn grow_extra(&self, number: u32) -> LineId {
+        self.extra_lines.grow(number);
+        LineId::extra(number)
+    }
+
+    /// Moves a key to an unused slot.
+    pub(super) fn relocate(&self, from: SlotId, to: SlotId) {
+        let (from, to) = (self.slot(from).lock(), self.slot(to).lock());
+        to.set_fingerprint(from.fingerprint());
+        to.set(from.content());
+        from.clear();
     }
 
     #[inline]
-    fn bucket(&self, fingerprint: Fingerprint) -> u32 {
-        let bucket = fingerprint.0[0] & self.mask;
-        // The upper buckets do not all exist yet. Their keys are in the bucket that will be split.
-        (if bucket < self.buckets.len() as u64 { bucket } else { bucket & (self.mask >> 1) }) as u32
+    fn cells(&self, line: LineId) -> Option<&[AtomicU64; CELLS]> {
+        self.lines_of(line).cells.chunk(line.number() * CELLS as u32)
     }
 
-    /// Puts a slot into its bucket.
-    fn link(&mut self, slot: u32) {
-        let bucket = self.bucket(self.slots[slot].fingerprint);
-        self.slots[slot].next = self.buckets[bucket];
-        self.buckets[bucket] = slot;
+    #[inline]
+    fn lines_of(&self, line: LineId) -> &Lines {
+        if line.is_extra() { &self.extra_lines } else { &self.lines }
+    }
+}
+
+impl Lines {
+    fn new() -> Self {
+        Lines { cells: Levels::new(), next: Levels::new() }
     }
 
-    /// Adds a bucket, and moves its keys there.
-    fn split(&mut self) {
-        let new = self.buckets.len() as u64;
-        self.buckets.push(NONE);
-        self.mask = self.mask.max((new + 1).next_power_of_two() - 1);
-        let old = (new & (self.mask >> 1)) as u32;
-        let mut slot = std::mem::replace(&mut self.buckets[old], NONE);
-        while slot != NONE {
-            let next = self.slots[slot].next;
-            self.link(slot);
-            slot = next;
-        }
+    fn grow(&self, line: u32) {
+        self.cells.grow(line * CELLS as u32);
+        self.next.grow(line);
     }
+}
+
+/// Returns the positions in a line in the order in which a key takes them: first those on one of its two cache lines.
+#[inline]
+fn positions(Fingerprint([_, hash]): Fingerprint) -> impl Iterator<Item = u32> {
+    let first = hash as u32 % LINE;
+    (0..LINE).map(move |position| position ^ first)
+}
+
+/// One less than the next power of two from the number of lines on.
+#[inline]
+fn mask(lines: u32) -> u32 {
+    u32::MAX >> (lines - 1).leading_zeros()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::AlgorithmSpec;
-    use crate::policy::{FixedWindow, Policy};
 
-    fn state() -> State {
-        let policy = Policy::from(FixedWindow::new(1, std::time::Duration::from_secs(1)));
-        let spec: AlgorithmSpec = policy.spec().unwrap();
-        let mut state = None;
-        spec.commit(&mut state, spec.check(None, 0, 1), 0, 1);
-        state.unwrap()
+    #[test]
+    fn lines_are_split_in_order() {
+        assert_eq!([2, 3, 4, 5, 64, 65].map(mask), [1, 3, 3, 7, 63, 127]);
+        let slots = Slots::new();
+        let split: Vec<_> = (0..20).map(|_| slots.add_line().number()).collect();
+        assert_eq!(split[..6], [0, 1, 0, 1, 2, 3]);
+        assert_eq!(split[6..14], *(0..8).collect::<Vec<_>>());
     }
 
     #[test]
-    fn keys_come_and_go() {
-        let (mut slots, mut known) = (Slots::new(), std::collections::HashMap::new());
-        let mut random = 1u64;
-        for i in 0..20_000u64 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Few different keys, some of which differ only in the second word.
-            let fingerprint = Fingerprint([(random >> 33) % 1500, (random >> 60) % 2]);
-            match known.remove(&fingerprint.0) {
-                Some(slot) => {
-                    assert_eq!(slots.find(fingerprint), Some(slot));
-                    slots.remove(slot);
-                }
-                None => {
-                    assert_eq!(slots.find(fingerprint), None);
-                    known.insert(fingerprint.0, slots.insert(fingerprint, i, state()));
-                }
-            }
-            assert_eq!(slots.len(), known.len());
+    fn ids_are_lines_and_positions() {
+        for line in [LineId(7), LineId::extra(7)] {
+            let slot = line.slot(3);
+            assert_eq!((slot.line(), slot.position()), (line, 3));
         }
-        for (fingerprint, slot) in known {
-            assert_eq!(slots.find(Fingerprint(fingerprint)), Some(slot));
-        }
-        assert!(slots.buckets.len() <= slots.slots() + 1);
     }
 }

@@ -4,25 +4,35 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use super::owners::Owners;
 use super::reservations::{QueuedCharge, ReservationQueue};
 use super::shares::Shares;
-use super::slots::{MAX_SLOTS, Slots};
+use super::slot::Content;
+use super::slots::{LineId, MAX_KEYS, Slots};
+use super::states::States;
 use super::waiter::Waiter;
-use crate::algorithm::{AlgorithmSpec, Snapshot, State};
+use crate::algorithm::{AlgorithmSpec, PlainState, Snapshot, State};
 use crate::key::Fingerprint;
 use crate::policy_id::PolicyId;
 use crate::store::charge::Charge;
 
 #[derive(Debug)]
 pub(super) struct Table {
-    pub(super) slots: Slots,
+    pub(super) slots: Arc<Slots>,
+    /// The number of keys.
+    pub(super) len: usize,
+    pub(super) owners: Owners,
+    /// The first unused extra line. The others are behind it.
+    pub(super) free_extra_line: Option<LineId>,
+    /// The states that are not plain, or that are being decided.
+    pub(super) states: States,
     pub(super) shares: Shares,
     /// The keys that calls wait for. A separate map, because most keys have no queue.
     pub(super) queues: HashMap<Fingerprint, ReservationQueue, BuildHasherDefault<IdentityHasher>>,
     /// The waiters that have moved up, to be notified once the table is unlocked.
     pub(super) moved: Vec<Arc<Waiter>>,
     pub(super) max_keys: usize,
-    /// The slot at which the next search for expired keys begins.
+    /// The line at which the next search for expired keys begins.
     pub(super) hand: u32,
     /// The state of the generator that picks the keys to choose a victim from.
     pub(super) random: u64,
@@ -46,13 +56,19 @@ pub(super) struct KeyIndex {
 pub(super) type WaitingCharge = (Arc<Waiter>, usize);
 
 impl Table {
-    pub(super) fn new(max_keys: usize, random: u64) -> Self {
+    pub(super) fn new(slots: Arc<Slots>, max_keys: usize, random: u64) -> Self {
+        let mut owners = Owners::default();
+        (0..slots.count()).for_each(|_| _ = owners.add(false));
         Table {
-            slots: Slots::new(),
+            slots,
+            len: 0,
+            owners,
+            free_extra_line: None,
+            states: States::default(),
             shares: Shares::default(),
             queues: HashMap::default(),
             moved: Vec::new(),
-            max_keys: max_keys.clamp(1, MAX_SLOTS),
+            max_keys: max_keys.clamp(1, MAX_KEYS),
             hand: 0,
             random,
             evicted: 0,
@@ -63,8 +79,29 @@ impl Table {
         }
     }
 
+    /// Takes the state of a key out of its slot, so that no other thread decides it before [`release`](Self::release) or
+    /// [`change`](Self::change).
+    pub(super) fn hold(&mut self, index: KeyIndex, spec: &AlgorithmSpec) {
+        let slots = Arc::clone(&self.slots);
+        let Some(slot) = slots.locate(index.fingerprint) else { return };
+        let locked = slots.slot(slot).lock();
+        let content = locked.content();
+        if let Some(plain) = content.plain() {
+            let state = self.states.insert(plain.state(spec));
+            locked.set(Content::other(state, content.ends));
+        }
+    }
+
+    /// Returns the state of a key that is held, if it has one.
     pub(super) fn state(&self, index: KeyIndex) -> Option<&State> {
-        self.slots.get(self.slots.find(index.fingerprint)?).state.as_ref()
+        let content = self.slots.slot(self.slots.locate(index.fingerprint)?).read().content;
+        debug_assert!(content.plain().is_none(), "the key is not held");
+        self.states.get(content.as_other()?)
+    }
+
+    /// Puts the state of a key back into its slot, if it is held and plain.
+    pub(super) fn release(&mut self, index: KeyIndex, spec: &AlgorithmSpec) {
+        self.change(index, spec, 0, |_| {});
     }
 
     /// Changes a state, and stores or removes it.
@@ -75,19 +112,41 @@ impl Table {
         now: u64,
         change: impl FnOnce(&mut Option<State>),
     ) {
-        if let Some(slot) = self.slots.find(index.fingerprint) {
-            let entry = self.slots.get_mut(slot);
-            change(&mut entry.state);
-            match &entry.state {
-                Some(state) => entry.ends = spec.ends(state),
-                None => self.remove(slot),
+        let slots = Arc::clone(&self.slots);
+        let Some(slot) = slots.locate(index.fingerprint) else {
+            let mut state = None;
+            change(&mut state);
+            if let Some(state) = state {
+                self.insert(index, spec, state, now);
             }
             return;
-        }
-        let mut state = None;
+        };
+        let locked = slots.slot(slot).lock();
+        let content = locked.content();
+        let mut state = match content.plain() {
+            Some(plain) => Some(plain.state(spec)),
+            None => content.as_other().and_then(|state| self.states.remove(state)),
+        };
         change(&mut state);
-        if let Some(state) = state {
-            self.insert(index, spec.ends(&state), state, now);
+        match state {
+            Some(state) => locked.set(self.content(index, spec, state)),
+            None => {
+                drop(locked);
+                self.remove(slot);
+            }
+        }
+    }
+
+    /// Returns what a slot holds for this state.
+    pub(super) fn content(&mut self, index: KeyIndex, spec: &AlgorithmSpec, state: State) -> Content {
+        // What calls wait for is decided under the lock.
+        let is_queued = !self.queues.is_empty() && self.queues.contains_key(&index.fingerprint);
+        match PlainState::of(&state, spec).filter(|_| !is_queued).and_then(Content::of) {
+            Some(content) => content,
+            None => {
+                let ends = spec.ends(&state);
+                Content::other(self.states.insert(state), ends)
+            }
         }
     }
 
@@ -105,12 +164,11 @@ impl Table {
         if waiting.is_some() || self.queues.contains_key(&index.fingerprint) {
             let wait = spec.verdict(snapshot, now, cost, u64::MAX).wait;
             let queued = QueuedCharge::new(*spec, cost, now, now + wait, waiting);
-            let state = self.slots.find(index.fingerprint).map(|slot| self.slots.get(slot));
-            let before = || state.and_then(|entry| entry.state.clone());
-            let queue = self
-                .queues
-                .entry(index.fingerprint)
-                .or_insert_with(|| ReservationQueue::new(*spec, before(), now));
+            if !self.queues.contains_key(&index.fingerprint) {
+                let before = self.state(index).cloned();
+                self.queues.insert(index.fingerprint, ReservationQueue::new(*spec, before, now));
+            }
+            let Some(queue) = self.queues.get_mut(&index.fingerprint) else { return };
             queue.push(self.next_ticket, queued);
             self.next_ticket += 1;
             // Those that wait keep their slots; who leaves from now on is refunded by receipt.
@@ -178,7 +236,7 @@ impl Table {
         if let Some(queue) = self.queues.get_mut(&index.fingerprint) {
             queue.change(now, |before| *before = None);
             self.settle(index, now);
-        } else if let Some(slot) = self.slots.find(index.fingerprint) {
+        } else if let Some(slot) = self.slots.locate(index.fingerprint) {
             self.remove(slot);
         }
     }

@@ -1,13 +1,15 @@
 //! Expired and evicted keys.
 
+mod threads;
 mod waiters;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::eviction::{SAMPLED, SWEPT};
+use super::eviction::{SAMPLED, SOUGHT, SWEPT};
 use super::*;
+use crate::key::Fingerprint;
 use crate::policy::{FixedWindow, Policy, TokenBucket};
 use crate::policy_id::PolicyId;
 
@@ -30,7 +32,7 @@ fn expired_keys_go_first_then_closest_to_expiry() {
 
     time.store(35_000_000, Ordering::SeqCst);
     assert!(admits(charge("f", 50)));
-    assert_eq!((store.len(), store.evicted()), (3, 1));
+    assert_eq!((store.len(), store.evicted()), (4, 1));
     assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
 }
 
@@ -67,7 +69,7 @@ fn policy_within_its_share_keeps_its_keys() {
     let table = store.lock();
     let victim = |policy: &str| table.shares.victim(PolicyId::new("", policy), 3000);
     assert_eq!(table.shares.size(victim("larger").unwrap()), 1000);
-    assert_eq!(table.slots.len(), 3000);
+    assert_eq!(table.len, 3000);
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn new_keys_take_few_steps() {
         assert!(store.len() <= 5000);
         most = most.max(store.lock().looks - before);
     }
-    assert!(most <= SWEPT + 2 * SAMPLED, "{most}");
+    assert!(most <= (SWEPT + SOUGHT + SAMPLED).into(), "{most}");
     assert_eq!(store.evicted(), 35_000);
 }
 
@@ -119,7 +121,8 @@ fn expired_keys_are_found_before_live_ones_are_evicted() {
         let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1200)));
         assert!(admits(&store, Charge { spec: window.spec().unwrap(), ..charge(key, 1) }));
     }
-    assert_eq!(store.evicted(), 0);
+    // One look in a hundred thousand finds none.
+    assert!(store.evicted() <= 3, "{}", store.evicted());
 }
 
 #[test]
@@ -179,7 +182,49 @@ fn expired_keys_do_not_accumulate() {
         time.store(key * 10_000, Ordering::SeqCst);
         assert!(store.decide(&[charge(key, 1)]).admitted);
     }
-    // A hundred are live.
-    assert!(store.len() <= 500, "{}", store.len());
+    // A hundred are live, and a thousand have expired in the last ten seconds.
+    assert!(store.len() <= 1500, "{}", store.len());
     assert_eq!(store.evicted(), 0);
+}
+
+#[test]
+fn plain_states_take_no_lock() {
+    let store = MemoryStore::new(100, Clock::manual(Arc::new(AtomicU64::new(1_000_000))));
+    let spec = Policy::from(TokenBucket::per_second(1).burst(3)).spec().unwrap();
+    for list in [vec![charge("a", 60)], vec![charge("b", 60), Charge { spec, ..charge("c", 1) }]] {
+        assert!(store.decide_without_lock(&list).is_none());
+        assert!(store.decide(&list).admitted);
+        let outcome = store.decide_without_lock(&list).expect("the states are plain");
+        assert!(!outcome.admitted);
+    }
+}
+
+#[test]
+fn keys_come_and_go() {
+    let store = MemoryStore::new(100_000, Clock::manual(Arc::new(AtomicU64::new(0))));
+    let (mut known, mut random) = (std::collections::HashSet::new(), 1u64);
+    for i in 0..60_000u64 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Some keys differ only in the second word, and many hash to few lines.
+        let key =
+            Fingerprint([(random >> 40) % 3000 * ((random >> 20) % 2 * 15 + 1), 1 + (random >> 60) % 2]);
+        let charge = Charge { key: Key(Repr::Hash(key), PolicyId::default()), ..charge("", 60) };
+        if known.remove(&key.0) {
+            assert!(!admits(&store, charge.clone()), "{i}");
+            store.reset(&charge.key);
+        } else {
+            known.insert(key.0);
+            assert!(admits(&store, charge), "{i}");
+        }
+    }
+    let table = store.lock();
+    assert_eq!(table.len, known.len());
+    for key in &known {
+        let slot = table.slots.locate(Fingerprint(*key)).expect("the key is there");
+        assert!(store.slots.find(Fingerprint(*key)).is_some());
+        let owner = table.owners[slot];
+        assert_eq!(table.shares.slot(owner.policy, owner.place), slot);
+    }
+    // Few keys do not fit into their lines, and none are left behind.
+    assert!(table.owners.lines() < store.slots.count() * 3 / 2, "{}", table.owners.lines());
 }

@@ -1,0 +1,59 @@
+//! Plain steps and the full ones give the same result.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::property_tests::config;
+
+fn spec() -> impl Strategy<Value = AlgorithmSpec> {
+    let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter)];
+    prop_oneof![
+        (kind, 1..50u64, 1..8u64).prop_map(|(kind, interval, burst)| {
+            AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity: interval * burst })
+        }),
+        (0..8u64, 1..100u64).prop_map(|(limit, period)| {
+            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false })
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn plain_steps_are_those_of_the_algorithm(
+        spec in spec(),
+        calls in prop::collection::vec((0..60u64, 1..10u64), 1..30),
+    ) {
+        prop_assert!(spec.is_plain());
+        let (mut state, mut now) = (None, 1000);
+        for (elapsed, cost) in calls {
+            now += elapsed;
+            let snapshot = spec.check(state.as_ref(), now, cost);
+            let verdict = spec.verdict(snapshot, now, cost, 0);
+            let plain = state.as_ref().map(|state| PlainState::of(state, &spec).unwrap());
+            prop_assert_eq!(plain.map(|plain| plain.state(&spec)), state.clone());
+            let read = plain.map(|plain| spec.check_plain(plain, now).unwrap());
+            if verdict.admitted {
+                spec.commit(&mut state, snapshot, now, cost);
+            }
+            if let Some(read) = read {
+                prop_assert_eq!(read.full(), snapshot);
+                prop_assert_eq!(spec.admits_plain(read, now, cost), verdict.admitted);
+                if verdict.admitted {
+                    let committed = spec.commit_plain(read, cost);
+                    prop_assert_eq!(Some(committed), PlainState::of(state.as_ref().unwrap(), &spec));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn states_from_the_future_are_not_plain(spec in spec(), cost in 1..10u64) {
+        let mut state = None;
+        spec.commit(&mut state, spec.check(None, 1000, 0), 1000, cost);
+        let plain = PlainState::of(&state.unwrap(), &spec);
+        let earlier = plain.and_then(|plain| spec.check_plain(plain, 1));
+        prop_assert!(earlier.is_none());
+    }
+}

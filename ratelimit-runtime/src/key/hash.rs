@@ -1,0 +1,195 @@
+//! The hash that is a key in process.
+
+use std::fmt::{self, Display, Write};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::LazyLock;
+
+use super::plain::{Integer, Plain};
+use super::sip::Sip;
+use crate::error::missing_key::MissingKey;
+
+/// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
+
+impl Hash for Fingerprint {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0]);
+    }
+}
+
+/// What the keys of a policy begin with, hashed once. The namespace is left out: a store in process has only one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyHead {
+    hasher: KeyHasher,
+    without_parts: Fingerprint,
+}
+
+impl KeyHead {
+    /// Hashes the head of these keys. `shape` is the algorithm and the numbers that shape its state, `function` the function
+    /// whose policies have different keys.
+    pub(crate) fn new(prefix: &str, name: &str, shape: &dyn Display, function: Option<&str>) -> Self {
+        let mut hasher = KeyHasher::new();
+        hasher.text(prefix);
+        hasher.text(name);
+        if hasher.formatted(shape).is_err() {
+            unreachable!("the shape of a state is always written");
+        }
+        // As in the text of a key, the tag is the function, or without one the digest of the parts, or the name.
+        let tagged = |tag| {
+            let mut hasher = hasher;
+            hasher.text(tag);
+            hasher
+        };
+        let without_parts = tagged(function.unwrap_or(name)).finish();
+        KeyHead { hasher: tagged(function.unwrap_or_default()), without_parts }
+    }
+
+    /// Returns a hasher for the parts of a key, at least one.
+    #[inline]
+    pub(crate) fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    /// Returns the key without parts.
+    #[inline]
+    pub(crate) fn without_parts(&self) -> Fingerprint {
+        self.without_parts
+    }
+}
+
+/// Hashes the pieces of a key under a seed of the process.
+///
+/// Each piece is encoded in words of which no sequence begins another, so keys of different pieces consist of different words.
+/// A piece with the text of an integer is that integer, so it does not matter how a part was written. The first byte of an
+/// integer, and the one after a text, do not occur in UTF-8.
+#[derive(Clone, Copy)]
+pub struct KeyHasher(Sip);
+
+const TEXT_END: u64 = 0xff;
+/// An integer in the other 56 bits.
+const SMALL: u64 = 0xfe;
+/// An integer in the next word.
+const NATURAL: u64 = 0xfd;
+const NEGATIVE: u64 = 0xfc;
+
+impl KeyHasher {
+    pub(crate) fn new() -> Self {
+        static START: LazyLock<Sip> = LazyLock::new(|| {
+            // One state, hashed twice: std draws its randomness once a thread.
+            let random = RandomState::new();
+            Sip::new([random.hash_one(0), random.hash_one(1)])
+        });
+        KeyHasher(*START)
+    }
+
+    /// Adds a part. Integers and texts are not formatted.
+    #[inline]
+    pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) -> Result<(), MissingKey> {
+        match Plain::of(part) {
+            Some(Plain::Integer(integer)) => self.integer(integer),
+            Some(Plain::Text(text)) => self.text(text),
+            None => self.formatted(&part).map_err(|_| MissingKey::Part)?,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn text(&mut self, text: &str) {
+        match Integer::parse(text) {
+            Some(integer) => self.integer(integer),
+            None => self.end_of_text(text.as_bytes()),
+        }
+    }
+
+    /// Returns the key of the pieces so far.
+    #[inline]
+    pub(crate) fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finish())
+    }
+
+    #[inline]
+    fn integer(&mut self, integer: Integer) {
+        match integer {
+            Integer::Natural(natural) if natural >> 56 == 0 => self.0.word(SMALL | natural << 8),
+            Integer::Natural(natural) => {
+                self.0.word(NATURAL);
+                self.0.word(natural);
+            }
+            Integer::Negative(negative) => {
+                self.0.word(NEGATIVE);
+                self.0.word(negative as u64);
+            }
+        }
+    }
+
+    fn formatted(&mut self, part: &dyn Display) -> fmt::Result {
+        let mut buffer = Buffer { hasher: self, bytes: [0; 64], len: 0, is_hashed: false };
+        write!(buffer, "{part}")?;
+        buffer.finish()
+    }
+
+    /// Adds the rest of a text, of which a multiple of 8 bytes was added.
+    #[inline]
+    fn end_of_text(&mut self, text: &[u8]) {
+        let (words, rest) = text.as_chunks();
+        words.iter().for_each(|word| self.0.word(u64::from_le_bytes(*word)));
+        let bits = 8 * rest.len() as u32;
+        let word = match (text.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
+            (Some(last), ..) => u64::from_le_bytes(*last).checked_shr(64 - bits).unwrap_or(0),
+            // At least 4 bytes, of which some may be in both.
+            (None, Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (bits - 32)
+            }
+            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        self.0.word(word | TEXT_END << bits);
+    }
+}
+
+/// Without the state, from which hashes could be predicted.
+impl fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyHasher").finish_non_exhaustive()
+    }
+}
+
+/// Hashes a text that comes in pieces. A longer one than fits is no integer, and is hashed as it comes.
+struct Buffer<'a> {
+    hasher: &'a mut KeyHasher,
+    bytes: [u8; 64],
+    len: usize,
+    is_hashed: bool,
+}
+
+impl Buffer<'_> {
+    fn finish(self) -> fmt::Result {
+        let text = &self.bytes[..self.len];
+        if self.is_hashed {
+            self.hasher.end_of_text(text);
+        } else {
+            self.hasher.text(std::str::from_utf8(text).map_err(|_| fmt::Error)?);
+        }
+        Ok(())
+    }
+}
+
+impl Write for Buffer<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut text = text.as_bytes();
+        while text.len() > self.bytes.len() - self.len {
+            let (fits, rest) = text.split_at(self.bytes.len() - self.len);
+            self.bytes[self.len..].copy_from_slice(fits);
+            for word in self.bytes.as_chunks().0 {
+                self.hasher.0.word(u64::from_le_bytes(*word));
+            }
+            (text, self.len, self.is_hashed) = (rest, 0, true);
+        }
+        self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
+        self.len += text.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod properties;

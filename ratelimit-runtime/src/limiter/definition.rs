@@ -1,0 +1,71 @@
+//! What a limiter is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::algorithm::AlgorithmSpec;
+use crate::backend::{Backend, KeyOwner};
+use crate::error::Error;
+use crate::error::missing_key::MissingKey;
+use crate::key::{IntoKey, KeyHead};
+use crate::name::Name;
+use crate::on_store_error::OnStoreError;
+use crate::policy::Policy;
+use crate::policy_id::PolicyId;
+use crate::request::{AcquireRequest, PolicyCharge, max_wait};
+use crate::store::Charge;
+
+/// The properties that distinguish one limiter from another.
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    /// Counted, so that the cache knows whether it is in use.
+    pub(crate) name: Arc<str>,
+    /// The same name without a count, unless there are too many.
+    pub(crate) interned: Option<&'static str>,
+    pub(crate) prefix: Box<str>,
+    pub(crate) policy_id: PolicyId,
+    pub(crate) function: Option<Box<str>>,
+    pub(crate) on_store_error: Option<OnStoreError>,
+    pub(crate) policy: Policy,
+    pub(crate) spec: AlgorithmSpec,
+    /// The head of its keys, from the fields above.
+    pub(crate) key_head: KeyHead,
+}
+
+impl Definition {
+    fn to_name(&self) -> Name {
+        self.interned.map_or_else(|| Name::Shared(Arc::clone(&self.name)), Name::Static)
+    }
+
+    /// Returns the request of one call.
+    pub(super) fn request<M>(
+        &self,
+        backend: &Backend,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> Result<AcquireRequest, Error> {
+        let mut request = AcquireRequest::default();
+        request.push(self.policy_charge(backend, key, cost, timeout)?)?;
+        Ok(request)
+    }
+
+    /// Returns what one call charges.
+    pub(super) fn policy_charge<M>(
+        &self,
+        backend: &Backend,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> Result<PolicyCharge, MissingKey> {
+        let Definition { prefix, policy_id, function, spec, on_store_error, key_head, .. } = self;
+        let mut parts = backend.key_writer(|| *key_head);
+        key.write(&mut parts);
+        let name = self.to_name();
+        let owner = KeyOwner { prefix, name: &name, function: function.as_deref(), policy: *policy_id };
+        let key = backend.finish_key(parts, owner, spec)?;
+        let charge = Charge { key, spec: *spec, cost, wait: max_wait(timeout), shadow: false };
+        let on_store_error = backend.on_store_error(*on_store_error);
+        Ok(PolicyCharge { name, site: None, charge, on_store_error })
+    }
+}

@@ -1,0 +1,145 @@
+//! A call of a limited function on the general path.
+
+use std::sync::Arc;
+
+use super::Checked;
+use super::charged::{Refusal, log_shadow_failure};
+use super::future::DecisionFuture;
+use crate::acquire::decide_at_once;
+use crate::acquired::Acquired;
+use crate::algorithm::AlgorithmSpec;
+use crate::backend::failover::AcquireFuture;
+use crate::backend::{Backend, KeyOwner};
+use crate::call_site::SiteName;
+use crate::error::Error;
+use crate::error::missing_key::MissingKey;
+use crate::key::{Key, KeyPart, KeyWriter};
+use crate::name::Name;
+use crate::request::{AcquireRequest, PolicyCharge};
+use crate::store::Charge;
+
+/// A call with any charges.
+#[derive(Debug, Default)]
+pub(super) struct GeneralCall {
+    request: AcquireRequest,
+    /// The charge whose key is being written.
+    open: Option<OpenCharge>,
+    /// The first thing that is wrong with the call.
+    refusal: Option<Refusal>,
+}
+
+#[derive(Debug)]
+struct OpenCharge {
+    site: &'static SiteName,
+    spec: AlgorithmSpec,
+    cost: u64,
+    wait: u64,
+    parts: KeyWriter,
+}
+
+impl GeneralCall {
+    /// Starts the charge of a policy, for which the call waits for at most `wait` microseconds. A cost of 0 adds no charge.
+    pub(super) fn charge(
+        &mut self,
+        site: &'static SiteName,
+        spec: impl FnOnce() -> Checked<AlgorithmSpec>,
+        cost: Checked<u64>,
+        wait: Checked<u64>,
+        backend: &Backend,
+    ) {
+        self.close(backend);
+        if cost == Ok(0) {
+            return;
+        }
+        let checked = site.check().and_then(|()| Ok((spec()?, cost?, wait?)));
+        match checked {
+            Ok((spec, cost, wait)) => {
+                let parts = backend.key_writer(|| site.key_head(&spec));
+                self.open = Some(OpenCharge { site, spec, cost, wait, parts });
+            }
+            Err(invalid) => self.fail(site, invalid.into()),
+        }
+    }
+
+    /// Adds a part to the key of the last charge.
+    pub(super) fn part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
+        if let Some(open) = &mut self.open
+            && let Err(missing) = part.write(&mut open.parts)
+        {
+            self.missing(missing);
+        }
+    }
+
+    /// Drops the open charge, because its key lacks a part.
+    pub(super) fn missing(&mut self, missing: MissingKey) {
+        if let Some(open) = self.open.take() {
+            self.fail(open.site, missing.into());
+        }
+    }
+
+    /// Adds the open charge to the request.
+    fn close(&mut self, backend: &Backend) {
+        let Some(OpenCharge { site, spec, cost, wait, parts }) = self.open.take() else { return };
+        let name = Name::Static(&site.name);
+        let owner = KeyOwner {
+            prefix: site.options.prefix,
+            name: &name,
+            function: site.function.as_deref(),
+            policy: site.policy,
+        };
+        match backend.finish_key(parts, owner, &spec) {
+            Ok(key) => self.push(site, spec, cost, wait, key, backend),
+            Err(missing) => self.fail(site, missing.into()),
+        }
+    }
+
+    /// Adds a charge of this key.
+    pub(super) fn push(
+        &mut self,
+        site: &'static SiteName,
+        spec: AlgorithmSpec,
+        cost: u64,
+        wait: u64,
+        key: Key,
+        backend: &Backend,
+    ) {
+        let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+        let on_store_error = backend.on_store_error(site.options.on_store_error);
+        let name = Name::Static(&site.name);
+        let policy = PolicyCharge { name, site: Some(site), charge, on_store_error };
+        if let Err(invalid) = self.request.push(policy) {
+            self.fail(site, invalid.into());
+        }
+    }
+
+    /// Refuses the call, unless the policy never refuses.
+    pub(super) fn fail(&mut self, site: &SiteName, error: Error) {
+        if site.options.shadow {
+            log_shadow_failure(&site.name, &error);
+        } else {
+            self.refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
+        }
+    }
+
+    /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
+    pub(super) fn decide(mut self, backend: &Arc<Backend>) -> Option<DecisionFuture> {
+        self.close(backend);
+        let endpoint = backend.primary()?;
+        if let Some(refusal) = self.refusal {
+            return Some(DecisionFuture::ready(Err(refusal)));
+        }
+        if self.request.is_empty() {
+            return None;
+        }
+        Some(match decide_at_once(&mut self.request, endpoint) {
+            Some(outcome) => {
+                let acquired = Acquired::at_once(&self.request, &outcome, endpoint.store.source());
+                match acquired.into_charged(Some(&endpoint.store)) {
+                    Ok(charged) if charged.is_nothing() => return None,
+                    decision => DecisionFuture::ready(decision),
+                }
+            }
+            None => DecisionFuture::pending(AcquireFuture::new(self.request, endpoint, backend)),
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! A key's place in the table: four words that any thread reads, and that one at a time writes.
+//!
+//! It is a sequence lock. Who writes sets a bit of the word, which every write replaces; who reads takes what it has read for
+//! true only if the word is still the same. So a refusal, which only reads, writes nothing that processors share.
+
+use crate::algorithm::PlainState;
+use crate::key::Fingerprint;
+use crate::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
+
+/// The memory of a slot: the fingerprint of its key, the word, and a number.
+pub(super) type Cells = [AtomicU64; 4];
+
+/// A slot of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot<'a>(&'a Cells);
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// No key.
+    Free = 0,
+    /// A bucket that is full when it ends.
+    Bucket = 1,
+    /// A window, and the count of its permits.
+    Window = 2,
+    /// Any other state. It is kept under the table's lock.
+    Other = 3,
+}
+
+/// What a slot holds, and until when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Content {
+    kind: Kind,
+    /// When the state ends.
+    pub(super) ends: u64,
+    /// The permits of a window, or the index of a state.
+    number: u64,
+}
+
+/// The content of a slot at one moment, if it has not changed since.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    word: u64,
+    pub(super) content: Content,
+}
+
+/// A slot that no other thread writes to. Dropped, it is as before.
+#[derive(Debug)]
+pub(super) struct LockedSlot<'a> {
+    slot: Slot<'a>,
+    word: u64,
+}
+
+/// The bits of a word: the time, a version that every write increments, the kind, and whether it is being written.
+const TIME: u64 = (1 << 53) - 1;
+const VERSION: u64 = 0xff << 53;
+const KIND: u32 = 61;
+const LOCK: u64 = 1 << 63;
+
+/// How often a thread looks again before it lets others run. Nobody holds a slot for longer than a few dozen instructions,
+/// unless the system stops it there.
+const SPINS: u32 = 64;
+
+impl<'a> Slot<'a> {
+    #[inline]
+    pub(super) fn new(cells: &'a Cells) -> Self {
+        Slot(cells)
+    }
+
+    #[inline]
+    fn word(self) -> &'a AtomicU64 {
+        &self.0[2]
+    }
+
+    #[inline]
+    fn number(self) -> &'a AtomicU64 {
+        &self.0[3]
+    }
+
+    /// Whether it is the slot of this key. Only the holder of the table's lock, or of this slot, can rely on it.
+    #[inline]
+    pub(super) fn is_of(self, Fingerprint([first, second]): Fingerprint) -> bool {
+        self.0[0].load(Ordering::Relaxed) == first && self.0[1].load(Ordering::Relaxed) == second
+    }
+
+    /// Returns the key. Only the holder of the table's lock can rely on it.
+    pub(super) fn fingerprint(self) -> Fingerprint {
+        Fingerprint([0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed)))
+    }
+
+    /// Reads the content. What is read holds if [`is_unchanged`](Self::is_unchanged) says so afterwards.
+    #[inline]
+    pub(super) fn read(self) -> Seen {
+        let mut spins = 0;
+        loop {
+            let word = self.word().load(Ordering::Acquire);
+            if word & LOCK == 0 {
+                let number = self.number().load(Ordering::Relaxed);
+                return Seen { word, content: Content::new(word, number) };
+            }
+            wait(&mut spins);
+        }
+    }
+
+    /// Whether the slot still is of this key, and has held what was seen ever since.
+    #[inline]
+    pub(super) fn is_unchanged(self, seen: Seen, key: Fingerprint) -> bool {
+        let is_of = self.is_of(key);
+        // Whoever has read what another thread writes finds the word locked or changed.
+        fence(Ordering::Acquire);
+        is_of & (self.word().load(Ordering::Relaxed) == seen.word)
+    }
+
+    /// Locks the slot, unless it is not of this key or has changed since it was seen.
+    #[inline]
+    pub(super) fn try_lock(self, seen: Seen, key: Fingerprint) -> Option<LockedSlot<'a>> {
+        let locked = self.try_lock_word(seen.word)?;
+        // The word may be the same again by chance, after as many writes as there are versions.
+        let is_as_seen = self.is_of(key) && self.number().load(Ordering::Relaxed) == seen.content.number;
+        is_as_seen.then_some(locked)
+    }
+
+    /// Locks the slot.
+    pub(super) fn lock(self) -> LockedSlot<'a> {
+        loop {
+            if let Some(locked) = self.try_lock_word(self.read().word) {
+                return locked;
+            }
+        }
+    }
+
+    #[inline]
+    fn try_lock_word(self, word: u64) -> Option<LockedSlot<'a>> {
+        self.word().compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        Some(LockedSlot { slot: self, word })
+    }
+}
+
+impl LockedSlot<'_> {
+    #[inline]
+    pub(super) fn content(&self) -> Content {
+        Content::new(self.word, self.slot.number().load(Ordering::Relaxed))
+    }
+
+    /// Returns the key.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        self.slot.fingerprint()
+    }
+
+    /// Changes the key.
+    #[inline]
+    pub(super) fn set_fingerprint(&self, Fingerprint(halves): Fingerprint) {
+        for (cell, half) in self.slot.0.iter().zip(halves) {
+            // Release, after the lock.
+            cell.store(half, Ordering::Release);
+        }
+    }
+
+    /// Removes the key and unlocks the slot.
+    pub(super) fn clear(self) {
+        // A reader that still comes by finds another key.
+        self.set_fingerprint(Fingerprint([0, 0]));
+        self.set(Content::FREE);
+    }
+
+    /// Sets the content and unlocks the slot.
+    #[inline]
+    pub(super) fn set(mut self, content: Content) {
+        // Release, after the lock.
+        self.slot.number().store(content.number, Ordering::Release);
+        let version = self.word.wrapping_add(1 << 53) & VERSION;
+        self.word = (content.kind as u64) << KIND | version | content.ends;
+    }
+}
+
+impl Drop for LockedSlot<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.word().store(self.word, Ordering::Release);
+    }
+}
+
+impl Content {
+    /// No key.
+    const FREE: Content = Content { kind: Kind::Free, ends: 0, number: 0 };
+
+    /// A plain state, unless its numbers are too large for a slot.
+    #[inline]
+    pub(super) fn of(state: PlainState) -> Option<Self> {
+        let content = match state {
+            PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: 0 },
+            PlainState::Window { end, count } => Content { kind: Kind::Window, ends: end, number: count },
+        };
+        (content.ends <= TIME).then_some(content)
+    }
+
+    /// A state that is kept elsewhere.
+    pub(super) fn other(index: u32, ends: u64) -> Self {
+        Content { kind: Kind::Other, ends: ends.min(TIME), number: index.into() }
+    }
+
+    /// Returns the state, if it is plain.
+    #[inline]
+    pub(super) fn plain(self) -> Option<PlainState> {
+        match self.kind {
+            Kind::Bucket => Some(PlainState::Bucket { full: self.ends }),
+            Kind::Window => Some(PlainState::Window { end: self.ends, count: self.number }),
+            Kind::Free | Kind::Other => None,
+        }
+    }
+
+    /// Returns the index of the state, if it is kept elsewhere.
+    pub(super) fn as_other(self) -> Option<u32> {
+        (self.kind == Kind::Other).then_some(self.number as u32)
+    }
+
+    pub(super) fn is_free(self) -> bool {
+        self.kind == Kind::Free
+    }
+
+    #[inline]
+    fn new(word: u64, number: u64) -> Self {
+        let kind = match word >> KIND & 3 {
+            0 => Kind::Free,
+            1 => Kind::Bucket,
+            2 => Kind::Window,
+            _ => Kind::Other,
+        };
+        Content { kind, ends: word & TIME, number }
+    }
+}
+
+/// Waits a moment for another thread.
+#[cold]
+fn wait(spins: &mut u32) {
+    if *spins < SPINS {
+        *spins += 1;
+        spin_loop();
+    } else {
+        yield_now();
+    }
+}

@@ -1,0 +1,13 @@
+//! What the memory store shares its state by. The model checker of `tests/loom` compiles that store with its own.
+
+pub(crate) use std::hint::spin_loop;
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock};
+pub(crate) use std::thread::yield_now;
+
+pub(crate) use bytemuck::Zeroable as Zeroed;
+
+/// Returns elements that are all zero.
+pub(crate) fn zeroed<T: Zeroed>(len: usize) -> Box<[T]> {
+    bytemuck::zeroed_slice_box(len)
+}

@@ -1,0 +1,140 @@
+//! The search for an order (Wing and Gong, 1993), in which no set of operations is tried twice after the same states (Lowe,
+//! 2017).
+
+use std::collections::HashMap;
+
+use ratelimit_runtime::algorithm::State;
+use ratelimit_runtime::store::{AlgorithmSpec, ChargeId, Outcome};
+
+use super::Request;
+
+/// An operation that a thread has made.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    /// The order in which operations began and ended.
+    pub(super) invoked: u64,
+    pub(super) responded: u64,
+    /// The time before the operation, and after it.
+    pub(super) earliest: u64,
+    pub(super) latest: u64,
+    pub(super) event: Event,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Decided(Vec<Request>, Box<Outcome>),
+    Refunded { key: usize, cost: u64, id: Option<ChargeId> },
+    Reset(usize),
+}
+
+/// The states of all keys, and when each was last charged or refunded.
+#[derive(Clone, PartialEq)]
+struct Keys {
+    states: Vec<Option<State>>,
+    written: Vec<u64>,
+}
+
+/// Whether there is an order of these operations in which they could have been made one after the other.
+pub(super) fn is_linearizable(specs: &[AlgorithmSpec], records: &[Record]) -> bool {
+    let keys = Keys { states: vec![None; specs.len()], written: vec![0; specs.len()] };
+    Search { specs, records, tried: HashMap::new() }.ends(0, keys)
+}
+
+impl Record {
+    /// Whether another operation began before this one had ended, and ended after it began.
+    pub(super) fn overlaps(&self, others: &[Record]) -> bool {
+        let overlaps = |other: &&Record| other.invoked < self.responded && self.invoked < other.responded;
+        others.iter().filter(overlaps).count() > 1
+    }
+}
+
+struct Search<'a> {
+    specs: &'a [AlgorithmSpec],
+    records: &'a [Record],
+    /// The states after each set of operations that were tried.
+    tried: HashMap<u64, Vec<Keys>>,
+}
+
+impl Search<'_> {
+    /// Whether the operations that are not `made` yet can be made now.
+    fn ends(&mut self, made: u64, keys: Keys) -> bool {
+        let records = self.records;
+        let left = || (0..records.len()).filter(|i| made & 1 << i == 0);
+        let Some(first_end) = left().map(|i| records[i].responded).min() else { return true };
+        let tried = self.tried.entry(made).or_default();
+        if tried.contains(&keys) {
+            return false;
+        }
+        tried.push(keys.clone());
+        for i in left().filter(|i| records[*i].invoked < first_end) {
+            for now in records[i].times() {
+                if let Some(after) = keys.after(self.specs, &records[i].event, now)
+                    && self.ends(made | 1 << i, after)
+                {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Record {
+    /// The times at which the operation may have been made.
+    fn times(&self) -> std::ops::RangeInclusive<u64> {
+        match &self.event {
+            Event::Decided(_, outcome) => outcome.now.max(self.earliest)..=outcome.now.min(self.latest),
+            Event::Refunded { .. } => self.earliest..=self.latest,
+            // At any time, which makes no difference.
+            Event::Reset(_) => self.earliest..=self.earliest,
+        }
+    }
+}
+
+impl Keys {
+    /// Returns the keys after an operation, unless its result would have been another.
+    fn after(&self, specs: &[AlgorithmSpec], event: &Event, now: u64) -> Option<Keys> {
+        let mut after = self.clone();
+        match event {
+            Event::Decided(requests, outcome) => {
+                for (i, &Request { key, cost, wait }) in requests.iter().enumerate() {
+                    let (spec, state) = (specs[key], &mut after.states[key]);
+                    let snapshot = spec.check(state.as_ref(), now, cost);
+                    let mut verdict = spec.verdict(snapshot, now, cost, wait);
+                    if outcome.admitted && cost > 0 {
+                        spec.commit(state, snapshot, now, cost);
+                    } else if verdict.admitted {
+                        verdict = spec.verdict(snapshot, now, 0, 0);
+                    }
+                    if verdict != outcome.verdicts[i] || self.written[key] > now {
+                        return None;
+                    }
+                }
+                let refuses = |request: &Request| {
+                    let (spec, state) = (specs[request.key], self.states[request.key].as_ref());
+                    let snapshot = spec.check(state, now, request.cost);
+                    !spec.verdict(snapshot, now, request.cost, request.wait).admitted
+                };
+                if outcome.admitted == requests.iter().any(refuses) {
+                    return None;
+                }
+            }
+            Event::Refunded { key, cost, id } => {
+                if self.written[*key] > now {
+                    return None;
+                }
+                specs[*key].refund(&mut after.states[*key], now, *cost, *id);
+            }
+            Event::Reset(key) => {
+                after.states[*key] = None;
+                return Some(after);
+            }
+        }
+        for ((written, after), before) in after.written.iter_mut().zip(&after.states).zip(&self.states) {
+            if after != before {
+                *written = now;
+            }
+        }
+        Some(after)
+    }
+}

@@ -1,0 +1,79 @@
+//! A small store, and threads that share it.
+
+use std::sync::Arc;
+
+use loom_models::{
+    AlgorithmSpec, Charge, Clock, FixedWindowSpec, GcraKind, GcraSpec, Key, MemoryStore, Outcome,
+};
+
+/// How long a permit takes to refill.
+pub(crate) const INTERVAL: u64 = 10;
+
+/// How long a window is.
+pub(crate) const PERIOD: u64 = 100;
+
+/// A store that threads share, with its clock.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+/// Runs every interleaving in which threads are preempted at most so often, or once more with `RATELIMITS_TEST_BUDGET=long`.
+pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    let is_long = std::env::var_os("RATELIMITS_TEST_BUDGET").is_some_and(|budget| budget == "long");
+    builder.preemption_bound = Some(preemptions + usize::from(is_long));
+    builder.max_branches = 100_000;
+    builder.check(model);
+}
+
+impl Shared {
+    pub(crate) fn new(max_keys: usize) -> Self {
+        let clock = Clock::default();
+        clock.set(1000);
+        Shared { store: Arc::new(MemoryStore::new(max_keys, clock.clone())), clock }
+    }
+
+    /// Decides charges of one permit each.
+    pub(crate) fn decide(&self, charges: &[(u64, AlgorithmSpec)]) -> Outcome {
+        let charges: Vec<Charge> = charges.iter().map(|(key, spec)| charge(*key, *spec, 1)).collect();
+        self.store.decide(&charges)
+    }
+
+    pub(crate) fn admits(&self, charges: &[(u64, AlgorithmSpec)]) -> bool {
+        self.decide(charges).admitted
+    }
+
+    /// Returns the permits left.
+    pub(crate) fn remaining(&self, key: u64, spec: AlgorithmSpec) -> u64 {
+        self.store.decide(&[charge(key, spec, 0)]).verdicts[0].remaining
+    }
+
+    /// Runs something in another thread.
+    pub(crate) fn spawn<T: 'static>(
+        &self,
+        run: impl FnOnce(&Shared) -> T + 'static,
+    ) -> loom::thread::JoinHandle<T> {
+        let shared = self.clone();
+        loom::thread::spawn(move || run(&shared))
+    }
+}
+
+/// Keys below 10 stay in the first line, those from 20 to 29 move when it is split.
+pub(crate) fn key(key: u64) -> Key {
+    Key::new([key / 10, key])
+}
+
+pub(crate) fn charge(of: u64, spec: AlgorithmSpec, cost: u64) -> Charge {
+    Charge { key: key(of), spec, cost, wait: 0, shadow: false }
+}
+
+pub(crate) fn bucket(permits: u64) -> AlgorithmSpec {
+    let capacity = permits * INTERVAL;
+    AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval: INTERVAL, capacity })
+}
+
+pub(crate) fn window(limit: u64) -> AlgorithmSpec {
+    AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period: PERIOD, aligned: false })
+}
