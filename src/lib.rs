@@ -1,10 +1,12 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
 // The first definition of a link wins: these replace the README's own, which point to files of the repository.
 //! [Choosing a limit]: guide::choosing
 //! [arguments]: guide::attributes
 //! [Coming from other libraries]: guide::migrating
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
+//! [What a decision costs]: guide::performance
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -147,7 +149,7 @@ pub use ratelimit_macros::funnel_limit;
 #[doc = include_str!("../guide/attributes.md")]
 pub use ratelimit_macros::window_limit;
 
-/// Guides: choosing a limit, the arguments of the attributes, coming from other libraries, and running with Redis.
+/// Guides: choosing a limit, the arguments of the attributes, coming from other libraries, what a decision costs, and running with Redis.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -157,6 +159,8 @@ pub mod guide {
     pub mod functions {}
     #[doc = include_str!("../guide/migrating.md")]
     pub mod migrating {}
+    #[doc = include_str!("../guide/performance.md")]
+    pub mod performance {}
     #[doc = include_str!("../guide/redis.md")]
     pub mod redis {}
 }
