@@ -15,7 +15,7 @@ pub(super) const LINE: u32 = 4;
 const FIRST_LINES: u32 = 2;
 
 /// How many keys there are for each four lines: so many that few lines are too short for their keys.
-const KEYS_PER_FOUR_LINES: u64 = 12;
+const KEYS_PER_FOUR_LINES: u64 = 13;
 
 /// How many lines a reader looks at. The chain may change under it, so that it might go on forever.
 const STEPS: u32 = 16;
