@@ -98,17 +98,22 @@ impl MemoryStore {
         None
     }
 
-    /// Decides a list of charges as [`decide_plain`](Self::decide_plain) does.
+    /// Decides a list of charges by the same steps as the fast lane.
     pub(super) fn decide_without_lock(&self, charges: &[Charge]) -> Option<Outcome> {
         match charges {
-            [a] => self.decide_list(charges, [a]),
-            [a, b] => self.decide_list(charges, [a, b]),
-            [a, b, c] => self.decide_list(charges, [a, b, c]),
+            [a] => self.decide_list(charges, [a], |[a]| self.decide_plain(*a)),
+            [a, b] => self.decide_list(charges, [a, b], |plain| self.decide_all_plain(plain)),
+            [a, b, c] => self.decide_list(charges, [a, b, c], |plain| self.decide_all_plain(plain)),
             _ => None,
         }
     }
 
-    fn decide_list<const N: usize>(&self, list: &[Charge], charges: [&Charge; N]) -> Option<Outcome> {
+    fn decide_list<const N: usize>(
+        &self,
+        list: &[Charge],
+        charges: [&Charge; N],
+        decide: impl FnOnce(&[PlainCharge<'_>; N]) -> Option<PlainOutcome<N>>,
+    ) -> Option<Outcome> {
         let keys = charges.map(|charge| self.index(&charge.key).fingerprint);
         let mut plain = [None; N];
         for ((plain, charge), key) in plain.iter_mut().zip(charges).zip(&keys) {
@@ -116,8 +121,7 @@ impl MemoryStore {
             let is_plain = *cost > 0 && spec.is_plain();
             *plain = is_plain.then_some(PlainCharge { key, spec, cost: *cost });
         }
-        let plain = all(plain)?;
-        let PlainOutcome { now, snapshots, .. } = self.decide_all_plain(&plain)?;
+        let PlainOutcome { now, snapshots, .. } = decide(&all(plain)?)?;
         let (admitted, verdicts) = judge(list, &snapshots.map(PlainSnapshot::full), now);
         Some(Outcome { now, admitted, verdicts, failed: Vec::new() })
     }
