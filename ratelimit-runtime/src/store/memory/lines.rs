@@ -72,10 +72,7 @@ impl Table {
             }
             None => self.slots.grow_extra(self.owners.add(true)),
         };
-        let mut last = home;
-        while let Some(next) = self.slots.next(last) {
-            last = next;
-        }
+        let last = self.slots.lines_from(home).last().unwrap_or(home);
         self.slots.set_next(last, Some(extra));
         extra
     }

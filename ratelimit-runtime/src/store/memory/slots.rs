@@ -144,7 +144,8 @@ impl Slots {
         lines.flat_map(move |line| positions(key).map(move |position| line.slot(position)))
     }
 
-    fn lines_from(&self, home: LineId) -> impl Iterator<Item = LineId> {
+    /// Returns a line and the extra lines behind it.
+    pub(super) fn lines_from(&self, home: LineId) -> impl Iterator<Item = LineId> {
         std::iter::successors(Some(home), |line| self.next(*line))
     }
 

@@ -82,9 +82,8 @@ impl Table {
     /// Takes the state of a key out of its slot, so that no other thread decides it before [`release`](Self::release) or
     /// [`change`](Self::change).
     pub(super) fn hold(&mut self, index: KeyIndex, spec: &AlgorithmSpec) {
-        let slots = Arc::clone(&self.slots);
-        let Some(slot) = slots.locate(index.fingerprint) else { return };
-        let locked = slots.slot(slot).lock();
+        let Some(slot) = self.slots.locate(index.fingerprint) else { return };
+        let locked = self.slots.slot(slot).lock();
         let content = locked.content();
         if let Some(plain) = content.plain() {
             let state = self.states.insert(plain.state(spec));
