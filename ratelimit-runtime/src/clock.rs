@@ -53,7 +53,7 @@ impl Clock {
     /// Returns the current time. On one thread it never steps back.
     ///
     /// Between threads it is not ordered with other memory accesses: the processor may read its counter while a load before it
-    /// still waits for another core, so a thread may read some microseconds less than it has just been told by another one. A
+    /// still waits for another core, so a thread may read some microseconds less than another one has just passed to it. A
     /// thread that is interrupted right after reading the time is late by more.
     #[inline]
     pub(crate) fn now(&self) -> u64 {

@@ -188,7 +188,7 @@ impl Decision {
         }
     }
 
-    /// A decision of one policy that is no shadow. Allocates nothing, and is not even written where nobody reads it.
+    /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
     #[inline]
     pub(crate) fn of_one(
         policy: SinglePolicy,

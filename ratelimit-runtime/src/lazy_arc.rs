@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 /// A value that is made when somebody asks for it, or was there from the start.
 ///
-/// An [`Arc`], although nobody shares it, because the code that drops its value is never inlined. So dropping this without a
-/// value is one comparison, and where the compiler sees that there is none, it drops everything that nobody reads.
+/// An [`Arc`], although it is never shared, because the code that drops its value is never inlined. So dropping this without a
+/// value is one comparison, and where the compiler sees that there is none, it removes everything that is not read.
 pub(crate) struct LazyArc<T>(OnceLock<Arc<T>>);
 
 impl<T> LazyArc<T> {

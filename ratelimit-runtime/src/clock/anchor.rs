@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod properties;
 
-/// For how many counter ticks an anchor tells the time: 27 to 134 ms at 5 to 1 GHz.
+/// For how many counter ticks an anchor is valid: 27 to 134 ms at 5 to 1 GHz.
 pub(super) const INTERVAL: u64 = 1 << 27;
 
 /// The paces, in nanoseconds per interval, of counters from 16 GHz down to 250 MHz.
@@ -17,7 +17,7 @@ pub(super) struct Reading {
     pub(super) nanos: u64,
 }
 
-/// Tells the time for the next interval.
+/// Converts the counter values of one interval to times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Anchor {
     /// The counter at the start of the interval.
@@ -70,7 +70,7 @@ pub(super) struct Corrector {
     since: Reading,
     /// The last pace measured.
     pace: u64,
-    /// The last time told without an anchor.
+    /// The last time returned without an anchor.
     latest: u64,
 }
 
@@ -85,8 +85,8 @@ impl Corrector {
 
     /// Returns the time of a reading, and replaces the anchor if its interval is over.
     pub(super) fn now(&mut self, reading: Reading) -> u64 {
-        let told = |anchor: Anchor| anchor.at(reading.ticks).or_else(|| anchor.before(reading.ticks));
-        if let Some(nanos) = self.anchor.and_then(told) {
+        let by_anchor = |anchor: Anchor| anchor.at(reading.ticks).or_else(|| anchor.before(reading.ticks));
+        if let Some(nanos) = self.anchor.and_then(by_anchor) {
             return nanos;
         }
         let end = self.anchor.map_or(0, |anchor| anchor.end());

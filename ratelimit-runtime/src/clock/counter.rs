@@ -36,7 +36,7 @@ impl CounterClock {
 
     /// Returns the nanoseconds since the epoch.
     ///
-    /// What an anchor tells lies between its start and its end, and the next one starts no earlier than it ends. So the time
+    /// The times of an anchor lie between its start and its end, and the next one starts no earlier than it ends. So the time
     /// never steps back, however long a thread takes between the two reads.
     #[inline]
     pub(super) fn now(&self) -> u64 {
@@ -57,7 +57,7 @@ impl CounterClock {
         }
     }
 
-    /// Returns the time where no anchor tells it, and replaces the anchor if it is due.
+    /// Returns the time where the anchor does not give it, and replaces the anchor if it is due.
     #[cold]
     #[inline(never)]
     fn corrected(&self, anchor: Option<Anchor>, ticks: u64) -> u64 {
@@ -90,8 +90,8 @@ impl fmt::Debug for CounterClock {
     }
 }
 
-/// Returns the nanoseconds since the epoch by std's clock. The epoch is read once, so nobody who sets the system's time moves
-/// it.
+/// Returns the nanoseconds since the epoch by std's clock. The epoch is read once, so setting the system's time does not
+/// move it.
 pub(super) fn monotonic() -> u64 {
     static START: LazyLock<(Instant, u64)> = LazyLock::new(|| {
         let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

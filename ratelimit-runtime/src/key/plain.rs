@@ -20,7 +20,7 @@ pub(super) enum Integer {
 }
 
 impl<'a> Plain<'a> {
-    /// Returns what the part is, if that can be told from its type.
+    /// Returns what the part is, if its type says so.
     #[inline]
     pub(super) fn of<T: ?Sized>(part: &'a T) -> Option<Self> {
         macro_rules! integers {

@@ -69,7 +69,7 @@ fn decide(
         let (order, charges): (Vec<usize>, Vec<Charge>) = charges.into_iter().unzip();
         let outcome = store.decide(&charges);
         for ((i, charge), verdict) in order.into_iter().zip(&charges).zip(&outcome.verdicts) {
-            // Where another policy refuses, this one only tells what it has.
+            // Where another policy refuses, this one only reports what it has.
             let is_read = verdict.admitted && !outcome.admitted;
             let (cost, max_wait) = (if is_read { 0 } else { charge.cost }, wait.into());
             let (now, cost) = (outcome.now.into(), cost.into());

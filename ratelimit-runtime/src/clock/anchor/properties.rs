@@ -22,8 +22,8 @@ enum Event {
     Jump(i64),
     /// A thread reads the counter.
     Count(usize),
-    /// A thread reads the anchor, and tells the time. Perhaps another thread holds the corrector.
-    Tell(usize, bool),
+    /// A thread reads the anchor, and then the time. Perhaps another thread holds the corrector.
+    Read(usize, bool),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl Machine {
             Event::Drift(drift) => self.drift = drift,
             Event::Freeze(nanos) => self.nanos += nanos,
             Event::Jump(ticks) => self.ticks = self.ticks.wrapping_add_signed(ticks),
-            Event::Count(_) | Event::Tell(..) => {}
+            Event::Count(_) | Event::Read(..) => {}
         }
     }
 
@@ -68,12 +68,12 @@ impl Machine {
 }
 
 /// Does what `CounterClock::now` does once the counter is read.
-fn tell(corrector: &mut Corrector, ticks: u64, machine: &Machine, is_held: bool) -> u64 {
-    let told = corrector.anchor().and_then(|anchor| {
+fn time_of(corrector: &mut Corrector, ticks: u64, machine: &Machine, is_held: bool) -> u64 {
+    let time = corrector.anchor().and_then(|anchor| {
         let after = || anchor.just_after(ticks).filter(|_| is_held);
         anchor.at(ticks).or_else(|| anchor.before(ticks)).or_else(after)
     });
-    told.unwrap_or_else(|| corrector.now(machine.reading()))
+    time.unwrap_or_else(|| corrector.now(machine.reading()))
 }
 
 fn machine() -> impl Strategy<Value = Machine> {
@@ -97,7 +97,7 @@ fn steady_event() -> impl Strategy<Value = Event> {
         1 => (-1_000_000i64..1_000_000).prop_map(Event::Drift),
         1 => duration().prop_map(Event::Freeze),
         5 => (0..3usize).prop_map(Event::Count),
-        6 => (0..3usize, any::<bool>()).prop_map(|(thread, is_held)| Event::Tell(thread, is_held)),
+        6 => (0..3usize, any::<bool>()).prop_map(|(thread, is_held)| Event::Read(thread, is_held)),
     ]
 }
 
@@ -112,15 +112,15 @@ proptest! {
     #[test]
     fn the_clock_never_steps_back(mut machine in machine(), events in vec(steady_event(), 1..200)) {
         let mut corrector = Corrector::new(machine.reading());
-        // Per thread: the counter value read, and the latest time that anyone had told by then.
+        // Per thread: the counter value read, and the latest time returned to any of them by then.
         let (mut reads, mut latest) = ([None; 3], 0);
         for event in events {
             machine.meet(&event);
             match event {
                 Event::Count(thread) => reads[thread] = Some((machine.ticks, latest)),
-                Event::Tell(thread, is_held) => {
+                Event::Read(thread, is_held) => {
                     let (ticks, before) = reads[thread].take().unwrap_or((machine.ticks, latest));
-                    let now = tell(&mut corrector, ticks, &machine, is_held);
+                    let now = time_of(&mut corrector, ticks, &machine, is_held);
                     prop_assert!(now >= before, "{now} after {before}");
                     latest = latest.max(now);
                 }
@@ -134,9 +134,9 @@ proptest! {
         let mut corrector = Corrector::new(machine.reading());
         for event in events {
             machine.meet(&event);
-            if let Event::Tell(..) = event {
+            if let Event::Read(..) = event {
                 let was = corrector.anchor();
-                let now = tell(&mut corrector, machine.ticks, &machine, false);
+                let now = time_of(&mut corrector, machine.ticks, &machine, false);
                 prop_assert!(now <= machine.nanos + PACES.end());
                 if was.is_none() || was != corrector.anchor() {
                     prop_assert!(now >= machine.nanos, "behind after a correction");
@@ -154,8 +154,8 @@ proptest! {
         let mut corrector = Corrector::new(machine.reading());
         for event in events {
             machine.meet(&event);
-            if let Event::Tell(..) = event {
-                tell(&mut corrector, machine.ticks, &machine, false);
+            if let Event::Read(..) = event {
+                time_of(&mut corrector, machine.ticks, &machine, false);
             }
         }
         machine.drift = drift;
@@ -163,7 +163,7 @@ proptest! {
             let mut worst = 0;
             for _ in 0..steps {
                 machine.pass(machine.interval() / 4);
-                let now = tell(&mut corrector, machine.ticks, &machine, false);
+                let now = time_of(&mut corrector, machine.ticks, &machine, false);
                 worst = worst.max((now as i64 - machine.nanos as i64).abs());
             }
             worst

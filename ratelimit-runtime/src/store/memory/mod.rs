@@ -217,7 +217,7 @@ impl MemoryStore {
         *self.id.get_or_init(|| STORES.add(self))
     }
 
-    /// Returns the store with this id, unless nobody uses it any more.
+    /// Returns the store with this id, unless it is gone.
     pub(crate) fn by_id(id: StoreId) -> Option<Arc<Self>> {
         STORES.get(id)
     }
