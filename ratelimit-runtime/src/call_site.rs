@@ -11,6 +11,7 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::key::KeyHead;
+use crate::lane::LanePolicy;
 use crate::log::log;
 use crate::name::FunctionName;
 use crate::on_store_error::OnStoreError;
@@ -65,28 +66,29 @@ pub enum Tag {
 
 /// A name that a call site has claimed. A site in a generic function or in a trait has several.
 #[derive(Debug)]
-pub struct SiteName {
+pub(crate) struct SiteName {
     closure: &'static str,
     pub(crate) options: &'static SiteOptions,
-    pub(crate) name: Box<str>,
+    pub(crate) name: &'static str,
     pub(crate) policy: PolicyId,
     /// The function, if it is the tag.
     pub(crate) function: Option<Box<str>>,
     /// The policy, if its numbers are literals.
     literal: Option<LiteralPolicy>,
-    /// Whether it is, and calls of that policy may take the fast lane.
-    is_plain: bool,
+    /// The same policy for the fast lane, if its calls may take it: its usual state is plain, it can refuse, and `charge_when`
+    /// refunds none of its charges.
+    pub(crate) lane: Option<LanePolicy>,
     clash: Option<Clash>,
     next: OnceLock<Box<SiteName>>,
 }
 
 /// A policy that is the same for all calls.
 #[derive(Clone, Debug)]
-pub(crate) struct LiteralPolicy {
+struct LiteralPolicy {
     /// The policy in the numbers its algorithm counts in.
-    pub(crate) spec: AlgorithmSpec,
+    spec: AlgorithmSpec,
     /// The head of its keys.
-    pub(crate) key_head: KeyHead,
+    key_head: KeyHead,
 }
 
 #[derive(Debug)]
@@ -110,15 +112,15 @@ impl CallSite {
 
     /// Returns the name of the policy in the function that holds this closure, and claims it on the first call. `literal` is the
     /// policy if all its numbers are literals.
-    #[must_use]
-    pub fn resolve(
+    #[inline]
+    pub(crate) fn resolve(
         &'static self,
         closure: &'static str,
         literal: &'static Option<Policy>,
     ) -> &'static SiteName {
         let mut names = &self.names;
         loop {
-            let site = names.get_or_init(|| Box::new(self.claim(closure, literal)));
+            let site = names.get_or_init(|| self.claim(closure, literal));
             if std::ptr::eq(site.closure, closure) || site.closure == closure {
                 return site;
             }
@@ -126,29 +128,32 @@ impl CallSite {
         }
     }
 
-    fn claim(&'static self, closure: &'static str, literal: &'static Option<Policy>) -> SiteName {
+    #[cold]
+    fn claim(&'static self, closure: &'static str, literal: &'static Option<Policy>) -> Box<SiteName> {
         let function = FunctionName { module: self.module, item: (self.item)(), closure };
         let function: Box<str> = function.to_string().into();
         let options = &self.options;
-        let name = match options {
-            SiteOptions { name: Some(name), .. } => (*name).into(),
-            SiteOptions { number: 1, .. } => function.clone(),
-            SiteOptions { number, .. } => format!("{function}#{number}").into(),
+        // A site lives as long as the process, and so does its name.
+        let name: &'static str = match options {
+            SiteOptions { name: Some(name), .. } => name,
+            SiteOptions { number: 1, .. } => Box::leak(function.clone()),
+            SiteOptions { number, .. } => format!("{function}#{number}").leak(),
         };
         let function = (options.tag == Tag::Function).then_some(function);
-        let policy = PolicyId::new(options.prefix, &name);
+        let policy = PolicyId::new(options.prefix, name);
         let literal_policy = literal.and_then(|policy| policy.spec().ok()).map(|spec| {
-            let key_head = KeyHead::new(options.prefix, &name, &spec, function.as_deref());
+            let key_head = KeyHead::new(options.prefix, name, &spec, function.as_deref());
             LiteralPolicy { spec, key_head }
         });
         let claim = Claim { site: self, function: function.clone(), literal };
-        let clash = claim.register(&name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
-        let is_plain = literal_policy.as_ref().is_some_and(|literal| literal.spec.is_plain())
-            && clash.is_none()
-            && !options.shadow
-            && !options.refundable;
+        let clash = claim.register(name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
+        let may_be_fast = clash.is_none() && !options.shadow && !options.refundable;
+        let lane = literal_policy
+            .as_ref()
+            .filter(|_| may_be_fast)
+            .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_head));
         let (literal, next) = (literal_policy, OnceLock::new());
-        SiteName { closure, options, name, policy, function, literal, is_plain, clash, next }
+        Box::new(SiteName { closure, options, name, policy, function, literal, lane, clash, next })
     }
 }
 
@@ -156,14 +161,7 @@ impl SiteName {
     /// Checks that no other call site has claimed the name. Logs the first error, which a fallback might hide. Must not be
     /// called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
-        self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(&self.name)))
-    }
-
-    /// Returns the policy, if its calls may take the fast lane: its numbers are literals, its usual state is plain, it can refuse,
-    /// and `charge_when` refunds none of its charges.
-    #[inline]
-    pub(crate) fn plain(&self) -> Option<&LiteralPolicy> {
-        self.literal.as_ref().filter(|_| self.is_plain)
+        self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(self.name)))
     }
 
     /// Returns the policy, whose numbers are literals.
@@ -174,7 +172,7 @@ impl SiteName {
 
     /// Returns the head of the keys of a call whose policy has this spec.
     pub(crate) fn key_head(&self, spec: &AlgorithmSpec) -> KeyHead {
-        let of_call = || KeyHead::new(self.options.prefix, &self.name, spec, self.function.as_deref());
+        let of_call = || KeyHead::new(self.options.prefix, self.name, spec, self.function.as_deref());
         self.literal.as_ref().map_or_else(of_call, |literal| literal.key_head)
     }
 }

@@ -67,7 +67,12 @@ impl Clock {
                 let now = tokio::time::Instant::now();
                 now.saturating_duration_since(*anchor.get_or_init(|| now)).as_micros() as u64
             }
-            TimeSource::Manual(micros) => micros.load(Ordering::SeqCst),
+            TimeSource::Manual(micros) => {
+                let now = micros.load(Ordering::SeqCst);
+                #[cfg(test)]
+                AFTER_READING.take().into_iter().for_each(|then| then());
+                now
+            }
         }
     }
 
@@ -79,4 +84,10 @@ impl Clock {
             _ => self.now(),
         }
     }
+}
+
+// What a test does right after this thread reads a manual clock.
+#[cfg(test)]
+std::thread_local! {
+    pub(crate) static AFTER_READING: std::cell::Cell<Option<Box<dyn FnOnce()>>> = const { std::cell::Cell::new(None) };
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::error::store::StoreError;
-use crate::lazy_arc::LazyArc;
+use crate::lazy_box::LazyBox;
 use crate::policy::Algorithm;
 use crate::source::Source;
 use crate::store::{PlainReceipt, Receipt, Verdict};
@@ -54,7 +54,7 @@ pub struct Decision {
     /// The receipt, if it is a plain one.
     receipt: Option<PlainReceipt>,
     /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
-    more: LazyArc<More>,
+    more: LazyBox<More>,
 }
 
 #[derive(Default)]
@@ -171,7 +171,7 @@ impl Decision {
         let PolicyDecision { algorithm, admitted, limit, remaining, retry_after, reset_after, .. } =
             policies[reported];
         let listed = Listed { policies, reported }.into();
-        let more = LazyArc::of(More { listed, receipt });
+        let more = LazyBox::of(More { listed, receipt });
         let (single, receipt) = (None, None);
         Decision {
             limit,
@@ -208,13 +208,13 @@ impl Decision {
             algorithm,
             admitted,
             receipt,
-            more: LazyArc::empty(),
+            more: LazyBox::empty(),
         }
     }
 
     /// Adds the receipt to a decision of one policy that has no plain one.
     pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
-        let more = LazyArc::of(More { receipt: Some(receipt), ..More::default() });
+        let more = LazyBox::of(More { receipt: Some(receipt), ..More::default() });
         Decision { more, ..self }
     }
 

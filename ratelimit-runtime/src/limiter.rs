@@ -15,10 +15,9 @@ use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
-use crate::key::{IntoKey, KeyHead};
+use crate::key::IntoKey;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
-use crate::policy_id::PolicyId;
 use crate::request::PolicyCharge;
 use crate::store::Charge;
 
@@ -52,12 +51,7 @@ impl Limiter {
     /// Returns this limiter with a key prefix, as an attribute sets with `prefix = "…"`.
     #[must_use]
     pub fn prefix(&self, prefix: &str) -> Self {
-        let Definition { name, function, spec, .. } = &*self.definition;
-        let policy_id = PolicyId::new(prefix, name);
-        let key_head = KeyHead::new(prefix, name, spec, function.as_deref());
-        let prefix = prefix.into();
-        let definition = Definition { prefix, policy_id, key_head, ..(*self.definition).clone() };
-        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+        self.with_keys(prefix, self.definition.function.as_deref())
     }
 
     /// Returns this limiter with the keys of a policy of this function.
@@ -66,12 +60,7 @@ impl Limiter {
     /// contain the function's name, so that a Redis Cluster keeps them in one slot.
     #[must_use]
     pub fn function(&self, function: &str) -> Self {
-        let function = (!function.is_empty()).then_some(function);
-        let Definition { name, prefix, spec, .. } = &*self.definition;
-        let key_head = KeyHead::new(prefix, name, spec, function);
-        let function = function.map(Into::into);
-        let definition = Definition { function, key_head, ..(*self.definition).clone() };
-        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+        self.with_keys(&self.definition.prefix, (!function.is_empty()).then_some(function))
     }
 
     /// Returns this limiter with its own [`OnStoreError`] in place of the registry's. In process it has no effect.
@@ -212,6 +201,13 @@ impl Limiter {
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
         let charge = self.definition.policy_charge(&self.backend, key, 0, Duration::ZERO)?.charge;
         Ok(self.backend.reset(&charge.key).await?)
+    }
+
+    fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
+        let Definition { name, on_store_error, policy, spec, .. } = &*self.definition;
+        let definition = Definition::new(Arc::clone(name), prefix, function, *policy, *spec);
+        let definition = Definition { on_store_error: *on_store_error, ..definition };
+        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 }
 

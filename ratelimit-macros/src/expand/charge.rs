@@ -37,7 +37,9 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
             );
             __ratelimits::Call::#function(
                 &mut #call,
-                __ratelimits::CallSite::resolve(&SITE, #closure, const { &#literal }),
+                &SITE,
+                #closure,
+                const { &#literal },
                 #numbers
             );
         }

@@ -7,7 +7,7 @@ use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::spec::AlgorithmSpec;
 use super::state::{FixedWindowState, GcraState, State};
-use super::verdict::{Snapshot, Verdict};
+use super::verdict::Snapshot;
 
 /// A plain state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,65 +60,202 @@ impl PlainState {
     }
 }
 
-impl AlgorithmSpec {
-    /// Whether the states of this spec are plain while no call waits and nothing is refunded.
-    #[inline]
-    pub(crate) const fn is_plain(&self) -> bool {
-        matches!(
-            self,
-            AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket | GcraKind::Meter, .. })
-                | AlgorithmSpec::FixedWindow(FixedWindowSpec { aligned: false, .. })
-        )
-    }
+/// What a verdict says about a plain state. Times are in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainVerdict {
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) reset_after: u64,
+    /// The time in the [`ChargeId`](super::ChargeId), whose other numbers are 0.
+    pub(crate) at: u64,
+}
 
-    /// Reads a plain state. Returns `None` if it is from the future or not one of this spec.
+/// A policy whose states are plain while no call waits and nothing is refunded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlainSpec {
+    Bucket(PlainBucket),
+    Window(PlainWindow),
+}
+
+/// A token bucket or a meter, as in [`GcraSpec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainBucket {
+    interval: u64,
+    capacity: u64,
+}
+
+/// A fixed window, as in [`FixedWindowSpec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainWindow {
+    limit: u64,
+    period: u64,
+}
+
+/// The steps of a decision about a call that does not wait.
+pub(crate) trait PlainSteps: Copy {
+    /// Whether the slot of a state says when it was written. If not, there is no room for it.
+    fn is_dated(self) -> bool;
+
+    /// Reads a state. Returns `None` if it is from the future or of another algorithm.
+    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot>;
+
+    /// Whether a call of this cost is admitted.
+    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool;
+
+    /// Returns the state after an admitted call.
+    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState;
+
+    /// Returns the verdict on a call that is admitted or not.
+    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict;
+}
+
+impl AlgorithmSpec {
+    /// Returns the same policy, if its usual states are plain.
     #[inline]
-    pub(crate) fn check_plain(&self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
-        match (self, state) {
-            (AlgorithmSpec::Gcra(GcraSpec { capacity, .. }), PlainState::Bucket { full }) => {
-                (full <= now + capacity).then_some(PlainSnapshot(full.max(now), 0))
-            }
-            (AlgorithmSpec::FixedWindow(window), PlainState::Window { end, count }) => {
-                let snapshot = if now < end {
-                    PlainSnapshot(end.wrapping_sub(window.period), count)
-                } else {
-                    PlainSnapshot(now, 0)
-                };
-                (snapshot.0 <= now).then_some(snapshot)
+    pub(crate) const fn plain(&self) -> Option<PlainSpec> {
+        match *self {
+            AlgorithmSpec::Gcra(GcraSpec {
+                kind: GcraKind::TokenBucket | GcraKind::Meter,
+                interval,
+                capacity,
+            }) => Some(PlainSpec::Bucket(PlainBucket { interval, capacity })),
+            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false }) => {
+                Some(PlainSpec::Window(PlainWindow { limit, period }))
             }
             _ => None,
         }
     }
+}
 
-    /// Whether a call of this cost is admitted.
-    #[inline]
-    pub(crate) fn admits_plain(&self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool {
+impl PlainSpec {
+    /// Returns the permits that the policy admits at once.
+    pub(crate) fn limit(self) -> u64 {
         match self {
-            AlgorithmSpec::Gcra(bucket) => snapshot.0 + bucket.charge(cost) <= now + bucket.capacity,
-            AlgorithmSpec::FixedWindow(window) => cost <= window.limit.saturating_sub(snapshot.1),
-            _ => false,
+            PlainSpec::Bucket(PlainBucket { interval, capacity }) => capacity / interval,
+            PlainSpec::Window(PlainWindow { limit, .. }) => limit,
+        }
+    }
+}
+
+impl PlainBucket {
+    /// Costs that never fit are cut to the smallest that does not.
+    #[inline]
+    fn charge(self, cost: u64) -> u64 {
+        cost.saturating_mul(self.interval).min(self.capacity + 1)
+    }
+}
+
+impl PlainSteps for PlainBucket {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+        let PlainState::Bucket { full } = state else { return None };
+        (full <= now + self.capacity).then_some(PlainSnapshot(full.max(now), 0))
+    }
+
+    #[inline]
+    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool {
+        snapshot.0 + self.charge(cost) <= now + self.capacity
+    }
+
+    #[inline]
+    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
+        PlainState::Bucket { full: snapshot.0 + self.charge(cost) }
+    }
+
+    #[inline]
+    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
+        let (charge, level) = (self.charge(cost), snapshot.0 - now);
+        let after = if admitted { level + charge } else { level };
+        let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
+        PlainVerdict {
+            remaining: (self.capacity - after) / self.interval,
+            retry_after: lead.map(|lead| level - lead),
+            reset_after: after,
+            at: now + after,
+        }
+    }
+}
+
+impl PlainSteps for PlainWindow {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+        let PlainState::Window { end, count } = state else { return None };
+        let snapshot = if now < end {
+            PlainSnapshot(end.wrapping_sub(self.period), count)
+        } else {
+            PlainSnapshot(now, 0)
+        };
+        (snapshot.0 <= now).then_some(snapshot)
+    }
+
+    #[inline]
+    fn admits(self, snapshot: PlainSnapshot, _now: u64, cost: u64) -> bool {
+        cost <= self.limit.saturating_sub(snapshot.1)
+    }
+
+    #[inline]
+    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
+        PlainState::Window { end: snapshot.0 + self.period, count: snapshot.1 + cost }
+    }
+
+    #[inline]
+    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
+        let PlainSnapshot(start, count) = snapshot;
+        let (after, left) = (if admitted { count + cost } else { count }, start + self.period - now);
+        PlainVerdict {
+            remaining: self.limit.saturating_sub(after),
+            retry_after: (!admitted && cost <= self.limit).then_some(left),
+            reset_after: if after == 0 { 0 } else { left },
+            at: start,
+        }
+    }
+}
+
+impl PlainSteps for PlainSpec {
+    #[inline]
+    fn is_dated(self) -> bool {
+        matches!(self, PlainSpec::Bucket(_))
+    }
+
+    #[inline]
+    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+        match self {
+            PlainSpec::Bucket(bucket) => bucket.check(state, now),
+            PlainSpec::Window(window) => window.check(state, now),
         }
     }
 
-    /// Returns the verdict on a call that does not wait.
-    #[inline(always)]
-    pub(crate) fn verdict_plain(&self, snapshot: PlainSnapshot, now: u64, cost: u64) -> Verdict {
+    #[inline]
+    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool {
         match self {
-            AlgorithmSpec::Gcra(bucket) => bucket.verdict(snapshot.full(), now, cost, 0),
-            AlgorithmSpec::FixedWindow(window) => window.verdict(snapshot.full(), now, cost, 0),
-            _ => self.verdict(snapshot.full(), now, cost, 0),
+            PlainSpec::Bucket(bucket) => bucket.admits(snapshot, now, cost),
+            PlainSpec::Window(window) => window.admits(snapshot, now, cost),
         }
     }
 
-    /// Returns the state after an admitted call.
     #[inline]
-    pub(crate) fn commit_plain(&self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
+    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
         match self {
-            AlgorithmSpec::FixedWindow(window) => {
-                PlainState::Window { end: snapshot.0 + window.period, count: snapshot.1 + cost }
-            }
-            AlgorithmSpec::Gcra(bucket) => PlainState::Bucket { full: snapshot.0 + bucket.charge(cost) },
-            _ => PlainState::Bucket { full: snapshot.0 },
+            PlainSpec::Bucket(bucket) => bucket.commit(snapshot, cost),
+            PlainSpec::Window(window) => window.commit(snapshot, cost),
+        }
+    }
+
+    #[inline]
+    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
+        match self {
+            PlainSpec::Bucket(bucket) => bucket.verdict(snapshot, now, cost, admitted),
+            PlainSpec::Window(window) => window.verdict(snapshot, now, cost, admitted),
         }
     }
 }

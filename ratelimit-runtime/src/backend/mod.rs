@@ -27,6 +27,8 @@ pub(crate) struct Backend {
     namespace: String,
     /// `None` where limits are off.
     primary: Option<Arc<Endpoint>>,
+    /// The primary store, if it is in process.
+    memory: Option<Arc<MemoryStore>>,
     /// `None` if the primary store is in process itself.
     local: Option<Local>,
     /// Applies to policies that do not set their own.
@@ -64,9 +66,13 @@ impl Backend {
             let memory = Arc::new(MemoryStore::new(max_keys, Clock::process()));
             Local::new(memory, Arc::clone(&waiters), instances)
         });
+        let memory = match &store {
+            Some(Store::Memory(memory)) => Some(Arc::clone(memory)),
+            _ => None,
+        };
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
-        Arc::new(Backend { namespace, primary, local, on_store_error, one_slot_log })
+        Arc::new(Backend { namespace, primary, memory, local, on_store_error, one_slot_log })
     }
 
     /// Returns the endpoint that decides; `None` if limits are off.
@@ -77,10 +83,7 @@ impl Backend {
     /// Returns the store, if it is in process. The fast lane is open where this is.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
-        match &self.primary.as_ref()?.store {
-            Store::Memory(memory) => Some(memory),
-            Store::Redis(_) => None,
-        }
+        self.memory.as_ref()
     }
 
     /// Returns what happens on a store error, given what the policy says.

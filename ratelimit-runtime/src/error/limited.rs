@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::decision::{Decision, SinglePolicy};
-use crate::lazy_arc::LazyArc;
+use crate::lazy_box::LazyBox;
 use crate::policy::Algorithm;
 use crate::source::Source;
 
@@ -34,7 +34,7 @@ pub struct Limited {
     reset_after: u64,
     is_never: bool,
     /// Made when somebody asks, if a single policy refused a call that did not wait: then the fields are all that varies.
-    decision: LazyArc<Decision>,
+    decision: LazyBox<Decision>,
 }
 
 impl Limited {
@@ -83,7 +83,7 @@ impl Limited {
             retry_after: retry_after.unwrap_or(0),
             reset_after,
             is_never: retry_after.is_none(),
-            decision: LazyArc::empty(),
+            decision: LazyBox::empty(),
         }
     }
 
@@ -103,7 +103,7 @@ impl Limited {
         if decision.single.is_some() && decision.waited.is_zero() {
             return limited;
         }
-        Limited { single: None, decision: LazyArc::of(decision), ..limited }
+        Limited { single: None, decision: LazyBox::of(decision), ..limited }
     }
 
     pub(super) fn retry_after(&self) -> Option<Duration> {

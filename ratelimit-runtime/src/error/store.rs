@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::lazy_box::LazyBox;
+
 /// The store failed, refused, or could not be reached.
 ///
 /// An error is transient or permanent. A transient error is an outage, to which
@@ -15,8 +17,8 @@ use std::sync::Arc;
 /// let error = ratelimits::Registry::connect_lazy("redis://127.0.0.1:no-port").unwrap_err();
 /// assert!(matches!(error, ratelimits::Error::Store(_)));
 /// ```
-#[derive(Clone, Debug)]
-pub struct StoreError(Arc<Inner>);
+// The box is never empty. It is lazy for how it is dropped: so what a caller ignores of a limiter's decision costs nothing.
+pub struct StoreError(LazyBox<Inner>);
 
 #[derive(Clone, Debug)]
 struct Inner {
@@ -39,27 +41,42 @@ impl StoreError {
     /// Adds the underlying error.
     #[cfg(feature = "redis")]
     pub(crate) fn caused_by(self, source: impl StdError + Send + Sync + 'static) -> Self {
-        let inner = Arc::unwrap_or_clone(self.0);
-        StoreError(Arc::new(Inner { source: Some(Arc::new(source)), ..inner }))
+        StoreError(LazyBox::of(Inner { source: Some(Arc::new(source)), ..self.inner().clone() }))
     }
 
     pub(crate) fn is_permanent(&self) -> bool {
-        self.0.permanent
+        self.inner().permanent
     }
 
     fn new(message: String, permanent: bool) -> Self {
-        StoreError(Arc::new(Inner { message, source: None, permanent }))
+        StoreError(LazyBox::of(Inner { message, source: None, permanent }))
+    }
+
+    fn inner(&self) -> &Inner {
+        self.0.get().expect("an error is made with its content")
+    }
+}
+
+impl Clone for StoreError {
+    fn clone(&self) -> Self {
+        StoreError(LazyBox::of(self.inner().clone()))
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreError").field(self.inner()).finish()
     }
 }
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.message)
+        f.write_str(&self.inner().message)
     }
 }
 
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_deref().map(|source| source as _)
+        self.inner().source.as_deref().map(|source| source as _)
     }
 }

@@ -1,5 +1,5 @@
 //! A call of a limiter. Its first poll decides it, if it can, on the fast lane: at once, without a lock, a list or a reference
-//! count. All of that is inlined, so that a caller who ignores a part of the decision does not pay for it.
+//! count.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -10,14 +10,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::definition::Definition;
-use crate::algorithm::PlainSnapshot;
 use crate::backend::Backend;
-use crate::decision::{Decision, SinglePolicy};
-use crate::error::{Error, Limited};
-use crate::key::{Fingerprint, IntoKey};
-use crate::policy::Algorithm;
-use crate::source::Source;
-use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt, PlainSpec};
+use crate::decision::Decision;
+use crate::error::Error;
+use crate::key::IntoKey;
+use crate::lane::LanePolicy;
+use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
 
 /// A call of a limiter.
 #[must_use = "futures do nothing unless polled"]
@@ -41,17 +39,15 @@ struct LimiterCall<'a> {
 
 type GeneralFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
 
+/// In a box, so that the result of the fast lane, which is another place in memory, need not be copied.
+type GeneralResult = Box<Result<Decision, Error>>;
+
 /// A call that the fast lane has decided.
 struct Decided<'a> {
-    name: &'static str,
-    definition: &'a Definition,
+    lane: &'a LanePolicy,
     memory: &'a Arc<MemoryStore>,
-    spec: PlainSpec,
-    key: Fingerprint,
-    cost: u64,
-    now: u64,
-    admitted: bool,
-    snapshot: PlainSnapshot,
+    charge: PlainCharge,
+    outcome: PlainOutcome<1>,
 }
 
 impl<'a, M, K: IntoKey<M>> Acquire<'a, K, M> {
@@ -73,18 +69,28 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
 
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Acquire { call, key, general, .. } = self.get_mut();
-        if let Some(key) = key.take() {
-            match call.decide_plain(&key) {
-                Some(decided) => return Poll::Ready(decided.into_result()),
-                None => match call.acquire_general(key) {
-                    ControlFlow::Break(result) => return Poll::Ready(result),
-                    ControlFlow::Continue(future) => *general = Some(future),
-                },
+        let acquire = self.get_mut();
+        match acquire.call.decide_plain(acquire.key.as_ref()) {
+            Some(decided) => {
+                acquire.key = None;
+                Poll::Ready(decided.into_result())
+            }
+            None => acquire.poll_general(context).map(|result| *result),
+        }
+    }
+}
+
+impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
+    #[cold]
+    fn poll_general(&mut self, context: &mut Context<'_>) -> Poll<GeneralResult> {
+        if let Some(key) = self.key.take() {
+            match self.call.acquire_general(key) {
+                ControlFlow::Break(result) => return Poll::Ready(Box::new(result)),
+                ControlFlow::Continue(future) => self.general = Some(future),
             }
         }
-        match general {
-            Some(general) => general.as_mut().poll(context),
+        match &mut self.general {
+            Some(general) => general.as_mut().poll(context).map(Box::new),
             // As an async function does.
             None => panic!("the future was polled after it had completed"),
         }
@@ -97,40 +103,29 @@ impl<K, M> Unpin for Acquire<'_, K, M> {}
 impl<'a> LimiterCall<'a> {
     /// Decides a call on the fast lane. Returns `None`, and has then charged nothing, for one that takes the general path.
     #[inline(always)]
-    fn decide_plain<M>(self, key: &impl IntoKey<M>) -> Option<Decided<'a>> {
-        let LimiterCall { backend, definition, cost, timeout } = self;
-        let Definition { spec, key_head, interned, .. } = definition;
-        let (memory, name) = (backend.memory()?, (*interned)?);
-        // Calls that wait for a window queue, and one that waits for a bucket does so only if it is refused.
-        if cost == 0 || !spec.is_plain() || !(timeout.is_zero() || spec.reserves()) {
+    fn decide_plain<M>(&self, key: Option<&impl IntoKey<M>>) -> Option<Decided<'a>> {
+        let (memory, lane) = (self.backend.memory()?, self.definition.lane.as_ref()?);
+        let waits = !self.timeout.is_zero();
+        if self.cost == 0 || waits && !lane.reserves() {
             return None;
         }
-        let plain_spec = PlainSpec::of(spec)?;
-        let mut hasher = key_head.hasher();
-        let key = match key.hash_parts(&mut hasher).ok()? {
+        let mut hasher = lane.key_head.hasher();
+        let key = match key?.hash_parts(&mut hasher).ok()? {
             true => hasher.finish(),
-            false => key_head.without_parts(),
+            false => lane.key_head.without_parts(),
         };
-        let outcome = memory.decide_plain(PlainCharge { key: &key, spec, cost })?;
-        let PlainOutcome { now, admitted, snapshots: [snapshot] } = outcome;
-        let is_final = admitted || timeout.is_zero();
-        is_final.then_some(Decided {
-            name,
-            definition,
-            memory,
-            spec: plain_spec,
-            key,
-            cost,
-            now,
-            admitted,
-            snapshot,
-        })
+        let charge = lane.charge(key, self.cost);
+        let outcome = decide(memory, charge).filter(|outcome| outcome.admitted || !waits)?;
+        Some(Decided { lane, memory, charge, outcome })
     }
 
     /// Breaks with the decision, if nothing has to be awaited.
     #[cold]
-    fn acquire_general<M>(self, key: impl IntoKey<M>) -> ControlFlow<Result<Decision, Error>, GeneralFuture> {
-        let LimiterCall { backend, definition, cost, timeout } = self;
+    fn acquire_general<M>(
+        &self,
+        key: impl IntoKey<M>,
+    ) -> ControlFlow<Result<Decision, Error>, GeneralFuture> {
+        let LimiterCall { backend, definition, cost, timeout } = *self;
         let mut request = match definition.request(backend, key, cost, timeout) {
             Ok(request) => request,
             Err(error) => return ControlFlow::Break(Err(error)),
@@ -143,17 +138,18 @@ impl<'a> LimiterCall<'a> {
     }
 }
 
+/// The part of a call that is not inlined, as it does not depend on the caller.
+fn decide(memory: &MemoryStore, charge: PlainCharge) -> Option<PlainOutcome<1>> {
+    memory.decide_plain(charge)
+}
+
 impl Decided<'_> {
     #[inline(always)]
     fn into_result(self) -> Result<Decision, Error> {
-        let Definition { spec, policy_id, .. } = self.definition;
-        let verdict = spec.verdict_plain(self.snapshot, self.now, self.cost);
-        let policy = SinglePolicy::new(self.name, Algorithm::of(spec), &verdict);
-        if !self.admitted {
-            return Err(Error::Limited(Limited::of_one(policy, Source::Memory)));
+        let Decided { lane, memory, charge, outcome } = self;
+        match outcome.admitted {
+            true => Ok(lane.admitted(memory, charge, &outcome)),
+            false => Err(lane.limited(charge.cost, &outcome)),
         }
-        let Decided { memory, spec, key, cost, .. } = self;
-        let receipt = PlainReceipt::new(memory.id(), key, *policy_id, spec, cost, verdict.charge_id);
-        Ok(Decision::of_one(policy, Source::Memory, Duration::ZERO, Some(receipt)))
     }
 }

@@ -8,7 +8,8 @@ use crate::backend::{Backend, KeyOwner};
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
 use crate::key::{IntoKey, KeyHead};
-use crate::name::Name;
+use crate::lane::LanePolicy;
+use crate::name::{Name, intern};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 use crate::policy_id::PolicyId;
@@ -30,9 +31,38 @@ pub(crate) struct Definition {
     pub(crate) spec: AlgorithmSpec,
     /// The head of its keys, from the fields above.
     pub(crate) key_head: KeyHead,
+    /// The policy for the fast lane, from the fields above, if its calls may take it.
+    pub(crate) lane: Option<LanePolicy>,
 }
 
 impl Definition {
+    /// A limiter with the registry's [`OnStoreError`].
+    pub(crate) fn new(
+        name: Arc<str>,
+        prefix: &str,
+        function: Option<&str>,
+        policy: Policy,
+        spec: AlgorithmSpec,
+    ) -> Self {
+        let (interned, policy_id) = (intern(&name), PolicyId::new(prefix, &name));
+        let key_head = KeyHead::new(prefix, &name, &spec, function);
+        let lane = interned.and_then(|name| LanePolicy::new(name, policy_id, &spec, key_head));
+        let (prefix, function) = (prefix.into(), function.map(Into::into));
+        let on_store_error = None;
+        Definition {
+            name,
+            interned,
+            prefix,
+            policy_id,
+            function,
+            on_store_error,
+            policy,
+            spec,
+            key_head,
+            lane,
+        }
+    }
+
     fn to_name(&self) -> Name {
         self.interned.map_or_else(|| Name::Shared(Arc::clone(&self.name)), Name::Static)
     }

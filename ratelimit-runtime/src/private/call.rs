@@ -2,7 +2,7 @@
 //! decided.
 //!
 //! A call starts on the fast lane if the registry decides in process. It stays there with up to three charges of plain policies
-//! (`SiteName::plain`), which the store decides without a lock or a list. With any other charge, and if the store does not decide
+//! (`SiteName::lane`), which the store decides without a lock or a list. With any other charge, and if the store does not decide
 //! it that way, it takes the general path.
 
 use std::fmt::{self, Display};
@@ -13,42 +13,39 @@ use super::Checked;
 use super::charged::Refusal;
 use super::future::DecisionFuture;
 use super::general_call::GeneralCall;
-use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
-use crate::call_site::{LiteralPolicy, SiteName};
+use crate::call_site::{CallSite, SiteName};
 use crate::context;
-use crate::decision::SinglePolicy;
 use crate::error::missing_key::MissingKey;
-use crate::error::{Error, Limited};
 use crate::key::{Fingerprint, Key, KeyHasher, KeyPart};
-use crate::policy::{Algorithm, Policy};
+use crate::lane::LanePolicy;
+use crate::policy::Policy;
 use crate::registry::Registry;
 use crate::registry::current::{CurrentRegistry, current};
 use crate::request::max_wait;
-use crate::source::Source;
 use crate::store::{INLINE, MemoryStore, PlainCharge, PlainOutcome};
 
 /// A call that is being put together: for each policy a charge, followed by the parts of its key.
 pub struct Call {
-    registry: CurrentRegistry,
+    /// The registry that decides it. `None` before the first charge, unless the call names one.
+    registry: Option<CurrentRegistry>,
     /// Whether it is on the fast lane.
     is_fast: bool,
     /// The charges there.
     charges: [Option<SiteCharge>; INLINE],
     /// How many of them are complete.
     complete: usize,
-    /// Hashes the key of the last charge, if it is not complete.
-    hasher: Option<KeyHasher>,
-    has_parts: bool,
+    /// The key of the last charge, if it is not complete.
+    open: Option<OpenKey>,
     /// The call, once it has left the fast lane.
     general: Option<GeneralCall>,
 }
 
-/// A plain charge of an attribute's policy.
+/// A charge of an attribute's policy on the fast lane.
 #[derive(Clone, Copy)]
 struct SiteCharge {
     site: &'static SiteName,
-    spec: &'static AlgorithmSpec,
+    lane: &'static LanePolicy,
     cost: u64,
     /// How long the call may wait, in microseconds.
     wait: u64,
@@ -56,39 +53,49 @@ struct SiteCharge {
     key: Fingerprint,
 }
 
+struct OpenKey {
+    hasher: KeyHasher,
+    has_parts: bool,
+}
+
 impl Call {
     /// Starts a call that the current registry decides.
+    #[inline]
     #[must_use]
     #[expect(clippy::new_without_default, reason = "only generated code makes one")]
     pub fn new() -> Self {
-        Call::by(current())
+        let (charges, open, general) = ([None; INLINE], None, None);
+        Call { registry: None, is_fast: false, charges, complete: 0, open, general }
     }
 
     /// Starts a call that this registry decides.
     #[must_use]
     pub fn on(registry: &Registry) -> Self {
-        Call::by(CurrentRegistry::Own(registry.clone()))
-    }
-
-    #[inline]
-    fn by(registry: CurrentRegistry) -> Self {
-        let is_fast = registry.backend().memory().is_some();
-        let (charges, general) = ([None; INLINE], None);
-        Call { registry, is_fast, charges, complete: 0, hasher: None, has_parts: false, general }
+        let mut call = Call::new();
+        call.start(CurrentRegistry::Own(registry.clone()));
+        call
     }
 
     /// Starts the charge of a policy with literal numbers and a literal cost, for which the call waits for at most `wait`
     /// microseconds. A cost of 0 adds no charge.
-    pub fn charge_literal(&mut self, site: &'static SiteName, cost: u64, wait: u64) {
-        self.close();
+    pub fn charge_literal(
+        &mut self,
+        site: &'static CallSite,
+        closure: &'static str,
+        literal: &'static Option<Policy>,
+        cost: u64,
+        wait: u64,
+    ) {
+        let site = site.resolve(closure, literal);
+        self.begin();
         if self.is_fast
             && cost > 0
-            && let Some(LiteralPolicy { spec, key_head }) = site.plain()
+            && let Some(lane) = &site.lane
             && let Some(free) = self.charges.get_mut(self.complete)
         {
-            *free = Some(SiteCharge { site, spec, cost, wait, key: key_head.without_parts() });
-            self.hasher = Some(key_head.hasher());
-            self.has_parts = false;
+            let LanePolicy { key_head, .. } = lane;
+            *free = Some(SiteCharge { site, lane, cost, wait, key: key_head.without_parts() });
+            self.open = Some(OpenKey { hasher: key_head.hasher(), has_parts: false });
             return;
         }
         let (general, backend) = self.general();
@@ -99,25 +106,32 @@ impl Call {
     /// charge.
     pub fn charge(
         &mut self,
-        site: &'static SiteName,
+        site: &'static CallSite,
+        closure: &'static str,
+        literal: &'static Option<Policy>,
         policy: Checked<Policy>,
         cost: Checked<u64>,
         timeout: Checked<Duration>,
     ) {
-        self.close();
+        let site = site.resolve(closure, literal);
+        self.begin();
         let (general, backend) = self.general();
         general.charge(site, || policy?.spec(), cost, timeout.map(max_wait), backend);
     }
 
     /// Adds a part to the key of the last charge.
-    #[inline]
+    #[inline(always)]
     pub fn part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
-        if let Some(hasher) = &mut self.hasher {
-            self.has_parts = true;
-            if let Err(missing) = part.add_to(hasher) {
-                self.missing(missing);
-            }
-        } else if let Some(general) = &mut self.general {
+        let Some(open) = &mut self.open else { return self.general_part(part) };
+        open.has_parts = true;
+        if let Err(missing) = part.add_to(&mut open.hasher) {
+            self.missing(missing);
+        }
+    }
+
+    #[inline(never)]
+    fn general_part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
+        if let Some(general) = &mut self.general {
             general.part(part);
         }
     }
@@ -148,38 +162,82 @@ impl Call {
 
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
     pub fn decide(&mut self) -> Option<DecisionFuture> {
-        self.close();
-        if self.is_fast
-            && let Some(memory) = self.registry.backend().memory()
-        {
-            let decision = match &self.charges[..self.complete] {
-                [] => return None,
-                charges if may_queue(charges) => Lane::General,
-                [Some(a)] => outcome([a], memory.decide_plain(a.plain())),
-                [Some(a), Some(b)] => decide([a, b], memory),
-                [Some(a), Some(b), Some(c)] => decide([a, b, c], memory),
-                _ => Lane::General,
-            };
-            match decision {
-                Lane::Admitted => return None,
-                Lane::Refused(refusal) => return Some(DecisionFuture::ready(Err(refusal))),
-                Lane::General => {}
+        match self.decide_one() {
+            Some(outcome) if outcome.admitted => None,
+            Some(outcome) => self.refuse(&outcome),
+            None => self.decide_others(),
+        }
+    }
+
+    /// Decides a call with a single charge on the fast lane, whose key is not complete yet.
+    #[inline(always)]
+    fn decide_one(&self) -> Option<PlainOutcome<1>> {
+        let ([Some(charge), None, None], Some(open)) = (&self.charges, &self.open) else { return None };
+        let memory = self.memory().filter(|_| charge.wait == 0 || charge.lane.reserves())?;
+        let key = if open.has_parts { open.hasher.finish() } else { charge.key };
+        memory.decide_plain(charge.lane.charge(key, charge.cost))
+    }
+
+    /// Refuses a call with a single charge, unless it waits.
+    #[inline(never)]
+    fn refuse(&mut self, outcome: &PlainOutcome<1>) -> Option<DecisionFuture> {
+        match self.charges[0] {
+            Some(SiteCharge { site, lane, cost, wait: 0, .. }) => {
+                let refusal =
+                    Refusal { policy: Some(site.options.policy), error: lane.limited(cost, outcome) };
+                Some(DecisionFuture::ready(Err(refusal)))
             }
+            _ => self.decide_others(),
+        }
+    }
+
+    /// Decides a call with several charges on the fast lane, and any other on the general path, which also reports the refusals of
+    /// several policies.
+    #[inline(never)]
+    fn decide_others(&mut self) -> Option<DecisionFuture> {
+        self.close();
+        let charges = &self.charges[..self.complete];
+        let admitted = self.memory().filter(|_| !may_queue(charges)).is_some_and(|memory| match charges {
+            [Some(a), Some(b)] => admits([a, b], memory),
+            [Some(a), Some(b), Some(c)] => admits([a, b, c], memory),
+            _ => false,
+        });
+        // Without a registry, there is no charge.
+        if admitted || self.registry.is_none() {
+            return None;
         }
         let (general, backend) = self.general();
         std::mem::take(general).decide(backend)
     }
 
-    /// Completes the last charge.
+    /// Returns the store, if the call is on the fast lane.
     #[inline]
+    fn memory(&self) -> Option<&Arc<MemoryStore>> {
+        self.registry.as_ref().filter(|_| self.is_fast)?.backend().memory()
+    }
+
+    /// Prepares the call for another charge.
+    #[inline(always)]
+    fn begin(&mut self) {
+        match self.registry {
+            None => self.start(current()),
+            Some(_) => self.close(),
+        }
+    }
+
+    #[inline]
+    fn start(&mut self, registry: CurrentRegistry) {
+        self.is_fast = registry.backend().memory().is_some();
+        self.registry = Some(registry);
+    }
+
+    /// Completes the last charge.
+    #[inline(never)]
     fn close(&mut self) {
-        let Some(hasher) = &self.hasher else { return };
-        if self.has_parts
-            && let Some(Some(charge)) = self.charges.get_mut(self.complete)
-        {
+        let Some(OpenKey { hasher, has_parts }) = self.open.take() else { return };
+        if has_parts && let Some(Some(charge)) = self.charges.get_mut(self.complete) {
             charge.key = hasher.finish();
         }
-        self.hasher = None;
         self.complete += 1;
     }
 
@@ -188,7 +246,7 @@ impl Call {
     fn general(&mut self) -> (&mut GeneralCall, &Arc<Backend>) {
         self.is_fast = false;
         let Call { registry, charges, complete, general, .. } = self;
-        let backend = registry.backend();
+        let backend = registry.get_or_insert_with(current).backend();
         let leave = || {
             let mut general = GeneralCall::default();
             let complete = charges.iter().take(*complete).flatten();
@@ -208,8 +266,7 @@ impl Call {
     /// Drops the last charge, because its key lacks a part.
     #[cold]
     fn missing(&mut self, missing: MissingKey) {
-        let hasher = self.hasher.take();
-        let dropped = self.charges.get(self.complete).copied().flatten().filter(|_| hasher.is_some());
+        let dropped = self.open.take().and_then(|_| *self.charges.get(self.complete)?);
         let (general, _) = self.general();
         match dropped {
             Some(charge) => general.fail(charge.site, missing.into()),
@@ -220,60 +277,35 @@ impl Call {
 
 impl SiteCharge {
     #[inline]
-    fn plain(&self) -> PlainCharge<'_> {
-        PlainCharge { key: &self.key, spec: self.spec, cost: self.cost }
+    fn plain(&self) -> PlainCharge {
+        self.lane.charge(self.key, self.cost)
     }
 
     fn push_to(&self, general: &mut GeneralCall, backend: &Backend) {
-        let SiteCharge { site, spec, cost, wait, key } = *self;
-        general.push(site, *spec, cost, wait, Key::hashed(key, site.policy), backend);
+        let SiteCharge { site, cost, wait, key, .. } = *self;
+        match site.literal_spec() {
+            Ok(spec) => general.push(site, spec, cost, wait, Key::hashed(key, site.policy), backend),
+            Err(invalid) => general.fail(site, invalid.into()),
+        }
     }
-}
-
-/// What becomes of a call on the fast lane.
-enum Lane {
-    Admitted,
-    Refused(Refusal),
-    /// It takes the general path.
-    General,
 }
 
 /// Whether the call waits for a window if it is refused. Such calls queue, and none may overtake those that wait already. A call
 /// that waits for buckets only does so if it is refused.
-#[inline]
 fn may_queue(charges: &[Option<SiteCharge>]) -> bool {
     charges.iter().flatten().any(|charge| charge.wait > 0)
-        && charges.iter().flatten().any(|charge| !charge.spec.reserves())
-}
-
-fn decide<const N: usize>(charges: [&SiteCharge; N], memory: &MemoryStore) -> Lane {
-    outcome(charges, memory.decide_all_plain(&charges.map(SiteCharge::plain)))
+        && charges.iter().flatten().any(|charge| !charge.lane.reserves())
 }
 
 #[inline]
-fn outcome<const N: usize>(charges: [&SiteCharge; N], outcome: Option<PlainOutcome<N>>) -> Lane {
-    match outcome {
-        None => Lane::General,
-        Some(outcome) if outcome.admitted => Lane::Admitted,
-        Some(outcome) => refuse(&charges, &outcome),
-    }
-}
-
-/// Refuses a call with a single charge that does not wait. Others take the general path, which reports all policies.
-fn refuse<const N: usize>(charges: &[&SiteCharge; N], outcome: &PlainOutcome<N>) -> Lane {
-    let ([SiteCharge { site, spec, cost, wait: 0, .. }], [snapshot]) = (&charges[..], &outcome.snapshots[..])
-    else {
-        return Lane::General;
-    };
-    let verdict = spec.verdict_plain(*snapshot, outcome.now, *cost);
-    let policy = SinglePolicy::new(&site.name, Algorithm::of(spec), &verdict);
-    let error = Error::Limited(Limited::of_one(policy, Source::Memory));
-    Lane::Refused(Refusal { policy: Some(site.options.policy), error })
+fn admits<const N: usize>(charges: [&SiteCharge; N], memory: &MemoryStore) -> bool {
+    let outcome = memory.decide_all_plain(&charges.map(SiteCharge::plain));
+    outcome.is_some_and(|outcome| outcome.admitted)
 }
 
 /// Without keys.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("registry", &*self.registry).finish_non_exhaustive()
+        f.debug_struct("Call").field("registry", &self.registry.as_deref()).finish_non_exhaustive()
     }
 }

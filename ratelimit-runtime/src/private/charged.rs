@@ -56,7 +56,7 @@ impl Charged {
             for RefundableCharge { site, receipt } in refunded {
                 if let Err(error) = receipt.refund().await {
                     let error = &error as &(dyn std::error::Error + 'static);
-                    log!(WARN, policy = &*site.name, error, "failed to refund a charge");
+                    log!(WARN, policy = site.name, error, "failed to refund a charge");
                 }
             }
         })))
@@ -85,10 +85,10 @@ impl Acquired<'_> {
     fn log_shadows(&self) {
         for (policy, site) in shadow_sites(self.request) {
             if let Some(failure) = self.shadow_failure(policy) {
-                log_shadow_failure(&site.name, &failure.into());
+                log_shadow_failure(site.name, &failure.into());
             } else if !self.verdict(policy).admitted {
                 let algorithm = self.algorithm(policy).name();
-                log!(INFO, policy = &*site.name, algorithm, "shadow policy would have limited this call");
+                log!(INFO, policy = site.name, algorithm, "shadow policy would have limited this call");
             }
         }
     }
@@ -100,7 +100,7 @@ pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<C
         Ok(decided) => decided.acquired().into_charged(backend.charged_store(decided.source)),
         Err(failed) if failed.request.is_shadow() => {
             let error = Error::Store(failed.error);
-            shadow_sites(&failed.request).for_each(|(_, site)| log_shadow_failure(&site.name, &error));
+            shadow_sites(&failed.request).for_each(|(_, site)| log_shadow_failure(site.name, &error));
             Ok(Charged::NOTHING)
         }
         Err(failed) => Err(Refusal { policy: None, error: Error::Store(failed.error) }),

@@ -80,7 +80,7 @@ impl GeneralCall {
     /// Adds the open charge to the request.
     fn close(&mut self, backend: &Backend) {
         let Some(OpenCharge { site, spec, cost, wait, parts }) = self.open.take() else { return };
-        let name = Name::Static(&site.name);
+        let name = Name::Static(site.name);
         let owner = KeyOwner {
             prefix: site.options.prefix,
             name: &name,
@@ -105,7 +105,7 @@ impl GeneralCall {
     ) {
         let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
         let on_store_error = backend.on_store_error(site.options.on_store_error);
-        let name = Name::Static(&site.name);
+        let name = Name::Static(site.name);
         let policy = PolicyCharge { name, site: Some(site), charge, on_store_error };
         if let Err(invalid) = self.request.push(policy) {
             self.fail(site, invalid.into());
@@ -115,7 +115,7 @@ impl GeneralCall {
     /// Refuses the call, unless the policy never refuses.
     pub(super) fn fail(&mut self, site: &SiteName, error: Error) {
         if site.options.shadow {
-            log_shadow_failure(&site.name, &error);
+            log_shadow_failure(site.name, &error);
         } else {
             self.refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
         }

@@ -4,11 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::KeyHead;
 use crate::limiter::Definition;
-use crate::name::intern;
 use crate::policy::{Algorithm, Policy};
-use crate::policy_id::PolicyId;
 
 /// How many limiters are examined to make room for a new one. Two keep the cache below twice the number of limiters in use,
 /// because a pass over all of them then adds half as many.
@@ -57,17 +54,8 @@ impl LimiterCache {
         let spec = policy.spec()?;
         limiters.make_room(self.max_limiters);
         let known = limiters.names.get_key_value(name).map(|(name, _)| Arc::clone(name));
-        let definition = Arc::new(Definition {
-            name: known.unwrap_or_else(|| name.into()),
-            interned: intern(name),
-            prefix: "".into(),
-            policy_id: PolicyId::new("", name),
-            function: None,
-            on_store_error: None,
-            policy,
-            spec,
-            key_head: KeyHead::new("", name, &spec, None),
-        });
+        let name = known.unwrap_or_else(|| name.into());
+        let definition = Arc::new(Definition::new(name, "", None, policy, spec));
         limiters.insert(&definition);
         Ok(definition)
     }

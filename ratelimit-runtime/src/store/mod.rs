@@ -17,7 +17,7 @@ pub use charge::{Charge, Outcome, Verdicts};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome};
-pub(crate) use plain_receipt::{PlainReceipt, PlainSpec};
+pub(crate) use plain_receipt::{CompactSpec, PlainReceipt};
 pub(crate) use receipt::{Mirrored, Receipt};
 pub use redis::RedisStore;
 #[cfg(all(feature = "redis", feature = "test-util"))]

@@ -1,4 +1,5 @@
-//! Receipts for one plain charge in process. They hold numbers only, so that making and dropping one costs nothing.
+//! Receipts for one charge of a bucket or a fixed window in process. They hold numbers only, so that making and dropping one costs
+//! nothing.
 
 use super::charge::Charge;
 use super::memory::StoreId;
@@ -15,7 +16,7 @@ pub(crate) struct PlainReceipt {
     store: StoreId,
     fingerprint: Fingerprint,
     policy: PolicyId,
-    spec: PlainSpec,
+    spec: CompactSpec,
     cost: u64,
     /// These two are the [`ChargeId`], whose level is 0.
     at: u64,
@@ -27,8 +28,8 @@ pub(crate) struct PlainReceipt {
 /// All words, so that a receipt is copied a word at a time: the bytes of smaller fields are slow to read together, right after they
 /// were written one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlainSpec {
-    kind: PlainKind,
+pub(crate) struct CompactSpec {
+    kind: CompactKind,
     /// The interval of a bucket, the limit of a window.
     first: u64,
     /// The capacity of a bucket, the period of a window.
@@ -37,7 +38,7 @@ pub(crate) struct PlainSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-enum PlainKind {
+enum CompactKind {
     TokenBucket,
     Meter,
     Queue,
@@ -46,29 +47,30 @@ enum PlainKind {
 }
 
 impl PlainReceipt {
-    /// The receipt for a charge of `cost` permits.
+    /// The receipt for a charge of `cost` permits, which is identified by a time only.
     #[inline]
     pub(crate) fn new(
         store: StoreId,
         fingerprint: Fingerprint,
         policy: PolicyId,
-        spec: PlainSpec,
+        spec: CompactSpec,
         cost: u64,
-        charge_id: ChargeId,
+        at: u64,
     ) -> Self {
-        let ChargeId { at, level, credited } = charge_id;
-        debug_assert_eq!(level, 0, "plain charges are told apart by their time");
-        PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
+        PlainReceipt { store, fingerprint, policy, spec, cost, at, credited: 0 }
     }
 
-    /// The receipt for a charge of an admitted decision, if it is a plain one.
+    /// The receipt for a charge of an admitted decision, if its policy has such receipts.
     pub(crate) fn of(charge: &Charge, verdict: &Verdict, store: &Store) -> Option<Self> {
         let (Store::Memory(store), Key(Repr::Hash(fingerprint), policy)) = (store, &charge.key) else {
             return None;
         };
-        let spec = PlainSpec::of(&charge.spec)?;
+        let spec = CompactSpec::of(&charge.spec)?;
+        let ChargeId { at, level, credited } = verdict.charge_id;
+        debug_assert_eq!(level, 0, "charges of these policies are identified without it");
         charge.is_made(verdict).then(|| {
-            PlainReceipt::new(store.id(), *fingerprint, *policy, spec, charge.cost, verdict.charge_id)
+            let receipt = PlainReceipt::new(store.id(), *fingerprint, *policy, spec, charge.cost, at);
+            PlainReceipt { credited, ..receipt }
         })
     }
 
@@ -81,40 +83,40 @@ impl PlainReceipt {
     }
 }
 
-impl PlainSpec {
-    /// Returns the same spec in fewer bytes, if it is a plain one.
+impl CompactSpec {
+    /// Returns the same spec in fewer bytes, if its charges have such receipts.
     #[inline]
     pub(crate) const fn of(spec: &AlgorithmSpec) -> Option<Self> {
         let (kind, first, second) = match *spec {
             AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }) => match kind {
-                GcraKind::TokenBucket => (PlainKind::TokenBucket, interval, capacity),
-                GcraKind::Meter => (PlainKind::Meter, interval, capacity),
-                GcraKind::Queue => (PlainKind::Queue, interval, capacity),
+                GcraKind::TokenBucket => (CompactKind::TokenBucket, interval, capacity),
+                GcraKind::Meter => (CompactKind::Meter, interval, capacity),
+                GcraKind::Queue => (CompactKind::Queue, interval, capacity),
                 GcraKind::Borrowing(_) => return None,
             },
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false }) => {
-                (PlainKind::Window, limit, period)
+                (CompactKind::Window, limit, period)
             }
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: true }) => {
-                (PlainKind::AlignedWindow, limit, period)
+                (CompactKind::AlignedWindow, limit, period)
             }
             _ => return None,
         };
-        Some(PlainSpec { kind, first, second })
+        Some(CompactSpec { kind, first, second })
     }
 
     /// Returns the spec that this one is of.
     pub(crate) fn spec(self) -> AlgorithmSpec {
-        let PlainSpec { kind, first, second } = self;
+        let CompactSpec { kind, first, second } = self;
         let bucket = |kind| AlgorithmSpec::Gcra(GcraSpec { kind, interval: first, capacity: second });
         let window =
             |aligned| AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: first, period: second, aligned });
         match kind {
-            PlainKind::TokenBucket => bucket(GcraKind::TokenBucket),
-            PlainKind::Meter => bucket(GcraKind::Meter),
-            PlainKind::Queue => bucket(GcraKind::Queue),
-            PlainKind::Window => window(false),
-            PlainKind::AlignedWindow => window(true),
+            CompactKind::TokenBucket => bucket(GcraKind::TokenBucket),
+            CompactKind::Meter => bucket(GcraKind::Meter),
+            CompactKind::Queue => bucket(GcraKind::Queue),
+            CompactKind::Window => window(false),
+            CompactKind::AlignedWindow => window(true),
         }
     }
 }
@@ -154,14 +156,14 @@ mod tests {
     fn specs_keep_all_numbers() {
         for policy in plain() {
             let spec = policy.spec().unwrap();
-            assert_eq!(PlainSpec::of(&spec).unwrap().spec(), spec);
+            assert_eq!(CompactSpec::of(&spec).unwrap().spec(), spec);
         }
         for policy in [
             TokenBucket::per_second(3).borrow().into(),
             TokenBucket::per_second(3).adjustable().into(),
             Policy::from(SlidingWindow::new(10, HOUR)),
         ] {
-            assert_eq!(PlainSpec::of(&policy.spec().unwrap()), None);
+            assert_eq!(CompactSpec::of(&policy.spec().unwrap()), None);
         }
     }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::algorithm::{ChargeId, Verdict};
 use crate::property_tests::config;
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
@@ -25,7 +26,7 @@ proptest! {
         spec in spec(),
         calls in prop::collection::vec((0..60u64, 1..10u64), 1..30),
     ) {
-        prop_assert!(spec.is_plain());
+        let steps = spec.plain().unwrap();
         let (mut state, mut now) = (None, 1000);
         for (elapsed, cost) in calls {
             now += elapsed;
@@ -33,15 +34,21 @@ proptest! {
             let verdict = spec.verdict(snapshot, now, cost, 0);
             let plain = state.as_ref().map(|state| PlainState::of(state, &spec).unwrap());
             prop_assert_eq!(plain.map(|plain| plain.state(&spec)), state.clone());
-            let read = plain.map(|plain| spec.check_plain(plain, now).unwrap());
+            let read = plain.map(|plain| steps.check(plain, now).unwrap());
             if verdict.admitted {
                 spec.commit(&mut state, snapshot, now, cost);
             }
             if let Some(read) = read {
                 prop_assert_eq!(read.full(), snapshot);
-                prop_assert_eq!(spec.admits_plain(read, now, cost), verdict.admitted);
-                if verdict.admitted {
-                    let committed = spec.commit_plain(read, cost);
+                prop_assert_eq!(steps.admits(read, now, cost), verdict.admitted);
+                prop_assert_eq!(steps.limit(), verdict.limit);
+                let Verdict { admitted, remaining, retry_after, reset_after, charge_id, .. } = verdict;
+                let ChargeId { at, .. } = charge_id;
+                let expected = PlainVerdict { remaining, retry_after, reset_after, at };
+                prop_assert_eq!(steps.verdict(read, now, cost, admitted), expected);
+                prop_assert_eq!(charge_id, ChargeId { at, ..ChargeId::default() });
+                if admitted {
+                    let committed = steps.commit(read, cost);
                     prop_assert_eq!(Some(committed), PlainState::of(state.as_ref().unwrap(), &spec));
                 }
             }
@@ -53,7 +60,7 @@ proptest! {
         let mut state = None;
         spec.commit(&mut state, spec.check(None, 1000, 0), 1000, cost);
         let plain = PlainState::of(&state.unwrap(), &spec);
-        let earlier = plain.and_then(|plain| spec.check_plain(plain, 1));
+        let earlier = plain.and_then(|plain| spec.plain()?.check(plain, 1));
         prop_assert!(earlier.is_none());
     }
 }

@@ -38,7 +38,7 @@ impl Table {
         if self.len >= self.max_keys {
             self.evict(index, now);
         }
-        let content = self.content(index, spec, state);
+        let content = self.content(index, spec, state, now);
         let slot = self.unused_slot(index.fingerprint);
         let locked = self.slots.slot(slot).lock();
         locked.set_fingerprint(index.fingerprint);

@@ -22,7 +22,7 @@ impl MemoryStore {
         let now = self.clock.now_in_order();
         let is_live = table.state(index).is_some_and(|state| spec.ends(state) > now);
         if !owes && !is_live {
-            table.release(index, spec);
+            table.release(index, spec, now);
             self.unlock(table);
             return None;
         }
@@ -35,7 +35,7 @@ impl MemoryStore {
                 table.charge(index, &charge, snapshot, now, None);
                 charged = verdict.admitted.then_some((cost, verdict.charge_id));
             } else {
-                table.release(index, spec);
+                table.release(index, spec, now);
             }
         } else {
             table.change(index, spec, now, |state| {

@@ -123,7 +123,7 @@ impl MemoryStore {
             } else if *cost > 0 {
                 table.change(index, spec, now, |state| spec.undo(state, now));
             } else {
-                table.release(index, spec);
+                table.release(index, spec, now);
             }
         }
         self.unlock(table);

@@ -2,7 +2,7 @@
 
 use super::MemoryStore;
 use super::slot::{Content, LockedSlot, Seen, Slot};
-use crate::algorithm::{AlgorithmSpec, PlainSnapshot};
+use crate::algorithm::{PlainSnapshot, PlainSpec, PlainSteps};
 use crate::key::Fingerprint;
 use crate::store::charge::{Charge, Outcome, judge};
 use crate::sync::spin_loop;
@@ -13,9 +13,9 @@ const ATTEMPTS: u32 = 8;
 
 /// A charge of a key that may be decided without a lock. It does not wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainCharge<'a> {
-    pub(crate) key: &'a Fingerprint,
-    pub(crate) spec: &'a AlgorithmSpec,
+pub(crate) struct PlainCharge {
+    pub(crate) key: Fingerprint,
+    pub(crate) spec: PlainSpec,
     pub(crate) cost: u64,
 }
 
@@ -31,25 +31,38 @@ pub(crate) struct PlainOutcome<const N: usize> {
 impl MemoryStore {
     /// Decides a charge, if its key is there and the state is plain. Returns `None` if not, and has then charged nothing.
     ///
-    /// The decision is that of its time: the key has not changed between the first look and the last. A refusal writes nothing.
-    #[inline]
-    pub(crate) fn decide_plain(&self, charge: PlainCharge<'_>) -> Option<PlainOutcome<1>> {
+    /// The decision is that of its time: the key has not changed between the first look and the last, and was not written at a
+    /// later time. Time is read before the slot if that says when it was written: while the processor waits for memory, it reads
+    /// no clock, and does nothing else. A refusal writes nothing.
+    #[inline(always)]
+    pub(crate) fn decide_plain(&self, charge: PlainCharge) -> Option<PlainOutcome<1>> {
+        let PlainCharge { key, spec, cost } = charge;
+        match spec {
+            PlainSpec::Bucket(bucket) => self.decide_by(key, bucket, cost),
+            PlainSpec::Window(window) => self.decide_by(key, window, cost),
+        }
+    }
+
+    #[inline(always)]
+    fn decide_by(&self, key: Fingerprint, spec: impl PlainSteps, cost: u64) -> Option<PlainOutcome<1>> {
         if self.is_locked {
             return None;
         }
-        let PlainCharge { key, spec, cost } = charge;
         for _ in 0..ATTEMPTS {
-            let slot = self.slots.find(*key)?;
+            let early = spec.is_dated().then(|| self.clock.now());
+            let slot = self.slots.find(key)?;
             let seen = slot.read();
-            // Read after the slot, so that time does not step back between the decisions on a key.
-            let now = self.clock.now();
-            let snapshot = spec.check_plain(seen.content.plain()?, now)?;
-            let admitted = spec.admits_plain(snapshot, now, cost);
+            let now = early.unwrap_or_else(|| self.clock.now());
+            if seen.content.is_later_than(now) {
+                continue;
+            }
+            let snapshot = spec.check(seen.content.plain()?, now)?;
+            let admitted = spec.admits(snapshot, now, cost);
             let is_valid = if admitted {
-                let content = Content::of(spec.commit_plain(snapshot, cost))?;
-                slot.try_lock(seen, *key).map(|slot| slot.set(content)).is_some()
+                let content = Content::of(spec.commit(snapshot, cost), now)?;
+                slot.try_lock(seen, key).map(|slot| slot.set(content)).is_some()
             } else {
-                slot.is_unchanged(seen, *key)
+                slot.is_unchanged(seen, key)
             };
             if is_valid {
                 return Some(PlainOutcome { now, admitted, snapshots: [snapshot] });
@@ -65,29 +78,35 @@ impl MemoryStore {
     /// order cannot block each other.
     pub(crate) fn decide_all_plain<const N: usize>(
         &self,
-        charges: &[PlainCharge<'_>; N],
+        charges: &[PlainCharge; N],
     ) -> Option<PlainOutcome<N>> {
         if self.is_locked || has_duplicates(charges) {
             return None;
         }
         for _ in 0..ATTEMPTS {
+            let early = charges.iter().all(|charge| charge.spec.is_dated()).then(|| self.clock.now());
             let mut looks = [None; N];
             for (look, charge) in looks.iter_mut().zip(charges) {
-                let slot = self.slots.find(*charge.key)?;
+                let slot = self.slots.find(charge.key)?;
                 *look = Some((slot, slot.read()));
             }
-            // Read after the slots, so that time does not step back between the decisions on a key.
-            let now = self.clock.now();
+            let now = early.unwrap_or_else(|| self.clock.now());
+            let is_late = |look: &Option<(Slot<'_>, Seen)>| {
+                look.is_some_and(|(_, seen)| seen.content.is_later_than(now))
+            };
+            if looks.iter().any(is_late) {
+                continue;
+            }
             let (mut snapshots, mut admitted) = ([PlainSnapshot::default(); N], true);
             for ((snapshot, look), charge) in snapshots.iter_mut().zip(&looks).zip(charges) {
                 let (_, seen) = (*look)?;
-                *snapshot = charge.spec.check_plain(seen.content.plain()?, now)?;
-                admitted &= charge.spec.admits_plain(*snapshot, now, charge.cost);
+                *snapshot = charge.spec.check(seen.content.plain()?, now)?;
+                admitted &= charge.spec.admits(*snapshot, now, charge.cost);
             }
             let is_valid = match admitted {
-                true => commit(charges, &looks, &snapshots)?,
+                true => commit(charges, &looks, &snapshots, now)?,
                 false => charges.iter().zip(looks).all(|(charge, look)| {
-                    look.is_some_and(|(slot, seen)| slot.is_unchanged(seen, *charge.key))
+                    look.is_some_and(|(slot, seen)| slot.is_unchanged(seen, charge.key))
                 }),
             };
             if is_valid {
@@ -112,15 +131,15 @@ impl MemoryStore {
         &self,
         list: &[Charge],
         charges: [&Charge; N],
-        decide: impl FnOnce(&[PlainCharge<'_>; N]) -> Option<PlainOutcome<N>>,
+        decide: impl FnOnce(&[PlainCharge; N]) -> Option<PlainOutcome<N>>,
     ) -> Option<Outcome> {
-        let keys = charges.map(|charge| self.index(&charge.key).fingerprint);
-        let mut plain = [None; N];
-        for ((plain, charge), key) in plain.iter_mut().zip(charges).zip(&keys) {
-            let Charge { spec, cost, wait: 0, shadow: false, .. } = charge else { return None };
-            let is_plain = *cost > 0 && spec.is_plain();
-            *plain = is_plain.then_some(PlainCharge { key, spec, cost: *cost });
-        }
+        let plain = charges.map(|charge| match charge {
+            Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false } => {
+                let key = self.index(key).fingerprint;
+                spec.plain().map(|spec| PlainCharge { key, spec, cost: *cost })
+            }
+            _ => None,
+        });
         let PlainOutcome { now, snapshots, .. } = decide(&all(plain)?)?;
         let (admitted, verdicts) = judge(list, &snapshots.map(PlainSnapshot::full), now);
         Some(Outcome { now, admitted, verdicts, failed: Vec::new() })
@@ -130,16 +149,17 @@ impl MemoryStore {
 /// Makes the charges, unless a slot has changed since it was read. Returns `None` if a state does not fit into its slot.
 #[inline]
 fn commit<const N: usize>(
-    charges: &[PlainCharge<'_>; N],
+    charges: &[PlainCharge; N],
     looks: &[Option<(Slot<'_>, Seen)>; N],
     snapshots: &[PlainSnapshot; N],
+    now: u64,
 ) -> Option<bool> {
     let mut locked: [Option<(LockedSlot<'_>, Content)>; N] = [const { None }; N];
     for (i, locked) in locked.iter_mut().enumerate() {
         let (slot, seen) = looks[i]?;
         let PlainCharge { key, spec, cost } = charges[i];
-        let content = Content::of(spec.commit_plain(snapshots[i], cost))?;
-        let Some(slot) = slot.try_lock(seen, *key) else { return Some(false) };
+        let content = Content::of(spec.commit(snapshots[i], cost), now)?;
+        let Some(slot) = slot.try_lock(seen, key) else { return Some(false) };
         *locked = Some((slot, content));
     }
     for (slot, content) in locked.into_iter().flatten() {
@@ -149,7 +169,7 @@ fn commit<const N: usize>(
 }
 
 #[inline]
-fn has_duplicates<const N: usize>(charges: &[PlainCharge<'_>; N]) -> bool {
+fn has_duplicates<const N: usize>(charges: &[PlainCharge; N]) -> bool {
     (1..N).any(|i| charges[..i].iter().any(|other| other.key == charges[i].key))
 }
 

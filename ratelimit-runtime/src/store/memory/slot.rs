@@ -33,7 +33,7 @@ pub(super) struct Content {
     kind: Kind,
     /// When the state ends.
     pub(super) ends: u64,
-    /// The permits of a window, or the index of a state.
+    /// When a bucket was written last, the permits of a window, or the index of a state.
     number: u64,
 }
 
@@ -81,6 +81,12 @@ impl<'a> Slot<'a> {
     #[inline]
     pub(super) fn is_of(self, Fingerprint([first, second]): Fingerprint) -> bool {
         self.0[0].load(Ordering::Relaxed) == first && self.0[1].load(Ordering::Relaxed) == second
+    }
+
+    /// Whether the first word of its key is that of this key.
+    #[inline]
+    pub(super) fn may_be_of(self, Fingerprint([first, _]): Fingerprint) -> bool {
+        self.0[0].load(Ordering::Relaxed) == first
     }
 
     /// Returns the key. Only the holder of the table's lock can rely on it.
@@ -184,11 +190,11 @@ impl Content {
     /// No key.
     const FREE: Content = Content { kind: Kind::Free, ends: 0, number: 0 };
 
-    /// A plain state, unless its numbers are too large for a slot.
+    /// A plain state as of now, unless its numbers are too large for a slot.
     #[inline]
-    pub(super) fn of(state: PlainState) -> Option<Self> {
+    pub(super) fn of(state: PlainState, now: u64) -> Option<Self> {
         let content = match state {
-            PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: 0 },
+            PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: now },
             PlainState::Window { end, count } => Content { kind: Kind::Window, ends: end, number: count },
         };
         (content.ends <= TIME).then_some(content)
@@ -207,6 +213,12 @@ impl Content {
             Kind::Window => Some(PlainState::Window { end: self.ends, count: self.number }),
             Kind::Free | Kind::Other => None,
         }
+    }
+
+    /// Whether a bucket was written later than now, and so is not to be decided as of now.
+    #[inline]
+    pub(super) fn is_later_than(self, now: u64) -> bool {
+        self.kind == Kind::Bucket && self.number > now
     }
 
     /// Returns the index of the state, if it is kept elsewhere.

@@ -18,7 +18,7 @@ const FIRST_LINES: u32 = 2;
 const KEYS_PER_FOUR_LINES: u64 = 13;
 
 /// How many lines a reader looks at. The chain may change under it, so that it might go on forever.
-const STEPS: u32 = 16;
+const STEPS: usize = 16;
 
 /// A hash table by linear hashing (Litwin, 1980): each key hashes to a line of slots, and a line is split in two as the table
 /// grows. The few keys that do not fit into their line are in a chain of extra lines behind it.
@@ -29,7 +29,8 @@ const STEPS: u32 = 16;
 pub(super) struct Slots {
     lines: Lines,
     extra_lines: Lines,
-    count: AtomicU32,
+    /// The number of lines without the extra ones, and in the upper half, one less than the next power of two.
+    count: AtomicU64,
 }
 
 /// The memory of lines.
@@ -88,7 +89,11 @@ impl SlotId {
 
 impl Slots {
     pub(super) fn new() -> Self {
-        Slots { lines: Lines::new(), extra_lines: Lines::new(), count: AtomicU32::new(FIRST_LINES) }
+        Slots {
+            lines: Lines::new(),
+            extra_lines: Lines::new(),
+            count: AtomicU64::new(with_mask(FIRST_LINES)),
+        }
     }
 
     /// Makes the lines of an empty table. A store that is never used has none.
@@ -99,18 +104,17 @@ impl Slots {
     /// Returns the slot of a key, or `None` if the key is not there or on its way.
     #[inline]
     pub(super) fn find(&self, key: Fingerprint) -> Option<Slot<'_>> {
-        let mut line = self.home(key);
-        for _ in 0..STEPS {
-            let cells = self.cells(line)?.as_chunks().0;
-            for position in positions(key) {
-                let slot = Slot::new(&cells[position as usize % cells.len()]);
-                if slot.is_of(key) {
-                    return Some(slot);
-                }
-            }
-            line = self.next(line)?;
-        }
-        None
+        let home = self.home(key);
+        let line = self.lines.cells.chunk(home.0 * CELLS as u32)?;
+        find_in(line, key).or_else(|| self.search(home, key))
+    }
+
+    /// Looks at each slot of a line and of the extra lines behind it.
+    #[cold]
+    fn search(&self, home: LineId, key: Fingerprint) -> Option<Slot<'_>> {
+        let lines = self.lines_from(home).take(STEPS);
+        let mut slots = lines.filter_map(|line| self.cells(line)).flat_map(|line| line.as_chunks().0);
+        slots.find_map(|cells| Some(Slot::new(cells)).filter(|slot| slot.is_of(key)))
     }
 
     /// Returns the slot of a key, for the holder of the table's lock.
@@ -152,16 +156,17 @@ impl Slots {
     /// Returns the line that a key hashes to.
     #[inline]
     pub(super) fn home(&self, Fingerprint([hash, _]): Fingerprint) -> LineId {
-        let count = self.count();
-        let line = hash as u32 & mask(count);
+        let count = self.count.load(Ordering::Acquire);
+        let (count, mask) = (count as u32, (count >> 32) as u32);
+        let line = hash as u32 & mask;
         // The upper lines do not all exist yet. Their keys are in the line that will be split.
-        LineId(if line < count { line } else { line & (mask(count) >> 1) })
+        LineId(if line < count { line } else { line & (mask >> 1) })
     }
 
     /// Returns the number of lines without the extra ones.
     #[inline]
     pub(super) fn count(&self) -> u32 {
-        self.count.load(Ordering::Acquire)
+        self.count.load(Ordering::Acquire) as u32
     }
 
     /// Whether there are more keys than the lines are for.
@@ -173,7 +178,7 @@ impl Slots {
     pub(super) fn add_line(&self) -> LineId {
         let new = self.count();
         self.lines.grow(new);
-        self.count.store(new + 1, Ordering::Release);
+        self.count.store(with_mask(new + 1), Ordering::Release);
         LineId(new & (mask(new + 1) >> 1))
     }
 
@@ -232,6 +237,24 @@ impl Lines {
 fn positions(Fingerprint([_, hash]): Fingerprint) -> impl Iterator<Item = u32> {
     let first = hash as u32 % LINE;
     (0..LINE).map(move |position| position ^ first)
+}
+
+/// Returns the slot of a key in a line, if no other key there begins with the same word.
+///
+/// Looks at all slots at once. Which one it is cannot be guessed, and both halves of the line are fetched together.
+#[inline]
+fn find_in(line: &[AtomicU64; CELLS], key: Fingerprint) -> Option<Slot<'_>> {
+    let cells = line.as_chunks().0;
+    let mut found = cells.len();
+    for (position, cells) in cells.iter().enumerate() {
+        found = if Slot::new(cells).may_be_of(key) { position } else { found };
+    }
+    cells.get(found).map(Slot::new).filter(|slot| slot.is_of(key))
+}
+
+#[inline]
+fn with_mask(lines: u32) -> u64 {
+    u64::from(mask(lines)) << 32 | u64::from(lines)
 }
 
 /// One less than the next power of two from the number of lines on.

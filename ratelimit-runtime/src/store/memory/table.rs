@@ -99,8 +99,8 @@ impl Table {
     }
 
     /// Puts the state of a key back into its slot, if it is held and plain.
-    pub(super) fn release(&mut self, index: KeyIndex, spec: &AlgorithmSpec) {
-        self.change(index, spec, 0, |_| {});
+    pub(super) fn release(&mut self, index: KeyIndex, spec: &AlgorithmSpec, now: u64) {
+        self.change(index, spec, now, |_| {});
     }
 
     /// Changes a state, and stores or removes it.
@@ -128,7 +128,7 @@ impl Table {
         };
         change(&mut state);
         match state {
-            Some(state) => locked.set(self.content(index, spec, state)),
+            Some(state) => locked.set(self.content(index, spec, state, now)),
             None => {
                 drop(locked);
                 self.remove(slot);
@@ -137,10 +137,17 @@ impl Table {
     }
 
     /// Returns what a slot holds for this state.
-    pub(super) fn content(&mut self, index: KeyIndex, spec: &AlgorithmSpec, state: State) -> Content {
+    pub(super) fn content(
+        &mut self,
+        index: KeyIndex,
+        spec: &AlgorithmSpec,
+        state: State,
+        now: u64,
+    ) -> Content {
         // What calls wait for is decided under the lock.
         let is_queued = !self.queues.is_empty() && self.queues.contains_key(&index.fingerprint);
-        match PlainState::of(&state, spec).filter(|_| !is_queued).and_then(Content::of) {
+        let plain = PlainState::of(&state, spec).filter(|_| !is_queued);
+        match plain.and_then(|plain| Content::of(plain, now)) {
             Some(content) => content,
             None => {
                 let ends = spec.ends(&state);

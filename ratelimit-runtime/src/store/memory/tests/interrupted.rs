@@ -1,0 +1,143 @@
+//! Decisions during which other calls change the same keys, right after the clock is read.
+
+use std::slice;
+
+use super::*;
+use crate::algorithm::fixed_window::FixedWindowSpec;
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::clock::AFTER_READING;
+
+struct Interrupted {
+    store: MemoryStore,
+    time: Arc<AtomicU64>,
+}
+
+impl Interrupted {
+    fn new() -> Arc<Self> {
+        let time = Arc::new(AtomicU64::new(10));
+        let store = MemoryStore::new(100, Clock::manual(Arc::clone(&time)));
+        Arc::new(Interrupted { store, time })
+    }
+
+    fn decide(&self, charge: &Charge) -> Outcome {
+        self.store.decide(slice::from_ref(charge))
+    }
+
+    /// Decides at a time. Right after the clock is read, it is another time, at which others do something.
+    fn decide_interrupted(
+        self: &Arc<Self>,
+        charges: &[Charge],
+        at: u64,
+        later: u64,
+        others: impl FnOnce(&Self) + 'static,
+    ) -> Outcome {
+        self.time.store(at, Ordering::SeqCst);
+        let interrupted = Arc::clone(self);
+        AFTER_READING.set(Some(Box::new(move || {
+            interrupted.time.store(later, Ordering::SeqCst);
+            others(&interrupted);
+        })));
+        let outcome = self.store.decide(charges);
+        assert!(AFTER_READING.take().is_none(), "nothing has read the clock");
+        outcome
+    }
+}
+
+fn bucket(key: &str, interval: u64, burst: u64) -> Charge {
+    let kind = GcraKind::TokenBucket;
+    let spec = AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity: interval * burst });
+    Charge { spec, ..charge(key, 1) }
+}
+
+fn window(key: &str, limit: u64, period: u64) -> Charge {
+    let spec = AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false });
+    Charge { spec, ..charge(key, 1) }
+}
+
+#[test]
+fn bucket_is_decided_no_earlier_than_its_last_charge() {
+    let calls = Interrupted::new();
+    let charge = bucket("b", 100, 2);
+    assert!(calls.decide(&charge).admitted);
+    let other = charge.clone();
+    let outcome =
+        calls.decide_interrupted(&[charge], 100, 150, move |calls| assert!(calls.decide(&other).admitted));
+    assert!(outcome.admitted, "a bucket of two has one left at 150");
+    assert_eq!((outcome.now, outcome.verdicts[0].remaining), (150, 0));
+}
+
+#[test]
+fn refused_bucket_is_decided_no_earlier_than_its_last_refund() {
+    let calls = Interrupted::new();
+    let charge = bucket("b", 100, 3);
+    let first = calls.decide(&Charge { cost: 3, ..charge.clone() });
+    let refunded = charge.clone();
+    let outcome = calls.decide_interrupted(&[charge], 20, 150, move |calls| {
+        let Charge { key, spec, .. } = &refunded;
+        calls.store.refund(key, spec, 3, Some(first.verdicts[0].charge_id));
+    });
+    assert!(outcome.admitted && outcome.now == 150, "{outcome:?}");
+}
+
+#[test]
+fn window_is_decided_no_earlier_than_its_last_charge() {
+    let calls = Interrupted::new();
+    let charge = window("w", 5, 1_000_000);
+    assert!(calls.decide(&charge).admitted);
+    let other = charge.clone();
+    let outcome = calls.decide_interrupted(&[charge], 100, 150, move |calls| {
+        assert_eq!(calls.decide(&other).verdicts[0].reset_after, 999_860);
+    });
+    assert_eq!((outcome.now, outcome.verdicts[0].remaining), (150, 2));
+    assert_eq!(outcome.verdicts[0].reset_after, 999_860);
+}
+
+#[test]
+fn stack_is_decided_no_earlier_than_the_refund_that_admits_it() {
+    let (long, short, bucket) = (window("w", 2, 1_000_000), window("s", 2, 500), bucket("b", 100, 1));
+    for (beside, left) in [(bucket, 0), (short, 1)] {
+        let calls = Interrupted::new();
+        assert!(calls.decide(&beside).admitted);
+        let first = calls.decide(&long);
+        assert!(first.admitted && calls.decide(&long).admitted);
+        let refunded = long.clone();
+        let outcome = calls.decide_interrupted(&[long.clone(), beside.clone()], 200, 1000, move |calls| {
+            assert!(!calls.decide(&refunded).admitted);
+            let Charge { key, spec, .. } = &refunded;
+            calls.store.refund(key, spec, 1, Some(first.verdicts[0].charge_id));
+        });
+        assert!(outcome.admitted && outcome.now == 1000, "{outcome:?}");
+        let admitted = [(); 2].map(|()| calls.decide(&beside).admitted);
+        assert_eq!(admitted.into_iter().filter(|admitted| *admitted).count(), left);
+    }
+}
+
+#[test]
+fn refused_stack_is_decided_at_one_time() {
+    let calls = Interrupted::new();
+    let (window, bucket) = (window("w", 5, 1_000_000), bucket("b", 100, 1));
+    assert!(calls.decide(&window).admitted && calls.decide(&bucket).admitted);
+    let other = window.clone();
+    let outcome = calls.decide_interrupted(&[window, bucket], 100, 1500, move |calls| {
+        assert!(calls.decide(&other).admitted);
+    });
+    assert!(outcome.admitted && outcome.now == 1500, "{outcome:?}");
+    assert_eq!(outcome.verdicts[0].remaining, 2);
+}
+
+#[test]
+fn clock_that_steps_back_takes_one_call_off_the_fast_lane() {
+    for cost in [1, 5] {
+        let calls = Interrupted::new();
+        let charge = Charge { cost, ..bucket("b", 100, 5) };
+        let is_fast = || calls.store.decide_without_lock(slice::from_ref(&charge)).is_some();
+        calls.time.store(10_000, Ordering::SeqCst);
+        calls.decide(&Charge { cost: 5, ..charge.clone() });
+        for back in [5_000, 4_990] {
+            calls.time.store(back, Ordering::SeqCst);
+            assert!(!is_fast());
+            calls.decide(&charge);
+            assert!(is_fast());
+        }
+    }
+}
