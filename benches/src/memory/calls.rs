@@ -16,16 +16,16 @@ pub(super) fn limiters() -> Vec<Line> {
     let governor_by_id = Rc::new(governor_admitting::<u64>());
     let text = by_workload(
         "limiter by &str",
-        move |key| _ = black_box(now(by_text.try_acquire(key.text.as_str(), 1))),
+        move |key| _ = black_box(now(by_text.try_acquire(key.text.as_str(), 1)).is_ok()),
         "governor by String",
-        move |key| _ = black_box(governor_by_text.check_key(&key.text)),
+        move |key| _ = black_box(governor_by_text.check_key(&key.text).is_ok()),
         [0.5, 0.5, 0.5],
     );
     let id = by_workload(
         "limiter by u64",
-        move |key| _ = black_box(now(by_id.try_acquire(key.id, 1))),
+        move |key| _ = black_box(now(by_id.try_acquire(key.id, 1)).is_ok()),
         "governor by u64",
-        move |key| _ = black_box(governor_by_id.check_key(&key.id)),
+        move |key| _ = black_box(governor_by_id.check_key(&key.id).is_ok()),
         [0.6, 0.7, 0.65],
     );
     text.into_iter().chain(id).collect()
@@ -35,11 +35,11 @@ pub(super) fn annotated() -> Vec<Line> {
     let governor = Rc::new(governor_admitting::<String>());
     let by_hand = move |key: &Key| {
         if governor.check_key(&format!("{}:{}:{}", "bench", "by_id", key.id)).is_ok() {
-            _ = black_box(now(functions::plain(key)));
+            _ = black_box(now(functions::plain(key)).is_ok());
         }
     };
-    let ours = |key: &Key| _ = black_box(now(functions::by_id(key)));
-    let three = |key: &Key| _ = black_box(now(functions::three_policies(key)));
+    let ours = |key: &Key| _ = black_box(now(functions::by_id(key)).is_ok());
+    let three = |key: &Key| _ = black_box(now(functions::three_policies(key)).is_ok());
     let mut lines =
         by_workload("annotated call by u64", ours, "format! and governor by String", by_hand, [0.5; 3]);
     lines.push(

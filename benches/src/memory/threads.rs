@@ -15,12 +15,15 @@ pub(super) fn limited_hot_key() -> Vec<Line> {
         let nanoseconds = move |throughput: f64| threads as f64 * 1e9 / throughput;
         Line::new(format!("limited hot key, {threads} threads"), "ns", move || {
             nanoseconds(
-                Workload::Hot.throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)))),
+                Workload::Hot
+                    .throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)).is_ok())),
             )
         })
         .against("governor by u64", move || {
             let governor = &*governor;
-            nanoseconds(Workload::Hot.throughput(threads, &|key| _ = black_box(governor.check_key(&key.id))))
+            nanoseconds(
+                Workload::Hot.throughput(threads, &|key| _ = black_box(governor.check_key(&key.id).is_ok())),
+            )
         })
         .at_most(budget)
     };
@@ -30,7 +33,9 @@ pub(super) fn limited_hot_key() -> Vec<Line> {
 pub(super) fn many_keys() -> Vec<Line> {
     let limiter = admitting("many");
     let throughput = move |threads| {
-        Workload::Uniform.throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)))) / 1e6
+        Workload::Uniform
+            .throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)).is_ok()))
+            / 1e6
     };
     let line = |(threads, budget): (usize, f64)| {
         let (several, one) = (throughput.clone(), throughput.clone());
