@@ -80,13 +80,7 @@ impl<'a> Slot<'a> {
     /// Whether it is the slot of this key. Only the holder of the table's lock, or of this slot, can rely on it.
     #[inline]
     pub(super) fn is_of(self, Fingerprint([first, second]): Fingerprint) -> bool {
-        self.0[0].load(Ordering::Relaxed) == first && self.0[1].load(Ordering::Relaxed) == second
-    }
-
-    /// Whether the first word of its key is that of this key.
-    #[inline]
-    pub(super) fn may_be_of(self, Fingerprint([first, _]): Fingerprint) -> bool {
-        self.0[0].load(Ordering::Relaxed) == first
+        (self.0[0].load(Ordering::Relaxed) == first) & (self.0[1].load(Ordering::Relaxed) == second)
     }
 
     /// Returns the key. Only the holder of the table's lock can rely on it.

@@ -106,15 +106,20 @@ impl Slots {
     pub(super) fn find(&self, key: Fingerprint) -> Option<Slot<'_>> {
         let home = self.home(key);
         let line = self.lines.cells.chunk(home.0 * CELLS as u32)?;
-        find_in(line, key).or_else(|| self.search(home, key))
+        find_in(line, key).or_else(|| self.find_behind(home, key))
     }
 
-    /// Looks at each slot of a line and of the extra lines behind it.
-    #[cold]
-    fn search(&self, home: LineId, key: Fingerprint) -> Option<Slot<'_>> {
-        let lines = self.lines_from(home).take(STEPS);
-        let mut slots = lines.filter_map(|line| self.cells(line)).flat_map(|line| line.as_chunks().0);
-        slots.find_map(|cells| Some(Slot::new(cells)).filter(|slot| slot.is_of(key)))
+    /// Returns the slot of a key in the extra lines behind a line.
+    #[inline(never)]
+    fn find_behind(&self, mut line: LineId, key: Fingerprint) -> Option<Slot<'_>> {
+        for _ in 0..STEPS {
+            line = self.next(line)?;
+            let found = find_in(self.cells(line)?, key);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 
     /// Returns the slot of a key, for the holder of the table's lock.
@@ -239,7 +244,7 @@ fn positions(Fingerprint([_, hash]): Fingerprint) -> impl Iterator<Item = u32> {
     (0..LINE).map(move |position| position ^ first)
 }
 
-/// Returns the slot of a key in a line, if no other key there begins with the same word.
+/// Returns the slot of a key in a line.
 ///
 /// Looks at all slots at once. Which one it is cannot be guessed, and both halves of the line are fetched together.
 #[inline]
@@ -247,9 +252,9 @@ fn find_in(line: &[AtomicU64; CELLS], key: Fingerprint) -> Option<Slot<'_>> {
     let cells = line.as_chunks().0;
     let mut found = cells.len();
     for (position, cells) in cells.iter().enumerate() {
-        found = if Slot::new(cells).may_be_of(key) { position } else { found };
+        found = if Slot::new(cells).is_of(key) { position } else { found };
     }
-    cells.get(found).map(Slot::new).filter(|slot| slot.is_of(key))
+    cells.get(found).map(Slot::new)
 }
 
 #[inline]
