@@ -69,8 +69,8 @@ impl PlainReceipt {
         let ChargeId { at, level, credited } = verdict.charge_id;
         debug_assert_eq!(level, 0, "charges of these policies are identified without it");
         charge.is_made(verdict).then(|| {
-            let receipt = PlainReceipt::new(store.id(), *fingerprint, *policy, spec, charge.cost, at);
-            PlainReceipt { credited, ..receipt }
+            let (store, fingerprint, policy, cost) = (store.id(), *fingerprint, *policy, charge.cost);
+            PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
         })
     }
 
