@@ -8,8 +8,8 @@ use crate::key::Fingerprint;
 impl Table {
     /// Returns an unused slot for a key, in a new extra line if there is none.
     pub(super) fn unused_slot(&mut self, key: Fingerprint) -> SlotId {
-        let unused = self.slots.places(key).find(|slot| self.is_unused(*slot));
-        unused.unwrap_or_else(|| self.add_extra_line(self.slots.home(key)).slot(0))
+        let home = self.slots.home(key);
+        self.unused_slot_in_chain(home).unwrap_or_else(|| self.add_extra_line(home).slot(0))
     }
 
     /// Adds a line, and moves the keys there that hash to it.
@@ -35,7 +35,7 @@ impl Table {
                 if self.is_unused(slot) {
                     continue;
                 }
-                match self.unused_slot_behind(home).filter(|unused| unused.line() != last) {
+                match self.unused_slot_in_chain(home).filter(|unused| unused.line() != last) {
                     Some(unused) => self.relocate(slot, unused),
                     None => return,
                 }
@@ -55,7 +55,7 @@ impl Table {
         before
     }
 
-    fn unused_slot_behind(&self, home: LineId) -> Option<SlotId> {
+    fn unused_slot_in_chain(&self, home: LineId) -> Option<SlotId> {
         self.slots.chain(home).find(|slot| self.is_unused(*slot))
     }
 

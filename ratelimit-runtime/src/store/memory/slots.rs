@@ -124,7 +124,7 @@ impl Slots {
 
     /// Returns the slot of a key, for the holder of the table's lock.
     pub(super) fn locate(&self, key: Fingerprint) -> Option<SlotId> {
-        self.places(key).find(|slot| self.get(*slot).is_some_and(|slot| slot.is_of(key)))
+        self.chain(self.home(key)).find(|slot| self.get(*slot).is_some_and(|slot| slot.is_of(key)))
     }
 
     /// Returns a slot that exists.
@@ -145,12 +145,6 @@ impl Slots {
     /// Returns the slots of a line and of the extra lines behind it.
     pub(super) fn chain(&self, home: LineId) -> impl Iterator<Item = SlotId> {
         self.lines_from(home).flat_map(|line| self.slots_of(line))
-    }
-
-    /// Returns the slots in which a key may be, the one that it is in most often first.
-    pub(super) fn places(&self, key: Fingerprint) -> impl Iterator<Item = SlotId> {
-        let lines = self.lines_from(self.home(key));
-        lines.flat_map(move |line| positions(key).map(move |position| line.slot(position)))
     }
 
     /// Returns a line and the extra lines behind it.
@@ -235,13 +229,6 @@ impl Lines {
         self.cells.grow(line * CELLS as u32);
         self.next.grow(line);
     }
-}
-
-/// Returns the positions in a line in the order in which a key takes them: first those on one of its two cache lines.
-#[inline]
-fn positions(Fingerprint([_, hash]): Fingerprint) -> impl Iterator<Item = u32> {
-    let first = hash as u32 % LINE;
-    (0..LINE).map(move |position| position ^ first)
 }
 
 /// Returns the slot of a key in a line.
