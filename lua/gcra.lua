@@ -10,6 +10,10 @@
 --        refundable
 local width = 4
 
+local function arguments(at)
+  return tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+end
+
 local function load(value)
   if not value then return {tat = 0} end
   local tat, written, credited, till, slot = string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
@@ -42,9 +46,9 @@ local function keep(key, bucket, capacity, was)
   local till = bucket.credited > 0 and bucket.till or 0
   local ends = math.max(bucket.tat, till)
   if ends <= now then return remove(key) end
-  local value = int(bucket.tat)
+  local value = bucket.tat
   if bucket.tat > now + capacity or slot > 0 or bucket.credited > 0 then
-    value = table.concat({value, int(now), int(bucket.credited), int(till), int(slot)}, ' ')
+    value = table.concat({int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot)}, ' ')
   end
   set(key, value, ends, was)
 end
@@ -53,10 +57,10 @@ end
 local function restore(entry)
   local added, key = entry.added, entry.key
   if not entry.plain then
-    if added and added ~= 0 then entry.value = int(added) end
+    if added and added ~= 0 then entry.value = added end
     return restore_value(entry)
   end
-  if added == 0 then remove(key) else redis.call('INCRBY', key, int(-entry.cost)) end
+  if added == 0 then remove(key) else redis.call('INCRBY', key, -entry.cost) end
   if entry.done then expire(key, entry.was, entry[1] + entry.cost) end
   entry.plain = false
 end
@@ -64,10 +68,9 @@ end
 -- Adds the charge at once, which is the only command if the bucket is busy and no call waits. A state of several numbers
 -- refuses `INCRBY` with an error and is read instead. Until more than the charge is stored, the entry is `plain`.
 local function check(key, at)
-  local charge, capacity, lead, wait =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local charge, capacity, lead, wait = arguments(at)
   local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead}
-  local sum, refused = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, ARGV[at])
+  local sum, refused = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, charge)
   if type(sum) == 'number' then
     entry.added, entry.plain = sum - charge, true
     if entry.added < 0 or sum > 2 ^ 53 then
@@ -97,7 +100,7 @@ local function commit(entry)
   local within = tat <= now + entry.capacity
   if added and within then
     if added >= now then return expire(entry.key, tat, entry.was) end
-    set(entry.key, int(tat), tat, entry.was)
+    set(entry.key, tat, tat, entry.was)
     entry.plain = false
     return
   end
@@ -113,7 +116,7 @@ local function undo(entry)
   if not added then
     if entry.moved then keep(entry.key, entry.bucket, entry.capacity, entry.was) end
   elseif added > latest then
-    set(entry.key, int(latest), latest, entry.was)
+    set(entry.key, latest, latest, entry.was)
     entry.plain = false
   else
     restore(entry)

@@ -1,24 +1,10 @@
--- Starts every script: the clock of all its decisions, and the functions that keep expiries right. Everything here runs for
--- each call, so it is short.
+-- What all algorithms use: errors, numbers, and the functions that keep expiries right. Everything here is made anew by each
+-- call that needs it, so it is short.
 
--- Returns the text of an error. Redis 7.0 does not name the command that the user may not run.
-local function error_text(err)
-  err = type(err) == 'table' and err.err or tostring(err)
-  if redis.acl_check_cmd and string.find(err, "can't run this command", 1, true) then
-    local denied = {}
-    for _, name in ipairs({--[[ commands ]]}) do
-      if not redis.acl_check_cmd(name, KEYS[1]) then denied[#denied + 1] = name end
-    end
-    return 'NOPERM the user of this connection may not run ' .. table.concat(denied, ', ')
-  end
-  return err
-end
+--[[ errors.lua ]]
 
-local time = redis.pcall('TIME')
-if time.err then return {err = error_text(time)} end
-local now = time[1] * 1000000 + time[2]
-
--- The only way to write numbers: Lua formats 1700000000000000 as 1.7e+15.
+-- Writes a number as part of a value: Lua itself writes 1700000000000000 as 1.7e+15. Redis itself writes a number exactly that is
+-- an argument of a command.
 local function int(number)
   return string.format('%.0f', number)
 end
@@ -28,7 +14,7 @@ end
 local function expire(key, ends, was)
   local second = math.floor(ends / 1000000) + 1
   if not was or math.floor(was / 1000000) + 1 ~= second then
-    redis.call('EXPIREAT', key, int(second))
+    redis.call('EXPIREAT', key, second)
   end
 end
 
@@ -38,7 +24,7 @@ local function set(key, value, ends, was)
   if was and math.floor(was / 1000000) + 1 == second then
     redis.call('SET', key, value, 'KEEPTTL')
   else
-    redis.call('SET', key, value, 'PXAT', int(second * 1000))
+    redis.call('SET', key, value, 'EXAT', second)
   end
 end
 

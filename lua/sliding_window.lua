@@ -16,7 +16,7 @@ local WRAP = 2 ^ 50
 local CHUNK = 1000
 
 local function number(key, index)
-  return parse(redis.call('LINDEX', key, int(index)))
+  return parse(redis.call('LINDEX', key, index))
 end
 
 local function total(key, i)
@@ -97,7 +97,7 @@ local function replace(key, index, tail)
     redis.call('LTRIM', key, 0, -1)
     redis.call('RPUSH', key, '0')
   end
-  redis.call('LTRIM', key, 0, int(index - 1))
+  redis.call('LTRIM', key, 0, index - 1)
   push(key, tail)
 end
 
@@ -112,14 +112,14 @@ end
 -- Merges all entries of this and later sub-windows into one with the current time.
 local function repair(entry, total)
   local index = 2 * entry.cut + 1
-  local tail = redis.call('LRANGE', entry.key, int(index), -1)
+  local tail = redis.call('LRANGE', entry.key, index, -1)
   expire_after(entry)
-  replace(entry.key, index, {int(now), int(total)})
+  replace(entry.key, index, {now, total})
   entry.tail = tail
 end
 
 local function drop_ended(entry)
-  redis.call('LTRIM', entry.key, int(2 * entry.live), -1)
+  redis.call('LTRIM', entry.key, 2 * entry.live, -1)
 end
 
 -- Records in the entry what it did, for `restore`.
@@ -129,13 +129,13 @@ local function commit(entry)
     repair(entry, after)
   else
     if not entry.newest then
-      redis.call('RPUSH', entry.key, '0', int(now), int(after))
+      redis.call('RPUSH', entry.key, 0, now, after)
       entry.pushed = true
     elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
-      redis.call('RPUSH', entry.key, int(now), int(after))
+      redis.call('RPUSH', entry.key, now, after)
       entry.pushed = true
     else
-      redis.call('LSET', entry.key, -1, int(after))
+      redis.call('LSET', entry.key, -1, after)
       entry.raised = true
     end
     expire_after(entry)
@@ -149,7 +149,7 @@ end
 
 -- Removes what was pushed. If the user may not run `LTRIM`, rewrites the list, provided that it can get an expiry again.
 local function pop(entry)
-  local key, last = entry.key, int(2 * entry.n)
+  local key, last = entry.key, 2 * entry.n
   if not redis.pcall('LTRIM', key, 0, last).err then return end
   local elements = redis.call('LRANGE', key, 0, last)
   expire(key, entry.was)
@@ -163,7 +163,7 @@ local function restore(entry)
   if entry.tail then
     replace(key, 2 * entry.cut + 1, entry.tail)
   elseif entry.raised then
-    redis.call('LSET', key, -1, int(entry.total))
+    redis.call('LSET', key, -1, entry.total)
   elseif entry.pushed and not entry.newest then
     return remove(key)
   elseif entry.pushed then
@@ -192,15 +192,15 @@ local function refund(key, at)
     if cost == 0 then return end
     lowered = charged + 1
     while kept > live and left(kept) == left(kept - 1) do kept = kept - 1 end
-    if kept >= lowered then tail = redis.call('LRANGE', key, int(2 * lowered), int(2 * kept)) end
+    if kept >= lowered then tail = redis.call('LRANGE', key, 2 * lowered, 2 * kept) end
     for i = 1, #tail, 2 do
-      tail[i] = int((parse(tail[i]) - cost) % WRAP)
+      tail[i] = (parse(tail[i]) - cost) % WRAP
     end
   else
     cost = math.min(cost, (sum - total(key, live)) % WRAP)
     if cost == 0 then return end
     kept = first(live, n, function(i) return (sum - total(key, i)) % WRAP <= cost end)
-    lowered, tail = kept, {int((sum - cost) % WRAP)}
+    lowered, tail = kept, {(sum - cost) % WRAP}
   end
   if kept == live then return remove(key) end
 

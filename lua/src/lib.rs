@@ -2,9 +2,13 @@
 //! semver.
 //!
 //! An algorithm's file defines `width`, `check`, `commit`, `undo`, `restore` and `refund`. Its header specifies its state,
-//! its arguments with their units, and its reply. A script is the prelude, one algorithm (or all of them, followed by
-//! `mixed.lua`) and a driver: `decide.lua` or `refund.lua`. Two algorithms exist in a second form, `adjustable_…`, for
-//! numbers that change from call to call: the same file with `adjustable` set.
+//! its arguments with their units, and its reply. A script is the clock, the prelude, one algorithm (or all of them, followed
+//! by `mixed.lua`), and `decide.lua` with `decisions.lua`, or `refund.lua`. Two algorithms exist in a second form,
+//! `adjustable_…`, for numbers that change from call to call: the same file with `adjustable` set.
+//!
+//! Most decisions are about plain states, and Redis creates the functions of a script anew for each call. So the scripts
+//! named `…_plain` begin with a first pass that needs none of them; they contain the rest for the decisions that it cannot
+//! make.
 //!
 //! # Errors
 //!
@@ -47,8 +51,15 @@ pub const ALGORITHMS: [(&str, &str); 8] = [
     ("sliding_window", include_str!("../sliding_window.lua")),
 ];
 
+/// The algorithms with a first pass over plain states.
+pub const PLAIN: [(&str, &str); 1] = [("gcra", include_str!("../gcra_plain.lua"))];
+
+/// The files that are part of every script, or included in others.
+const CLOCK: &str = include_str!("../clock.lua");
+const ERRORS: &str = include_str!("../errors.lua");
 const PRELUDE: &str = include_str!("../prelude.lua");
 const DECIDE: &str = include_str!("../decide.lua");
+const DECISIONS: &str = include_str!("../decisions.lua");
 const REFUND: &str = include_str!("../refund.lua");
 const MIXED: &str = include_str!("../mixed.lua");
 
@@ -60,18 +71,29 @@ const MIXED: &str = include_str!("../mixed.lua");
 #[must_use]
 pub fn decide(algorithm: Option<&str>) -> String {
     match algorithm {
-        Some(name) => assemble(&[source(name), DECIDE].concat()),
+        Some(name) => assemble(&[PRELUDE, source(&ALGORITHMS, name), DECIDE, DECISIONS]),
         None => {
-            let mut script = String::new();
-            script.push_str("local algorithms = {}\n");
-            for (name, source) in ALGORITHMS {
-                script.push_str(&format!(
-                    "algorithms.{name} = function()\n{source}\nreturn {{check = check, commit = commit, undo = undo, restore = restore}}\nend\n"
-                ));
-            }
-            assemble(&(script + MIXED + DECIDE))
+            let algorithms: String = ALGORITHMS
+                .iter()
+                .map(|(name, source)| {
+                    format!(
+                        "algorithms.{name} = function()\n{source}\nreturn {{check = check, commit = commit, undo = undo, restore = restore}}\nend\n"
+                    )
+                })
+                .collect();
+            assemble(&[PRELUDE, "local algorithms = {}\n", &algorithms, MIXED, DECIDE, DECISIONS])
         }
     }
+}
+
+/// Returns the script that decides plain charges of the named algorithm.
+///
+/// # Panics
+///
+/// If no algorithm with a first pass has this name.
+#[must_use]
+pub fn decide_plain(algorithm: &str) -> String {
+    assemble(&[source(&PLAIN, algorithm)])
 }
 
 /// Returns the script that refunds charges of the named algorithm.
@@ -81,7 +103,7 @@ pub fn decide(algorithm: Option<&str>) -> String {
 /// If no algorithm has this name.
 #[must_use]
 pub fn refund(algorithm: &str) -> String {
-    assemble(&[source(algorithm), REFUND].concat())
+    assemble(&[PRELUDE, source(&ALGORITHMS, algorithm), REFUND])
 }
 
 /// Returns the names of the commands that a script may call, including alternatives to denied ones.
@@ -90,35 +112,28 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
     script.split("call('").skip(1).filter_map(|call| call.split('\'').next()).collect()
 }
 
-/// Prepends the prelude, and inserts the names of the commands.
-fn assemble(script: &str) -> String {
-    let script = [PRELUDE, script].concat();
+/// Joins the clock and these pieces of a script, with the files that they include and the names of its commands.
+fn assemble(pieces: &[&str]) -> String {
+    let mut script = [&[CLOCK], pieces].concat().concat();
+    // Errors last, as other files include it.
+    let files = ALGORITHMS.into_iter().chain([("prelude", PRELUDE), ("decide", DECIDE), ("errors", ERRORS)]);
+    for (name, source) in files {
+        script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);
+    }
     let names: Vec<String> = commands(&script).iter().map(|name| format!("'{name}'")).collect();
     script.replace("--[[ commands ]]", &names.join(", "))
 }
 
-/// Replaces the clock of a script: `now` is a Lua expression for microseconds, and `expire` a statement that replaces each
-/// expiry, in the scope of `key` and of the Unix `second` at which the key would expire.
-///
-/// # Panics
-///
-/// If the prelude lacks the lines that this replaces.
+/// Replaces the clock of a script: `now` is a Lua expression for microseconds, given the server's `time`, and `expire` a
+/// statement that replaces each expiry, given the `key` and the Unix `second` at which it would expire.
 #[must_use]
 pub fn with_time(script: &str, now: &str, expire: &str) -> String {
-    const NOW: &str = "local now = time[1] * 1000000 + time[2]\n";
-    const EXPIRE: &str = "    redis.call('EXPIREAT', key, int(second))\n";
-    const SET: &str = "    redis.call('SET', key, value, 'PXAT', int(second * 1000))\n";
-    for line in [NOW, EXPIRE, SET] {
-        assert_eq!(script.matches(line).count(), 1, "the prelude has this line once: {line}");
-    }
-    script
-        .replace(NOW, &format!("local now = {now}\n"))
-        .replace(EXPIRE, &format!("    {expire}\n"))
-        .replace(SET, &format!("    redis.call('SET', key, value)\n    {expire}\n"))
+    const SHIM: &str = include_str!("../test_clock.lua");
+    SHIM.replace("--[[ now ]]", now).replace("--[[ expire ]]", expire) + script
 }
 
-fn source(algorithm: &str) -> &'static str {
-    match ALGORITHMS.iter().find(|(name, _)| *name == algorithm) {
+fn source(files: &[(&str, &'static str)], algorithm: &str) -> &'static str {
+    match files.iter().find(|(name, _)| *name == algorithm) {
         Some((_, source)) => source,
         None => panic!("no algorithm is named {algorithm}"),
     }
@@ -126,7 +141,7 @@ fn source(algorithm: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, commands, decide, refund};
+    use super::{ALGORITHMS, PLAIN, commands, decide, decide_plain, refund};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -144,6 +159,9 @@ mod tests {
                 let called: Vec<&str> = commands(&script).into_iter().collect();
                 assert_eq!(called, documented, "{name}");
             }
+        }
+        for (name, _) in PLAIN {
+            assert!(commands(&decide_plain(name)).is_subset(&commands(&decide(Some(name)))), "{name}");
         }
         let all: Vec<&str> = [BUCKET, LIST].concat();
         assert!(commands(&decide(None)).iter().eq(all.iter().collect::<std::collections::BTreeSet<_>>()));

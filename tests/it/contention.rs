@@ -84,7 +84,7 @@ async fn limits_are_exact_on_a_clock_that_steps_back() {
     let server = Server::start();
     const STEP: i128 = 50;
     let now = format!("time[1] * 1000000 + time[2] - {STEP} * (time[2] % 2)");
-    let store = redis_store(&server.url()).with_time(&now, "redis.call('EXPIREAT', key, int(second))");
+    let store = redis_store(&server.url()).with_time(&now, "redis.call('EXPIREAT', key, second)");
     let store = Store::Redis(Arc::new(store));
     for (name, pair) in policies() {
         replay(name, pair.model, decide_concurrently(&store, name, pair, 1, TASKS).await, STEP);

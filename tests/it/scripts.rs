@@ -3,6 +3,7 @@
 
 mod cases;
 mod corrupt_values;
+mod first_pass;
 mod permissions;
 mod server_errors;
 
@@ -83,6 +84,11 @@ impl Fixture {
     }
 
     async fn stored(&mut self) -> Vec<Stored> {
+        let keys: Vec<_> = CASES.iter().map(Case::text).collect();
+        self.stored_under(&keys).await
+    }
+
+    async fn stored_under(&mut self, keys: &[String]) -> Vec<Stored> {
         // Redis 6.2 has no PEXPIRETIME. All expiries are whole seconds.
         const SCRIPT: &str = "
             local stored, time = {}, redis.call('TIME')
@@ -95,10 +101,7 @@ impl Fixture {
             end
             return stored";
         let mut call = redis::cmd("EVAL");
-        call.arg(SCRIPT).arg(CASES.len());
-        for case in CASES {
-            call.arg(case.text());
-        }
+        call.arg(SCRIPT).arg(keys.len()).arg(keys);
         let stored: Vec<(Vec<u8>, i64)> =
             call.query_async(&mut self.admin).await.expect("the server answers");
         stored.into_iter().map(|(dump, expires_at)| Stored { dump, expires_at }).collect()

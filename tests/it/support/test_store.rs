@@ -51,8 +51,11 @@ impl TestStore {
     /// Returns a store for each way in which the library decides.
     pub(crate) async fn all() -> Vec<TestStore> {
         let memory = [TestStore::memory("memory", false), TestStore::memory("locked memory", true)];
-        let redis = TestStore::redis(Server::shared()).await;
-        memory.into_iter().chain([redis]).collect()
+        let redis = [
+            TestStore::redis(Server::shared()).await,
+            TestStore::redis_by("Redis in full", Server::shared(), RedisStore::without_first_pass).await,
+        ];
+        memory.into_iter().chain(redis).collect()
     }
 
     /// A store in process. It decides plain states without a lock, unless every decision is to take the lock.
@@ -70,16 +73,25 @@ impl TestStore {
     }
 
     pub(crate) async fn redis(server: Arc<Server>) -> Self {
+        TestStore::redis_by("Redis", server, |store| store).await
+    }
+
+    async fn redis_by(
+        name: &'static str,
+        server: Arc<Server>,
+        by: impl FnOnce(RedisStore) -> RedisStore,
+    ) -> Self {
         let prefix = prefix();
         let key = format!("{prefix}clock");
         let now = format!("tonumber(redis.call('GET', '{key}'))");
         // Redis itself keeps the key for an hour, as its own clock is not the test's.
-        let expire = "redis.call('SET', key .. ':expires', int(second)) redis.call('EXPIRE', key, 3600)";
+        let expire = "redis.call('SET', key .. ':expires', second) redis.call('EXPIRE', key, 3600)";
         let store = RedisStore::lazy(&server.url()).expect("the URL is valid");
-        let store = Store::Redis(Arc::new(store.with_time(&now, expire).with_deadline(LONG_DEADLINE)));
+        let store = by(store.with_time(&now, expire).with_deadline(LONG_DEADLINE));
+        let store = Store::Redis(Arc::new(store));
         let connection = server.connect().await;
         let clock = TestClock::Redis { key, connection, _server: server };
-        TestStore { name: "Redis", store, prefix, clock }
+        TestStore { name, store, prefix, clock }
     }
 
     /// Sets the clock to `at` microseconds after [`START`].

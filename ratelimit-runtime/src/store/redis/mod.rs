@@ -105,6 +105,12 @@ impl RedisStore {
         RedisStore { scripts: Arc::new(scripts), ..self }
     }
 
+    /// Lets the full scripts make all decisions, for tests, as if none were about plain states.
+    #[must_use]
+    pub fn without_first_pass(self) -> Self {
+        RedisStore { scripts: Arc::new(self.scripts.without_first_pass()), ..self }
+    }
+
     pub(crate) fn is_cluster(&self) -> bool {
         matches!(*self.deployment, Deployment::Cluster(_))
     }

@@ -6,7 +6,7 @@ use std::iter;
 use redis::Cmd;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
-use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
@@ -53,6 +53,46 @@ impl From<f64> for Argument {
     fn from(number: f64) -> Self {
         Argument::Text(number.to_string().into())
     }
+}
+
+/// Whether a first pass can decide a charge, if its state is plain.
+pub(super) fn is_plain(charge: &Charge) -> bool {
+    plain_check(charge).is_some()
+}
+
+/// Returns the arguments of a charge in the first pass of its algorithm, if it has one that can decide the charge.
+pub(super) fn plain_check(charge: &Charge) -> Option<[u64; 2]> {
+    match *charge {
+        Charge {
+            spec: AlgorithmSpec::Gcra(spec @ GcraSpec { kind: GcraKind::TokenBucket | GcraKind::Meter, .. }),
+            cost: cost @ 1..,
+            wait: 0,
+            shadow: false,
+            ..
+        } => Some([spec.charge(cost), spec.capacity]),
+        _ => None,
+    }
+}
+
+/// Returns the arguments of decisions in the first pass of their algorithm, if it can decide all of them.
+pub(super) fn plain_checks<'a>(
+    decisions: impl Iterator<Item = &'a [Charge]> + Clone,
+) -> Option<Vec<Argument>> {
+    let size = decisions.clone().next().map(<[Charge]>::len).filter(|size| *size > 0)?;
+    let mut checks = Vec::new();
+    for charges in decisions {
+        if charges.len() != size {
+            return None;
+        }
+        for charge in charges {
+            checks.push(plain_check(charge)?);
+        }
+    }
+    if checks.iter().all(|check| *check == checks[0]) {
+        checks.truncate(1);
+    }
+    let size = (size != 1).then_some(size as u64);
+    Some(size.into_iter().chain(checks.into_iter().flatten()).map(Argument::from).collect())
 }
 
 /// Returns the number of charges, or if there are shadows a letter for each charge.

@@ -15,13 +15,16 @@ use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
 
 /// The scripts of a store, by algorithm.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Scripts {
     decide: [Script; ratelimit_lua::ALGORITHMS.len()],
     decide_mixed: Script,
+    /// With a first pass over plain states. `None` for tests of the others.
+    decide_plain: Option<[Script; ratelimit_lua::PLAIN.len()]>,
     refund: [Script; ratelimit_lua::ALGORITHMS.len()],
 }
 
+#[derive(Clone)]
 struct Script {
     source: String,
     hash: String,
@@ -47,12 +50,19 @@ impl Scripts {
         Scripts {
             decide: names.map(|name| script(ratelimit_lua::decide(Some(name)))),
             decide_mixed: script(ratelimit_lua::decide(None)),
+            decide_plain: Some(
+                ratelimit_lua::PLAIN.map(|(name, _)| script(ratelimit_lua::decide_plain(name))),
+            ),
             refund: names.map(|name| script(ratelimit_lua::refund(name))),
         }
     }
 
-    /// Returns the invocation for these decisions: of the script of their algorithm, or of the mixed script if there are
-    /// several.
+    pub(super) fn without_first_pass(&self) -> Self {
+        Scripts { decide_plain: None, ..self.clone() }
+    }
+
+    /// Returns the invocation for these decisions: of the script of their algorithm, with a first pass if all are plain, or
+    /// of the mixed script if there are several algorithms.
     pub(super) fn decide<'a>(
         &'a self,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
@@ -60,15 +70,22 @@ impl Scripts {
         let mut names = decisions.clone().flatten().map(|charge| charge.spec.name());
         let first = names.next();
         let mixed = names.any(|name| Some(name) != first);
+        let keys = decisions.clone().flatten().map(|charge| key_text(&charge.key));
+        let keys = keys.collect::<Result<_, _>>()?;
+        if let Some(scripts) = &self.decide_plain
+            && let Some(plain) = ratelimit_lua::PLAIN.iter().position(|(name, _)| first == Some(*name))
+            && let Some(arguments) = arguments::plain_checks(decisions.clone())
+        {
+            return Ok(Invocation { script: &scripts[plain], keys, arguments });
+        }
         let script = match first {
             Some(name) if !mixed => &self.decide[index(name)?],
             _ => &self.decide_mixed,
         };
-        let (mut keys, mut arguments) = (Vec::new(), Vec::new());
+        let mut arguments = Vec::new();
         for charges in decisions {
             arguments.push(arguments::kinds(charges));
             for charge in charges {
-                keys.push(key_text(&charge.key)?);
                 if mixed {
                     arguments.extend(arguments::mixed_check(charge));
                 } else {

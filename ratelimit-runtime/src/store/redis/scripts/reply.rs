@@ -4,9 +4,10 @@ use std::vec::IntoIter;
 
 use redis::Value;
 
+use super::arguments;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
-use crate::store::charge::{Charge, Outcome, judge};
+use crate::store::charge::{Charge, Outcome, Snapshots, judge};
 use crate::store::redis::error_code::{is_permanent, message};
 
 /// The largest number of a script: up to here Lua represents integers exactly.
@@ -47,22 +48,48 @@ impl ReplyReader {
 
     /// Reads the outcome of a decision: `Err` if the reply is invalid, `Ok(Err)` if the decision failed.
     fn outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
-        if let Some(text) = self.error_text() {
-            return Ok(Err(script_error(&text)));
+        match self.values.as_slice().first() {
+            Some(Value::Int(_)) => self.plain_outcome(charges),
+            Some(Value::BulkString(_)) => Ok(Err(self.error()?)),
+            _ => {
+                let Some(Value::Array(list)) = self.values.next() else { return Err(unexpected()) };
+                let mut decision = ReplyReader { values: list.into_iter(), now: self.now };
+                let outcome = decision.full_outcome(charges)?;
+                decision.finish()?;
+                Ok(outcome)
+            }
         }
+    }
+
+    /// Reads a decision of a first pass: for each charge one number, which is negative if the call is refused.
+    fn plain_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
+        let mut refused = None;
+        let mut snapshots = Snapshots::new();
+        for charge in charges {
+            let Some(Value::Int(number)) = self.values.next() else { return Err(unexpected()) };
+            let agrees = *refused.get_or_insert(number < 0) == (number < 0);
+            if !agrees || number == 0 || number.unsigned_abs() > MAX_NUMBER || !arguments::is_plain(charge) {
+                return Err(unexpected());
+            }
+            snapshots.push([number.unsigned_abs(), 0, 0, 0, 0]);
+        }
+        let (admitted, verdicts) = judge(charges, &snapshots, self.now);
+        let outcome = Outcome { now: self.now, admitted, verdicts, failed: Vec::new() };
+        Ok(if refused == Some(!admitted) { Ok(outcome) } else { Err(disagreement()) })
+    }
+
+    fn full_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
         let (now, decided) = (self.now, self.flag()?);
-        let mut snapshots = Vec::with_capacity(charges.len());
+        let mut snapshots = Snapshots::new();
         let (mut shadows, mut failed) = (Vec::new(), Vec::new());
         for (index, charge) in charges.iter().enumerate() {
-            let error = if charge.shadow { self.error_text() } else { None };
-            snapshots.push(match error {
-                Some(text) => {
-                    failed.push((index, script_error(&text).to_string()));
-                    // A placeholder: the verdict on it is replaced below.
-                    charge.spec.check(None, now, charge.cost)
-                }
-                None => self.snapshot(&charge.spec)?,
-            });
+            if charge.shadow && self.is_error() {
+                failed.push((index, self.error()?.to_string()));
+                // A placeholder: the verdict on it is replaced below.
+                snapshots.push(charge.spec.check(None, now, charge.cost));
+            } else {
+                snapshots.push(self.snapshot(&charge.spec)?);
+            }
             if charge.shadow {
                 shadows.push(self.flag()?);
             }
@@ -72,11 +99,7 @@ impl ReplyReader {
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
         let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
         let agree = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
-        Ok(if agree {
-            Ok(Outcome { now, admitted, verdicts, failed })
-        } else {
-            Err(StoreError::permanent("the script and this version of the library disagree about a decision"))
-        })
+        Ok(if agree { Ok(Outcome { now, admitted, verdicts, failed }) } else { Err(disagreement()) })
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
@@ -92,12 +115,17 @@ impl ReplyReader {
         Ok(snapshot)
     }
 
-    /// Reads the text of an error, if that is the next element.
-    fn error_text(&mut self) -> Option<Vec<u8>> {
-        match self.values.as_slice().first() {
-            Some(Value::BulkString(_)) => self.text(),
-            _ => None,
-        }
+    /// Whether the next element is the text of an error.
+    fn is_error(&self) -> bool {
+        matches!(self.values.as_slice().first(), Some(Value::BulkString(_)))
+    }
+
+    /// Reads an error that the script caught.
+    fn error(&mut self) -> Result<StoreError, StoreError> {
+        let text = self.text().ok_or_else(unexpected)?;
+        let text = String::from_utf8_lossy(&text);
+        let message = message(&text);
+        Ok(if is_permanent(&text) { StoreError::permanent(message) } else { StoreError::transient(message) })
     }
 
     fn number(&mut self) -> Result<u64, StoreError> {
@@ -135,11 +163,8 @@ fn unexpected() -> StoreError {
     StoreError::transient("unexpected reply from the rate-limit script")
 }
 
-/// Returns the error that a script caught.
-fn script_error(text: &[u8]) -> StoreError {
-    let text = String::from_utf8_lossy(text);
-    let message = message(&text);
-    if is_permanent(&text) { StoreError::permanent(message) } else { StoreError::transient(message) }
+fn disagreement() -> StoreError {
+    StoreError::permanent("the script and this version of the library disagree about a decision")
 }
 
 /// Returns the number of elements of a check's reply.

@@ -43,46 +43,111 @@ fn charges() -> impl Strategy<Value = Charge> {
 /// Decisions, and what is mostly a reply to them.
 fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
     vec(vec(charges(), 1..4), 1..3).prop_flat_map(|decisions| {
-        let time = || prop_oneof![8 => NOW - 2_000_000..NOW + 2_000_000, 1 => numbers()];
-        let int = |number: BoxedStrategy<i64>| {
-            prop_oneof![
-                60 => number.prop_map(Value::Int),
-                1 => texts().prop_map(Value::BulkString),
-                1 => values(),
-            ]
-            .boxed()
-        };
-        let flag = || int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed());
-        let mut parts = vec![int(prop_oneof![30 => Just(NOW), 1 => numbers()].boxed())];
-        for charge in decisions.iter() {
-            parts.push(flag());
-            for Charge { spec, shadow, .. } in charge {
-                let snapshot = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
-                match spec {
-                    AlgorithmSpec::WarmingUp(_) => {
-                        let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
-                        parts.extend([snapshot(), text.prop_map(Value::BulkString).boxed()]);
-                    }
-                    _ => parts.extend((0..width(spec)).map(|_| snapshot())),
-                }
-                parts.extend(shadow.then(flag));
-            }
+        let now = int(prop_oneof![30 => Just(NOW), 1 => numbers()].boxed());
+        let mut parts = vec![now.prop_map(|now| vec![now]).boxed()];
+        for charges in &decisions {
+            let list = list(charges).prop_map(|list| vec![list]);
+            let error = texts().prop_map(|text| vec![Value::BulkString(text)]);
+            let plain = if charges.iter().all(arguments::is_plain) { 20 } else { 1 };
+            parts.push(prop_oneof![20 => list, 1 => error, plain => first_pass(charges)].boxed());
         }
-        let cut = prop_oneof![10 => Just(0_usize), 1 => 1..4_usize];
-        let more = prop_oneof![10 => Just(Vec::new()), 1 => vec(values(), 1..3)];
-        (Just(decisions), parts, cut, more).prop_map(|(decisions, mut reply, cut, more)| {
-            reply.truncate(reply.len().saturating_sub(cut));
-            reply.extend(more);
-            (decisions, Value::Array(reply))
+        (Just(decisions), parts, cut(), more()).prop_map(|(decisions, parts, cut, more)| {
+            let reply = parts.into_iter().flatten().collect();
+            (decisions, Value::Array(altered(reply, cut, more)))
         })
     })
+}
+
+/// What a first pass mostly replies to a decision.
+fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
+    let size = charges.len();
+    let sign = prop_oneof![Just(1), Just(-1)];
+    (sign, vec(time(), size), proptest::bool::weighted(0.05)).prop_map(|(sign, times, odd)| {
+        let mut numbers: Vec<i64> = times.into_iter().map(|time| time.saturating_mul(sign)).collect();
+        if odd {
+            numbers[0] = numbers[0].saturating_neg();
+        }
+        numbers.into_iter().map(Value::Int).collect()
+    })
+}
+
+/// What `decide` mostly replies to a decision.
+fn list(charges: &[Charge]) -> impl Strategy<Value = Value> + use<> {
+    let flag = || int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed());
+    let mut parts = vec![flag()];
+    for Charge { spec, shadow, .. } in charges {
+        let snapshot = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
+        match spec {
+            AlgorithmSpec::WarmingUp(_) => {
+                let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
+                parts.extend([snapshot(), text.prop_map(Value::BulkString).boxed()]);
+            }
+            _ => parts.extend((0..width(spec)).map(|_| snapshot())),
+        }
+        parts.extend(shadow.then(flag));
+    }
+    (parts, cut(), more()).prop_map(|(parts, cut, more)| Value::Array(altered(parts, cut, more)))
+}
+
+fn time() -> impl Strategy<Value = i64> {
+    prop_oneof![8 => NOW - 2_000_000..NOW + 2_000_000, 1 => numbers()]
+}
+
+/// A number, or rarely something else.
+fn int(number: BoxedStrategy<i64>) -> BoxedStrategy<Value> {
+    prop_oneof![
+        60 => number.prop_map(Value::Int),
+        1 => texts().prop_map(Value::BulkString),
+        1 => values(),
+    ]
+    .boxed()
+}
+
+fn cut() -> impl Strategy<Value = usize> {
+    prop_oneof![10 => Just(0_usize), 1 => 1..4_usize]
+}
+
+fn more() -> impl Strategy<Value = Vec<Value>> {
+    prop_oneof![10 => Just(Vec::new()), 1 => vec(values(), 1..3)]
+}
+
+fn altered(mut values: Vec<Value>, cut: usize, more: Vec<Value>) -> Vec<Value> {
+    values.truncate(values.len().saturating_sub(cut));
+    values.extend(more);
+    values
 }
 
 /// What the script decided, `None` where it failed, if all of the reply is valid.
 fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>> {
     let Value::Array(values) = reply else { return None };
+    let mut values = values.iter();
+    values.next().filter(|now| is_number(now))?;
+    let mut decided = Vec::new();
+    for charges in decisions {
+        decided.push(match values.as_slice().first()? {
+            Value::BulkString(_) => values.next().map(|_| None)?,
+            Value::Int(first) => {
+                for charge in charges {
+                    let valid = |number: i64| number != 0 && (number < 0) == (*first < 0);
+                    values.next().filter(|value| match value {
+                        Value::Int(number) => {
+                            valid(*number) && is_number(&Value::Int(number.saturating_abs()))
+                        }
+                        _ => false,
+                    })?;
+                    arguments::is_plain(charge).then_some(())?;
+                }
+                Some(*first > 0)
+            }
+            list => values.next().and(Some(decided_by_list(charges, list)?)),
+        });
+    }
+    values.as_slice().is_empty().then_some(decided)
+}
+
+fn decided_by_list(charges: &[Charge], list: &Value) -> Option<bool> {
+    let Value::Array(values) = list else { return None };
     let mut values = values.iter().peekable();
-    let is_number = |value: &Value| matches!(value, Value::Int(0..=9_007_199_254_740_992));
     let is_stored = |value: &Value| match value {
         Value::BulkString(text) => String::from_utf8(text.clone())
             .is_ok_and(|text| text.parse::<f64>().is_ok_and(|number| (0.0..=1e16).contains(&number))),
@@ -93,32 +158,25 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
         Value::Int(1) => Some(true),
         _ => None,
     };
-    values.next().filter(|now| is_number(now))?;
-    let mut decided = Vec::new();
-    for charges in decisions {
-        let value = values.next()?;
-        if let Value::BulkString(_) = value {
-            decided.push(None);
-            continue;
+    let decided = flag(values.next()?)?;
+    for Charge { spec, shadow, .. } in charges {
+        if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
+            values.next();
+        } else {
+            for index in 0..width(spec) {
+                let is_text = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
+                values.next().filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
+            }
         }
-        decided.push(Some(flag(value)?));
-        for Charge { spec, shadow, .. } in charges {
-            if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
-                values.next();
-            } else {
-                for index in 0..width(spec) {
-                    let is_text = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
-                    values
-                        .next()
-                        .filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
-                }
-            }
-            if *shadow {
-                values.next().and_then(flag)?;
-            }
+        if *shadow {
+            values.next().and_then(flag)?;
         }
     }
     values.next().is_none().then_some(decided)
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value, Value::Int(0..=9_007_199_254_740_992))
 }
 
 fn read(decisions: &[Vec<Charge>], reply: &Value) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
