@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::KeyHead;
+use crate::key::{Head, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::log::log;
 use crate::name::FunctionName;
@@ -87,8 +87,7 @@ pub(crate) struct SiteName {
 struct LiteralPolicy {
     /// The policy in the numbers its algorithm counts in.
     spec: AlgorithmSpec,
-    /// The head of its keys.
-    key_head: KeyHead,
+    key_heads: KeyHeads,
 }
 
 #[derive(Debug)]
@@ -142,8 +141,9 @@ impl CallSite {
         let function = (options.tag == Tag::Function).then_some(function);
         let policy = PolicyId::new(options.prefix, name);
         let literal_policy = literal.and_then(|policy| policy.spec().ok()).map(|spec| {
-            let key_head = KeyHead::new(options.prefix, name, &spec, function.as_deref());
-            LiteralPolicy { spec, key_head }
+            let function = function.as_deref();
+            let head = Head { prefix: options.prefix, name, shape: &spec, function };
+            LiteralPolicy { spec, key_heads: KeyHeads::new(head) }
         });
         let claim = Claim { site: self, function: function.clone(), literal };
         let clash = claim.register(name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
@@ -151,7 +151,7 @@ impl CallSite {
         let lane = literal_policy
             .as_ref()
             .filter(|_| may_be_fast)
-            .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_head));
+            .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_heads.hash));
         let (literal, next) = (literal_policy, OnceLock::new());
         Box::new(SiteName { closure, options, name, policy, function, literal, lane, clash, next })
     }
@@ -171,9 +171,14 @@ impl SiteName {
     }
 
     /// Returns the head of the keys of a call whose policy has this spec.
-    pub(crate) fn key_head(&self, spec: &AlgorithmSpec) -> KeyHead {
-        let of_call = || KeyHead::new(self.options.prefix, self.name, spec, self.function.as_deref());
-        self.literal.as_ref().map_or_else(of_call, |literal| literal.key_head)
+    pub(crate) fn head<'a>(&'a self, spec: &'a AlgorithmSpec) -> Head<'a> {
+        let function = self.function.as_deref();
+        Head { prefix: self.options.prefix, name: self.name, shape: spec, function }
+    }
+
+    /// Returns the head of the keys of all calls, if the numbers of the policy are literals.
+    pub(crate) fn key_heads(&self) -> Option<&KeyHeads> {
+        self.literal.as_ref().map(|literal| &literal.key_heads)
     }
 }
 

@@ -8,10 +8,12 @@ mod sip;
 mod text;
 
 use std::fmt::Display;
+use std::sync::OnceLock;
 
 pub(crate) use self::hash::{Fingerprint, KeyHasher, KeyHead};
 pub(crate) use self::head::Head;
-use self::text::PartsText;
+use self::text::KeyText;
+pub(crate) use self::text::{NamespaceText, TextHead};
 use crate::error::missing_key::MissingKey;
 use crate::policy_id::PolicyId;
 
@@ -186,11 +188,23 @@ impl Key {
     }
 }
 
-/// The form of a store's keys.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum KeyForm {
-    Hash,
-    Text,
+/// What the keys of a policy whose numbers never change begin with, made once in each form.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyHeads {
+    pub(crate) hash: KeyHead,
+    /// Made for the first key that is sent to Redis.
+    text: OnceLock<TextHead>,
+}
+
+impl KeyHeads {
+    pub(crate) fn new(head: Head<'_>) -> Self {
+        KeyHeads { hash: KeyHead::new(head), text: OnceLock::new() }
+    }
+
+    /// Returns the text of the head that these were made from.
+    pub(crate) fn text(&self, head: Head<'_>) -> &TextHead {
+        self.text.get_or_init(|| TextHead::new(head))
+    }
 }
 
 /// Collects the parts of a key in the form of its store.
@@ -204,20 +218,23 @@ pub struct KeyWriter {
 #[derive(Debug)]
 enum Sink {
     Hash { hasher: KeyHasher, without_parts: Fingerprint },
-    Text(PartsText),
+    Text(KeyText),
 }
 
 impl KeyWriter {
-    /// Creates a writer of a key in this form, with no parts. Only a hash needs the head before the parts.
+    /// Starts a key of a memory store, with no parts.
     #[inline]
-    pub(crate) fn new(form: KeyForm, head: impl FnOnce() -> KeyHead) -> Self {
-        let sink = match form {
-            KeyForm::Hash => {
-                let head = head();
-                Sink::Hash { hasher: head.hasher(), without_parts: head.without_parts() }
-            }
-            KeyForm::Text => Sink::Text(PartsText::default()),
-        };
+    pub(crate) fn hash(head: KeyHead) -> Self {
+        Self::new(Sink::Hash { hasher: head.hasher(), without_parts: head.without_parts() })
+    }
+
+    /// Starts a key of Redis, with no parts.
+    pub(crate) fn text(namespace: &NamespaceText, head: &TextHead) -> Self {
+        Self::new(Sink::Text(KeyText::new(namespace, head)))
+    }
+
+    #[inline]
+    fn new(sink: Sink) -> Self {
         KeyWriter { sink, parts: 0, failed: false }
     }
 
@@ -226,128 +243,35 @@ impl KeyWriter {
     pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) {
         let written = match &mut self.sink {
             Sink::Hash { hasher, .. } => hasher.part(part),
-            Sink::Text(text) => text.part(&part).map_err(|_| MissingKey::Part),
+            Sink::Text(text) => text.part(part, self.parts == 0).map_err(|_| MissingKey::Part),
         };
         self.failed |= written.is_err();
         self.parts += 1;
     }
 
-    /// Returns whether the key's hash tag is a name instead of its parts, which puts all such keys into one Cluster slot.
-    pub(crate) fn is_tied(&self, head: &Head<'_>) -> bool {
-        head.tag(self.parts).is_some()
+    /// Returns whether a name is the tag of the key instead of its parts, which puts all such keys into one Cluster slot.
+    pub(crate) fn is_tied(&self) -> bool {
+        self.parts == 0 || matches!(&self.sink, Sink::Text(text) if text.is_tied())
     }
 
-    /// Returns the key, or an error if a part could not be formatted. The head is that of the writer.
+    /// Returns the key, or an error if a part could not be formatted.
     #[inline]
-    pub(crate) fn finish(self, head: &Head<'_>) -> Result<Key, MissingKey> {
+    pub(crate) fn finish(self) -> Result<Key, MissingKey> {
         if self.failed {
             return Err(MissingKey::Part);
         }
+        let has_parts = self.parts > 0;
         let repr = match self.sink {
-            Sink::Hash { without_parts, .. } if self.parts == 0 => Repr::Hash(without_parts),
-            Sink::Hash { hasher, .. } => Repr::Hash(hasher.finish()),
-            Sink::Text(parts) => Repr::Text(parts.key(head).map_err(|_| MissingKey::Part)?),
+            Sink::Hash { hasher, .. } if has_parts => Repr::Hash(hasher.finish()),
+            Sink::Hash { without_parts, .. } => Repr::Hash(without_parts),
+            Sink::Text(text) => {
+                let text = String::from_utf8(text.finish(has_parts));
+                Repr::Text(text.map_err(|_| MissingKey::Part)?)
+            }
         };
         Ok(Key(repr, PolicyId::default()))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::name::Name;
-
-    /// Prefix, name, shape and function.
-    type Pieces = (&'static str, &'static str, &'static str, Option<&'static str>);
-
-    const PIECES: Pieces = ("sms", "app::send", "fw1-60000000", None);
-
-    fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
-        key_of(form, PIECES, parts)
-    }
-
-    fn key_of<M>(form: KeyForm, pieces: Pieces, parts: impl IntoKey<M>) -> Key {
-        let (prefix, name, shape, function) = pieces;
-        let mut writer = KeyWriter::new(form, || KeyHead::new(prefix, name, &shape, function));
-        parts.write(&mut writer);
-        let name = &Name::Static(name);
-        let function = function.as_ref().map(|function| function as &dyn Display);
-        writer.finish(&Head { namespace: "rl", prefix, name, shape: &shape, function }).unwrap()
-    }
-
-    fn text<M>(parts: impl IntoKey<M>) -> String {
-        match key(KeyForm::Text, parts).0 {
-            Repr::Text(text) => text,
-            Repr::Hash(_) => unreachable!("the form is text"),
-        }
-    }
-
-    #[test]
-    fn keys_are_readable() {
-        assert_eq!(text(()), "rl:sms:app/send:fw1-60000000:{app/send}");
-        assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw1-60000000:{f354376d8540891c}:u1:7");
-    }
-
-    #[test]
-    fn hostile_parts_do_not_collide() {
-        let long = "x".repeat(1 << 20);
-        let longer = format!("{long}x");
-        let parts = [
-            "", ":", "::", "{", "}", "{}", "\0", "\n", "\r\n", "%", "%3A", "a:b", "a", "b", "~", "é",
-            "\u{85}", "/", " ", "\u{ff}", &long, &longer,
-        ];
-        for form in [KeyForm::Text, KeyForm::Hash] {
-            let mut seen = std::collections::HashMap::new();
-            seen.insert(key(form, ()), String::from("()"));
-            for a in parts {
-                assert_eq!(seen.insert(key(form, a), format!("{a:?}")), None);
-                for b in parts {
-                    assert_eq!(seen.insert(key(form, (a, b)), format!("{a:?} {b:?}")), None);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn redis_keys_are_short_with_one_tag() {
-        for part in ["x".repeat(1 << 20), "{}{}".repeat(50), "\n\0".repeat(3)] {
-            let key = text(part);
-            assert!(key.len() < 320, "{key}");
-            assert_eq!((key.matches('{').count(), key.matches('}').count()), (1, 1), "{key}");
-            assert!(!key.contains(char::is_control));
-        }
-    }
-
-    #[test]
-    fn keys_are_one_in_process_where_they_are_in_redis() {
-        let mut pieces = Vec::new();
-        for (prefix, name) in [("", "a"), ("a", ""), ("a", "a"), ("1", "a"), ("a", "1"), ("", "a::b")] {
-            for function in [None, Some("a"), Some("1"), Some("a::b")] {
-                pieces.extend(["fw1-1", "fw1-2"].map(|shape| (prefix, name, shape, function)));
-            }
-        }
-        let keys = pieces.into_iter().flat_map(|pieces| {
-            let both = |key: &dyn Fn(KeyForm) -> Key| [key(KeyForm::Text), key(KeyForm::Hash)];
-            [
-                both(&|form| key_of(form, pieces, ())),
-                both(&|form| key_of(form, pieces, "")),
-                both(&|form| key_of(form, pieces, 1)),
-                both(&|form| key_of(form, pieces, "1")),
-                both(&|form| key_of(form, pieces, '1')),
-                both(&|form| key_of(form, pieces, "01")),
-                both(&|form| key_of(form, pieces, "a")),
-                both(&|form| key_of(form, pieces, ("a",))),
-                both(&|form| key_of(form, pieces, ("a", 1))),
-                both(&|form| key_of(form, pieces, (String::from("a"), '1'))),
-                both(&|form| key_of(form, pieces, ("a", ""))),
-                both(&|form| key_of(form, pieces, ("", "a", 1_u128, "1"))),
-            ]
-        });
-        let keys: Vec<_> = keys.collect();
-        for [text, hash] in &keys {
-            for [other_text, other_hash] in &keys {
-                assert_eq!(text == other_text, hash == other_hash, "{text:?} {other_text:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use self::local::Local;
 use self::one_slot::OneSlotLog;
-use crate::algorithm::AlgorithmSpec;
 use crate::endpoint::Endpoint;
 use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
-use crate::key::{Head, Key, KeyForm, KeyHead, KeyWriter};
-use crate::name::Name;
+use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHead};
 use crate::on_store_error::OnStoreError;
 use crate::policy_id::PolicyId;
 use crate::source::Source;
@@ -25,6 +23,7 @@ use crate::waiter_limit::WaiterLimit;
 /// The store of a registry, and the namespace of its keys.
 pub(crate) struct Backend {
     namespace: String,
+    namespace_text: NamespaceText,
     /// `None` where limits are off.
     primary: Option<Arc<Endpoint>>,
     /// The primary store, if it is in process.
@@ -46,17 +45,6 @@ pub(crate) struct BackendOptions {
     pub(crate) instances: u32,
 }
 
-/// Whose state a key names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeyOwner<'a> {
-    pub(crate) prefix: &'a str,
-    pub(crate) name: &'a Name,
-    /// The function whose policies have different keys.
-    pub(crate) function: Option<&'a str>,
-    /// The identity of prefix and name, computed once.
-    pub(crate) policy: PolicyId,
-}
-
 impl Backend {
     /// A backend on this store, or one that limits nothing.
     pub(crate) fn new(store: Option<Store>, options: BackendOptions) -> Arc<Self> {
@@ -72,7 +60,8 @@ impl Backend {
         };
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
-        Arc::new(Backend { namespace, primary, memory, local, on_store_error, one_slot_log })
+        let namespace_text = NamespaceText::new(&namespace);
+        Arc::new(Backend { namespace, namespace_text, primary, memory, local, on_store_error, one_slot_log })
     }
 
     /// Returns the endpoint that decides; `None` if limits are off.
@@ -103,25 +92,28 @@ impl Backend {
         }
     }
 
-    /// Returns a writer for the parts of a key with this head, in the form that the store wants.
-    pub(crate) fn key_writer(&self, head: impl FnOnce() -> KeyHead) -> KeyWriter {
-        KeyWriter::new(self.store().map_or(KeyForm::Text, Store::key_form), head)
+    /// Returns a writer for the parts of a key with this head, in the form that the store wants. `kept` is the same head, if all
+    /// calls have it.
+    pub(crate) fn key_writer(&self, head: Head<'_>, kept: Option<&KeyHeads>) -> KeyWriter {
+        match (self.store(), kept) {
+            (Some(Store::Redis(_)), Some(kept)) => KeyWriter::text(&self.namespace_text, kept.text(head)),
+            (Some(Store::Redis(_)), None) => KeyWriter::text(&self.namespace_text, &TextHead::new(head)),
+            (_, Some(kept)) => KeyWriter::hash(kept.hash),
+            (_, None) => KeyWriter::hash(KeyHead::new(head)),
+        }
     }
 
-    /// Completes a key whose parts are written.
+    /// Completes a key of this policy, whose parts are written.
     pub(crate) fn finish_key(
         &self,
         parts: KeyWriter,
-        owner: KeyOwner<'_>,
-        spec: &AlgorithmSpec,
+        name: &str,
+        policy: PolicyId,
     ) -> Result<Key, MissingKey> {
-        let KeyOwner { prefix, name, function, policy } = owner;
-        let function = function.as_ref().map(|function| function as &dyn fmt::Display);
-        let head = Head { namespace: &self.namespace, prefix, name, shape: spec, function };
-        if self.store().is_some_and(Store::is_cluster) && parts.is_tied(&head) {
-            self.one_slot_log.log_once(name.as_str());
+        if self.store().is_some_and(Store::is_cluster) && parts.is_tied() {
+            self.one_slot_log.log_once(name);
         }
-        Ok(parts.finish(&head)?.of(policy))
+        Ok(parts.finish()?.of(policy))
     }
 
     /// Returns the store that a decision from this source charged.

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
+use super::head::Head;
 use super::plain::{Integer, Plain};
 use super::sip::Sip;
 use crate::error::missing_key::MissingKey;
@@ -26,9 +27,8 @@ pub(crate) struct KeyHead {
 }
 
 impl KeyHead {
-    /// Hashes the head of these keys. `shape` is the algorithm and the numbers that shape its state, `function` the function
-    /// whose policies have different keys.
-    pub(crate) fn new(prefix: &str, name: &str, shape: &dyn Display, function: Option<&str>) -> Self {
+    pub(crate) fn new(head: Head<'_>) -> Self {
+        let Head { prefix, name, shape, function } = head;
         let mut hasher = KeyHasher::new();
         hasher.text(prefix);
         hasher.text(name);
@@ -132,18 +132,8 @@ impl KeyHasher {
     /// Adds the rest of a text, of which a multiple of 8 bytes was added.
     #[inline]
     fn end_of_text(&mut self, text: &[u8]) {
-        let (words, rest) = text.as_chunks();
-        words.iter().for_each(|word| self.0.word(u64::from_le_bytes(*word)));
-        let bits = 8 * rest.len() as u32;
-        let word = match (text.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
-            (Some(last), ..) => u64::from_le_bytes(*last).checked_shr(64 - bits).unwrap_or(0),
-            // At least 4 bytes, of which some may be in both.
-            (None, Some(first), Some(last)) => {
-                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (bits - 32)
-            }
-            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-        };
-        self.0.word(word | TEXT_END << bits);
+        let rest = self.0.words(text);
+        self.0.word(rest | TEXT_END << (8 * (text.len() % 8)));
     }
 }
 

@@ -56,6 +56,28 @@ impl Integer {
         natural.map(Integer::Natural).or_else(|_| integer.try_into().map(Integer::Negative)).ok()
     }
 
+    /// Writes the text of the integer to the end of the buffer, and returns it.
+    pub(super) fn write(self, buffer: &mut [u8; 20]) -> &[u8] {
+        let (mut rest, is_negative) = match self {
+            Integer::Natural(natural) => (natural, false),
+            Integer::Negative(negative) => (negative.unsigned_abs(), true),
+        };
+        let mut at = buffer.len();
+        loop {
+            at -= 1;
+            buffer[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if is_negative {
+            at -= 1;
+            buffer[at] = b'-';
+        }
+        &buffer[at..]
+    }
+
     /// Returns the integer that this is the text of.
     #[inline]
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -64,6 +86,25 @@ impl Integer {
             [b'1'..=b'9', ..] => text.parse().ok().map(Integer::Natural),
             [b'-', b'1'..=b'9', ..] => text.parse().ok().map(Integer::Negative),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_written_as_they_are_formatted() {
+        let naturals = (0..64).flat_map(|bits| [1 << bits, (1 << bits) - 1, u64::MAX >> bits]);
+        let tens = (0..20).flat_map(|digits| [10_u64.pow(digits), 10_u64.pow(digits) - 1]);
+        for natural in naturals.chain(tens) {
+            assert_eq!(Integer::Natural(natural).write(&mut [0; 20]), natural.to_string().as_bytes());
+            for negative in [(natural as i64).wrapping_neg(), !(natural as i64)] {
+                if let Some(integer @ Integer::Negative(_)) = Integer::new(negative) {
+                    assert_eq!(integer.write(&mut [0; 20]), negative.to_string().as_bytes());
+                }
+            }
         }
     }
 }

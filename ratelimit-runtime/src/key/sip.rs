@@ -1,5 +1,13 @@
 //! The keyed hash function: SipHash-1-3 over words.
 
+/// Returns the SipHash-1-3 of a text under a seed of zeros, which is the same in every process and release.
+pub(super) fn siphash(text: &[u8]) -> u64 {
+    let mut sip = Sip::new([0; 2]);
+    let rest = sip.words(text);
+    sip.word(rest | (text.len() as u64) << 56);
+    sip.finish()[0]
+}
+
 /// The state of SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF").
 ///
 /// The first word of a hash is SipHash's own, a pseudorandom function to whoever does not know the seed; only its padding, the
@@ -29,6 +37,22 @@ impl Sip {
         self.v3 ^= word;
         self.round();
         self.v0 ^= word;
+    }
+
+    /// Adds the words of a text, and returns the rest of it, up to 7 bytes, as the lower end of a word.
+    #[inline]
+    pub(super) fn words(&mut self, text: &[u8]) -> u64 {
+        let (words, rest) = text.as_chunks();
+        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
+        let bits = 8 * rest.len() as u32;
+        match (text.last_chunk(), rest.first_chunk(), rest.last_chunk()) {
+            (Some(last), ..) => u64::from_le_bytes(*last).checked_shr(64 - bits).unwrap_or(0),
+            // At least 4 bytes, of which some may be in both.
+            (None, Some(first), Some(last)) => {
+                u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (bits - 32)
+            }
+            _ => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        }
     }
 
     #[inline]
@@ -76,6 +100,14 @@ mod tests {
                 sip.word(word);
                 reference.write(&word.to_le_bytes());
             }
+        }
+    }
+
+    #[test]
+    fn texts_have_their_siphash() {
+        for len in 0..300 {
+            let text: Vec<_> = (0..len).map(|i| (i * 37) as u8).collect();
+            assert_eq!(siphash(&text), SipHasher13::new().hash(&text), "{len} bytes");
         }
     }
 

@@ -1,151 +1,245 @@
 //! The text of a key in Redis.
 
 use std::fmt::{self, Display, Write};
+use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
 use super::head::Head;
+use super::plain::Plain;
+use super::sip::siphash;
 
 /// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
 const MAX_PARTS_LEN: usize = 200;
 
-/// The encoded parts of a key. If they are too long, they are hashed as they come, and no more than the maximum is kept.
-#[derive(Debug, Default)]
-pub(super) struct PartsText {
-    count: usize,
-    /// All of the text, or the end of it that is not hashed yet.
-    text: String,
-    /// The digest of everything before `text`, if the whole is too long.
+/// What a key with no parts yet has room for: most parts are shorter.
+const USUAL_PARTS_LEN: usize = 64;
+
+/// In a head, the place of the digest, and what follows.
+const NO_DIGEST: &[u8] = b"0000000000000000";
+const TAG_END: &[u8] = b"}:";
+
+/// A namespace as it is in a key.
+#[derive(Debug)]
+pub(crate) struct NamespaceText(Vec<u8>);
+
+impl NamespaceText {
+    pub(crate) fn new(namespace: &str) -> Self {
+        let mut text = Vec::new();
+        push_path(&mut text, namespace);
+        text.push(b':');
+        NamespaceText(text)
+    }
+}
+
+/// What the keys of a policy begin with, after the namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct TextHead {
+    /// `prefix:name:shape:{tag}:`, where a digest is still missing.
+    text: Vec<u8>,
+    /// Where the name is in the text.
+    name: Range<usize>,
+    /// Whether the tag is a function instead of a digest.
+    is_tied: bool,
+}
+
+impl TextHead {
+    pub(crate) fn new(head: Head<'_>) -> Self {
+        let mut text = Vec::with_capacity(96);
+        push_path(&mut text, head.prefix);
+        text.push(b':');
+        let start = text.len();
+        push_path(&mut text, head.name);
+        let name = start..text.len();
+        text.push(b':');
+        text.extend_from_slice(head.shape.to_string().as_bytes());
+        text.extend_from_slice(b":{");
+        match head.function {
+            Some(function) => push_path(&mut text, function),
+            None => text.extend_from_slice(NO_DIGEST),
+        }
+        text.extend_from_slice(TAG_END);
+        TextHead { text, name, is_tied: head.function.is_some() }
+    }
+}
+
+/// The text of a key that is being written: the head, and the encoded parts. If these are too long, they are hashed as they come,
+/// and no more than the maximum is kept.
+#[derive(Debug)]
+pub(super) struct KeyText {
+    /// UTF-8.
+    text: Vec<u8>,
+    /// Where the name is in the text.
+    name: Range<usize>,
+    /// Where the parts begin, or the end of them that is not hashed yet.
+    parts_at: usize,
+    /// The digest of the parts before, if they are too long.
     long: Option<Box<Sha256>>,
+    /// Where the digest belongs. `None` if the tag is a function.
+    digest_at: Option<usize>,
 }
 
-impl PartsText {
+impl KeyText {
+    /// Starts a key with no parts.
+    pub(super) fn new(NamespaceText(namespace): &NamespaceText, head: &TextHead) -> Self {
+        let parts_at = namespace.len() + head.text.len();
+        let mut text = Vec::with_capacity(parts_at + USUAL_PARTS_LEN);
+        text.extend_from_slice(namespace);
+        text.extend_from_slice(&head.text);
+        let name = namespace.len() + head.name.start..namespace.len() + head.name.end;
+        let digest_at = (!head.is_tied).then(|| parts_at - TAG_END.len() - NO_DIGEST.len());
+        KeyText { text, name, parts_at, long: None, digest_at }
+    }
+
     /// Adds a part.
-    pub(super) fn part(&mut self, part: &dyn Display) -> fmt::Result {
-        if self.count > 0 {
-            self.write_char(':')?;
+    #[inline]
+    pub(super) fn part<T: Display + ?Sized>(&mut self, part: &T, is_first: bool) -> fmt::Result {
+        if !is_first {
+            self.push(b":");
         }
-        self.count += 1;
-        write!(Escaped { out: self, path: false }, "{part}")
-    }
-
-    /// Returns the text of the key.
-    pub(super) fn key(self, head: &Head<'_>) -> Result<String, fmt::Error> {
-        let PartsText { count, text, long } = self;
-        let mut key = String::with_capacity(96 + text.len());
-        for piece in [&head.namespace as &dyn Display, &head.prefix, head.name] {
-            write!(Escaped { out: &mut key, path: true }, "{piece}")?;
-            key.push(':');
+        match Plain::of(part) {
+            Some(Plain::Integer(integer)) => self.push(integer.write(&mut [0; 20])),
+            Some(Plain::Text(text)) => self.push_escaped(text),
+            None => write!(self, "{part}")?,
         }
-        write!(key, "{}:{{", head.shape)?;
-        let is_long = long.is_some();
-        let tag = head.tag(count);
-        // The same in every process, and callers cannot choose it.
-        let digest = (tag.is_none() || is_long).then(|| {
-            let before = long.map_or_else(Sha256::new, |long| *long);
-            before.chain_update(&text).finalize()
-        });
-        let digest = digest.as_deref().unwrap_or_default();
-        match tag {
-            Some(tag) => write!(Escaped { out: &mut key, path: true }, "{tag}")?,
-            None => push_hex(&mut key, &digest[..8]),
-        }
-        key.push('}');
-        if count > 0 {
-            key.push(':');
-            if is_long {
-                key.push('~');
-                push_hex(&mut key, &digest[..16]);
-            } else {
-                key.push_str(&text);
-            }
-        }
-        Ok(key)
-    }
-}
-
-impl Write for PartsText {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.text.len() + text.len() > MAX_PARTS_LEN {
-            let long = self.long.get_or_insert_default();
-            long.update(&self.text);
-            self.text.clear();
-            if text.len() > MAX_PARTS_LEN {
-                long.update(text);
-                return Ok(());
-            }
-        }
-        self.text.push_str(text);
         Ok(())
     }
+
+    /// Returns whether the tag is a function.
+    pub(super) fn is_tied(&self) -> bool {
+        self.digest_at.is_none()
+    }
+
+    /// Returns the key.
+    pub(super) fn finish(mut self, has_parts: bool) -> Vec<u8> {
+        if !has_parts {
+            self.end_with_tag();
+        } else if let Some(long) = self.long.take() {
+            self.replace_parts(*long);
+        } else if let Some(at) = self.digest_at {
+            // The same in every process and release. Callers who try keys find some of one slot, whatever the hash.
+            let digest = siphash(&self.text[self.parts_at..]).to_be_bytes();
+            let places = self.text[at..].as_chunks_mut().0;
+            places.iter_mut().zip(digest).for_each(|(place, byte)| *place = hex(byte, LOWER));
+        }
+        self.text
+    }
+
+    /// Ends a key that has no parts. Its tag is the name, if it is not a function.
+    fn end_with_tag(&mut self) {
+        if let Some(at) = self.digest_at {
+            self.text.truncate(at);
+            self.text.extend_from_within(self.name.clone());
+            self.text.push(b'}');
+        } else {
+            self.text.truncate(self.parts_at - 1);
+        }
+    }
+
+    /// Replaces parts that are too long by their digest, the first half of which is the tag.
+    fn replace_parts(&mut self, before: Sha256) {
+        let digest = before.chain_update(&self.text[self.parts_at..]).finalize();
+        self.text.truncate(self.parts_at);
+        self.text.push(b'~');
+        let start = self.text.len();
+        digest[..16].iter().for_each(|byte| self.text.extend_from_slice(&hex(*byte, LOWER)));
+        if let Some(at) = self.digest_at {
+            self.text.copy_within(start..start + NO_DIGEST.len(), at);
+        }
+    }
+
+    #[inline(never)]
+    fn push_escaped(&mut self, part: &str) {
+        escape(part, false, |text| self.push(text));
+    }
+
+    /// Adds encoded text.
+    fn push(&mut self, text: &[u8]) {
+        let KeyText { text: key, parts_at, long, .. } = self;
+        if key.len() - *parts_at + text.len() > MAX_PARTS_LEN {
+            let long = long.get_or_insert_default();
+            long.update(&key[*parts_at..]);
+            key.truncate(*parts_at);
+            if text.len() > MAX_PARTS_LEN {
+                long.update(text);
+                return;
+            }
+        }
+        key.extend_from_slice(text);
+    }
+}
+
+/// Writes a piece of a part.
+impl Write for KeyText {
+    fn write_str(&mut self, piece: &str) -> fmt::Result {
+        self.push_escaped(piece);
+        Ok(())
+    }
+}
+
+fn push_path(key: &mut Vec<u8>, path: &str) {
+    escape(path, true, |text| key.extend_from_slice(text));
 }
 
 /// Escapes control characters and those with a meaning in a key. In a path, `::` becomes `/` to keep names readable.
-struct Escaped<'a, W> {
-    out: &'a mut W,
-    path: bool,
-}
-
-impl<W: Write> Write for Escaped<'_, W> {
-    fn write_str(&mut self, mut text: &str) -> fmt::Result {
-        while !text.is_empty() {
-            let (plain, rest) = text.split_at(self.plain_len(text.as_bytes()));
-            self.out.write_str(plain)?;
-            text = self.write_special(rest)?;
+fn escape(text: &str, path: bool, mut push: impl FnMut(&[u8])) {
+    let mut text = text.as_bytes();
+    loop {
+        let (plain, rest) = text.split_at(plain_len(text, path));
+        push(plain);
+        if rest.is_empty() {
+            return;
         }
-        Ok(())
+        text = escape_special(rest, path, &mut push);
     }
 }
 
-impl<W: Write> Escaped<'_, W> {
-    /// Returns the length of the text before the first special character.
-    fn plain_len(&self, text: &[u8]) -> usize {
-        let mut at = 0;
-        while let Some(plain) = text[at..].iter().position(|byte| MAY_BE_SPECIAL[usize::from(*byte)]) {
-            at += plain;
-            if self.special_len(&text[at..]) > 0 {
-                return at;
-            }
-            at += 1;
+/// Escapes the special characters that the text starts with, many at a time, and returns what follows.
+fn escape_special<'t>(text: &'t [u8], path: bool, push: &mut impl FnMut(&[u8])) -> &'t [u8] {
+    let (mut escaped, mut len, mut at) = ([0; 96], 0, 0);
+    while len + 6 <= escaped.len() {
+        if path && text[at..].starts_with(b"::") {
+            escaped[len] = b'/';
+            len += 1;
+            at += 2;
+            continue;
         }
-        text.len()
+        let special_len = special_len(&text[at..], path);
+        if special_len == 0 {
+            break;
+        }
+        for byte in &text[at..at + special_len] {
+            let [high, low] = hex(*byte, UPPER);
+            escaped[len..len + 3].copy_from_slice(&[b'%', high, low]);
+            len += 3;
+        }
+        at += special_len;
     }
+    push(&escaped[..len]);
+    &text[at..]
+}
 
-    /// Returns the length of the special character that the text starts with, or 0 if it starts with another.
-    fn special_len(&self, text: &[u8]) -> usize {
-        match text {
-            [b'/', ..] => usize::from(self.path),
-            // The control characters above ASCII.
-            [0xc2, 0x80..=0x9f, ..] => 2,
-            [0xc2, ..] | [] => 0,
-            [byte, ..] => usize::from(MAY_BE_SPECIAL[usize::from(*byte)]),
+/// Returns the length of the text before the first special character.
+fn plain_len(text: &[u8], path: bool) -> usize {
+    let mut at = 0;
+    while let Some(plain) = text[at..].iter().position(|byte| MAY_BE_SPECIAL[usize::from(*byte)]) {
+        at += plain;
+        if special_len(&text[at..], path) > 0 {
+            return at;
         }
+        at += 1;
     }
+    text.len()
+}
 
-    /// Writes the special characters that the text starts with, many at a time, and returns what follows.
-    fn write_special<'t>(&mut self, text: &'t str) -> Result<&'t str, fmt::Error> {
-        let (mut escaped, mut len) = ([0; 96], 0);
-        let (bytes, mut at) = (text.as_bytes(), 0);
-        while len + 6 <= escaped.len() {
-            if self.path && bytes[at..].starts_with(b"::") {
-                escaped[len] = b'/';
-                len += 1;
-                at += 2;
-                continue;
-            }
-            let special_len = self.special_len(&bytes[at..]);
-            if special_len == 0 {
-                break;
-            }
-            for byte in &bytes[at..at + special_len] {
-                let [high, low] = hex(*byte, b"0123456789ABCDEF");
-                escaped[len..len + 3].copy_from_slice(&[b'%', high, low]);
-                len += 3;
-            }
-            at += special_len;
-        }
-        self.out.write_str(std::str::from_utf8(&escaped[..len]).map_err(|_| fmt::Error)?)?;
-        Ok(&text[at..])
+/// Returns the length of the special character that the text starts with, or 0 if it starts with another.
+fn special_len(text: &[u8], path: bool) -> usize {
+    match text {
+        [b'/', ..] => usize::from(path),
+        // The control characters above ASCII.
+        [0xc2, 0x80..=0x9f, ..] => 2,
+        [0xc2, ..] | [] => 0,
+        [byte, ..] => usize::from(MAY_BE_SPECIAL[usize::from(*byte)]),
     }
 }
 
@@ -160,9 +254,8 @@ const MAY_BE_SPECIAL: [bool; 256] = {
     special
 };
 
-fn push_hex(key: &mut String, bytes: &[u8]) {
-    key.extend(bytes.iter().flat_map(|byte| hex(*byte, b"0123456789abcdef")).map(char::from));
-}
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 fn hex(byte: u8, digits: &[u8; 16]) -> [u8; 2] {
     [byte >> 4, byte & 0xf].map(|digit| digits[usize::from(digit)])

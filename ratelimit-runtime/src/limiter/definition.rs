@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::backend::{Backend, KeyOwner};
+use crate::backend::Backend;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
-use crate::key::{IntoKey, KeyHead};
+use crate::key::{Head, IntoKey, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::name::{Name, intern};
 use crate::on_store_error::OnStoreError;
@@ -30,7 +30,7 @@ pub(crate) struct Definition {
     pub(crate) policy: Policy,
     pub(crate) spec: AlgorithmSpec,
     /// The head of its keys, from the fields above.
-    pub(crate) key_head: KeyHead,
+    pub(crate) key_heads: KeyHeads,
     /// The policy for the fast lane, from the fields above, if its calls may take it.
     pub(crate) lane: Option<LanePolicy>,
 }
@@ -45,8 +45,8 @@ impl Definition {
         spec: AlgorithmSpec,
     ) -> Self {
         let (interned, policy_id) = (intern(&name), PolicyId::new(prefix, &name));
-        let key_head = KeyHead::new(prefix, &name, &spec, function);
-        let lane = interned.and_then(|name| LanePolicy::new(name, policy_id, &spec, key_head));
+        let key_heads = KeyHeads::new(Head { prefix, name: &name, shape: &spec, function });
+        let lane = interned.and_then(|name| LanePolicy::new(name, policy_id, &spec, key_heads.hash));
         let (prefix, function) = (prefix.into(), function.map(Into::into));
         let on_store_error = None;
         Definition {
@@ -58,7 +58,7 @@ impl Definition {
             on_store_error,
             policy,
             spec,
-            key_head,
+            key_heads,
             lane,
         }
     }
@@ -88,14 +88,16 @@ impl Definition {
         cost: u64,
         timeout: Duration,
     ) -> Result<PolicyCharge, MissingKey> {
-        let Definition { prefix, policy_id, function, spec, on_store_error, key_head, .. } = self;
-        let mut parts = backend.key_writer(|| *key_head);
+        let mut parts = backend.key_writer(self.head(), Some(&self.key_heads));
         key.write(&mut parts);
-        let name = self.to_name();
-        let owner = KeyOwner { prefix, name: &name, function: function.as_deref(), policy: *policy_id };
-        let key = backend.finish_key(parts, owner, spec)?;
-        let charge = Charge { key, spec: *spec, cost, wait: max_wait(timeout), shadow: false };
-        let on_store_error = backend.on_store_error(*on_store_error);
-        Ok(PolicyCharge { name, site: None, charge, on_store_error })
+        let key = backend.finish_key(parts, &self.name, self.policy_id)?;
+        let charge = Charge { key, spec: self.spec, cost, wait: max_wait(timeout), shadow: false };
+        let on_store_error = backend.on_store_error(self.on_store_error);
+        Ok(PolicyCharge { name: self.to_name(), site: None, charge, on_store_error })
+    }
+
+    fn head(&self) -> Head<'_> {
+        let function = self.function.as_deref();
+        Head { prefix: &self.prefix, name: &self.name, shape: &self.spec, function }
     }
 }

@@ -8,8 +8,8 @@ use super::future::DecisionFuture;
 use crate::acquire::decide_at_once;
 use crate::acquired::Acquired;
 use crate::algorithm::AlgorithmSpec;
+use crate::backend::Backend;
 use crate::backend::failover::AcquireFuture;
-use crate::backend::{Backend, KeyOwner};
 use crate::call_site::SiteName;
 use crate::error::Error;
 use crate::error::missing_key::MissingKey;
@@ -54,7 +54,7 @@ impl GeneralCall {
         let checked = site.check().and_then(|()| Ok((spec()?, cost?, wait?)));
         match checked {
             Ok((spec, cost, wait)) => {
-                let parts = backend.key_writer(|| site.key_head(&spec));
+                let parts = backend.key_writer(site.head(&spec), site.key_heads());
                 self.open = Some(OpenCharge { site, spec, cost, wait, parts });
             }
             Err(invalid) => self.fail(site, invalid.into()),
@@ -80,14 +80,7 @@ impl GeneralCall {
     /// Adds the open charge to the request.
     fn close(&mut self, backend: &Backend) {
         let Some(OpenCharge { site, spec, cost, wait, parts }) = self.open.take() else { return };
-        let name = Name::Static(site.name);
-        let owner = KeyOwner {
-            prefix: site.options.prefix,
-            name: &name,
-            function: site.function.as_deref(),
-            policy: site.policy,
-        };
-        match backend.finish_key(parts, owner, &spec) {
+        match backend.finish_key(parts, site.name, site.policy) {
             Ok(key) => self.push(site, spec, cost, wait, key, backend),
             Err(missing) => self.fail(site, missing.into()),
         }

@@ -29,7 +29,6 @@ pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::clock::Clock;
 pub use crate::error::store::StoreError;
 pub use crate::key::Key;
-use crate::key::KeyForm;
 pub use crate::policy_id::PolicyId;
 use crate::source::Source;
 
@@ -84,13 +83,6 @@ impl Store {
                 Ok(())
             }
             Store::Redis(store) => store.reset(key).await,
-        }
-    }
-
-    pub(crate) fn key_form(&self) -> KeyForm {
-        match self {
-            Store::Memory(_) => KeyForm::Hash,
-            Store::Redis(_) => KeyForm::Text,
         }
     }
 

@@ -2,9 +2,9 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use siphasher::sip::SipHasher13;
 
 use super::*;
-use crate::name::Name;
 use crate::property_tests::config;
 
 /// The encoding, in a simple form.
@@ -23,34 +23,38 @@ fn encoded(text: &str, path: bool) -> String {
     out
 }
 
-fn digest(text: &str, bytes: usize) -> String {
-    Sha256::digest(text)[..bytes].iter().map(|byte| format!("{byte:02x}")).collect()
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn expected(parts: &[String], head: &Head<'_>) -> String {
-    let encode = |piece: &dyn Display| encoded(&piece.to_string(), true);
-    let Head { namespace, prefix, name, shape, .. } = head;
+fn expected(parts: &[String], namespace: &str, head: Head<'_>) -> String {
+    let Head { prefix, name, shape, function } = head;
     let text = parts.iter().map(|part| encoded(part, false)).collect::<Vec<_>>().join(":");
-    let tag = match head.function {
-        Some(function) => encode(function),
-        None if parts.is_empty() => encode(name),
-        None => digest(&text, 8),
+    let is_long = text.len() > 200;
+    let tag = match function {
+        Some(function) => encoded(function, true),
+        None if parts.is_empty() => encoded(name, true),
+        None if is_long => hex(&Sha256::digest(&text)[..8]),
+        None => format!("{:016x}", SipHasher13::new().hash(text.as_bytes())),
     };
-    let end = match text.len() {
+    let end = match is_long {
         _ if parts.is_empty() => String::new(),
-        0..=200 => format!(":{text}"),
-        _ => format!(":~{}", digest(&text, 16)),
+        false => format!(":{text}"),
+        true => format!(":~{}", hex(&Sha256::digest(&text)[..16])),
     };
-    format!("{}:{}:{}:{shape}:{{{tag}}}{end}", encode(namespace), encode(prefix), encode(name))
+    let [namespace, prefix, name] = [namespace, prefix, name].map(|piece| encoded(piece, true));
+    format!("{namespace}:{prefix}:{name}:{shape}:{{{tag}}}{end}")
 }
 
-fn written(parts: &[String], head: &Head<'_>) -> String {
-    let mut text = PartsText::default();
-    for part in parts {
-        text.part(part).unwrap();
-        assert!(text.text.capacity() <= 2 * MAX_PARTS_LEN, "{} bytes are kept", text.text.capacity());
+fn written(parts: &[String], namespace: &str, head: Head<'_>) -> String {
+    let mut key = KeyText::new(&NamespaceText::new(namespace), &TextHead::new(head));
+    let capacity = key.parts_at + USUAL_PARTS_LEN.max(2 * MAX_PARTS_LEN);
+    for (i, part) in parts.iter().enumerate() {
+        key.part(part, i == 0).unwrap();
+        assert!(key.text.len() <= key.parts_at + MAX_PARTS_LEN);
+        assert!(key.text.capacity() <= 2 * capacity, "{} bytes are kept", key.text.capacity());
     }
-    text.key(head).unwrap()
+    String::from_utf8(key.finish(!parts.is_empty())).unwrap()
 }
 
 /// Text of a part, often of a length around the maximum, with everything that is escaped.
@@ -72,28 +76,29 @@ proptest! {
         namespace in "[a-z:/{} ]{0,6}",
         function in proptest::option::of("[a-z:/<>]{0,12}"),
     ) {
-        let head = Head {
-            namespace: &namespace,
-            prefix: "sms",
-            name: &Name::Static("app::send"),
-            shape: &"fw1-60000000",
-            function: function.as_ref().map(|function| function as &dyn Display),
-        };
-        prop_assert_eq!(written(&parts, &head), expected(&parts, &head));
+        let head =
+            Head { prefix: "sms", name: "app::send", shape: &"fw1-60000000", function: function.as_deref() };
+        prop_assert_eq!(written(&parts, &namespace, head), expected(&parts, &namespace, head));
+    }
+
+    #[test]
+    fn parts_of_all_types_are_their_texts(text in parts(), natural in any::<u64>(), integer in any::<i64>()) {
+        let head = Head { prefix: "", name: "app::send", shape: &"fw1-60000000", function: None };
+        let mut key = KeyText::new(&NamespaceText::new("rl"), &TextHead::new(head));
+        key.part(&natural, true).unwrap();
+        key.part(&integer, false).unwrap();
+        key.part(&format_args!("{text}{integer}"), false).unwrap();
+        key.part(text.as_str(), false).unwrap();
+        let parts = [natural.to_string(), integer.to_string(), format!("{text}{integer}"), text];
+        prop_assert_eq!(String::from_utf8(key.finish(true)).unwrap(), expected(&parts, "rl", head));
     }
 }
 
 #[test]
 fn long_parts_are_hashed_in_one_pass_and_never_kept() {
-    let head = Head {
-        namespace: "rl",
-        prefix: "",
-        name: &Name::Static("app::send"),
-        shape: &"fw1-60000000",
-        function: None,
-    };
+    let head = Head { prefix: "", name: "app::send", shape: &"fw1-60000000", function: None };
     for part in ["x".repeat(1 << 20), ":".repeat(1 << 20), "é\n".repeat(1 << 19)] {
         let parts = [part];
-        assert_eq!(written(&parts, &head), expected(&parts, &head));
+        assert_eq!(written(&parts, "rl", head), expected(&parts, "rl", head));
     }
 }
