@@ -7,7 +7,7 @@ use ratelimits::{
     SlidingWindow, Source, TokenBucket, count_limit, rate_limit,
 };
 
-use crate::support::registries::{LONG_DEADLINE, on_each_registry};
+use crate::support::registries::{LONG_DEADLINE, namespace, on_each_registry};
 use crate::support::server::Server;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -267,6 +267,21 @@ async fn registries_share_state_by_namespace() {
     limiter("one").try_acquire("a", 1).await.unwrap();
     assert!(limiter("one").try_acquire("a", 1).await.unwrap_err().is_limited());
     limiter("two").try_acquire("a", 1).await.unwrap();
+}
+
+#[tokio::test]
+async fn functions_count_in_the_namespace_of_each_registry() {
+    let server = Server::shared();
+    let [one, two] = [namespace(), namespace()].map(|namespace| {
+        let builder = Registry::builder().namespace(namespace).deadline(LONG_DEADLINE);
+        builder.connect_lazy(&server.url()).unwrap()
+    });
+    for registry in [&one, &two, &one, &two, &one, &two] {
+        registry.scope(send("ann")).await.unwrap();
+    }
+    for registry in [one, two] {
+        assert!(registry.scope(send("ann")).await.unwrap_err().is_limited());
+    }
 }
 
 #[count_limit(3, "1m", name = "mail.send", prefix = "mail", key = (user, 7))]

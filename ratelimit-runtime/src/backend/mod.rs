@@ -23,6 +23,7 @@ use crate::waiter_limit::WaiterLimit;
 /// The store of a registry, and the namespace of its keys.
 pub(crate) struct Backend {
     namespace: String,
+    /// The same, as keys in Redis begin with it.
     namespace_text: NamespaceText,
     /// `None` where limits are off.
     primary: Option<Arc<Endpoint>>,

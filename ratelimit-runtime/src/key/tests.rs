@@ -39,6 +39,61 @@ fn keys_are_readable() {
     assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw1-60000000:{d556d08fdfb3f7d6}:u1:7");
 }
 
+/// They are state in Redis, so a change of one starts its limits afresh.
+#[test]
+fn tags_never_change() {
+    let tag = |key: String| key[key.find('{').unwrap()..=key.find('}').unwrap()].to_owned();
+    for (key, expected) in [
+        (text(""), "{d1fba762150c532c}"),
+        (text(7), "{f9f351e06189c5a2}"),
+        (text("user-7"), "{ec60244a73503c84}"),
+        (text("3f2b8c1e-5d4a-4f60-9b7e-0a1c2d3e4f50"), "{81c4e27a36a046ea}"),
+        (text(("a:b", "é\n")), "{045618ef399365a9}"),
+        (text("x".repeat(200)), "{e27ba1701482722b}"),
+        (text("x".repeat(201)), "{84a0678c90937f5d}"),
+    ] {
+        assert_eq!(tag(key), expected);
+    }
+}
+
+#[test]
+fn one_head_serves_all_namespaces() {
+    let (prefix, name, shape, function) = PIECES;
+    let head = Head { prefix, name, shape: &shape, function };
+    let heads = KeyHeads::new(head);
+    for (namespace, expected) in [("rl", "rl"), ("", ""), ("a:b::c", "a%3Ab/c")] {
+        let namespace = NamespaceText::new(namespace);
+        let key = |write: fn(&mut KeyWriter)| {
+            let mut key = KeyWriter::text(&namespace, heads.text(head));
+            write(&mut key);
+            key.finish().unwrap().0
+        };
+        let rest = "sms:app/send:fw1-60000000";
+        assert_eq!(key(|_| {}), Repr::Text(format!("{expected}:{rest}:{{app/send}}")));
+        let with_part = format!("{expected}:{rest}:{{d556d08fdfb3f7d6}}:u1:7");
+        assert_eq!(key(|key| ("u1", 7).write(key)), Repr::Text(with_part));
+    }
+}
+
+#[test]
+fn tied_keys_have_the_function_as_tag() {
+    for (name, function, tag) in [("app::send", "app::send", "app/send"), ("", "f", "f"), ("n", "", "")] {
+        let key = |parts: &[&str]| {
+            let head = Head { prefix: "", name, shape: &"s", function: Some(function) };
+            let mut key = KeyWriter::text(&NamespaceText::new(""), &TextHead::new(head));
+            parts.iter().for_each(|part| key.part(*part));
+            assert!(key.is_tied());
+            key.finish().unwrap().0
+        };
+        let head = format!("::{}:s:{{{tag}}}", name.replace("::", "/"));
+        assert_eq!(key(&[]), Repr::Text(head.clone()));
+        assert_eq!(key(&["a", "b"]), Repr::Text(format!("{head}:a:b")));
+        let long = "x".repeat(201);
+        let digest = "84a0678c90937f5dcf9994d5866668da";
+        assert_eq!(key(&[&long]), Repr::Text(format!("{head}:~{digest}")));
+    }
+}
+
 #[test]
 fn hostile_parts_do_not_collide() {
     let long = "x".repeat(1 << 20);

@@ -12,7 +12,7 @@ use super::sip::siphash;
 /// The maximum length of encoded parts in a key. Longer ones are replaced by their digest.
 const MAX_PARTS_LEN: usize = 200;
 
-/// What a key with no parts yet has room for: most parts are shorter.
+/// The room for parts in a new key. Most are shorter.
 const USUAL_PARTS_LEN: usize = 64;
 
 /// In a head, the place of the digest, and what follows.
@@ -117,7 +117,7 @@ impl KeyText {
         } else if let Some(long) = self.long.take() {
             self.replace_parts(*long);
         } else if let Some(at) = self.digest_at {
-            // The same in every process and release. Callers who try keys find some of one slot, whatever the hash.
+            // Without a secret, as all processes compute the same. Callers who try keys can choose slots anyway.
             let digest = siphash(&self.text[self.parts_at..]).to_be_bytes();
             let places = self.text[at..].as_chunks_mut().0;
             places.iter_mut().zip(digest).for_each(|(place, byte)| *place = hex(byte, LOWER));
