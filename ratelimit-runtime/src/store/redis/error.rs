@@ -82,14 +82,7 @@ impl ServerState {
 
     /// Looks for errors in a script's reply: a script catches the errors of its decisions and replies with their texts.
     pub(super) fn of_reply(reply: &Value) -> Self {
-        let Value::Array(values) = reply else { return ServerState::Healthy };
-        let error_text = |value: &Value| match value {
-            Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
-                Some(String::from_utf8_lossy(text).into_owned())
-            }
-            _ => None,
-        };
-        let Some(text) = values.iter().find_map(error_text) else { return ServerState::Healthy };
+        let Some(text) = error_text(reply) else { return ServerState::Healthy };
         ServerState::of_text(&text, || StoreError::transient(message(&text)))
     }
 
@@ -100,6 +93,17 @@ impl ServerState {
             _ => None,
         });
         state.unwrap_or(ServerState::Healthy)
+    }
+}
+
+/// Returns the first error text of a script's reply.
+fn error_text(reply: &Value) -> Option<String> {
+    match reply {
+        Value::Array(values) => values.iter().find_map(error_text),
+        Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        _ => None,
     }
 }
 
@@ -153,6 +157,21 @@ mod tests {
         assert!(matches!(state(loading), ServerState::Unavailable(_)));
         let out_of_memory = "OOM command not allowed when used memory > 'maxmemory'.";
         assert!(matches!(state(out_of_memory), ServerState::Healthy));
+    }
+
+    #[test]
+    fn errors_are_found_wherever_a_reply_has_them() {
+        let readonly =
+            || Value::BulkString(b"READONLY You can't write against a read only replica.".to_vec());
+        let list = |values: Vec<Value>| Value::Array(values);
+        for reply in
+            [list(vec![readonly()]), list(vec![Value::Int(1), list(vec![Value::Int(0), readonly()])])]
+        {
+            let state = ServerState::of_reply(&reply);
+            assert!(matches!(state, ServerState::NeedsReconnect(_)), "{reply:?}");
+        }
+        let stored = list(vec![Value::Int(1), list(vec![Value::Int(1), Value::BulkString(b"0.5".to_vec())])]);
+        assert!(matches!(ServerState::of_reply(&stored), ServerState::Healthy));
     }
 
     #[test]
