@@ -95,7 +95,7 @@ impl FaultyServer {
                         sleep(time).await;
                     }
                     // An unused window, at second 1.
-                    write.write_all(b"*4\r\n:1000000\r\n:1\r\n:1000000\r\n:0\r\n").await?;
+                    write.write_all(b"*2\r\n:1000000\r\n*3\r\n:1\r\n:1000000\r\n:0\r\n").await?;
                     if fault == Fault::ClosedAfterReply {
                         return Ok(());
                     }
