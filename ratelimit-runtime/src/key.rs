@@ -165,20 +165,29 @@ pub struct Key(pub(crate) Repr, pub(crate) PolicyId);
 pub(crate) enum Repr {
     /// For a memory store, which never builds the text.
     Hash(Fingerprint),
-    /// For Redis.
-    Text(String),
+    /// For Redis, with the hash that stands for it in process.
+    Text(String, Fingerprint),
 }
 
 impl Key {
     /// Creates a key of exactly this text, for tests of the stores.
     #[must_use]
     pub fn raw(text: impl Into<String>) -> Self {
-        Key(Repr::Text(text.into()), PolicyId::default())
+        let (text, mut hasher) = (text.into(), KeyHasher::new());
+        hasher.text(&text);
+        Key(Repr::Text(text, hasher.finish()), PolicyId::default())
     }
 
     /// The key of a state of this policy in process.
     pub(crate) fn hashed(fingerprint: Fingerprint, policy: PolicyId) -> Self {
         Key(Repr::Hash(fingerprint), policy)
+    }
+
+    /// Returns the keyed hash that stands for the key in process.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        match &self.0 {
+            Repr::Hash(fingerprint) | Repr::Text(_, fingerprint) => *fingerprint,
+        }
     }
 
     /// Returns the key of a state of this policy.
@@ -210,63 +219,66 @@ impl KeyHeads {
 /// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
-    sink: Sink,
+    hasher: KeyHasher,
+    without_parts: Fingerprint,
+    /// If the key is one of Redis.
+    text: Option<KeyText>,
     parts: usize,
     failed: bool,
-}
-
-#[derive(Debug)]
-enum Sink {
-    Hash { hasher: KeyHasher, without_parts: Fingerprint },
-    Text(KeyText),
 }
 
 impl KeyWriter {
     /// Starts a key of a memory store, with no parts.
     #[inline]
     pub(crate) fn hash(head: KeyHead) -> Self {
-        Self::new(Sink::Hash { hasher: head.hasher(), without_parts: head.without_parts() })
+        Self::new(head, None)
     }
 
-    /// Starts a key of Redis, with no parts.
-    pub(crate) fn text(namespace: &NamespaceText, head: &TextHead) -> Self {
-        Self::new(Sink::Text(KeyText::new(namespace, head)))
+    /// Starts a key of Redis, with no parts. Both heads are of the same pieces.
+    pub(crate) fn text(namespace: &NamespaceText, text: &TextHead, hash: KeyHead) -> Self {
+        Self::new(hash, Some(KeyText::new(namespace, text)))
     }
 
     #[inline]
-    fn new(sink: Sink) -> Self {
-        KeyWriter { sink, parts: 0, failed: false }
+    fn new(head: KeyHead, text: Option<KeyText>) -> Self {
+        let (hasher, without_parts) = (head.hasher(), head.without_parts());
+        KeyWriter { hasher, without_parts, text, parts: 0, failed: false }
     }
 
     /// Adds a part.
     #[inline]
     pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) {
-        let written = match &mut self.sink {
-            Sink::Hash { hasher, .. } => hasher.part(part),
-            Sink::Text(text) => text.part(part, self.parts == 0).map_err(|_| MissingKey::Part),
-        };
-        self.failed |= written.is_err();
+        self.failed |= self.hasher.part(part).is_err();
+        if let Some(text) = &mut self.text {
+            self.failed |= text.part(part, self.parts == 0).is_err();
+        }
         self.parts += 1;
     }
 
     /// Returns whether a name is the tag of the key instead of its parts, which puts all such keys into one Cluster slot.
     pub(crate) fn is_tied(&self) -> bool {
-        self.parts == 0 || matches!(&self.sink, Sink::Text(text) if text.is_tied())
+        self.parts == 0 || self.text.as_ref().is_some_and(KeyText::is_tied)
+    }
+
+    /// Returns the hash of the key, or an error if a part could not be formatted.
+    #[inline]
+    pub(crate) fn fingerprint(&self) -> Result<Fingerprint, MissingKey> {
+        match self.parts {
+            _ if self.failed => Err(MissingKey::Part),
+            0 => Ok(self.without_parts),
+            _ => Ok(self.hasher.finish()),
+        }
     }
 
     /// Returns the key, or an error if a part could not be formatted.
     #[inline]
     pub(crate) fn finish(self) -> Result<Key, MissingKey> {
-        if self.failed {
-            return Err(MissingKey::Part);
-        }
-        let has_parts = self.parts > 0;
-        let repr = match self.sink {
-            Sink::Hash { hasher, .. } if has_parts => Repr::Hash(hasher.finish()),
-            Sink::Hash { without_parts, .. } => Repr::Hash(without_parts),
-            Sink::Text(text) => {
-                let text = String::from_utf8(text.finish(has_parts));
-                Repr::Text(text.map_err(|_| MissingKey::Part)?)
+        let fingerprint = self.fingerprint()?;
+        let repr = match self.text {
+            None => Repr::Hash(fingerprint),
+            Some(text) => {
+                let text = String::from_utf8(text.finish(self.parts > 0));
+                Repr::Text(text.map_err(|_| MissingKey::Part)?, fingerprint)
             }
         };
         Ok(Key(repr, PolicyId::default()))

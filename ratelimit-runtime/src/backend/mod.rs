@@ -97,8 +97,12 @@ impl Backend {
     /// calls have it.
     pub(crate) fn key_writer(&self, head: Head<'_>, kept: Option<&KeyHeads>) -> KeyWriter {
         match (self.store(), kept) {
-            (Some(Store::Redis(_)), Some(kept)) => KeyWriter::text(&self.namespace_text, kept.text(head)),
-            (Some(Store::Redis(_)), None) => KeyWriter::text(&self.namespace_text, &TextHead::new(head)),
+            (Some(Store::Redis(_)), Some(kept)) => {
+                KeyWriter::text(&self.namespace_text, kept.text(head), kept.hash)
+            }
+            (Some(Store::Redis(_)), None) => {
+                KeyWriter::text(&self.namespace_text, &TextHead::new(head), KeyHead::new(head))
+            }
             (_, Some(kept)) => KeyWriter::hash(kept.hash),
             (_, None) => KeyWriter::hash(KeyHead::new(head)),
         }

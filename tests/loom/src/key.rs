@@ -11,11 +11,7 @@ pub struct Key(pub(crate) Repr, pub(crate) PolicyId);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repr {
     Hash(Fingerprint),
-    Text(String),
 }
-
-/// Stands for the hash of a text, which the models do not use.
-pub(crate) struct KeyHasher;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
@@ -26,17 +22,10 @@ impl Key {
     pub fn new(halves: [u64; 2]) -> Self {
         Key(Repr::Hash(Fingerprint(halves)), PolicyId::default())
     }
-}
 
-impl KeyHasher {
-    pub(crate) fn new() -> Self {
-        KeyHasher
-    }
-
-    pub(crate) fn text(&mut self, _: &str) {}
-
-    pub(crate) fn finish(&self) -> Fingerprint {
-        unreachable!("keys are not hashed here")
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let Repr::Hash(fingerprint) = self.0;
+        fingerprint
     }
 }
 

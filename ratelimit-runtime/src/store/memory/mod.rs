@@ -33,7 +33,7 @@ pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome, Snapshots, judge};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
-use crate::key::{Key, KeyHasher, Repr};
+use crate::key::Key;
 use crate::log::log;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -224,15 +224,7 @@ impl MemoryStore {
 
     #[inline]
     fn index(&self, key: &Key) -> KeyIndex {
-        let fingerprint = match &key.0 {
-            Repr::Hash(fingerprint) => *fingerprint,
-            Repr::Text(text) => {
-                let mut hasher = KeyHasher::new();
-                hasher.text(text);
-                hasher.finish()
-            }
-        };
-        KeyIndex { fingerprint, policy: key.1 }
+        KeyIndex { fingerprint: key.fingerprint(), policy: key.1 }
     }
 
     fn report_refund(&self, key: &Key) {

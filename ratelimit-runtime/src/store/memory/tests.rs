@@ -209,7 +209,7 @@ fn keys_come_and_go() {
         // Some keys differ only in the second word, and many hash to few lines.
         let key =
             Fingerprint([(random >> 40) % 3000 * ((random >> 20) % 2 * 15 + 1), 1 + (random >> 60) % 2]);
-        let charge = Charge { key: Key(Repr::Hash(key), PolicyId::default()), ..charge("", 60) };
+        let charge = Charge { key: Key::hashed(key, PolicyId::default()), ..charge("", 60) };
         if known.remove(&key.0) {
             assert!(!admits(&store, charge.clone()), "{i}");
             store.reset(&charge.key);

@@ -153,7 +153,7 @@ fn index(algorithm: &str) -> Result<usize, StoreError> {
 /// Returns the key as it is in Redis.
 pub(super) fn key_text(key: &Key) -> Result<&str, StoreError> {
     match &key.0 {
-        Repr::Text(text) => Ok(text),
+        Repr::Text(text, _) => Ok(text),
         Repr::Hash(_) => Err(StoreError::permanent("a key of the memory store cannot be used in Redis")),
     }
 }
