@@ -136,6 +136,34 @@ impl AcquireRequest {
         self.charges.iter().all(|charge| charge.shadow)
     }
 
+    /// Whether any of its policies never refuses.
+    pub(crate) fn has_shadow(&self) -> bool {
+        self.charges.iter().any(|charge| charge.shadow)
+    }
+
+    /// Returns the indices of the charges whose refusals may be repeated: those that can refuse, take permits, and are not
+    /// refunded by the output of calls, which other processes make too.
+    pub(crate) fn deniable(&self) -> impl Iterator<Item = usize> {
+        let is_refundable =
+            |policy: &&RequestedPolicy| policy.site.is_some_and(|site| site.options.refundable);
+        let refundable: SmallVec<[usize; INLINE]> =
+            self.policies.iter().filter(is_refundable).map(|policy| policy.charge).collect();
+        self.required().filter(move |index| self.charges[*index].cost > 0 && !refundable.contains(index))
+    }
+
+    /// Keeps only the charges at these indices, which are in order, and their policies.
+    pub(crate) fn keep(&mut self, kept: &[usize]) {
+        let new_index = |index: usize| kept.binary_search(&index).ok();
+        let mut index = 0..self.charges.len();
+        self.charges.retain(|_| index.next().and_then(new_index).is_some());
+        self.max_waits = kept.iter().map(|index| self.max_waits[*index]).collect();
+        self.policies.retain(|policy| {
+            let new_index = new_index(policy.charge);
+            policy.charge = new_index.unwrap_or_default();
+            new_index.is_some()
+        });
+    }
+
     /// Whether the call may wait for any of its charges.
     pub(crate) fn may_wait(&self) -> bool {
         self.required().any(|index| self.max_waits[index] > 0)
@@ -262,6 +290,20 @@ mod tests {
         assert_eq!((request.charges().len(), request.policies().len()), (200_000, 300_000));
         assert_eq!(request.charges().iter().filter(|charge| charge.cost == 2).count(), 100_000);
         assert_eq!(request.policies()[299_999].charge, 99_999);
+    }
+
+    #[test]
+    fn charges_are_kept_with_their_policies() {
+        let mut request = AcquireRequest::default();
+        for (wait, key) in ["a", "b", "a", "c", "d", "c"].into_iter().enumerate() {
+            request.push(policy(key, wait as u64)).unwrap();
+        }
+        request.keep(&[0, 2]);
+        let keys: Vec<_> = request.charges().iter().map(|charge| charge.key.clone()).collect();
+        assert_eq!(keys, [Key::raw("a"), Key::raw("c")]);
+        let charges: Vec<_> = request.policies().iter().map(|policy| policy.charge).collect();
+        assert_eq!(charges, [0, 0, 1, 1]);
+        assert_eq!(request.max_wait(), Duration::from_micros(3));
     }
 
     #[test]

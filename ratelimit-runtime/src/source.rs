@@ -14,7 +14,8 @@
 pub enum Source {
     /// In process.
     Memory,
-    /// In Redis, shared by all processes.
+    /// In Redis, shared by all processes. Some refusals repeat what Redis has decided less than a second ago
+    /// ([`RegistryBuilder::local_denials`](crate::RegistryBuilder::local_denials)).
     Redis,
     /// In process during an outage of Redis, by this instance's share of the policy
     /// ([`OnStoreError::Local`](crate::OnStoreError::Local)). All numbers of the decision are those of the share.

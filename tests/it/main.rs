@@ -6,6 +6,7 @@ mod changing;
 mod conformance;
 mod contention;
 mod debug;
+mod denials;
 mod deployments;
 mod events;
 mod examples;

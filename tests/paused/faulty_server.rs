@@ -3,7 +3,7 @@
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -46,12 +46,20 @@ pub(crate) enum Fault {
 pub(crate) struct FaultyServer {
     fault: Arc<Mutex<Fault>>,
     dialled: Arc<AtomicUsize>,
+    commands: Arc<AtomicUsize>,
+    is_full: Arc<AtomicBool>,
     served: Arc<Mutex<JoinSet<io::Result<()>>>>,
 }
 
 impl FaultyServer {
     pub(crate) fn new(fault: Fault) -> Self {
-        FaultyServer { fault: Arc::new(Mutex::new(fault)), dialled: Arc::default(), served: Arc::default() }
+        FaultyServer {
+            fault: Arc::new(Mutex::new(fault)),
+            dialled: Arc::default(),
+            commands: Arc::default(),
+            is_full: Arc::default(),
+            served: Arc::default(),
+        }
     }
 
     fn fault(&self) -> Fault {
@@ -71,6 +79,16 @@ impl FaultyServer {
         self.dialled.load(Ordering::SeqCst)
     }
 
+    /// Returns how many commands on keys it has read.
+    pub(crate) fn commands(&self) -> usize {
+        self.commands.load(Ordering::SeqCst)
+    }
+
+    /// Lets all windows be full, or unused.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.is_full.store(is_full, Ordering::SeqCst);
+    }
+
     async fn serve(self, stream: DuplexStream) -> io::Result<()> {
         let (read, mut write) = tokio::io::split(stream);
         let mut read = BufReader::new(read);
@@ -79,6 +97,9 @@ impl FaultyServer {
                 pending::<()>().await;
             }
             let Some(name) = command(&mut read).await? else { return Ok(()) };
+            if !matches!(&*name, "HELLO" | "PING" | "CLIENT" | "INFO") {
+                self.commands.fetch_add(1, Ordering::SeqCst);
+            }
             match (&*name, self.fault()) {
                 ("HELLO", Fault::NoHello) | ("PING", Fault::NoPing) => {}
                 ("HELLO", _) => write.write_all(HELLO.as_bytes()).await?,
@@ -91,11 +112,14 @@ impl FaultyServer {
                 (_, Fault::NoReplyToEval) => write.write_all(b"-NOSCRIPT none\r\n").await?,
                 (_, Fault::Error(error)) => write.write_all(format!("-{error}\r\n").as_bytes()).await?,
                 (_, fault) => {
+                    let is_full = self.is_full.load(Ordering::SeqCst);
                     if let Fault::Slow(time) = fault {
                         sleep(time).await;
                     }
-                    // An unused window, at second 1.
-                    write.write_all(b"*2\r\n:1000000\r\n*3\r\n:1\r\n:1000000\r\n:0\r\n").await?;
+                    // A window that is opened at second 1, or has been full since then.
+                    let (admitted, count) = if is_full { (0, 1_000_000) } else { (1, 0) };
+                    let reply = format!("*2\r\n:1000000\r\n*3\r\n:{admitted}\r\n:1000000\r\n:{count}\r\n");
+                    write.write_all(reply.as_bytes()).await?;
                     if fault == Fault::ClosedAfterReply {
                         return Ok(());
                     }

@@ -6,6 +6,7 @@ mod blocking;
 mod budget;
 mod concurrent;
 mod deadlines;
+mod denials;
 mod dropped_waiters;
 mod events;
 mod faulty_server;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
+use super::denied;
 use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::endpoint::Endpoint;
 use crate::request::AcquireRequest;
@@ -28,9 +30,13 @@ impl DetachOnDrop {
 }
 
 async fn ask(request: AcquireRequest, endpoint: Arc<Endpoint>) -> AcquireResult {
+    let denials = endpoint.store.denials().map(|denials| (denials, Instant::now()));
     match endpoint.store.decide(request.charges()).await {
         Ok(outcome) => {
             endpoint.health.record_success();
+            if let Some((denials, sent)) = denials {
+                denied::record(&request, &outcome, sent, denials);
+            }
             Ok(DecidedRequest::new(request, outcome, endpoint.store.source()))
         }
         Err(error) => {

@@ -3,6 +3,7 @@
 //! Buckets reserve: a call takes future permits and learns how long until they are its own. Windows have nothing to reserve, so
 //! with a window among the policies the call queues and tries again when there may be capacity.
 
+mod denied;
 mod detach;
 mod log;
 mod queue;
@@ -53,8 +54,13 @@ enum Wait {
 }
 
 /// Decides a request in process. Returns `None` if the request has to be awaited, and has then charged nothing.
+///
+/// A request to Redis is refused if a charge of it is denied. The request then consists of such charges.
 pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Endpoint) -> Option<Outcome> {
-    let Store::Memory(memory) = &endpoint.store else { return None };
+    let memory = match &endpoint.store {
+        Store::Memory(memory) => memory,
+        Store::Redis(redis) => return denied::refuse(request, redis.denials()?),
+    };
     if !request.may_wait() {
         return Some(memory.decide(request.charges()));
     }

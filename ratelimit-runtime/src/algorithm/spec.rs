@@ -123,6 +123,17 @@ impl AlgorithmSpec {
         (bucket.kind == GcraKind::Queue).then(|| bucket.capacity / bucket.interval - 1)
     }
 
+    /// Returns whether calls with other numbers have the same state and change how it refills.
+    #[must_use]
+    pub(crate) const fn is_adjustable(&self) -> bool {
+        match self {
+            AlgorithmSpec::AdjustableGcra(_) => true,
+            AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
+            AlgorithmSpec::WarmingUp(spec) => spec.adjustable,
+            AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
+        }
+    }
+
     /// Returns the name of the algorithm in Lua.
     #[must_use]
     pub fn name(&self) -> &'static str {

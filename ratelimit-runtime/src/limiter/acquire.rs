@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use super::definition::Definition;
 use crate::backend::Backend;
-use crate::decision::Decision;
-use crate::error::Error;
+use crate::decision::{Decision, SinglePolicy};
+use crate::error::{Error, Limited};
 use crate::key::IntoKey;
 use crate::lane::LanePolicy;
+use crate::policy::Algorithm;
+use crate::source::Source;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
 
 /// A call of a limiter.
@@ -119,12 +121,28 @@ impl<'a> LimiterCall<'a> {
         Some(Decided { lane, memory, charge, outcome })
     }
 
+    /// Refuses a call that the store is known to refuse, without the text of its key.
+    fn denied<M>(&self, key: &impl IntoKey<M>) -> Option<Error> {
+        let LimiterCall { backend, definition: Definition { interned, spec, key_heads, .. }, cost, timeout } =
+            *self;
+        let (denials, name) = (backend.denials()?, interned.filter(|_| timeout.is_zero())?);
+        let mut hasher = key_heads.hash.hasher();
+        let has_parts = key.hash_parts(&mut hasher).ok()?;
+        let key = if has_parts { hasher.finish() } else { key_heads.hash.without_parts() };
+        let verdict = denials.find(key, spec, cost)?;
+        let denied = SinglePolicy::new(name, Algorithm::of(spec), &verdict);
+        Some(Error::Limited(Limited::of_one(denied, Source::Redis)))
+    }
+
     /// Breaks with the decision, if nothing has to be awaited.
     #[cold]
     fn acquire_general<M>(
         &self,
         key: impl IntoKey<M>,
     ) -> ControlFlow<Result<Decision, Error>, GeneralFuture> {
+        if let Some(denied) = self.denied(&key) {
+            return ControlFlow::Break(Err(denied));
+        }
         let LimiterCall { backend, definition, cost, timeout } = *self;
         let mut request = match definition.request(backend, key, cost, timeout) {
             Ok(request) => request,

@@ -10,12 +10,15 @@ use crate::acquired::Acquired;
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
 use crate::backend::failover::AcquireFuture;
-use crate::call_site::SiteName;
-use crate::error::Error;
+use crate::call_site::{SiteName, SiteOptions};
+use crate::decision::SinglePolicy;
 use crate::error::missing_key::MissingKey;
+use crate::error::{Error, Limited};
 use crate::key::{Key, KeyPart, KeyWriter};
 use crate::name::Name;
+use crate::policy::Algorithm;
 use crate::request::{AcquireRequest, PolicyCharge};
+use crate::source::Source;
 use crate::store::Charge;
 
 /// A call with any charges.
@@ -114,8 +117,25 @@ impl GeneralCall {
         }
     }
 
+    /// Refuses a call with a single charge that the store is known to refuse, without the text of its key.
+    fn denied(&self, backend: &Backend) -> Option<Refusal> {
+        let denials = backend.denials()?;
+        let OpenCharge { site, spec, cost, wait: 0, parts } = self.open.as_ref()? else { return None };
+        let SiteOptions { policy, shadow, refundable, .. } = *site.options;
+        if shadow || refundable || self.refusal.is_some() || !self.request.is_empty() {
+            return None;
+        }
+        let verdict = denials.find(parts.fingerprint().ok()?, spec, *cost)?;
+        let denied = SinglePolicy::new(site.name, Algorithm::of(spec), &verdict);
+        let error = Error::Limited(Limited::of_one(denied, Source::Redis));
+        Some(Refusal { policy: Some(policy), error })
+    }
+
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
     pub(super) fn decide(mut self, backend: &Arc<Backend>) -> Option<DecisionFuture> {
+        if let Some(denied) = self.denied(backend) {
+            return Some(DecisionFuture::ready(Err(denied)));
+        }
         self.close(backend);
         let endpoint = backend.primary()?;
         if let Some(refusal) = self.refusal {

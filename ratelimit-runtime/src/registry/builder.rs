@@ -16,7 +16,7 @@ use crate::on_store_error::OnStoreError;
 #[cfg(feature = "tls")]
 use crate::store::tls::ClientCertificate;
 use crate::store::tls::Tls;
-use crate::store::{MemoryStore, RedisStore, Store};
+use crate::store::{Denials, MemoryStore, RedisStore, Store};
 
 /// What the URL of a store in process starts with.
 const MEMORY: &str = "memory://";
@@ -46,6 +46,7 @@ pub struct RegistryBuilder {
     on_store_error: OnStoreError,
     instances: u32,
     deadline: Duration,
+    local_denials: bool,
     tls: Tls,
 }
 
@@ -123,6 +124,7 @@ impl Registry {
             on_store_error: OnStoreError::default(),
             instances: 1,
             deadline: RedisStore::DEADLINE,
+            local_denials: true,
             tls: Tls::default(),
         }
     }
@@ -205,6 +207,31 @@ impl RegistryBuilder {
         self
     }
 
+    /// Sets whether a key that Redis has refused is refused without asking Redis, until `retry_after`, for at most one second
+    /// (default `true`). It has no effect in process.
+    ///
+    /// This concerns calls of the same key, cost and numbers. They are reported as Redis reported the first, with what is left of
+    /// `retry_after` and `reset_after`; of several policies, only those that are known to refuse are reported. So callers that
+    /// ignore `retry_after` cost Redis nothing.
+    ///
+    /// A refund or reset by this registry ends it. One that is made elsewhere, by another process or registry or with `DEL`, may
+    /// go unnoticed for up to a second. So may a call that makes a bucket with computed numbers refill faster.
+    ///
+    /// Redis is always asked by `peek`, by calls that may wait or have a shadow policy, by policies with `charge_when`, and by
+    /// calls that can never be admitted. A registry remembers at most 8,192 refusals, in at most 2 MB.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// # use ratelimits::Registry;
+    /// // Resets by an administrator's tool take effect at once.
+    /// let registry = Registry::builder().local_denials(false).connect_lazy("redis://127.0.0.1:6379")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn local_denials(mut self, local_denials: bool) -> Self {
+        self.local_denials = local_denials;
+        self
+    }
+
     /// Sets the certificate authorities that are trusted for `rediss://`, as PEM, in place of those of the system. Servers are
     /// always verified.
     #[cfg(feature = "tls")]
@@ -268,7 +295,8 @@ impl RegistryBuilder {
             return Ok(self.in_memory());
         }
         warn_if_off();
-        let store = RedisStore::shared(url, self.deadline, &self.tls)?;
+        let denials = self.local_denials.then(Denials::new);
+        let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
         Ok(self.build(Some(Store::Redis(Arc::new(store)))))
     }
 
@@ -306,7 +334,8 @@ impl RegistryBuilder {
     #[doc(hidden)]
     #[must_use]
     pub fn over(self, dial: impl crate::store::Dial) -> Registry {
-        let store = RedisStore::over(dial).with_deadline(self.deadline);
+        let denials = self.local_denials.then(Denials::new);
+        let store = RedisStore::over(dial).with_deadline(self.deadline).with_denials(denials);
         self.build(Some(Store::Redis(Arc::new(store))))
     }
 
@@ -330,6 +359,7 @@ impl fmt::Debug for RegistryBuilder {
             on_store_error,
             instances,
             deadline,
+            local_denials,
             ..
         } = self;
         f.debug_struct("RegistryBuilder")
@@ -340,6 +370,7 @@ impl fmt::Debug for RegistryBuilder {
             .field("on_store_error", on_store_error)
             .field("instances", instances)
             .field("deadline", deadline)
+            .field("local_denials", local_denials)
             .finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@
 //! names or policies.
 
 mod charge;
+mod denials;
 mod memory;
 mod plain_receipt;
 mod receipt;
@@ -14,6 +15,7 @@ pub(crate) mod tls;
 
 pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
+pub(crate) use denials::Denials;
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome};
@@ -71,7 +73,10 @@ impl Store {
                 store.refund(key, spec, cost, charge_id);
                 Ok(())
             }
-            Store::Redis(store) => store.refund(key, spec, cost, charge_id).await,
+            Store::Redis(store) => {
+                let _forgets = store.denials().map(|denials| denials.forget_after(key));
+                store.refund(key, spec, cost, charge_id).await
+            }
         }
     }
 
@@ -82,7 +87,18 @@ impl Store {
                 store.reset(key);
                 Ok(())
             }
-            Store::Redis(store) => store.reset(key).await,
+            Store::Redis(store) => {
+                let _forgets = store.denials().map(|denials| denials.forget_after(key));
+                store.reset(key).await
+            }
+        }
+    }
+
+    /// Returns what the store has refused lately, if it remembers that.
+    pub(crate) fn denials(&self) -> Option<&Denials> {
+        match self {
+            Store::Memory(_) => None,
+            Store::Redis(store) => store.denials(),
         }
     }
 

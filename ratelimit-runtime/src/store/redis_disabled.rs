@@ -6,6 +6,7 @@ use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::denials::Denials;
 use crate::store::tls::Tls;
 
 /// A store that no value of exists.
@@ -21,10 +22,19 @@ impl RedisStore {
     /// # Errors
     ///
     /// Always.
-    pub(crate) fn shared(_url: &str, _deadline: Duration, _tls: &Tls) -> Result<Self, StoreError> {
+    pub(crate) fn shared(
+        _url: &str,
+        _deadline: Duration,
+        _tls: &Tls,
+        _denials: Option<Denials>,
+    ) -> Result<Self, StoreError> {
         Err(StoreError::permanent(
             "Redis needs the feature `redis` of `ratelimits`; without it the URL of a store is memory://",
         ))
+    }
+
+    pub(crate) fn denials(&self) -> Option<&Denials> {
+        match *self {}
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

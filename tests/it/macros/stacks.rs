@@ -10,7 +10,7 @@ use redis::FromRedisValue;
 
 use super::{User, isolated};
 use crate::support::log_capture::LogCapture;
-use crate::support::registries::{on, on_each_registry};
+use crate::support::registries::{LONG_DEADLINE, on, on_each_registry};
 use crate::support::server::Server;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -80,7 +80,8 @@ async fn refused_calls_are_not_charged() {
 #[tokio::test]
 async fn stack_takes_one_script_call() {
     let server = Server::start();
-    let registry = on(&server);
+    let builder = Registry::builder().deadline(LONG_DEADLINE).local_denials(false);
+    let registry = builder.connect_lazy(&server.url()).unwrap();
     registry.scope(send(1, 1)).await.unwrap();
     let () = query(&server, &["CONFIG", "RESETSTAT"]).await;
 

@@ -39,6 +39,7 @@ use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::denials::Denials;
 use crate::store::tls::Tls;
 
 /// State in Redis.
@@ -50,6 +51,7 @@ pub struct RedisStore {
     deployment: Arc<Deployment>,
     deadline: Duration,
     scripts: Arc<Scripts>,
+    denials: Option<Denials>,
 }
 
 /// The scripts of all stores.
@@ -70,15 +72,21 @@ impl RedisStore {
         Ok(RedisStore::new(deployment, Self::DEADLINE))
     }
 
-    /// Like [`lazy`](Self::lazy), with this deadline, at most an hour, and these certificates. Stores of the same URL, deadline
-    /// and certificates share their connections.
+    /// Like [`lazy`](Self::lazy), with this deadline, at most an hour, these certificates, and a place for denials, if any. Stores
+    /// of the same URL, deadline and certificates share their connections.
     ///
     /// # Errors
     ///
     /// Like `lazy`, or if a certificate or the key is invalid.
-    pub(crate) fn shared(url: &str, deadline: Duration, tls: &Tls) -> Result<Self, StoreError> {
+    pub(crate) fn shared(
+        url: &str,
+        deadline: Duration,
+        tls: &Tls,
+        denials: Option<Denials>,
+    ) -> Result<Self, StoreError> {
         let deadline = deadline.min(MAX_DEADLINE);
-        Ok(RedisStore::new(Deployment::shared(url, deadline, tls)?, deadline))
+        let store = RedisStore::new(Deployment::shared(url, deadline, tls)?, deadline);
+        Ok(RedisStore { denials, ..store })
     }
 
     /// Returns a store over a test's streams to a simulated server.
@@ -89,7 +97,7 @@ impl RedisStore {
     }
 
     fn new(deployment: Arc<Deployment>, deadline: Duration) -> Self {
-        RedisStore { deployment, deadline, scripts: Arc::clone(&SCRIPTS) }
+        RedisStore { deployment, deadline, scripts: Arc::clone(&SCRIPTS), denials: None }
     }
 
     /// Sets the deadline of each call, at most an hour.
@@ -109,6 +117,16 @@ impl RedisStore {
     #[must_use]
     pub fn without_first_pass(self) -> Self {
         RedisStore { scripts: Arc::new(self.scripts.without_first_pass()), ..self }
+    }
+
+    /// Sets where what it refuses is remembered.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn with_denials(self, denials: Option<Denials>) -> Self {
+        RedisStore { denials, ..self }
+    }
+
+    pub(crate) fn denials(&self) -> Option<&Denials> {
+        self.denials.as_ref()
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
