@@ -17,6 +17,9 @@ pub(crate) use load::{Load, Operation, operation};
 
 const TASKS: usize = 256;
 
+/// So long that no call misses it.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let bench = Bench::new()?;
     let lines = vec![
@@ -26,6 +29,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         bench.three_buckets(),
         bench.server_time("fixed window", FixedWindow::new(1_000_000_000, Duration::from_secs(3600)).into()),
         bench.server_time("sliding window counter", counter().into()),
+        bench.limited_hot_key()?,
     ];
     table::run("In Redis", lines, 5, options);
     Ok(())
@@ -72,8 +76,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new() -> Result<Self, String> {
         let load = Load::new()?;
-        // So long a deadline that no call misses it.
-        let builder = Registry::builder().deadline(Duration::from_secs(60));
+        let builder = Registry::builder().deadline(DEADLINE);
         let registry = load.block_on(builder.connect(&load.url())).map_err(|error| error.to_string())?;
         Ok(Bench { load: Rc::new(load), registry })
     }
@@ -149,6 +152,26 @@ impl Bench {
         Line::new(format!("{name}: server's processor time"), "µs", server_time(script))
             .against("textbook GCRA script", server_time(textbook))
             .at_most(1.1)
+    }
+
+    /// One key whose bucket refills ten permits a second, of which the load takes all.
+    fn limited_hot_key(&self) -> Result<Line, String> {
+        let asking = Registry::builder().deadline(DEADLINE).local_denials(false);
+        let asking =
+            self.load.block_on(asking.connect(&self.load.url())).map_err(|error| error.to_string())?;
+        let throughput = |registry: &Registry| {
+            let policy = TokenBucket::per_second(10);
+            let limiter = registry.limiter("limited", policy).expect("the policy is valid");
+            self.throughput(operation(move |_| {
+                let limiter = limiter.clone();
+                async move {
+                    let result = limiter.try_acquire("hot", 1).await;
+                    assert!(result.is_ok() || result.is_err_and(|error| error.is_limited()));
+                }
+            }))
+        };
+        let line = Line::new("limited hot key, answered locally", "/s", throughput(&self.registry));
+        Ok(line.against("always asking Redis", throughput(&asking)).at_least(100.0))
     }
 
     /// Our own script without the library.
