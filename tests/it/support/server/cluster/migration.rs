@@ -1,9 +1,14 @@
 //! Moving a slot from one master to another.
 
+use tokio::sync::{Mutex, MutexGuard};
+
 use super::members::{self, cluster};
 use super::{Cluster, WITHIN};
 use crate::support::server::Server;
 use crate::support::until::until;
+
+/// One slot moves at a time: the new owners of two may claim the same epoch, and nodes then disagree for a while.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// A slot that is being moved. Until it is finished, its master answers ASK for keys that it does not have.
 #[derive(Debug)]
@@ -12,16 +17,19 @@ pub(crate) struct Migration<'a> {
     slot: u16,
     pub(crate) from: &'a Server,
     pub(crate) to: &'a Server,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Cluster {
     /// Starts to move the slot of a key to another master. No key moves yet.
     pub(crate) async fn migrate(&self, key: &str) -> Migration<'_> {
+        let turn = TURN.lock().await;
         let slot = self.slot(key).await;
         let from = self.owner(slot).await;
         let masters = self.masters().await;
         let to = masters.iter().map(|master| master.node).find(|master| master.port() != from.port());
-        let migration = Migration { cluster: self, slot, from, to: to.expect("there are three masters") };
+        let to = to.expect("there are three masters");
+        let migration = Migration { cluster: self, slot, from, to, _turn: turn };
         migration.set(migration.to, "IMPORTING", migration.from).await;
         migration.set(migration.from, "MIGRATING", migration.to).await;
         migration
