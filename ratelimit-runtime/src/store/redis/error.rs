@@ -82,8 +82,17 @@ impl ServerState {
 
     /// Looks for errors in a script's reply: a script catches the errors of its decisions and replies with their texts.
     pub(super) fn of_reply(reply: &Value) -> Self {
-        let Some(text) = error_text(reply) else { return ServerState::Healthy };
-        ServerState::of_text(&text, || StoreError::transient(message(&text)))
+        match reply {
+            Value::Array(values) => {
+                let mut states = values.iter().map(ServerState::of_reply);
+                states.find(|state| !matches!(state, ServerState::Healthy)).unwrap_or(ServerState::Healthy)
+            }
+            Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
+                let text = String::from_utf8_lossy(text);
+                ServerState::of_text(&text, || StoreError::transient(message(&text)))
+            }
+            _ => ServerState::Healthy,
+        }
     }
 
     fn of_text(text: &str, reason: impl Fn() -> StoreError) -> Self {
@@ -93,17 +102,6 @@ impl ServerState {
             _ => None,
         });
         state.unwrap_or(ServerState::Healthy)
-    }
-}
-
-/// Returns the first error text of a script's reply.
-fn error_text(reply: &Value) -> Option<String> {
-    match reply {
-        Value::Array(values) => values.iter().find_map(error_text),
-        Value::BulkString(text) if matches!(text.first(), Some(b'A'..=b'Z' | b'@')) => {
-            Some(String::from_utf8_lossy(text).into_owned())
-        }
-        _ => None,
     }
 }
 
