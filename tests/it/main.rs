@@ -1,6 +1,7 @@
 //! The integration tests, in one binary.
 
 mod axum;
+mod batches;
 mod blocking;
 mod changing;
 mod conformance;

@@ -37,7 +37,8 @@ impl CountingServer {
     }
 
     fn registry(&self) -> Registry {
-        Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&self.server.url()).unwrap()
+        let builder = Registry::builder().deadline(LONG_DEADLINE).without_batches();
+        builder.connect_lazy(&self.server.url()).unwrap()
     }
 
     /// Returns the time of Redis in microseconds.

@@ -47,6 +47,7 @@ pub struct RegistryBuilder {
     instances: u32,
     deadline: Duration,
     local_denials: bool,
+    shares_calls: bool,
     tls: Tls,
 }
 
@@ -125,6 +126,7 @@ impl Registry {
             instances: 1,
             deadline: RedisStore::DEADLINE,
             local_denials: true,
+            shares_calls: true,
             tls: Tls::default(),
         }
     }
@@ -232,6 +234,13 @@ impl RegistryBuilder {
         self
     }
 
+    /// Sends every decision to Redis in a call of its own, for tests that count calls.
+    #[doc(hidden)]
+    pub fn without_batches(mut self) -> Self {
+        self.shares_calls = false;
+        self
+    }
+
     /// Sets the certificate authorities that are trusted for `rediss://`, as PEM, in place of those of the system. Servers are
     /// always verified.
     #[cfg(feature = "tls")]
@@ -297,7 +306,8 @@ impl RegistryBuilder {
         warn_if_off();
         let denials = self.local_denials.then(Denials::new);
         let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
-        Ok(self.build(Some(Store::Redis(Arc::new(store)))))
+        let store = Arc::new(if self.shares_calls { store } else { store.without_batches() });
+        Ok(self.build(Some(Store::Redis(store))))
     }
 
     /// Creates the registry like [`Registry::from_env`].

@@ -33,6 +33,10 @@ impl RedisStore {
         ))
     }
 
+    pub(crate) fn without_batches(self) -> Self {
+        match self {}
+    }
+
     pub(crate) fn denials(&self) -> Option<&Denials> {
         match *self {}
     }

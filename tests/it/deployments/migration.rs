@@ -96,6 +96,32 @@ async fn half_moved_slot_is_decided_on_both_sides() {
     assert_eq!(remaining(&store, &new, 0).await, [LIMIT - 3]);
 }
 
+/// A batch cannot be decided while its keys are at two masters, but each of its keys can.
+#[tokio::test]
+async fn half_moved_slot_delays_no_batches() {
+    let cluster = Cluster::shared().await;
+    let store = store(&cluster);
+    let keys = |kind: &str| (0..20).map(|i| format!("{{batch}}:{kind}{i}")).collect::<Vec<_>>();
+    let (old, new) = (keys("old"), keys("new"));
+    remaining(&store, &old, 1).await;
+    let migration = cluster.migrate(&old[0]).await;
+    let calls: Vec<_> = old
+        .iter()
+        .chain(&new)
+        .map(|key| {
+            let (store, key) = (store.clone(), vec![key.clone()]);
+            tokio::spawn(async move { remaining(&store, &key, 1).await[0] })
+        })
+        .collect();
+    let mut left = Vec::new();
+    for call in calls {
+        left.push(call.await.unwrap());
+    }
+    assert_eq!(left, [[LIMIT - 2; 20], [LIMIT - 1; 20]].concat());
+    migration.finish().await;
+    assert_eq!(remaining(&store, &old, 0).await, [LIMIT - 2; 20]);
+}
+
 /// The guide names a right for learning where slots are, and one for following them while they move.
 #[tokio::test]
 async fn guide_user_follows_a_moving_slot() {

@@ -56,6 +56,19 @@ impl CallError {
         matches!(self, CallError::Replied(error) if error.code() == Some("NOPERM"))
     }
 
+    /// Whether the server refused the command because of one of its keys or because of several, so that nothing ran.
+    pub(super) fn may_concern_one_key(&self) -> bool {
+        let try_again = ErrorKind::Server(ServerErrorKind::TryAgain);
+        let is_try_again = matches!(self, CallError::Replied(error) if error.kind() == try_again);
+        is_try_again || self.is_cross_slot() || self.is_no_permission()
+    }
+
+    /// Whether the keys of the command are in several slots of a Cluster.
+    pub(super) fn is_cross_slot(&self) -> bool {
+        let cross_slot = ErrorKind::Server(ServerErrorKind::CrossSlot);
+        matches!(self, CallError::Replied(error) if error.kind() == cross_slot)
+    }
+
     /// Whether the server did not know the script, so that nothing ran.
     pub(super) fn is_no_script(&self) -> bool {
         let no_script = ErrorKind::Server(ServerErrorKind::NoScript);

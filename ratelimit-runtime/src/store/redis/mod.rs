@@ -1,6 +1,8 @@
 //! State in Redis, shared by all processes that use it.
 
+mod batches;
 mod breaker;
+mod client;
 mod cluster;
 mod connect;
 mod connection;
@@ -14,23 +16,21 @@ mod scripts;
 mod testing;
 mod url;
 
-use std::iter;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use futures_util::future::join_all;
-use redis::{Cmd, Value};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use self::cluster::by_slot;
+use self::batches::{Batches, LaneId};
+use self::client::Client;
+use self::cluster::slot_of;
 #[cfg(feature = "test-util")]
 use self::connect::Target;
 use self::deployment::Deployment;
-use self::error::CallError;
 #[cfg(feature = "test-util")]
 use self::node::Node;
-use self::node::NodeRequest;
-use self::scripts::{Invocation, Scripts};
+use self::scripts::Scripts;
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
@@ -48,9 +48,9 @@ use crate::store::tls::Tls;
 /// ends by its deadline.
 #[derive(Debug)]
 pub struct RedisStore {
-    deployment: Arc<Deployment>,
-    deadline: Duration,
-    scripts: Arc<Scripts>,
+    client: Arc<Client>,
+    /// `None` if no calls share a batch.
+    batches: Option<Arc<Batches>>,
     denials: Option<Denials>,
 }
 
@@ -96,27 +96,40 @@ impl RedisStore {
         RedisStore::new(Arc::new(Deployment::Node(node)), Self::DEADLINE)
     }
 
-    fn new(deployment: Arc<Deployment>, deadline: Duration) -> Self {
-        RedisStore { deployment, deadline, scripts: Arc::clone(&SCRIPTS), denials: None }
+    fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
+        let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
+        RedisStore { client: Arc::new(client), batches: Some(Arc::default()), denials: None }
     }
 
     /// Sets the deadline of each call, at most an hour.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
-        RedisStore { deadline: deadline.min(MAX_DEADLINE), ..self }
+        self.with_client(|client| Client { timeout: deadline.min(MAX_DEADLINE), ..client })
     }
 
     /// Replaces the clock, for tests. The arguments are those of [`ratelimit_lua::with_time`].
     #[must_use]
     pub fn with_time(self, now: &str, expire: &str) -> Self {
-        let scripts = Scripts::new(|script| ratelimit_lua::with_time(&script, now, expire));
-        RedisStore { scripts: Arc::new(scripts), ..self }
+        let scripts = Arc::new(Scripts::new(|script| ratelimit_lua::with_time(&script, now, expire)));
+        self.with_client(|client| Client { scripts, ..client })
     }
 
     /// Lets the full scripts make all decisions, for tests, as if none were about plain states.
     #[must_use]
     pub fn without_first_pass(self) -> Self {
-        RedisStore { scripts: Arc::new(self.scripts.without_first_pass()), ..self }
+        self.with_client(|client| Client { scripts: Arc::new(client.scripts.without_first_pass()), ..client })
+    }
+
+    /// Sends each decision alone, for tests.
+    #[must_use]
+    pub fn without_batches(self) -> Self {
+        RedisStore { batches: None, ..self }
+    }
+
+    fn with_client(self, change: impl FnOnce(Client) -> Client) -> Self {
+        let Client { deployment, timeout, scripts, .. } = &*self.client;
+        let client = Client::new(Arc::clone(deployment), *timeout, Arc::clone(scripts));
+        RedisStore { client: Arc::new(change(client)), ..self }
     }
 
     /// Sets where what it refuses is remembered.
@@ -130,7 +143,7 @@ impl RedisStore {
     }
 
     pub(crate) fn is_cluster(&self) -> bool {
-        matches!(*self.deployment, Deployment::Cluster(_))
+        self.client.is_cluster()
     }
 
     /// Connects and waits for a response, for at least two seconds.
@@ -139,41 +152,32 @@ impl RedisStore {
     ///
     /// If no server responds or authentication fails.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let deadline = Instant::now() + self.deadline.max(Duration::from_secs(2));
-        let pong = match &*self.deployment {
-            Deployment::Node(node) => node.ping(deadline).await,
-            Deployment::Cluster(cluster) => cluster.ping(deadline).await,
-        };
-        match pong {
+        let deadline = Instant::now() + self.client.timeout.max(Duration::from_secs(2));
+        match self.client.ping(deadline).await {
             Err(error) if !error.is_no_permission() => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// Makes one decision about a list of charges, all or nothing except for shadows.
+    /// Makes one decision about a list of charges, all or nothing except for shadows. Shares a call with others that are asked
+    /// for at the same time.
     ///
     /// # Errors
     ///
     /// If Redis fails. The charges may have been made all the same.
     pub async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
-        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?).await?;
-        scripts::outcome(charges, reply)
+        if let Some(batches) = &self.batches
+            && let Ok(runtime) = Handle::try_current()
+            && let Some(lane) = self.lane(&runtime, charges)
+        {
+            return batches.decide(&self.client, &runtime, lane, charges).await;
+        }
+        self.client.decide(charges, self.client.deadline()).await
     }
 
     /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot.
     pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        if !self.is_cluster() || decisions.len() < 2 {
-            return self.decide_together(decisions).await;
-        }
-        let groups = by_slot(decisions);
-        let calls = groups.iter().map(|group| async {
-            let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
-            self.decide_together(&decisions).await
-        });
-        let outcomes = join_all(calls).await.into_iter().flatten();
-        let mut outcomes: Vec<_> = groups.iter().flatten().zip(outcomes).collect();
-        outcomes.sort_by_key(|(index, _)| *index);
-        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+        self.client.decide_many(decisions, self.client.deadline()).await
     }
 
     /// Refunds `cost` permits of the identified charge, or of whatever the key holds. Sent at most once.
@@ -188,7 +192,8 @@ impl RedisStore {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.invoke(&self.scripts.refund(key, spec, cost, charge_id)?).await?;
+        let refund = self.client.scripts.refund(key, spec, cost, charge_id)?;
+        self.client.invoke(&refund, self.client.deadline(), true).await?;
         Ok(())
     }
 
@@ -199,38 +204,16 @@ impl RedisStore {
     /// If Redis fails.
     pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
         let key = scripts::key_text(key)?;
-        self.send(&[key], redis::cmd("DEL").arg(key), Instant::now() + self.deadline).await?;
+        let command = &redis::cmd("DEL").arg(key).take();
+        self.client.send(&[key], command, self.client.deadline(), true).await?;
         Ok(())
     }
 
-    /// Makes several decisions with one call, which fails for all of them.
-    async fn decide_together(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
-        let reply = match self.scripts.decide(decisions.iter().copied()) {
-            Ok(invocation) => self.invoke(&invocation).await,
-            Err(error) => Err(error),
-        };
-        match reply.and_then(|reply| scripts::outcomes(decisions, reply)) {
-            Ok(outcomes) => outcomes,
-            Err(error) => vec![Err(error); decisions.len()],
-        }
-    }
-
-    /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other
-    /// error the script may have run.
-    async fn invoke(&self, invocation: &Invocation<'_>) -> Result<Value, StoreError> {
-        let deadline = Instant::now() + self.deadline;
-        match self.send(invocation.keys(), &invocation.evalsha(), deadline).await {
-            Err(error) if error.is_no_script() => {
-                Ok(self.send(invocation.keys(), &invocation.eval(), deadline).await?)
-            }
-            reply => Ok(reply?),
-        }
-    }
-
-    async fn send(&self, keys: &[&str], command: &Cmd, deadline: Instant) -> Result<Value, CallError> {
-        match &*self.deployment {
-            Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline).await,
-            Deployment::Cluster(cluster) => cluster.send(keys, command, deadline).await,
-        }
+    /// Returns the lane in which a decision can share a batch. One that cannot be sent has none.
+    fn lane(&self, runtime: &Handle, charges: &[Charge]) -> Option<LaneId> {
+        let form = self.client.scripts.form(charges)?;
+        charges.iter().try_for_each(|charge| scripts::key_text(&charge.key).map(drop)).ok()?;
+        let slot = if self.client.has_slots() { Some(slot_of(charges).ok()?) } else { None };
+        Some(LaneId { runtime: runtime.id(), form, slot })
     }
 }

@@ -12,7 +12,7 @@ use crate::store::redis::scripts::key_text;
 pub(crate) fn by_slot(decisions: &[&[Charge]]) -> Vec<Vec<usize>> {
     let (mut slots, mut invalid) = (BTreeMap::<u16, Vec<usize>>::new(), Vec::new());
     for (index, charges) in decisions.iter().enumerate() {
-        match slot(charges) {
+        match slot_of(charges) {
             Ok(slot) => slots.entry(slot).or_default().push(index),
             Err(_) => invalid.push(vec![index]),
         }
@@ -20,7 +20,8 @@ pub(crate) fn by_slot(decisions: &[&[Charge]]) -> Vec<Vec<usize>> {
     slots.into_values().chain(invalid).collect()
 }
 
-fn slot(charges: &[Charge]) -> Result<u16, StoreError> {
+/// Returns the slot of a decision, if its keys have one in common.
+pub(crate) fn slot_of(charges: &[Charge]) -> Result<u16, StoreError> {
     let keys: Result<Vec<&str>, _> = charges.iter().map(|charge| key_text(&charge.key)).collect();
     common_slot(&keys?)
 }

@@ -16,7 +16,7 @@ use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value, cmd};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-pub(super) use self::by_slot::by_slot;
+pub(super) use self::by_slot::{by_slot, slot_of};
 use self::redirect::Redirect;
 use self::slots::{NodeAddress, SlotRange, common_slot};
 use self::topology::{ClusterNode, Roles, Topology};
@@ -85,12 +85,14 @@ impl Cluster {
         self.master(0, deadline).await?.node.ping(deadline).await
     }
 
-    /// Sends a command to the master of its keys and waits for the reply.
+    /// Sends a command to the master of its keys and waits for the reply. While some of its keys are being moved, it is repeated
+    /// if it `waits`.
     pub(super) async fn send(
         self: &Arc<Self>,
         keys: &[&str],
         command: &Cmd,
         deadline: Instant,
+        waits: bool,
     ) -> Result<Value, CallError> {
         let slot = common_slot(keys).map_err(CallError::NotSent)?;
         let mut node = self.master(slot, deadline).await?;
@@ -114,7 +116,7 @@ impl Cluster {
                     request = NodeRequest::Asking(command);
                 }
                 // As long as there is time: moving a slot takes as long as it has keys.
-                Some(Redirect::TryAgain) if Instant::now() + delay < deadline => {
+                Some(Redirect::TryAgain) if waits && Instant::now() + delay < deadline => {
                     sleep(delay).await?;
                     delay = (delay * 2).min(MAX_RETRY_DELAY);
                 }

@@ -30,6 +30,28 @@ struct Script {
     hash: String,
 }
 
+/// Which script decides a list of charges, and how it gets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// That of an algorithm with a first pass, for lists of this size.
+    Plain { algorithm: usize, size: usize },
+    /// That of an algorithm.
+    Full { algorithm: usize },
+    /// That of all algorithms.
+    Mixed,
+}
+
+impl Form {
+    /// Returns the number of charges that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
+    /// script.
+    pub(super) fn max_charges(self) -> usize {
+        match self {
+            Form::Plain { .. } => 64,
+            Form::Full { .. } | Form::Mixed => 12,
+        }
+    }
+}
+
 /// A script with its keys and arguments.
 #[derive(Debug)]
 pub(super) struct Invocation<'a> {
@@ -59,6 +81,19 @@ impl Scripts {
 
     pub(super) fn without_first_pass(&self) -> Self {
         Scripts { decide_plain: None, ..self.clone() }
+    }
+
+    /// Returns the form of a list of charges; `None` if it is empty.
+    pub(super) fn form(&self, charges: &[Charge]) -> Option<Form> {
+        let name = charges.first()?.spec.name();
+        if charges.iter().any(|charge| charge.spec.name() != name) {
+            return Some(Form::Mixed);
+        }
+        let plain = ratelimit_lua::PLAIN.iter().position(|(plain, _)| *plain == name);
+        match plain.filter(|_| self.decide_plain.is_some() && charges.iter().all(arguments::is_plain)) {
+            Some(algorithm) => Some(Form::Plain { algorithm, size: charges.len() }),
+            None => Some(Form::Full { algorithm: index(name).ok()? }),
+        }
     }
 
     /// Returns the invocation for these decisions: of the script of their algorithm, with a first pass if all are plain, or

@@ -1,0 +1,137 @@
+//! Calls to the servers of a store. Each ends by its deadline.
+
+use std::iter;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+
+use super::cluster::by_slot;
+use super::deployment::Deployment;
+use super::error::CallError;
+use super::node::NodeRequest;
+use super::scripts::{self, Invocation, Scripts};
+use crate::error::store::StoreError;
+use crate::store::charge::{Charge, Outcome};
+
+/// What a store needs for a call.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) deployment: Arc<Deployment>,
+    pub(super) timeout: Duration,
+    pub(super) scripts: Arc<Scripts>,
+    /// Whether a server that is not known as a Cluster wants the keys of a call in one slot.
+    pub(super) has_slots: AtomicBool,
+}
+
+impl Client {
+    pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
+        Client { deployment, timeout, scripts, has_slots: AtomicBool::new(false) }
+    }
+
+    /// Returns the deadline of a call that begins now.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
+    /// Makes one decision about a list of charges.
+    pub(super) async fn decide(&self, charges: &[Charge], deadline: Instant) -> Result<Outcome, StoreError> {
+        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, true).await?;
+        scripts::outcome(charges, reply)
+    }
+
+    /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot. If Redis refuses to
+    /// run a call, which may be because of a single key, each of its decisions is made alone.
+    pub(super) async fn decide_many(
+        &self,
+        decisions: &[&[Charge]],
+        deadline: Instant,
+    ) -> Vec<Result<Outcome, StoreError>> {
+        let groups =
+            if self.is_cluster() { by_slot(decisions) } else { vec![(0..decisions.len()).collect()] };
+        let calls = groups.iter().map(|group| async {
+            let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
+            match self.decide_together(&decisions, deadline).await {
+                Some(outcomes) => outcomes,
+                None => join_all(decisions.iter().map(|charges| self.decide(charges, deadline))).await,
+            }
+        });
+        let outcomes = join_all(calls).await.into_iter().flatten();
+        let mut outcomes: Vec<_> = groups.iter().flatten().zip(outcomes).collect();
+        outcomes.sort_by_key(|(index, _)| *index);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+
+    /// Makes several decisions with one call. Returns `None` if nothing ran because Redis refuses these keys together.
+    pub(super) async fn decide_together(
+        &self,
+        decisions: &[&[Charge]],
+        deadline: Instant,
+    ) -> Option<Vec<Result<Outcome, StoreError>>> {
+        let is_one = decisions.len() == 1;
+        let reply = match self.scripts.decide(decisions.iter().copied()) {
+            Ok(invocation) => self.invoke(&invocation, deadline, is_one).await,
+            Err(error) => Err(CallError::NotSent(error)),
+        };
+        if let Err(error) = &reply
+            && !is_one
+            && error.may_concern_one_key()
+        {
+            if error.is_cross_slot() {
+                self.has_slots.store(true, Ordering::Relaxed);
+            }
+            return None;
+        }
+        let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(decisions, reply));
+        Some(outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()]))
+    }
+
+    /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other
+    /// error the script may have run. While its slot is being moved, the call is repeated if it `waits`.
+    pub(super) async fn invoke(
+        &self,
+        invocation: &Invocation<'_>,
+        deadline: Instant,
+        waits: bool,
+    ) -> Result<Value, CallError> {
+        match self.send(invocation.keys(), &invocation.evalsha(), deadline, waits).await {
+            Err(error) if error.is_no_script() => {
+                self.send(invocation.keys(), &invocation.eval(), deadline, waits).await
+            }
+            reply => reply,
+        }
+    }
+
+    pub(super) async fn send(
+        &self,
+        keys: &[&str],
+        command: &Cmd,
+        deadline: Instant,
+        waits: bool,
+    ) -> Result<Value, CallError> {
+        match &*self.deployment {
+            Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline).await,
+            Deployment::Cluster(cluster) => cluster.send(keys, command, deadline, waits).await,
+        }
+    }
+
+    /// Checks that a server responds.
+    pub(super) async fn ping(&self, deadline: Instant) -> Result<(), CallError> {
+        match &*self.deployment {
+            Deployment::Node(node) => node.ping(deadline).await,
+            Deployment::Cluster(cluster) => cluster.ping(deadline).await,
+        }
+    }
+
+    /// Whether calls can only share a batch if their keys are in one slot.
+    pub(super) fn has_slots(&self) -> bool {
+        self.is_cluster() || self.has_slots.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_cluster(&self) -> bool {
+        matches!(*self.deployment, Deployment::Cluster(_))
+    }
+}
