@@ -32,12 +32,12 @@ impl Owners {
         (self.lines.len() + self.extra_lines.len()) as u32
     }
 
-    /// Returns one of all lines.
+    /// Returns one of all lines. The extra ones, many of which are unused, are spread evenly among the others.
     pub(super) fn line(&self, number: u32) -> LineId {
-        match number.checked_sub(self.lines.len() as u32) {
-            None => LineId::new(number),
-            Some(number) => LineId::extra(number),
-        }
+        let (extra, all) = (self.extra_lines.len() as u64, u64::from(self.lines()));
+        let extra_before = |number: u32| (u64::from(number) * extra / all) as u32;
+        let before = extra_before(number);
+        if extra_before(number + 1) > before { LineId::extra(before) } else { LineId::new(number - before) }
     }
 }
 

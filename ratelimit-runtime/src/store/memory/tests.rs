@@ -122,8 +122,8 @@ fn expired_keys_are_found_before_live_ones_are_evicted() {
         let window = Policy::from(FixedWindow::new(1, Duration::from_millis(1200)));
         assert!(admits(&store, Charge { spec: window.spec().unwrap(), ..charge(key, 1) }));
     }
-    // Few looks find none: those at extra lines, most of which are unused.
-    assert!(store.evicted() <= 20, "{}", store.evicted());
+    // One look in a hundred thousand finds none.
+    assert!(store.evicted() <= 3, "{}", store.evicted());
 }
 
 #[test]
