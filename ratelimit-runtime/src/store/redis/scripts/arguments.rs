@@ -74,25 +74,14 @@ pub(super) fn plain_check(charge: &Charge) -> Option<[u64; 2]> {
     }
 }
 
-/// Returns the arguments of decisions in the first pass of their algorithm, if it can decide all of them.
-pub(super) fn plain_checks<'a>(
-    decisions: impl Iterator<Item = &'a [Charge]> + Clone,
-) -> Option<Vec<Argument>> {
-    let size = decisions.clone().next().map(<[Charge]>::len).filter(|size| *size > 0)?;
-    let mut checks = Vec::new();
-    for charges in decisions {
-        if charges.len() != size {
-            return None;
-        }
-        for charge in charges {
-            checks.push(plain_check(charge)?);
-        }
-    }
+/// Returns the arguments of decisions of this size in the first pass of their algorithm, which can decide all of them.
+pub(super) fn plain_checks<'a>(decisions: impl Iterator<Item = &'a [Charge]>, size: usize) -> Vec<Argument> {
+    let mut checks: Vec<_> = decisions.flatten().filter_map(plain_check).collect();
     if checks.iter().all(|check| *check == checks[0]) {
         checks.truncate(1);
     }
     let size = (size != 1).then_some(size as u64);
-    Some(size.into_iter().chain(checks.into_iter().flatten()).map(Argument::from).collect())
+    size.into_iter().chain(checks.into_iter().flatten()).map(Argument::from).collect()
 }
 
 /// Returns the number of charges, or if there are shadows a letter for each charge.

@@ -19,8 +19,8 @@ use crate::store::charge::Charge;
 pub(super) struct Scripts {
     decide: [Script; ratelimit_lua::ALGORITHMS.len()],
     decide_mixed: Script,
-    /// With a first pass over plain states. `None` for tests of the others.
-    decide_plain: Option<[Script; ratelimit_lua::PLAIN.len()]>,
+    /// With a first pass over plain states, where the algorithm has one.
+    decide_plain: [Option<Script>; ratelimit_lua::ALGORITHMS.len()],
     refund: [Script; ratelimit_lua::ALGORITHMS.len()],
 }
 
@@ -33,7 +33,7 @@ struct Script {
 /// Which script decides a list of charges, and how it gets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// That of an algorithm with a first pass, for lists of this size.
+    /// That of an algorithm, with a first pass over lists of this size.
     Plain { algorithm: usize, size: usize },
     /// That of an algorithm.
     Full { algorithm: usize },
@@ -42,6 +42,18 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// Returns the form of lists of both forms together.
+    fn and(self, other: Form) -> Form {
+        match (self, other) {
+            _ if self == other => self,
+            (
+                Form::Plain { algorithm, .. } | Form::Full { algorithm },
+                Form::Plain { algorithm: same, .. } | Form::Full { algorithm: same },
+            ) if algorithm == same => Form::Full { algorithm },
+            _ => Form::Mixed,
+        }
+    }
+
     /// Returns the number of charges that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
     /// script.
     pub(super) fn max_charges(self) -> usize {
@@ -72,15 +84,16 @@ impl Scripts {
         Scripts {
             decide: names.map(|name| script(ratelimit_lua::decide(Some(name)))),
             decide_mixed: script(ratelimit_lua::decide(None)),
-            decide_plain: Some(
-                ratelimit_lua::PLAIN.map(|(name, _)| script(ratelimit_lua::decide_plain(name))),
-            ),
+            decide_plain: names.map(|name| {
+                let has_first_pass = ratelimit_lua::PLAIN.iter().any(|(plain, _)| *plain == name);
+                has_first_pass.then(|| script(ratelimit_lua::decide_plain(name)))
+            }),
             refund: names.map(|name| script(ratelimit_lua::refund(name))),
         }
     }
 
     pub(super) fn without_first_pass(&self) -> Self {
-        Scripts { decide_plain: None, ..self.clone() }
+        Scripts { decide_plain: ratelimit_lua::ALGORITHMS.map(|_| None), ..self.clone() }
     }
 
     /// Returns the form of a list of charges; `None` if it is empty.
@@ -89,11 +102,9 @@ impl Scripts {
         if charges.iter().any(|charge| charge.spec.name() != name) {
             return Some(Form::Mixed);
         }
-        let plain = ratelimit_lua::PLAIN.iter().position(|(plain, _)| *plain == name);
-        match plain.filter(|_| self.decide_plain.is_some() && charges.iter().all(arguments::is_plain)) {
-            Some(algorithm) => Some(Form::Plain { algorithm, size: charges.len() }),
-            None => Some(Form::Full { algorithm: index(name).ok()? }),
-        }
+        let algorithm = index(name).ok()?;
+        let is_plain = self.decide_plain[algorithm].is_some() && charges.iter().all(arguments::is_plain);
+        Some(if is_plain { Form::Plain { algorithm, size: charges.len() } } else { Form::Full { algorithm } })
     }
 
     /// Returns the invocation for these decisions: of the script of their algorithm, with a first pass if all are plain, or
@@ -102,26 +113,26 @@ impl Scripts {
         &'a self,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
     ) -> Result<Invocation<'a>, StoreError> {
-        let mut names = decisions.clone().flatten().map(|charge| charge.spec.name());
-        let first = names.next();
-        let mixed = names.any(|name| Some(name) != first);
+        let form = |charges| self.form(charges).unwrap_or(Form::Mixed);
+        let form = decisions.clone().map(form).reduce(Form::and);
         let keys = decisions.clone().flatten().map(|charge| key_text(&charge.key));
         let keys = keys.collect::<Result<_, _>>()?;
-        if let Some(scripts) = &self.decide_plain
-            && let Some(plain) = ratelimit_lua::PLAIN.iter().position(|(name, _)| first == Some(*name))
-            && let Some(arguments) = arguments::plain_checks(decisions.clone())
+        if let Some(Form::Plain { algorithm, size }) = form
+            && let Some(script) = &self.decide_plain[algorithm]
         {
-            return Ok(Invocation { script: &scripts[plain], keys, arguments });
+            return Ok(Invocation { script, keys, arguments: arguments::plain_checks(decisions, size) });
         }
-        let script = match first {
-            Some(name) if !mixed => &self.decide[index(name)?],
-            _ => &self.decide_mixed,
+        let (script, is_mixed) = match form {
+            Some(Form::Full { algorithm } | Form::Plain { algorithm, .. }) => {
+                (&self.decide[algorithm], false)
+            }
+            Some(Form::Mixed) | None => (&self.decide_mixed, true),
         };
         let mut arguments = Vec::new();
         for charges in decisions {
             arguments.push(arguments::kinds(charges));
             for charge in charges {
-                if mixed {
+                if is_mixed {
                     arguments.extend(arguments::mixed_check(charge));
                 } else {
                     arguments.extend(arguments::check(charge));
