@@ -63,6 +63,9 @@ pub(super) struct ScriptCalls {
     pub(super) eval: u64,
 }
 
+/// The command that each decision of a [`CountingClient`] runs once, for its sliding window.
+const OF_EACH_DECISION: &str = "llen";
+
 /// The outcome of one decision.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -173,12 +176,22 @@ impl Fixture {
     }
 
     pub(super) async fn script_calls(&self) -> ScriptCalls {
+        let [evalsha, eval] = self.commands(["evalsha", "eval"]).await;
+        ScriptCalls { evalsha, eval }
+    }
+
+    /// Returns how many decisions the server has executed. A script call may execute several.
+    pub(super) async fn executed(&self) -> u64 {
+        let [executed] = self.commands([OF_EACH_DECISION]).await;
+        executed
+    }
+
+    async fn commands<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         let stats: String = self.server.command(&["INFO", "commandstats"]).await;
-        let calls = |command: &str| {
-            let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        names.map(|name| {
+            let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
             line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0)
-        };
-        ScriptCalls { evalsha: calls("evalsha"), eval: calls("eval") }
+        })
     }
 }
 

@@ -21,7 +21,7 @@ const MAX_PROBES: u64 = 15;
 
 /// Calls between `begin` and `end`. None succeeds.
 async fn assert_unanswered(fixture: &Fixture, begin: impl AsyncFnOnce(), end: impl AsyncFnOnce()) {
-    let script_calls = fixture.script_calls().await;
+    let (script_calls, executed) = (fixture.script_calls().await, fixture.executed().await);
     let before = fixture.client.counts();
     let accepted = fixture.proxy.accepted();
     begin().await;
@@ -42,7 +42,7 @@ async fn assert_unanswered(fixture: &Fixture, begin: impl AsyncFnOnce(), end: im
     fixture.recovers().await;
     let since = fixture.client.counts().since(before);
     let after = fixture.script_calls().await;
-    let (sent, executed) = (since.succeeded + since.timed_out, after.evalsha - script_calls.evalsha);
+    let (sent, executed) = (since.succeeded + since.timed_out, fixture.executed().await - executed);
     println!("{late} waited, {} failed early, {executed} executed", since.failed_early);
     assert!(executed <= sent, "{executed} executed of {sent} sent");
     assert_eq!(after.eval, script_calls.eval, "the script is known");
