@@ -175,9 +175,9 @@ mod tests {
         let readonly =
             || Value::BulkString(b"READONLY You can't write against a read only replica.".to_vec());
         let list = |values: Vec<Value>| Value::Array(values);
-        for reply in
-            [list(vec![readonly()]), list(vec![Value::Int(1), list(vec![Value::Int(0), readonly()])])]
-        {
+        let nested = list(vec![Value::Int(1), list(vec![Value::Int(0), readonly()])]);
+        let second = list(vec![Value::Int(1), Value::BulkString(b"WRONGTYPE".to_vec()), readonly()]);
+        for reply in [list(vec![readonly()]), nested, second] {
             let state = ServerState::of_reply(&reply);
             assert!(matches!(state, ServerState::NeedsReconnect(_)), "{reply:?}");
         }
