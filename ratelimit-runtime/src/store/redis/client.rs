@@ -39,7 +39,7 @@ impl Client {
 
     /// Makes one decision about a list of charges.
     pub(super) async fn decide(&self, charges: &[Charge], deadline: Instant) -> Result<Outcome, StoreError> {
-        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, true).await?;
+        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, false).await?;
         scripts::outcome(charges, reply)
     }
 
@@ -71,13 +71,13 @@ impl Client {
         decisions: &[&[Charge]],
         deadline: Instant,
     ) -> Option<Vec<Result<Outcome, StoreError>>> {
-        let is_one = decisions.len() == 1;
+        let is_batch = decisions.len() > 1;
         let reply = match self.scripts.decide(decisions.iter().copied()) {
-            Ok(invocation) => self.invoke(&invocation, deadline, is_one).await,
+            Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };
         if let Err(error) = &reply
-            && !is_one
+            && is_batch
             && error.may_concern_one_key()
         {
             if error.is_cross_slot() {
@@ -90,16 +90,16 @@ impl Client {
     }
 
     /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other
-    /// error the script may have run. While its slot is being moved, the call is repeated if it `waits`.
+    /// error the script may have run.
     pub(super) async fn invoke(
         &self,
         invocation: &Invocation<'_>,
         deadline: Instant,
-        waits: bool,
+        is_batch: bool,
     ) -> Result<Value, CallError> {
-        match self.send(invocation.keys(), &invocation.evalsha(), deadline, waits).await {
+        match self.send(invocation.keys(), &invocation.evalsha(), deadline, is_batch).await {
             Err(error) if error.is_no_script() => {
-                self.send(invocation.keys(), &invocation.eval(), deadline, waits).await
+                self.send(invocation.keys(), &invocation.eval(), deadline, is_batch).await
             }
             reply => reply,
         }
@@ -110,11 +110,11 @@ impl Client {
         keys: &[&str],
         command: &Cmd,
         deadline: Instant,
-        waits: bool,
+        is_batch: bool,
     ) -> Result<Value, CallError> {
         match &*self.deployment {
-            Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline).await,
-            Deployment::Cluster(cluster) => cluster.send(keys, command, deadline, waits).await,
+            Deployment::Node(node) => node.send(NodeRequest::Plain(command), deadline, is_batch).await,
+            Deployment::Cluster(cluster) => cluster.send(keys, command, deadline, is_batch).await,
         }
     }
 

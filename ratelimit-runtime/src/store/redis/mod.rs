@@ -193,7 +193,7 @@ impl RedisStore {
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
         let refund = self.client.scripts.refund(key, spec, cost, charge_id)?;
-        self.client.invoke(&refund, self.client.deadline(), true).await?;
+        self.client.invoke(&refund, self.client.deadline(), false).await?;
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl RedisStore {
     pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
         let key = scripts::key_text(key)?;
         let command = &redis::cmd("DEL").arg(key).take();
-        self.client.send(&[key], command, self.client.deadline(), true).await?;
+        self.client.send(&[key], command, self.client.deadline(), false).await?;
         Ok(())
     }
 

@@ -49,16 +49,17 @@ impl Node {
         self: &Arc<Self>,
         request: NodeRequest<'_>,
         deadline: Instant,
+        is_batch: bool,
     ) -> Result<Value, CallError> {
         let probe = self.breaker.admit(Instant::now()).map_err(CallError::NotSent)?;
-        self.send_admitted(request, probe, deadline).await
+        self.send_admitted(request, probe, deadline, is_batch).await
     }
 
     /// Waits for a response, until the deadline. Sent even while the breaker is open, which may be because of calls of other
     /// registries, some time ago.
     pub(super) async fn ping(self: &Arc<Self>, deadline: Instant) -> Result<(), CallError> {
         let probe = self.breaker.admit(Instant::now()).unwrap_or(None);
-        self.send_admitted(NodeRequest::Plain(&cmd("PING")), probe, deadline).await.map(drop)
+        self.send_admitted(NodeRequest::Plain(&cmd("PING")), probe, deadline, false).await.map(drop)
     }
 
     async fn send_admitted(
@@ -66,6 +67,7 @@ impl Node {
         request: NodeRequest<'_>,
         probe: Option<Probe<'_>>,
         deadline: Instant,
+        is_batch: bool,
     ) -> Result<Value, CallError> {
         let runtime = runtime()?;
         let connection = self.connection(&runtime).ok_or_else(|| {
@@ -118,7 +120,9 @@ impl Node {
                 if connection.record_timeout() || probe.is_some() {
                     self.connections.remove(&connection);
                 }
-                self.record_failure(Severity::Minor, probe, reason);
+                // Several calls wait for a batch.
+                let severity = if is_batch { Severity::Major } else { Severity::Minor };
+                self.record_failure(severity, probe, reason);
             }
         }
         Err(error)

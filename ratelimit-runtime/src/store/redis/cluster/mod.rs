@@ -85,21 +85,21 @@ impl Cluster {
         self.master(0, deadline).await?.node.ping(deadline).await
     }
 
-    /// Sends a command to the master of its keys and waits for the reply. While some of its keys are being moved, it is repeated
-    /// if it `waits`.
+    /// Sends a command to the master of its keys and waits for the reply. It is repeated while some of its keys are being moved,
+    /// unless it is a batch, whose decisions can be sent alone.
     pub(super) async fn send(
         self: &Arc<Self>,
         keys: &[&str],
         command: &Cmd,
         deadline: Instant,
-        waits: bool,
+        is_batch: bool,
     ) -> Result<Value, CallError> {
         let slot = common_slot(keys).map_err(CallError::NotSent)?;
         let mut node = self.master(slot, deadline).await?;
         let mut request = NodeRequest::Plain(command);
         let (mut redirects, mut delay) = (0, MIN_RETRY_DELAY);
         loop {
-            let error = match node.node.send(request, deadline).await {
+            let error = match node.node.send(request, deadline, is_batch).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
@@ -116,7 +116,7 @@ impl Cluster {
                     request = NodeRequest::Asking(command);
                 }
                 // As long as there is time: moving a slot takes as long as it has keys.
-                Some(Redirect::TryAgain) if waits && Instant::now() + delay < deadline => {
+                Some(Redirect::TryAgain) if !is_batch && Instant::now() + delay < deadline => {
                     sleep(delay).await?;
                     delay = (delay * 2).min(MAX_RETRY_DELAY);
                 }
@@ -191,7 +191,7 @@ impl Cluster {
         let mut last_error = StoreError::transient("no node of the Redis Cluster responded");
         for Candidate { host, node } in self.candidates() {
             let deadline = Instant::now() + SLOTS_TIMEOUT;
-            let reply = node.send(NodeRequest::Plain(cmd("CLUSTER").arg("SLOTS")), deadline).await;
+            let reply = node.send(NodeRequest::Plain(cmd("CLUSTER").arg("SLOTS")), deadline, false).await;
             match reply.map_err(StoreError::from).and_then(|reply| slots::parse(&reply, &host)) {
                 Ok(ranges) => return Ok(ranges),
                 Err(error) => last_error = error,
