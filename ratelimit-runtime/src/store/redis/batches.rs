@@ -125,8 +125,7 @@ impl Batches {
     fn spawn_sender(self: &Arc<Self>, next: Next, client: &Arc<Client>, runtime: &Handle, id: LaneId) {
         if next != Next::None {
             let (batches, client, runtime) = (Arc::clone(self), Arc::clone(client), runtime.clone());
-            let sender =
-                Sender { batches, client, runtime: runtime.clone(), id, first: next, is_done: false };
+            let sender = Sender { batches, client, runtime: runtime.clone(), id, first: next };
             runtime.spawn(sender.run());
         }
     }
@@ -208,7 +207,6 @@ struct Sender {
     id: LaneId,
     /// What it was spawned for. [`Next::None`] once that is done.
     first: Next,
-    is_done: bool,
 }
 
 impl Sender {
@@ -229,46 +227,28 @@ impl Sender {
         }
     }
 
-    /// Takes the next batch, and ends if there is none. Returns what another sender is to do for the rest.
+    /// Takes the next batch. Returns with it what another sender is to do for the rest.
     fn take(&mut self) -> (Vec<Waiting>, Next) {
         let mut lanes = self.batches.lanes();
-        let Entry::Occupied(mut entry) = lanes.entry(self.id) else {
-            self.is_done = true;
-            return (Vec::new(), Next::None);
-        };
-        let lane = entry.get_mut();
+        let Some(lane) = lanes.get_mut(&self.id) else { return Default::default() };
         lane.started(mem::take(&mut self.first));
-        let batch = lane.take(self.id.form);
-        if batch.is_empty() {
-            self.is_done = true;
-            lane.senders -= 1;
-            if lane.is_idle() {
-                entry.remove();
-            }
-            return (batch, Next::None);
-        }
-        let next = lane.next_sender(self.id.form);
-        (batch, next)
+        (lane.take(self.id.form), lane.next_sender(self.id.form))
     }
 }
 
-/// Dropped before its end, because its runtime has shut down, it fails the calls that wait, unless there is another.
+/// The last sender fails the calls that wait. There are none, unless the runtime has shut down.
 impl Drop for Sender {
     fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
         let mut lanes = self.batches.lanes();
         let Entry::Occupied(mut entry) = lanes.entry(self.id) else { return };
         let lane = entry.get_mut();
         lane.started(self.first);
         lane.senders -= 1;
-        let failed = if lane.senders == 0 {
+        let mut failed = VecDeque::new();
+        if lane.senders == 0 {
             lane.charges = 0;
-            mem::take(&mut lane.waiting)
-        } else {
-            VecDeque::new()
-        };
+            failed = mem::take(&mut lane.waiting);
+        }
         if lane.is_idle() {
             entry.remove();
         }
@@ -303,3 +283,6 @@ fn late() -> StoreError {
 fn shut_down() -> StoreError {
     StoreError::transient("the tokio runtime shut down before Redis responded")
 }
+
+#[cfg(test)]
+mod tests;
