@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     NoReplyToEval,
     /// Replies are this error.
     Error(&'static str),
+    /// The same, after this time.
+    SlowError(Duration, &'static str),
 }
 
 #[derive(Clone)]
@@ -111,6 +113,10 @@ impl FaultyServer {
                 (_, Fault::Closed) => return Ok(()),
                 (_, Fault::NoReplyToEval) => write.write_all(b"-NOSCRIPT none\r\n").await?,
                 (_, Fault::Error(error)) => write.write_all(format!("-{error}\r\n").as_bytes()).await?,
+                (_, Fault::SlowError(time, error)) => {
+                    sleep(time).await;
+                    write.write_all(format!("-{error}\r\n").as_bytes()).await?;
+                }
                 (_, fault) => {
                     let is_full = self.is_full.load(Ordering::SeqCst);
                     if let Fault::Slow(time) = fault {

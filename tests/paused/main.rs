@@ -1,6 +1,7 @@
 //! The feature `test-util`: limits follow tokio's paused clock, exact to the microsecond and separate for each test.
 
 mod attributes;
+mod batches;
 mod blocking;
 #[path = "../it/support/budget.rs"]
 mod budget;

@@ -257,7 +257,7 @@ impl Drop for Sender {
     }
 }
 
-/// Decides a batch. If Redis refuses to run it because of some of its keys, each call is decided alone.
+/// Decides a batch. If Redis refuses to run it because of some of its keys, each call that has not given up is decided alone.
 async fn decide(client: &Client, batch: Vec<Waiting>) {
     let Some(last) = batch.iter().map(|call| call.deadline).max() else { return };
     let lists: Vec<&[Charge]> = batch.iter().map(|call| &*call.charges).collect();
@@ -268,7 +268,8 @@ async fn decide(client: &Client, batch: Vec<Waiting>) {
             }
         }
         None => {
-            let alone = batch.into_iter().map(|Waiting { charges, deadline, reply }| async move {
+            let open = batch.into_iter().filter(|call| !call.reply.is_closed());
+            let alone = open.map(|Waiting { charges, deadline, reply }| async move {
                 let _ = reply.send(client.decide(&charges, deadline).await);
             });
             join_all(alone).await;
