@@ -54,8 +54,8 @@ impl Form {
         }
     }
 
-    /// Returns the number of charges that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
-    /// script.
+    /// Returns the number of charges that may share a call, so that it blocks Redis for about as long as twenty calls of a usual
+    /// script, unless the first pass leaves most of them to the functions.
     pub(super) fn max_charges(self) -> usize {
         match self {
             Form::Plain { .. } => 64,
