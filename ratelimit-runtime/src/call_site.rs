@@ -117,6 +117,19 @@ impl CallSite {
         closure: &'static str,
         literal: &'static Option<Policy>,
     ) -> &'static SiteName {
+        match self.names.get() {
+            Some(site) if std::ptr::eq(site.closure, closure) => site,
+            _ => self.resolve_any(closure, literal),
+        }
+    }
+
+    /// Resolves a closure that is not that of the first name, or for which the compiler has made another copy of its type name.
+    #[inline(never)]
+    fn resolve_any(
+        &'static self,
+        closure: &'static str,
+        literal: &'static Option<Policy>,
+    ) -> &'static SiteName {
         let mut names = &self.names;
         loop {
             let site = names.get_or_init(|| self.claim(closure, literal));
