@@ -3,7 +3,10 @@
 
 mod events;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use ratelimit_runtime::store::{RedisStore, Store};
 
 use self::events::{Event, Target};
 use super::RECOVERS_WITHIN;
@@ -11,7 +14,6 @@ use super::load::{Load, Shape};
 use crate::support::budget::budget;
 use crate::support::random::Random;
 use crate::support::server::run;
-use crate::support::store::store;
 use crate::support::until::until;
 
 /// 60 tasks in all. A key fills up more slowly than data is lost, or a loss would not show.
@@ -21,8 +23,14 @@ const SHAPE: Shape = Shape { tasks: 6, keys: 20, full_after: Duration::from_secs
 async fn limits_hold_under_random_faults() {
     let mut random = Random::seeded();
     let mut target = Target::start().await;
-    let store = store(&target.proxy.url());
-    for _ in 0..budget(1, 8) {
+    let url = target.proxy.url();
+    let together = RedisStore::lazy(&url).expect("the URL is valid");
+    let alone = RedisStore::lazy(&url).expect("the URL is valid").without_batches();
+    let mut stores = [together, alone].map(|store| Store::Redis(Arc::new(store)));
+    if random.percent(50) {
+        stores.reverse();
+    }
+    for (_, store) in (0..budget(1, 8)).zip(stores.iter().cycle()) {
         let load = Load::start(store.clone(), &random.run(random.clone().next()), SHAPE);
         let mut events = Event::ALL.to_vec();
         while !events.is_empty() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use ratelimit_runtime::store::{RedisStore, Store};
 use redis::aio::MultiplexedConnection;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -14,7 +15,6 @@ use crate::support::load::LoadGenerator;
 use crate::support::policies;
 use crate::support::random::Random;
 use crate::support::server::{Server, run};
-use crate::support::store::store;
 
 const TASKS: u64 = 64;
 /// Few enough that some calls are limited, in either build.
@@ -42,9 +42,19 @@ impl Quota {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_hold_in_a_storm() {
+    check(|store| store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_hold_in_a_storm_without_batches() {
+    check(RedisStore::without_batches).await;
+}
+
+async fn check(change: impl FnOnce(RedisStore) -> RedisStore) {
     let server = Server::start();
     let storm = tokio::spawn(storm(server.connect().await));
-    let store = store(&server.url());
+    let store = RedisStore::lazy(&server.url()).expect("the URL is valid");
+    let store = Store::Redis(Arc::new(change(store)));
     let random = Random::seeded();
     let quota = Quota::new(budget(500, 6_000), Duration::from_millis(450));
     // About 300 permits per second and key.

@@ -24,19 +24,21 @@ impl Child {
         Some(Child { url: std::env::var(URL).ok()?, log: std::env::var_os(LOG)?.into() })
     }
 
-    /// Returns once this many processes have called it with this name.
-    pub(crate) async fn barrier(&self, name: &str, processes: usize) {
+    /// Waits until this many processes have called it with this name. Returns how many had done so before this one.
+    pub(crate) async fn barrier(&self, name: &str, processes: usize) -> usize {
         let client = redis::Client::open(&*self.url).expect("the URL is valid");
         let mut connection = client.get_multiplexed_async_connection().await.expect("the server responds");
         let (key, start) = (format!("barrier {name}"), Instant::now());
-        let mut arrived: usize =
+        let place: usize =
             redis::cmd("INCR").arg(&key).query_async(&mut connection).await.expect("the server responds");
+        let mut arrived = place;
         while arrived < processes {
             assert!(start.elapsed() < TIMEOUT, "only {arrived} processes arrived");
             tokio::time::sleep(Duration::from_millis(1)).await;
             arrived =
                 redis::cmd("GET").arg(&key).query_async(&mut connection).await.expect("the server responds");
         }
+        place - 1
     }
 
     /// Hands the lines to the parent.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry, SlidingWindow, Source,
-    TokenBucket,
+    Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry, RegistryBuilder,
+    SlidingWindow, Source, TokenBucket,
 };
 
 use super::{Quota, TASKS, storm};
@@ -179,11 +179,11 @@ async fn call(limiters: &[Limiter], quota: Quota) -> (Outcomes, Duration) {
     (outcomes, start.elapsed())
 }
 
-async fn check(mode: OnStoreError, instances: u64) {
+async fn check(mode: OnStoreError, instances: u64, change: impl FnOnce(RegistryBuilder) -> RegistryBuilder) {
     let server = Arc::new(Server::start());
     let storm = tokio::spawn(storm(server.connect().await));
     let pauses = tokio::spawn(pauses(Arc::clone(&server)));
-    let registry = Registry::builder().on_store_error(mode).instances(instances as u32);
+    let registry = change(Registry::builder().on_store_error(mode).instances(instances as u32));
     let registry = registry.connect_lazy(&server.url()).expect("the URL is valid");
     let cases = cases();
     let limiter = |case: &Case| registry.limiter(case.name, case.policy).expect("the policy is valid");
@@ -244,15 +244,15 @@ async fn pauses(server: Arc<Server>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn local_decides_exactly_the_unanswered_calls() {
-    check(OnStoreError::Local, 1).await;
+    check(OnStoreError::Local, 1, |builder| builder).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_of_four_instances_admits_its_share() {
-    check(OnStoreError::Local, 4).await;
+    check(OnStoreError::Local, 4, |builder| builder.local_denials(false)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn allow_admits_exactly_the_unanswered_calls() {
-    check(OnStoreError::Allow, 1).await;
+    check(OnStoreError::Allow, 1, RegistryBuilder::without_batches).await;
 }
