@@ -45,7 +45,7 @@ impl Workload {
         static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| (1000..).take(KEYS).map(Key::new).collect());
         static HOT: LazyLock<Vec<u32>> = LazyLock::new(|| vec![7; CALLS]);
         static UNIFORM: LazyLock<Vec<u32>> = LazyLock::new(uniform);
-        static ZIPF: LazyLock<Vec<u32>> = LazyLock::new(zipf);
+        static ZIPF: LazyLock<Vec<u32>> = LazyLock::new(|| zipf(KEYS));
 
         let all = ALL.as_slice();
         let indices = match self {
@@ -103,30 +103,31 @@ pub(crate) fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-fn uniform() -> Vec<u32> {
-    let mut random = Random::default();
-    (0..CALLS).map(|_| (random.next() % KEYS as u64) as u32).collect()
-}
-
-fn zipf() -> Vec<u32> {
+/// Draws of so many keys, the n-th 1/n as often as the first, in an order that does not change.
+pub(crate) fn zipf(keys: usize) -> Vec<u32> {
     let mut random = Random::default();
     let mut sum = 0.0;
-    let sums: Vec<f64> = (1..=KEYS)
+    let sums: Vec<f64> = (1..=keys)
         .map(|rank| {
             sum += 1.0 / rank as f64;
             sum
         })
         .collect();
-    let mut shuffled: Vec<u32> = (0..KEYS as u32).collect();
-    for last in (1..KEYS).rev() {
+    let mut shuffled: Vec<u32> = (0..keys as u32).collect();
+    for last in (1..keys).rev() {
         shuffled.swap(last, (random.next() % (last as u64 + 1)) as usize);
     }
     (0..CALLS)
         .map(|_| {
             let drawn = (random.next() >> 11) as f64 / (1_u64 << 53) as f64 * sum;
-            shuffled[sums.partition_point(|&sum| sum < drawn).min(KEYS - 1)]
+            shuffled[sums.partition_point(|&sum| sum < drawn).min(keys - 1)]
         })
         .collect()
+}
+
+fn uniform() -> Vec<u32> {
+    let mut random = Random::default();
+    (0..CALLS).map(|_| (random.next() % KEYS as u64) as u32).collect()
 }
 
 /// SplitMix64, always with the same seed.

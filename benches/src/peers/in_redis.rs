@@ -3,12 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use redis::Client;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, cmd};
 use trypema::redis::{RedisKey, RedisRateLimiterProvider};
 use trypema::{BucketSize, RateLimit, RateLimiterBuilder, WindowSize};
 
-use crate::redis::{Bench, Bucket, Operation, operation};
+use super::programs::Program;
+use crate::redis::bench::{Bench, Bucket};
+use crate::redis::load::{Operation, operation};
 use crate::table::Line;
 
 const TASKS: usize = 64;
@@ -18,27 +20,27 @@ pub(super) fn lines() -> Result<Vec<Line>, String> {
     let ours = bench.by_limiter(&Bucket::BUSY);
     let throughput = |operation: &Operation| {
         let (load, operation) = (Rc::clone(&bench.load), Rc::clone(operation));
-        move || load.throughput(TASKS, &operation)
+        move || load.measure(TASKS, &operation).throughput()
     };
     let line = |peer: &str, theirs: Operation| {
-        Line::new("limiter", "/s", throughput(&ours)).against(peer, throughput(&theirs))
+        Line::new("limiter", "k/s", throughput(&ours)).against(peer, throughput(&theirs))
     };
-    Ok(vec![
-        line("INCR", incr(&bench)),
+    let mut lines = vec![
+        line("INCR", bench.incr()),
         line("textbook GCRA script", bench.by_textbook("peer", &Bucket::BUSY)),
         line("trypema", trypema(&bench)?).at_least(6.0),
-    ])
-}
-
-fn incr(bench: &Bench) -> Operation {
-    let connection = bench.load.connection.clone();
-    operation(move |key| {
-        let mut connection = connection.clone();
-        async move {
-            let key = format!("incr:user:{key:05}");
-            let _: i64 = cmd("INCR").arg(key).query_async(&mut connection).await.expect("INCR succeeds");
-        }
-    })
+    ];
+    let mut add = |peer: &str, budget: f64, started: Result<Program, String>| match started {
+        Ok(mut program) => lines.push(
+            Line::new("limiter", "k/s", throughput(&ours))
+                .against(peer, move || program.throughput())
+                .at_least(budget),
+        ),
+        Err(error) => eprintln!("{peer} is left out: {error}"),
+    };
+    add("rate-limiter-flexible, Node", 3.0, Program::rate_limiter_flexible(&bench.load, TASKS));
+    add("limits, Python async", 18.0, Program::limits(&bench.load, TASKS));
+    Ok(lines)
 }
 
 fn trypema(bench: &Bench) -> Result<Operation, String> {

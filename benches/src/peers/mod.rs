@@ -1,8 +1,10 @@
-//! Other limiters beside ours, without budgets: a line for each.
+//! Other limiters beside ours: a line for each.
 
 mod in_process;
 #[cfg(feature = "redis")]
 mod in_redis;
+#[cfg(feature = "redis")]
+mod programs;
 
 use crate::table::{self, Options};
 

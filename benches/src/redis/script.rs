@@ -1,14 +1,15 @@
-//! Scripts that are called without the library: a textbook's, and our own.
+//! Scripts that are called without the library: those of textbooks, and our own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use redis::{Cmd, Value, cmd};
 
 use super::load::{Load, Operation, operation};
 
 /// The GCRA as many projects have it. Arguments: the interval between permits, and the capacity, in µs.
-const TEXTBOOK: &str = "\
+const GCRA: &str = "\
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local interval, capacity = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -19,6 +20,33 @@ local wait = new - capacity - now
 if wait > 0 then return {0, 0, wait, tat - now} end
 redis.call('SET', KEYS[1], new, 'PX', math.ceil((new - now) / 1000))
 return {1, math.floor(-wait / interval), 0, new - now}
+";
+
+/// Arguments: the limit, and the period in ms.
+const FIXED_WINDOW: &str = "\
+local count = redis.call('INCR', KEYS[1])
+if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+local limit = tonumber(ARGV[1])
+if count > limit then return {0, 0, redis.call('PTTL', KEYS[1])} end
+return {1, limit - count, 0}
+";
+
+/// Counts of this window and the one before, of which the older counts by how much of it is left: an estimate, where ours
+/// is exact. Arguments: the limit, and the period in ms.
+const COUNTER: &str = "\
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local limit, period = tonumber(ARGV[1]), tonumber(ARGV[2])
+local window = math.floor(now / period)
+local counts = redis.call('HMGET', KEYS[1], window, window - 1)
+local left = 1 - now % period / period
+local used = (tonumber(counts[1]) or 0) + (tonumber(counts[2]) or 0) * left
+if used >= limit then return {0, 0, period - now % period} end
+if redis.call('HINCRBY', KEYS[1], window, 1) == 1 then
+  redis.call('HDEL', KEYS[1], window - 2)
+  redis.call('PEXPIRE', KEYS[1], 2 * period)
+end
+return {1, math.floor(limit - used) - 1, 0}
 ";
 
 /// Keys end in a number of five digits.
@@ -33,13 +61,16 @@ pub(super) struct Script {
 }
 
 impl Script {
-    pub(super) fn textbook(load: &Load, name: &str, interval: u64, capacity: u64) -> Self {
-        let mut connection = load.connection.clone();
-        let hash = load
-            .block_on(async { cmd("SCRIPT").arg("LOAD").arg(TEXTBOOK).query_async(&mut connection).await })
-            .expect("the script is valid");
-        let arguments = vec![interval.to_string(), capacity.to_string()];
-        Script { hash, key: format!("textbook:{name}:user:"), arguments }
+    pub(super) fn gcra(load: &Load, name: &str, interval: u64, capacity: u64) -> Self {
+        Self::textbook(load, GCRA, &format!("gcra:{name}"), [interval, capacity])
+    }
+
+    pub(super) fn fixed_window(load: &Load, limit: u64, period: Duration) -> Self {
+        Self::textbook(load, FIXED_WINDOW, "window", [limit, period.as_secs() * 1000])
+    }
+
+    pub(super) fn counter(load: &Load, limit: u64, period: Duration) -> Self {
+        Self::textbook(load, COUNTER, "counter", [limit, period.as_secs() * 1000])
     }
 
     /// What the library sends for a decision with the key `FIRST_KEY`, as `MONITOR` shows it. So this stays true when the
@@ -73,6 +104,15 @@ impl Script {
                 let _: Value = command.query_async(&mut connection).await.expect("the script succeeds");
             }
         })
+    }
+
+    fn textbook(load: &Load, text: &str, name: &str, arguments: [u64; 2]) -> Self {
+        let mut connection = load.connection.clone();
+        let hash = load
+            .block_on(async { cmd("SCRIPT").arg("LOAD").arg(text).query_async(&mut connection).await })
+            .expect("the script is valid");
+        let arguments = arguments.map(|argument| argument.to_string()).into();
+        Script { hash, key: format!("textbook:{name}:user:"), arguments }
     }
 
     fn command(&self, key: usize) -> Cmd {
