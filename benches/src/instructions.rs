@@ -56,7 +56,7 @@ fn paths() -> Vec<(&'static str, Call)> {
     let registry = Registry::in_memory();
     let three =
         ["a", "b", "c"].map(|name| registry.limiter(name, admitting_policy()).expect("the policy is valid"));
-    vec![
+    let paths = vec![
         path("annotated, u64 key", |key| now(functions::by_id(key))),
         path("annotated, str key", |key| now(functions::by_text(key))),
         path("annotated, METHOD key", |key| now(functions::by_method(key))),
@@ -71,7 +71,10 @@ fn paths() -> Vec<(&'static str, Call)> {
             now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id, 1))))
         }),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
-    ]
+    ];
+    #[cfg(feature = "redis")]
+    let paths = paths.into_iter().chain(crate::redis::calls::paths()).collect();
+    paths
 }
 
 fn path<T, E>(name: &'static str, call: impl Fn(&Key) -> Result<T, E> + 'static) -> (&'static str, Call) {

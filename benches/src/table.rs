@@ -13,6 +13,7 @@ pub(crate) struct Line {
     theirs: Option<(String, Measure)>,
     budget: Option<Budget>,
     most_rounds: usize,
+    turns: usize,
     warm_up: bool,
     worst: bool,
 }
@@ -49,6 +50,7 @@ impl Line {
             theirs: None,
             budget: None,
             most_rounds: usize::MAX,
+            turns: 1,
             warm_up: true,
             worst: false,
         }
@@ -66,6 +68,13 @@ impl Line {
 
     pub(crate) fn at_least(mut self, budget: f64) -> Self {
         self.budget = Some(Budget::AtLeast(budget));
+        self
+    }
+
+    /// Both sides are measured so often each round, in turns, because other programs disturb them.
+    #[cfg(feature = "redis")]
+    pub(crate) fn in_turns(mut self, turns: usize) -> Self {
+        self.turns = turns;
         self
     }
 
@@ -152,7 +161,7 @@ impl Options {
 }
 
 impl Samples {
-    /// The ratio of each round, so that what disturbs a whole round cancels out.
+    /// The ratio of each turn, so that what disturbs both sides cancels out.
     fn ratios(&self) -> Vec<f64> {
         self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect()
     }
@@ -169,7 +178,9 @@ pub(crate) fn run(title: &str, lines: Vec<Line>, rounds: usize, options: &Option
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         for (line, samples) in lines.iter_mut().filter(|(line, _)| round < line.most_rounds) {
-            line.measure(round, samples);
+            for turn in 0..line.turns {
+                line.measure(round + turn, samples);
+            }
         }
     }
     println!(

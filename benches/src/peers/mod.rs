@@ -13,7 +13,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     #[cfg(feature = "redis")]
     {
         println!();
-        table::run("In Redis, 64 tasks", in_redis::lines()?, 5, options);
+        let lines = in_redis::lines()?.into_iter().map(|line| line.in_turns(crate::redis::TURNS)).collect();
+        table::run("In Redis, 64 tasks", lines, 5, options);
     }
     Ok(())
 }

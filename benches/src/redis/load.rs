@@ -18,7 +18,7 @@ use crate::machine::{pin, thread_time};
 /// How many keys the operations use.
 pub(super) const KEYS: usize = 10_000;
 /// How long one measurement takes.
-pub(crate) const DURATION: Duration = Duration::from_millis(400);
+pub(crate) const DURATION: Duration = Duration::from_millis(300);
 /// How many calls of one task a latency is the median of.
 const CALLS: usize = 2000;
 

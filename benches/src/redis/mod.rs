@@ -2,6 +2,7 @@
 
 mod answered_locally;
 pub(crate) mod bench;
+pub(crate) mod calls;
 mod library;
 pub(crate) mod load;
 mod script;
@@ -11,12 +12,16 @@ mod server;
 use crate::table::{self, Options};
 use bench::Bench;
 
+/// How often a round measures each line.
+pub(crate) const TURNS: usize = 3;
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let bench = Bench::new()?;
     let mut lines = scripts::one_decision(&bench);
     lines.extend(library::lines(&bench));
     lines.extend(scripts::windows(&bench));
     lines.extend(answered_locally::lines(&bench)?);
+    let lines = lines.into_iter().map(|line| line.in_turns(TURNS)).collect();
     table::run("In Redis", lines, 5, options);
     Ok(())
 }
