@@ -1,11 +1,12 @@
 //! What calls cost when Redis is not asked about each of them, beside the same calls when it is.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use ratelimits::{Registry, TokenBucket};
 
 use super::bench::Bench;
-use super::load::{self, KEYS, Operation, Usage};
+use super::load::{KEYS, Operation, Usage, operation};
 use crate::table::Line;
 use crate::workload::zipf;
 
@@ -24,7 +25,7 @@ pub(super) fn lines(bench: &Bench) -> Result<Vec<Line>, String> {
 fn limited(registry: &Registry, name: &str) -> Operation {
     let policy = TokenBucket::per_second(10).burst(1);
     let limiter = registry.limiter(&format!("limited, {name}"), policy).expect("the policy is valid");
-    load::operation(move |key| {
+    operation(move |key| {
         let limiter = limiter.clone();
         async move {
             let result = limiter.try_acquire(key, 1).await;
@@ -36,7 +37,7 @@ fn limited(registry: &Registry, name: &str) -> Operation {
 /// The same operation, for the n-th key 1/n as often as for the first.
 fn by_zipf(operation: Operation) -> Operation {
     let (keys, next) = (zipf(KEYS), Cell::new(0));
-    load::operation(move |_| {
+    Rc::new(move |_| {
         let call = next.get();
         next.set(call + 1);
         operation(keys[call % keys.len()] as usize)
@@ -44,5 +45,5 @@ fn by_zipf(operation: Operation) -> Operation {
 }
 
 fn hot(operation: Operation) -> Operation {
-    load::operation(move |_| operation(0))
+    Rc::new(move |_| operation(0))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ratelimits::{Limiter, Policy, Registry, TokenBucket};
 use redis::cmd;
 
-use super::load::{Load, Operation, Usage, operation};
+use super::load::{KEYS, Load, Operation, Usage, operation};
 use super::script::{FIRST_KEY, Script};
 
 /// How many tasks call at once, unless a line says otherwise.
@@ -26,6 +26,7 @@ pub(crate) struct Bucket {
     burst: u64,
     /// What the first call of each key takes.
     pub(super) debt: u64,
+    keys: usize,
 }
 
 impl Bench {
@@ -89,16 +90,18 @@ impl Bench {
         if bucket.debt > 0 {
             self.load.for_each_key(&take(bucket.debt));
         }
-        take(1)
+        let (operation, keys) = (take(1), bucket.keys);
+        Rc::new(move |key| operation(key % keys))
     }
 }
 
 impl Bucket {
     /// Not full when a call comes: an hour in debt.
     pub(crate) const BUSY: Bucket =
-        Bucket { name: "busy", per_second: 1000, burst: 1_000_000_000, debt: 3_600_000 };
-    /// Full again when the next call comes.
-    pub(crate) const IDLE: Bucket = Bucket { name: "idle", per_second: 1_000_000, burst: 1_000_000, debt: 0 };
+        Bucket { name: "busy", per_second: 1000, burst: 1_000_000_000, debt: 3_600_000, keys: KEYS };
+    /// Full again when the next call comes, of so few keys that Redis still has most of them: a new key costs more.
+    pub(crate) const IDLE: Bucket =
+        Bucket { name: "idle", per_second: 1_000_000, burst: 1_000_000, debt: 0, keys: 2000 };
 
     fn policy(&self) -> TokenBucket {
         TokenBucket::per_second(self.per_second).burst(self.burst)
