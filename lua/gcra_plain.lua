@@ -2,21 +2,18 @@
 -- state is one number, and the first pass makes no function, which saves most of what a script costs. What it cannot decide,
 -- such as a bucket with a state of several numbers, it undoes and leaves to `decide`.
 --
--- KEYS   the keys of each decision, `size` of them, which are distinct
--- ARGV   `size`, unless it is 1; then the charge and the capacity of each key in microseconds, or once if all have the same
+-- args   charge, capacity                   in microseconds
 -- reply  now, then for each key of a decision the arrival time before the charge, at least now, and negative if the call is
 --        refused; or what `decide` returns for the decision
-local call, type, KEYS, ARGV = redis.pcall, type, KEYS, ARGV
-local size, args = 1, 1
-if #ARGV % 2 == 1 then size, args = ARGV[1] + 0, 2 end
-local each = ARGV[args + 2] and 2
+local given = 2
+--[[ first_pass.lua ]]
 local added, charge, capacity = ARGV[args], ARGV[args] + 0, ARGV[args + 1] + 0
 -- The reply about the key `i` is at `i + shift`. What the key held is there until its decision is settled.
 local reply, shift, last, settled = {now, 0}, 1, size, true
 local decide_fully, take_back
 
 for i = 1, #KEYS do
-  if each then
+  if each > 0 then
     local at = args + 2 * i - 2
     added, charge, capacity = ARGV[at], ARGV[at] + 0, ARGV[at + 1] + 0
   end
@@ -34,7 +31,7 @@ for i = 1, #KEYS do
     if not settled then
       local first, admitted, failed = i - size + 1, true, false
       for k = first, i do
-        if each then
+        if each > 0 then
           local at = args + 2 * k - 2
           charge, capacity = ARGV[at] + 0, ARGV[at + 1] + 0
         end
@@ -46,7 +43,7 @@ for i = 1, #KEYS do
       -- The first key whose charge is not taken back, and the last one that is changed further.
       local from, touched = first, first - 1
       for k = first, failed and 0 or i do
-        if each then
+        if each > 0 then
           local at = args + 2 * k - 2
           added, charge = ARGV[at], ARGV[at] + 0
         end
@@ -75,7 +72,7 @@ for i = 1, #KEYS do
           --[[ prelude.lua ]]
           --[[ gcra.lua ]]
           --[[ decide.lua ]]
-          width, decide_fully = each or 0, decide
+          width, decide_fully = each, decide
           function arguments(at)
             local charge, capacity = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
             return charge, capacity, charge <= capacity and capacity - charge or -1, 0
@@ -88,11 +85,11 @@ for i = 1, #KEYS do
           end
         end
         for k = from, i do
-          local was, charge = reply[k + shift], ARGV[args + (k - 1) * (each or 0)]
+          local was, charge = reply[k + shift], ARGV[args + (k - 1) * each]
           if was then pcall(take_back, KEYS[k], charge, was, k <= touched) end
         end
         for k = first + 1, i do reply[k + shift] = nil end
-        reply[first + shift] = decide_fully(first - 1, size, nil, args + (first - 1) * (each or 0))
+        reply[first + shift] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
         shift = shift + 1 - size
       else
         for k = first + shift, i + shift do

@@ -52,10 +52,15 @@ pub const ALGORITHMS: [(&str, &str); 8] = [
 ];
 
 /// The algorithms with a first pass over plain states.
-pub const PLAIN: [(&str, &str); 1] = [("gcra", include_str!("../gcra_plain.lua"))];
+pub const PLAIN: [(&str, &str); 3] = [
+    ("gcra", include_str!("../gcra_plain.lua")),
+    ("fixed_window", include_str!("../fixed_window_plain.lua")),
+    ("sliding_window", include_str!("../sliding_window_plain.lua")),
+];
 
 /// The files that are part of every script, or included in others.
 const CLOCK: &str = include_str!("../clock.lua");
+const FIRST_PASS: &str = include_str!("../first_pass.lua");
 const ERRORS: &str = include_str!("../errors.lua");
 const PRELUDE: &str = include_str!("../prelude.lua");
 const DECIDE: &str = include_str!("../decide.lua");
@@ -116,7 +121,8 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
 fn assemble(pieces: &[&str]) -> String {
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Errors last, as other files include it.
-    let files = ALGORITHMS.into_iter().chain([("prelude", PRELUDE), ("decide", DECIDE), ("errors", ERRORS)]);
+    let others = [("first_pass", FIRST_PASS), ("prelude", PRELUDE), ("decide", DECIDE), ("errors", ERRORS)];
+    let files = ALGORITHMS.into_iter().chain(others);
     for (name, source) in files {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);
     }

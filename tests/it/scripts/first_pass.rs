@@ -1,18 +1,18 @@
-//! The first pass over plain buckets decides as the full script does, and leaves the same values and expiries.
+//! The first passes over plain states decide as the full scripts do, and leave the same values and expiries.
+
+mod states;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use ratelimit_runtime::store::{AlgorithmSpec, Charge, Key, Outcome, RedisStore, StoreError, Verdict};
+use ratelimit_runtime::store::{Charge, Key, Outcome, RedisStore, StoreError, Verdict};
 
 use super::{Fault, Fixture, Stored};
 use crate::support::budget::budget;
-use crate::support::policies;
 use crate::support::random::Random;
 use crate::support::registries::LONG_DEADLINE;
+use states::{Algorithm, Value};
 
 const SECOND: u64 = 1_000_000;
-const CAPACITY: u64 = 5 * SECOND;
 const KEYS: u64 = 5;
 
 /// Whose keys a call charges: those of the script under test, or the same keys again for the script that it is compared to.
@@ -32,38 +32,15 @@ fn key(side: Side, key: u64) -> String {
     }
 }
 
-fn charges(decisions: &Decisions, side: Side) -> Vec<Vec<Charge>> {
-    let spec = |key| -> AlgorithmSpec {
-        // Two buckets, so that numbers differ within a call.
-        let rate = if key % 2 == 0 { 1 } else { 2 };
-        policies::token_bucket(rate, Duration::from_secs(1), 5 * rate).expect("the policy is valid").spec
-    };
+fn charges(algorithm: Algorithm, decisions: &Decisions, side: Side) -> Vec<Vec<Charge>> {
     let charge = |(number, cost): &(u64, u64)| Charge {
         key: Key::raw(key(side, *number)),
-        spec: spec(*number),
+        spec: algorithm.spec(*number),
         cost: *cost,
         wait: 0,
         shadow: false,
     };
     decisions.iter().map(|list| list.iter().map(charge).collect()).collect()
-}
-
-/// Returns the value of a key and when it expires, or `None` for no key.
-fn random_value(random: &mut Random, now: u64) -> Option<(String, u64)> {
-    let busy = |tat: u64| (tat.to_string(), tat);
-    Some(match random.below(12) {
-        0..=2 => return None,
-        3 | 4 => busy(now - random.between(0, 2 * SECOND)),
-        5..=7 => busy(now + random.between(0, CAPACITY)),
-        8 => busy(now - now % SECOND + SECOND * random.below(3)),
-        // Another process whose clock is ahead.
-        9 => busy(now + CAPACITY + random.between(1, SECOND)),
-        10 => {
-            let tat = now + random.between(1, CAPACITY);
-            (format!("{tat} {} {} {tat} 0", now - 1, random.below(SECOND)), tat)
-        }
-        _ => (random.pick(&["-5", "x", "9223372036854775807", "9007199254740999"]).into(), now + CAPACITY),
-    })
 }
 
 fn random_decisions(random: &mut Random, may_repeat: bool) -> Decisions {
@@ -101,9 +78,40 @@ fn summary(outcome: &Outcome) -> (bool, Vec<Verdict>) {
     (outcome.admitted, outcome.verdicts.to_vec())
 }
 
+/// Stores a state under a key.
+async fn write(fixture: &mut Fixture, key: &str, value: &Value, ends: u64) {
+    let second = ends / SECOND + 1;
+    let mut commands = redis::pipe();
+    match value {
+        Value::Text(text) => commands.cmd("SET").arg((key, text, "EXAT", second)),
+        Value::List(elements) => {
+            commands.cmd("RPUSH").arg(key).arg(elements).cmd("EXPIREAT").arg((key, second))
+        }
+    };
+    commands.exec_async(&mut fixture.admin).await.unwrap();
+}
+
 #[tokio::test]
-async fn first_pass_decides_as_the_full_script() {
-    const DENIABLE: [&str; 5] = ["incrby", "set", "expireat", "del", "get"];
+async fn first_pass_over_buckets_decides_as_the_full_script() {
+    compare(Algorithm::Bucket, &["incrby", "set", "expireat", "del", "get"]).await;
+}
+
+#[tokio::test]
+async fn first_pass_over_fixed_windows_decides_as_the_full_script() {
+    compare(Algorithm::FixedWindow, &["get", "set", "del"]).await;
+}
+
+#[tokio::test]
+async fn first_pass_over_sliding_windows_decides_as_the_full_script() {
+    compare(
+        Algorithm::SlidingWindow,
+        &["llen", "lindex", "lrange", "lset", "rpush", "ltrim", "expireat", "del"],
+    )
+    .await;
+}
+
+/// Makes random decisions about random states, in two of three runs while one of these commands is denied.
+async fn compare(algorithm: Algorithm, deniable: &[&str]) {
     let mut fixture = Fixture::start().await;
     // The scripts' time is ahead of Redis's, so that no key expires.
     let now = fixture.now().await + 1000 * SECOND;
@@ -114,28 +122,24 @@ async fn first_pass_decides_as_the_full_script() {
     let random = Random::seeded();
     for run in 0..budget(1500, 50_000) {
         let random = &mut random.run(run);
-        let denied = (run % 3 > 0).then(|| random.pick(&DENIABLE));
+        let denied = (run % 3 > 0).then(|| random.pick(deniable));
         let decisions = random_decisions(random, denied.is_none());
         fixture.send("FLUSHALL").await;
         for number in 0..KEYS {
-            let Some((value, ends)) = random_value(random, now) else { continue };
+            let Some((value, ends)) = states::random(algorithm, number, random, now) else { continue };
             for side in [Side::Tested, Side::Full] {
-                let set: Result<(), _> = redis::cmd("SET")
-                    .arg((key(side, number), &value, "EXAT", ends / SECOND + 1))
-                    .query_async(&mut fixture.admin)
-                    .await;
-                set.unwrap();
+                write(&mut fixture, &key(side, number), &value, ends).await;
             }
         }
         let before = stored(&mut fixture, Side::Tested).await;
-        let expected = decide(&full, &charges(&decisions, Side::Full)).await;
+        let expected = decide(&full, &charges(algorithm, &decisions, Side::Full)).await;
         let expected_after = stored(&mut fixture, Side::Full).await;
         let fault = denied.map_or(Fault::denied(&[]), |denied| Fault::denied(&[denied]));
-        let lists = charges(&decisions, Side::Tested);
+        let lists = charges(algorithm, &decisions, Side::Tested);
         let (outcomes, _) = fixture.during(&fault, async |store| decide(store, &lists).await).await;
         let after = stored(&mut fixture, Side::Tested).await;
 
-        let context = format!("run {run}, {denied:?} denied, {decisions:?}");
+        let context = format!("{algorithm:?}, run {run}, {denied:?} denied, {decisions:?}");
         let mut failed = HashSet::new();
         for ((outcome, expected), list) in outcomes.iter().zip(&expected).zip(&decisions) {
             match (outcome, expected) {

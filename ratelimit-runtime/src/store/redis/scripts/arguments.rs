@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::iter;
 
 use redis::Cmd;
+use smallvec::SmallVec;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
+use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
+use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::bounds::MOST;
@@ -61,15 +64,21 @@ pub(super) fn is_plain(charge: &Charge) -> bool {
 }
 
 /// Returns the arguments of a charge in the first pass of its algorithm, if it has one that can decide the charge.
-pub(super) fn plain_check(charge: &Charge) -> Option<[u64; 2]> {
+fn plain_check(charge: &Charge) -> Option<SmallVec<[u64; 4]>> {
     match *charge {
+        Charge { cost: 0, .. } | Charge { shadow: true, .. } => None,
         Charge {
             spec: AlgorithmSpec::Gcra(spec @ GcraSpec { kind: GcraKind::TokenBucket | GcraKind::Meter, .. }),
-            cost: cost @ 1..,
+            cost,
             wait: 0,
-            shadow: false,
             ..
-        } => Some([spec.charge(cost), spec.capacity]),
+        } => Some([spec.charge(cost), spec.capacity].as_slice().into()),
+        Charge { spec: AlgorithmSpec::FixedWindow(spec), cost, .. } => {
+            Some(fixed_window_check(spec, cost).into())
+        }
+        Charge { spec: AlgorithmSpec::SlidingWindow(spec), cost, .. } => {
+            Some(sliding_window_check(spec, cost).into())
+        }
         _ => None,
     }
 }
@@ -125,14 +134,17 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         AlgorithmSpec::WarmingUp(spec) => {
             vec![cost.min(MAX_COST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
         }
-        AlgorithmSpec::FixedWindow(spec) => {
-            let aligned = u64::from(spec.aligned);
-            [cost.min(spec.limit + 1), spec.limit, spec.period, aligned].map(Argument::from).to_vec()
-        }
-        AlgorithmSpec::SlidingWindow(spec) => {
-            [cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision].map(Argument::from).to_vec()
-        }
+        AlgorithmSpec::FixedWindow(spec) => fixed_window_check(spec, cost).map(Argument::from).to_vec(),
+        AlgorithmSpec::SlidingWindow(spec) => sliding_window_check(spec, cost).map(Argument::from).to_vec(),
     }
+}
+
+fn fixed_window_check(spec: FixedWindowSpec, cost: u64) -> [u64; 4] {
+    [cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned)]
+}
+
+fn sliding_window_check(spec: SlidingWindowSpec, cost: u64) -> [u64; 4] {
+    [cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision]
 }
 
 /// Returns the arguments of `refund`.

@@ -61,21 +61,36 @@ impl ReplyReader {
         }
     }
 
-    /// Reads a decision of a first pass: for each charge one number, which is negative if the call is refused.
+    /// Reads a decision of a first pass: what it has read for each charge.
     fn plain_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
-        let mut refused = None;
+        let mut decided = None;
         let mut snapshots = Snapshots::new();
         for charge in charges {
-            let Some(Value::Int(number)) = self.values.next() else { return Err(unexpected()) };
-            let agrees = *refused.get_or_insert(number < 0) == (number < 0);
-            if !agrees || number == 0 || number.unsigned_abs() > MAX_NUMBER || !arguments::is_plain(charge) {
+            let (admitted, snapshot) = self.plain_snapshot(charge)?;
+            if *decided.get_or_insert(admitted) != admitted {
                 return Err(unexpected());
             }
-            snapshots.push([number.unsigned_abs(), 0, 0, 0, 0]);
+            snapshots.push(snapshot);
         }
         let (admitted, verdicts) = judge(charges, &snapshots, self.now);
         let outcome = Outcome { now: self.now, admitted, verdicts, failed: Vec::new() };
-        Ok(if refused == Some(!admitted) { Ok(outcome) } else { Err(disagreement()) })
+        Ok(if decided == Some(admitted) { Ok(outcome) } else { Err(disagreement()) })
+    }
+
+    /// Reads what the first pass has read of a key: a time, which is negative if the decision is to refuse, and of a window
+    /// the permits counted.
+    fn plain_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
+        let Some(Value::Int(signed)) = self.values.next() else { return Err(unexpected()) };
+        let time = signed.unsigned_abs();
+        if time == 0 || time > MAX_NUMBER || !arguments::is_plain(charge) {
+            return Err(unexpected());
+        }
+        let snapshot = match charge.spec {
+            AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
+            AlgorithmSpec::SlidingWindow(_) => [self.number()?, 0, time, 0, 0],
+            _ => [time, 0, 0, 0, 0],
+        };
+        Ok((signed > 0, snapshot))
     }
 
     fn full_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {

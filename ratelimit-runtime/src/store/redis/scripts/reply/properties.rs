@@ -60,15 +60,27 @@ fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
 
 /// What a first pass mostly replies to a decision.
 fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
-    let size = charges.len();
     let sign = prop_oneof![Just(1), Just(-1)];
-    (sign, vec(time(), size), proptest::bool::weighted(0.05)).prop_map(|(sign, times, odd)| {
-        let mut numbers: Vec<i64> = times.into_iter().map(|time| time.saturating_mul(sign)).collect();
-        if odd {
-            numbers[0] = numbers[0].saturating_neg();
-        }
-        numbers.into_iter().map(Value::Int).collect()
-    })
+    let counts: Vec<bool> = charges.iter().map(replies_count).collect();
+    let snapshot = (time(), prop_oneof![20 => 0..5_i64, 1 => numbers()]);
+    (sign, vec(snapshot, charges.len()), proptest::bool::weighted(0.05)).prop_map(
+        move |(sign, snapshots, odd)| {
+            let mut numbers = Vec::new();
+            for ((time, count), has_count) in snapshots.into_iter().zip(&counts) {
+                numbers.push(time.saturating_mul(sign));
+                numbers.extend(has_count.then_some(count));
+            }
+            if odd {
+                numbers[0] = numbers[0].saturating_neg();
+            }
+            numbers.into_iter().map(Value::Int).collect()
+        },
+    )
+}
+
+/// Whether a first pass replies a time and a count for this charge.
+fn replies_count(charge: &Charge) -> bool {
+    matches!(charge.spec, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_))
 }
 
 /// What `decide` mostly replies to a decision.
@@ -136,6 +148,9 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
                         _ => false,
                     })?;
                     arguments::is_plain(charge).then_some(())?;
+                    if replies_count(charge) {
+                        values.next().filter(|value| is_number(value))?;
+                    }
                 }
                 Some(*first > 0)
             }

@@ -1,0 +1,114 @@
+-- The first pass over decisions about sliding windows, without shadows. It makes no function, which saves most of what a script
+-- costs. What it cannot decide, such as a refusal or entries from the future, it leaves to `decide`.
+--
+-- args   those of `check`; the cost is above 0
+-- reply  now, then for each key of a decision, if the call is admitted, the timestamp of the newest entry, or now, and the
+--        permits counted; or what `decide` returns for the decision
+local given = 4
+--[[ first_pass.lua ]]
+local tonumber = tonumber
+-- Charges count from `earliest` on. A charge of now is in the sub-window from `here` to `beyond`, and its key expires in `second`.
+local cost, limit, earliest, here, beyond, second, unit, span
+-- What each key held, the total to store, the second in which a key with a new entry expires, or 0 if it does already, and
+-- the first element that still counts. A table with room for one key need not grow for it.
+local totals, newests, charged, seconds, trims = {0}, {0}, {0}, {}, nil
+local reply, length, decide_fully, take_back = {now, 0, 0}, 1, nil, nil
+
+for first = 1, #KEYS, size do
+  local last, before, plain, written, failed = first + size - 1, length, true, first - 1, false
+  for i = first, last do
+    if each > 0 or i == 1 then
+      local at = args + (i - 1) * each
+      local period, precision = ARGV[at + 2] + 0, ARGV[at + 3] + 0
+      cost, limit, unit = ARGV[at] + 0, ARGV[at + 1] + 0, precision > 0 and precision or 1
+      here, span = now - now % unit, precision + period
+      earliest, beyond = now - span - (now - span) % unit + unit, here + unit
+      second = (here + span - (here + span) % 1000000) / 1000000 + 1
+    end
+    local key, counted, newest, total = KEYS[i], 0, nil, nil
+    local head = call('LRANGE', key, '0', '1')
+    if head[1] then
+      local tail = call('LRANGE', key, '-2', '-1')
+      local from, oldest, live = tonumber(head[1]), tonumber(head[2]), 0
+      newest, total = tonumber(tail[1]), tonumber(tail[2])
+      -- Totals are less than times, which shows where an end of the list is missing.
+      if
+        not (from and oldest and newest and total and total >= 0)
+        or from >= oldest or total >= oldest or newest < oldest or newest >= beyond
+      then
+        plain = false
+        break
+      end
+      if newest < earliest then
+        trims = trims or {}
+        trims[i] = '-3'
+      else
+        while oldest and oldest < earliest and live < 3 do
+          live = live + 1
+          local entry = call('LRANGE', key, 2 * live, 2 * live + 1)
+          from, oldest = tonumber(entry[1]), tonumber(entry[2])
+        end
+        if not (from and oldest and from >= 0 and oldest >= earliest) then plain = false break end
+        if live > 0 then
+          trims = trims or {}
+          trims[i] = 2 * live
+        end
+        counted = (total - from) % 1125899906842624
+      end
+    elseif head.err then
+      plain = false
+      break
+    end
+    if counted + cost > limit then plain = false break end
+    charged[i], totals[i], newests[i] = ((total or 0) + cost) % 1125899906842624, total, newest
+    if not total or newest < here then
+      local was = total and newest - newest % unit + span
+      seconds[i] = was and (was - was % 1000000) / 1000000 + 1 == second and 0 or second
+    end
+    reply[length + 1], reply[length + 2] = counted > 0 and newest or now, counted
+    length = length + 2
+  end
+
+  for i = first, plain and last or 0 do
+    local key, expires, result = KEYS[i], seconds[i], nil
+    if not totals[i] then
+      result = call('RPUSH', key, '0', now, charged[i])
+    elseif expires then
+      result = call('RPUSH', key, now, charged[i])
+    else
+      result = call('LSET', key, '-1', charged[i])
+    end
+    if type(result) == 'table' and result.err then failed = true break end
+    written = i
+    if expires and expires > 0 then
+      result = call('EXPIREAT', key, expires)
+      if type(result) == 'table' then failed = true break end
+    end
+  end
+  for i = first, trims and plain and not failed and last or 0 do
+    if trims[i] and call('LTRIM', KEYS[i], trims[i], '-1').err then failed = true break end
+  end
+
+  if failed or not plain then
+    if not decide_fully then
+      --[[ prelude.lua ]]
+      --[[ sliding_window.lua ]]
+      --[[ decide.lua ]]
+      width, decide_fully = each, decide
+      function take_back(i)
+        local at = args + (i - 1) * each
+        local period, precision = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+        local key, newest, pushed = KEYS[i], newests[i], seconds[i]
+        restore({
+          key = key, total = totals[i], newest = newest, n = entries(key) - 1, pushed = pushed, raised = not pushed,
+          expiry_set = pushed and pushed > 0, was = newest and ends(newest, period, precision), expires = ends(now, period, precision),
+        })
+      end
+    end
+    for i = first, written do pcall(take_back, i) end
+    for i = before + 2, before + 2 * size do reply[i] = nil end
+    length = before + 1
+    reply[length] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+  end
+end
+return reply

@@ -1,0 +1,145 @@
+//! Random states of the algorithms with a first pass: plain ones, others, and values that are none.
+
+use std::time::Duration;
+
+use ratelimit_runtime::store::AlgorithmSpec;
+
+use super::SECOND;
+use crate::support::policies;
+use crate::support::random::Random;
+
+/// The microseconds of a full bucket, and of most windows.
+const PERIOD: u64 = 5 * SECOND;
+const PRECISION: u64 = SECOND / 2;
+
+/// Running totals wrap here.
+const WRAP: u64 = 1 << 50;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Algorithm {
+    Bucket,
+    FixedWindow,
+    SlidingWindow,
+}
+
+pub(super) enum Value {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Algorithm {
+    /// Returns the spec of a key. Those of two keys differ.
+    pub(super) fn spec(self, key: u64) -> AlgorithmSpec {
+        let period = Duration::from_micros(PERIOD);
+        let even = key.is_multiple_of(2);
+        let limit = if even { 5 } else { 10 };
+        let pair = match self {
+            Algorithm::Bucket => policies::token_bucket(limit / 5, Duration::from_secs(1), limit),
+            Algorithm::FixedWindow => policies::fixed_window(limit, period, !even),
+            Algorithm::SlidingWindow => {
+                policies::sliding_window(limit, period, even.then_some(Duration::from_micros(PRECISION)))
+            }
+        };
+        pair.expect("the policy is valid").spec
+    }
+}
+
+/// Returns the value of a key and when it expires, or `None` for no key.
+pub(super) fn random(algorithm: Algorithm, key: u64, random: &mut Random, now: u64) -> Option<(Value, u64)> {
+    match algorithm {
+        Algorithm::Bucket => bucket(random, now),
+        Algorithm::FixedWindow => fixed_window(random, now, !key.is_multiple_of(2)),
+        Algorithm::SlidingWindow => {
+            sliding_window(random, now, if key.is_multiple_of(2) { PRECISION } else { 0 })
+        }
+    }
+}
+
+fn bucket(random: &mut Random, now: u64) -> Option<(Value, u64)> {
+    let busy = |tat: u64| (tat.to_string(), tat);
+    let (text, ends) = match random.below(12) {
+        0..=2 => return None,
+        3 | 4 => busy(now - random.between(0, 2 * SECOND)),
+        5..=7 => busy(now + random.between(0, PERIOD)),
+        8 => busy(now - now % SECOND + SECOND * random.below(3)),
+        // Another process whose clock is ahead.
+        9 => busy(now + PERIOD + random.between(1, SECOND)),
+        10 => {
+            let tat = now + random.between(1, PERIOD);
+            (format!("{tat} {} {} {tat} 0", now - 1, random.below(SECOND)), tat)
+        }
+        _ => (random.pick(&["-5", "x", "9223372036854775807", "9007199254740999"]).into(), now + PERIOD),
+    };
+    Some((Value::Text(text), ends))
+}
+
+fn fixed_window(random: &mut Random, now: u64, aligned: bool) -> Option<(Value, u64)> {
+    let opened = match random.below(12) {
+        0 | 1 => return None,
+        2..=5 => now - random.between(0, PERIOD - 1),
+        6 => now - random.between(PERIOD, PERIOD + SECOND),
+        7 => now - PERIOD * random.below(2),
+        8 => now - now % PERIOD,
+        // Another process whose clock is ahead.
+        9 => now + random.between(1, 2 * PERIOD),
+        10 => {
+            let value = match random.below(3) {
+                0 => Value::List(vec![now.to_string(), "1".into()]),
+                _ => Value::Text(
+                    random.pick(&["x", "-5 1", "5 -1", "9007199254740993 1", "1 9007199254740993"]).into(),
+                ),
+            };
+            return Some((value, now + PERIOD));
+        }
+        _ => now - random.between(0, SECOND),
+    };
+    let start = if aligned { opened - opened % PERIOD } else { opened };
+    Some((Value::Text(format!("{opened} {}", random.between(1, 10))), start + PERIOD))
+}
+
+fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Value, u64)> {
+    let slot = |time: u64| time.checked_rem(precision).map_or(time, |rest| time - rest);
+    let earliest = now - PERIOD - precision;
+    let mut stamp = match random.below(4) {
+        0 => return None,
+        1 => earliest - random.below(4 * SECOND),
+        _ => earliest + random.below(PERIOD),
+    };
+    // Another process whose clock is ahead.
+    let latest = if random.below(8) == 0 { now + PERIOD } else { now };
+    let mut total = random.pick(&[0, 7, WRAP - 3]);
+    let mut elements = Vec::new();
+    for _ in 0..random.between(1, 7) {
+        if stamp > latest {
+            break;
+        }
+        elements.extend([total, stamp]);
+        total = (total + random.between(1, 3)) % WRAP;
+        let longest = random.pick(&[1, SECOND, PERIOD]);
+        stamp = slot(stamp) + precision.max(1) + random.below(longest);
+    }
+    elements.push(total);
+    if random.below(3) == 0 && elements.len() > 1 {
+        // The newest entry is in the sub-window of now, or starts it.
+        let newest = elements.len() - 2;
+        let stamp = random.pick(&[now, slot(now), slot(now) - 1]);
+        if newest == 1 || slot(elements[newest - 2]) < slot(stamp) {
+            elements[newest] = stamp;
+        }
+    }
+    let ends = elements.iter().rev().nth(1).map_or(now, |newest| slot(*newest)) + PERIOD + precision;
+    let mut elements: Vec<String> = elements.iter().map(u64::to_string).collect();
+    if random.below(10) == 0 {
+        let last = elements.len() - 1;
+        match random.below(4) {
+            0 if last > 0 => drop(elements.remove(0)),
+            1 if last > 0 => drop(elements.remove(last)),
+            _ => {
+                // Neither script reads all of a list.
+                let index = random.pick(&[0, last.min(1), last.saturating_sub(1), last]);
+                elements[index] = random.pick(&["x", "-5", "", "9007199254740994"]).into();
+            }
+        }
+    }
+    Some((Value::List(elements), ends))
+}
