@@ -1,21 +1,22 @@
 -- The first pass over decisions about sliding windows, without shadows. It makes no function, which saves most of what a script
--- costs. What it cannot decide, such as a refusal or entries from the future, it leaves to `decide`.
+-- costs. What it cannot decide, such as entries from the future, it leaves to `decide`.
 --
 -- args   those of `check`; the cost is above 0
--- reply  now, then for each key of a decision, if the call is admitted, the timestamp of the newest entry, or now, and the
---        permits counted; or what `decide` returns for the decision
+-- reply  now, then for each key of a decision the timestamp of the newest entry, or now, and the permits counted; if the call
+--        is refused, the timestamp is negative, and when the cost will fit or 0 follows; or what `decide` returns for the
+--        decision
 local given = 4
 --[[ first_pass.lua ]]
 local tonumber = tonumber
 -- Charges count from `earliest` on. A charge of now is in the sub-window from `here` to `beyond`, and its key expires in `second`.
 local cost, limit, earliest, here, beyond, second, unit, span
--- What each key held, the total to store, the second in which a key with a new entry expires, or 0 if it does already, and
--- the first element that still counts. A table with room for one key need not grow for it.
-local totals, newests, charged, seconds, trims = {0}, {0}, {0}, {}, nil
+-- What each key held, the total to store, the second in which a key with a new entry expires, or 0 if it does already, the first
+-- element that still counts, and when the cost of a refused call will fit. A table with room for one key need not grow for it.
+local totals, newests, charged, seconds, trims, fits = {0}, {0}, {0}, {}, nil, nil
 local reply, length, decide_fully, take_back = {now, 0, 0}, 1, nil, nil
 
 for first = 1, #KEYS, size do
-  local last, before, plain, written, failed = first + size - 1, length, true, first - 1, false
+  local last, before, plain, admitted, written, failed = first + size - 1, length, true, true, first - 1, false
   for i = first, last do
     if each > 0 or i == 1 then
       local at = args + (i - 1) * each
@@ -25,12 +26,12 @@ for first = 1, #KEYS, size do
       earliest, beyond = now - span - (now - span) % unit + unit, here + unit
       second = (here + span - (here + span) % 1000000) / 1000000 + 1
     end
-    local key, counted, newest, total = KEYS[i], 0, nil, nil
+    local key, counted, live, newest, total, oldest = KEYS[i], 0, 0, nil, nil, nil
     local head = call('LRANGE', key, '0', '1')
     if head[1] then
       local tail = call('LRANGE', key, '-2', '-1')
-      local from, oldest, live = tonumber(head[1]), tonumber(head[2]), 0
-      newest, total = tonumber(tail[1]), tonumber(tail[2])
+      local from = tonumber(head[1])
+      oldest, newest, total = tonumber(head[2]), tonumber(tail[1]), tonumber(tail[2])
       -- Totals are less than times, which shows where an end of the list is missing.
       if
         not (from and oldest and newest and total and total >= 0)
@@ -59,7 +60,16 @@ for first = 1, #KEYS, size do
       plain = false
       break
     end
-    if counted + cost > limit then plain = false break end
+    if counted + cost > limit then
+      admitted, fits = false, fits or {}
+      fits[i] = 0
+      if cost <= limit then
+        -- Mostly the cost fits when the oldest entry ends.
+        local after = tonumber(call('LINDEX', key, 2 * live + 2))
+        if not after or (total - after) % 1125899906842624 + cost > limit then plain = false break end
+        fits[i] = oldest - oldest % unit + span
+      end
+    end
     charged[i], totals[i], newests[i] = ((total or 0) + cost) % 1125899906842624, total, newest
     if not total or newest < here then
       local was = total and newest - newest % unit + span
@@ -69,7 +79,7 @@ for first = 1, #KEYS, size do
     length = length + 2
   end
 
-  for i = first, plain and last or 0 do
+  for i = first, plain and admitted and last or 0 do
     local key, expires, result = KEYS[i], seconds[i], nil
     if not totals[i] then
       result = call('RPUSH', key, '0', now, charged[i])
@@ -85,7 +95,7 @@ for first = 1, #KEYS, size do
       if type(result) == 'table' then failed = true break end
     end
   end
-  for i = first, trims and plain and not failed and last or 0 do
+  for i = first, trims and plain and admitted and not failed and last or 0 do
     if trims[i] and call('LTRIM', KEYS[i], trims[i], '-1').err then failed = true break end
   end
 
@@ -109,6 +119,12 @@ for first = 1, #KEYS, size do
     for i = before + 2, before + 2 * size do reply[i] = nil end
     length = before + 1
     reply[length] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+  elseif not admitted then
+    for i = size, 1, -1 do
+      local at = before + 3 * i
+      reply[at - 2], reply[at - 1], reply[at] = -reply[at - i - 1], reply[at - i], fits[first + i - 1] or 0
+    end
+    length = before + 3 * size
   end
 end
 return reply

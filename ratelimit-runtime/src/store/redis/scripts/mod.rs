@@ -58,7 +58,8 @@ impl Form {
     /// script, unless the first pass leaves most of them to the functions.
     pub(super) fn max_charges(self) -> usize {
         match self {
-            Form::Plain { .. } => 64,
+            Form::Plain { algorithm, .. } if ratelimit_lua::ALGORITHMS[algorithm].0 == "gcra" => 64,
+            Form::Plain { .. } => 24,
             Form::Full { .. } | Form::Mixed => 12,
         }
     }

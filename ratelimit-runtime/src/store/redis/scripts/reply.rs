@@ -78,7 +78,7 @@ impl ReplyReader {
     }
 
     /// Reads what the first pass has read of a key: a time, which is negative if the decision is to refuse, and of a window
-    /// the permits counted.
+    /// the permits counted. If a sliding window refuses, the time when the cost will fit follows.
     fn plain_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
         let Some(Value::Int(signed)) = self.values.next() else { return Err(unexpected()) };
         let time = signed.unsigned_abs();
@@ -87,7 +87,9 @@ impl ReplyReader {
         }
         let snapshot = match charge.spec {
             AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
-            AlgorithmSpec::SlidingWindow(_) => [self.number()?, 0, time, 0, 0],
+            AlgorithmSpec::SlidingWindow(_) => {
+                [self.number()?, if signed > 0 { 0 } else { self.number()? }, time, 0, 0]
+            }
             _ => [time, 0, 0, 0, 0],
         };
         Ok((signed > 0, snapshot))

@@ -61,14 +61,14 @@ fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
 /// What a first pass mostly replies to a decision.
 fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
     let sign = prop_oneof![Just(1), Just(-1)];
-    let counts: Vec<bool> = charges.iter().map(replies_count).collect();
-    let snapshot = (time(), prop_oneof![20 => 0..5_i64, 1 => numbers()]);
+    let specs: Vec<AlgorithmSpec> = charges.iter().map(|charge| charge.spec).collect();
+    let snapshot = (time(), prop_oneof![20 => 0..5_i64, 1 => numbers()], time());
     (sign, vec(snapshot, charges.len()), proptest::bool::weighted(0.05)).prop_map(
         move |(sign, snapshots, odd)| {
             let mut numbers = Vec::new();
-            for ((time, count), has_count) in snapshots.into_iter().zip(&counts) {
+            for ((time, count, fits_at), spec) in snapshots.into_iter().zip(&specs) {
                 numbers.push(time.saturating_mul(sign));
-                numbers.extend(has_count.then_some(count));
+                numbers.extend([count, fits_at].into_iter().take(numbers_after_time(spec, sign > 0)));
             }
             if odd {
                 numbers[0] = numbers[0].saturating_neg();
@@ -78,9 +78,14 @@ fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
     )
 }
 
-/// Whether a first pass replies a time and a count for this charge.
-fn replies_count(charge: &Charge) -> bool {
-    matches!(charge.spec, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_))
+/// Returns how many numbers follow the time that a first pass replies for a charge.
+fn numbers_after_time(spec: &AlgorithmSpec, admitted: bool) -> usize {
+    match spec {
+        AlgorithmSpec::FixedWindow(_) => 1,
+        AlgorithmSpec::SlidingWindow(_) if admitted => 1,
+        AlgorithmSpec::SlidingWindow(_) => 2,
+        _ => 0,
+    }
 }
 
 /// What `decide` mostly replies to a decision.
@@ -148,7 +153,7 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
                         _ => false,
                     })?;
                     arguments::is_plain(charge).then_some(())?;
-                    if replies_count(charge) {
+                    for _ in 0..numbers_after_time(&charge.spec, *first > 0) {
                         values.next().filter(|value| is_number(value))?;
                     }
                 }
