@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use ratelimit_runtime::store::{Charge, Key, Outcome, RedisStore, StoreError, Verdict};
 
+use super::permissions::is_denial;
 use super::{Fault, Fixture, Stored};
 use crate::support::budget::budget;
 use crate::support::random::Random;
@@ -150,7 +151,8 @@ async fn compare(algorithm: Algorithm, deniable: &[&str]) {
                     assert_eq!(error.to_string(), expected.to_string(), "{context}");
                 }
                 (Err(error), _) if denied.is_some() => {
-                    assert!(expected.is_err() || super::text(error).contains("perm"), "{context}: {error}");
+                    let is_denial = denied.is_some_and(|denied| is_denial(&super::text(error), denied));
+                    assert!(expected.is_err() || is_denial, "{context}: {error}");
                     failed.extend(list.iter().map(|(key, _)| *key));
                 }
                 _ => panic!("{context}: {outcome:?} instead of {expected:?}"),

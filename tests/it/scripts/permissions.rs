@@ -121,7 +121,7 @@ async fn denied_command_leaves_refunds_atomic() {
 
 /// Returns whether the error reports that this command is denied. Redis 6.2 does not name the command of a script, so the
 /// error names all that scripts need.
-fn is_denial(error: &str, command: &str) -> bool {
+pub(super) fn is_denial(error: &str, command: &str) -> bool {
     ["noperm", "no permissions", "can't run this command or subcommand"]
         .iter()
         .any(|text| error.contains(text))
