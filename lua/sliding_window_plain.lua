@@ -8,7 +8,7 @@
 local given = 4
 --[[ first_pass.lua ]]
 local tonumber = tonumber
--- Charges count from `earliest` on. A charge of now is in the sub-window from `here` to `beyond`, and its key expires in `second`.
+-- Charges count from `earliest` on. A charge of now is in the sub-window from `here` to `beyond`; its key expires in `second`.
 local cost, limit, earliest, here, beyond, second, unit, span
 -- What each key held, the total to store, the second in which a key with a new entry expires, or 0 if it does already, the first
 -- element that still counts, and when the cost of a refused call will fit. A table with room for one key need not grow for it.
@@ -111,7 +111,8 @@ for first = 1, #KEYS, size do
         local key, newest, pushed = KEYS[i], newests[i], seconds[i]
         restore({
           key = key, total = totals[i], newest = newest, n = entries(key) - 1, pushed = pushed, raised = not pushed,
-          expiry_set = pushed and pushed > 0, was = newest and ends(newest, period, precision), expires = ends(now, period, precision),
+          expiry_set = pushed and pushed > 0, expires = ends(now, period, precision),
+          was = newest and ends(newest, period, precision),
         })
       end
     end
