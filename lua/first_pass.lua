@@ -7,3 +7,5 @@ local size, args = 1, 1
 if #ARGV % given == 1 then size, args = ARGV[1] + 0, 2 end
 -- The distance between the arguments of two keys.
 local each = ARGV[args + given] and given or 0
+-- How many charges may be left to `decide`, which takes many times as long. Then the rest of the call is not decided.
+local left = 9

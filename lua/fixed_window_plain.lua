@@ -72,6 +72,8 @@ for first = 1, #KEYS, size do
     for i = before + 2, before + 2 * size do reply[i] = nil end
     length = before + 1
     reply[length] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+    left = left - size
+    if left <= 0 then return reply end
   elseif not admitted then
     for i = before + 1, length, 2 do reply[i] = -reply[i] end
   end

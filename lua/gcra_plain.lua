@@ -90,6 +90,8 @@ for i = 1, #KEYS do
         end
         for k = first + 1, i do reply[k + shift] = nil end
         reply[first + shift] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+        left = left - size
+        if left <= 0 then return reply end
         shift = shift + 1 - size
       else
         for k = first + shift, i + shift do

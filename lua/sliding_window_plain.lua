@@ -120,6 +120,8 @@ for first = 1, #KEYS, size do
     for i = before + 2, before + 2 * size do reply[i] = nil end
     length = before + 1
     reply[length] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+    left = left - size
+    if left <= 0 then return reply end
   elseif not admitted then
     for i = size, 1, -1 do
       local at = before + 3 * i

@@ -257,24 +257,20 @@ impl Drop for Sender {
     }
 }
 
-/// Decides a batch. If Redis refuses to run it because of some of its keys, each call that has not given up is decided alone.
+/// Decides a batch. What Redis does not decide together is decided alone, unless the call has given up.
 async fn decide(client: &Client, batch: Vec<Waiting>) {
     let Some(last) = batch.iter().map(|call| call.deadline).max() else { return };
     let lists: Vec<&[Charge]> = batch.iter().map(|call| &*call.charges).collect();
-    match client.decide_together(&lists, last).await {
-        Some(outcomes) => {
-            for (Waiting { reply, .. }, outcome) in batch.into_iter().zip(outcomes) {
-                let _ = reply.send(outcome);
-            }
-        }
-        None => {
-            let open = batch.into_iter().filter(|call| !call.reply.is_closed());
-            let alone = open.map(|Waiting { charges, deadline, reply }| async move {
-                let _ = reply.send(client.decide(&charges, deadline).await);
-            });
-            join_all(alone).await;
-        }
+    let outcomes = client.decide_together(&lists, last).await;
+    let mut calls = batch.into_iter();
+    for (outcome, Waiting { reply, .. }) in outcomes.into_iter().zip(calls.by_ref()) {
+        let _ = reply.send(outcome);
     }
+    let open = calls.filter(|call| !call.reply.is_closed());
+    let alone = open.map(|Waiting { charges, deadline, reply }| async move {
+        let _ = reply.send(client.decide(&charges, deadline).await);
+    });
+    join_all(alone).await;
 }
 
 fn late() -> StoreError {

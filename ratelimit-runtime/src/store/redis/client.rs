@@ -43,8 +43,8 @@ impl Client {
         scripts::outcome(charges, reply)
     }
 
-    /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot. If Redis refuses to
-    /// run a call, which may be because of a single key, each of its decisions is made alone.
+    /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot. What such a
+    /// call does not decide is decided alone, and later.
     pub(super) async fn decide_many(
         &self,
         decisions: &[&[Charge]],
@@ -54,10 +54,10 @@ impl Client {
             if self.is_cluster() { by_slot(decisions) } else { vec![(0..decisions.len()).collect()] };
         let calls = groups.iter().map(|group| async {
             let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
-            match self.decide_together(&decisions, deadline).await {
-                Some(outcomes) => outcomes,
-                None => join_all(decisions.iter().map(|charges| self.decide(charges, deadline))).await,
-            }
+            let mut outcomes = self.decide_together(&decisions, deadline).await;
+            let rest = decisions[outcomes.len()..].iter().map(|charges| self.decide(charges, deadline));
+            outcomes.extend(join_all(rest).await);
+            outcomes
         });
         let outcomes = join_all(calls).await.into_iter().flatten();
         let mut outcomes: Vec<_> = groups.iter().flatten().zip(outcomes).collect();
@@ -65,12 +65,13 @@ impl Client {
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
-    /// Makes several decisions with one call. Returns `None` if nothing ran because Redis refuses these keys together.
+    /// Makes several decisions with one call, or the first ones of them: none if Redis refuses these keys together, and some if all
+    /// would take long.
     pub(super) async fn decide_together(
         &self,
         decisions: &[&[Charge]],
         deadline: Instant,
-    ) -> Option<Vec<Result<Outcome, StoreError>>> {
+    ) -> Vec<Result<Outcome, StoreError>> {
         let is_batch = decisions.len() > 1;
         let reply = match self.scripts.decide(decisions.iter().copied()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
@@ -83,10 +84,10 @@ impl Client {
             if error.is_cross_slot() {
                 self.has_slots.store(true, Ordering::Relaxed);
             }
-            return None;
+            return Vec::new();
         }
         let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(decisions, reply));
-        Some(outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()]))
+        outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()])
     }
 
     /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other

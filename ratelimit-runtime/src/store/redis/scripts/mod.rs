@@ -54,13 +54,13 @@ impl Form {
         }
     }
 
-    /// Returns the number of charges that may share a call, so that it blocks Redis for about as long as twenty calls of a usual
-    /// script, unless the first pass leaves most of them to the functions.
+    /// Returns the number of charges that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
+    /// script. A first pass leaves no more to its functions than the others may have.
     pub(super) fn max_charges(self) -> usize {
         match self {
-            Form::Plain { algorithm, .. } if ratelimit_lua::ALGORITHMS[algorithm].0 == "gcra" => 64,
-            Form::Plain { .. } => 24,
-            Form::Full { .. } | Form::Mixed => 12,
+            Form::Plain { algorithm, .. } if ratelimit_lua::ALGORITHMS[algorithm].0 == "gcra" => 36,
+            Form::Plain { .. } => 20,
+            Form::Full { .. } | Form::Mixed => 9,
         }
     }
 }

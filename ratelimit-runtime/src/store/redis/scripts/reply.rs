@@ -21,13 +21,19 @@ pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Resu
     outcome
 }
 
-/// Returns the outcome of each decision of a reply.
+/// Returns the outcome of each decision of a reply, or of the first ones: a script that would take long does not make the rest.
 pub(in crate::store::redis) fn outcomes(
     decisions: &[&[Charge]],
     reply: Value,
 ) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
     let mut reply = ReplyReader::new(reply)?;
-    let outcomes = decisions.iter().map(|charges| reply.outcome(charges)).collect::<Result<_, _>>()?;
+    let mut outcomes = Vec::with_capacity(decisions.len());
+    for charges in decisions {
+        if !outcomes.is_empty() && reply.values.as_slice().is_empty() {
+            break;
+        }
+        outcomes.push(reply.outcome(charges)?);
+    }
     reply.finish()?;
     Ok(outcomes)
 }

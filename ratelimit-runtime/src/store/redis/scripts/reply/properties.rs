@@ -141,7 +141,12 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>
     values.next().filter(|now| is_number(now))?;
     let mut decided = Vec::new();
     for charges in decisions {
-        decided.push(match values.as_slice().first()? {
+        let first = match values.as_slice().first() {
+            // A script may leave the rest undecided.
+            None if !decided.is_empty() => break,
+            first => first?,
+        };
+        decided.push(match first {
             Value::BulkString(_) => values.next().map(|_| None)?,
             Value::Int(first) => {
                 for charge in charges {
