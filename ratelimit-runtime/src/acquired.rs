@@ -28,8 +28,8 @@ pub(crate) type AcquireResult = Result<DecidedRequest, Box<FailedRequest>>;
 /// A decided request.
 #[derive(Debug)]
 pub(crate) struct DecidedRequest {
-    pub(crate) request: AcquireRequest,
-    pub(crate) outcome: Outcome,
+    pub(crate) request: Box<AcquireRequest>,
+    pub(crate) outcome: Box<Outcome>,
     pub(crate) waited: Duration,
     pub(crate) source: Source,
     /// What was charged in process as well.
@@ -40,7 +40,7 @@ pub(crate) struct DecidedRequest {
 #[derive(Debug)]
 pub(crate) struct FailedRequest {
     pub(crate) error: StoreError,
-    pub(crate) request: AcquireRequest,
+    pub(crate) request: Box<AcquireRequest>,
     /// When the call was made, if it may wait.
     pub(crate) since: Option<Instant>,
     /// Whether the call has waited in a queue.
@@ -133,13 +133,13 @@ impl<'a> Acquired<'a> {
 
 impl DecidedRequest {
     /// A request that was decided without waiting.
-    pub(crate) fn new(request: AcquireRequest, outcome: Outcome, source: Source) -> Self {
+    pub(crate) fn new(request: Box<AcquireRequest>, outcome: Box<Outcome>, source: Source) -> Self {
         DecidedRequest { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
     /// Decides a request in process, without waiting.
-    pub(crate) fn in_memory(request: AcquireRequest, memory: &MemoryStore) -> Self {
-        let outcome = memory.decide(request.charges());
+    pub(crate) fn in_memory(request: Box<AcquireRequest>, memory: &MemoryStore) -> Self {
+        let outcome = Box::new(memory.decide(request.charges()));
         DecidedRequest::new(request, outcome, Source::Memory)
     }
 
@@ -159,12 +159,13 @@ impl DecidedRequest {
 }
 
 impl FailedRequest {
-    pub(crate) fn new(error: StoreError, request: AcquireRequest) -> Box<Self> {
+    pub(crate) fn new(error: StoreError, request: Box<AcquireRequest>) -> Box<Self> {
         Box::new(FailedRequest { error, request, since: None, queued: false })
     }
 
     /// The failed request of a call that was made at `since` and may wait.
-    pub(crate) fn of_waiting_call(self: Box<Self>, since: Instant, queued: bool) -> Box<Self> {
-        Box::new(FailedRequest { since: Some(since), queued, ..*self })
+    pub(crate) fn of_waiting_call(mut self: Box<Self>, since: Instant, queued: bool) -> Box<Self> {
+        (self.since, self.queued) = (Some(since), queued);
+        self
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -33,20 +33,20 @@ impl Timers {
         future: F,
     ) -> Result<Option<F::Output>, StoreError> {
         match self {
-            Timers::Tokio(runtime) => until(runtime, end, future).await,
+            Timers::Tokio(runtime) => until(runtime, end, pin!(future)).await,
             Timers::Thread(parker) => Ok(parker.until(end, future).await),
         }
     }
 }
 
-/// Awaits the future until `end`. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
+/// Awaits the future until `end`. It is pinned by the caller, because an async function holds its arguments twice. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
 ///
 /// The timer belongs to the runtime on which this is first polled, or outside a runtime, to the one on which the call began.
 /// When that runtime shuts down this returns `None` early, so callers check the time again.
 pub(crate) async fn until<F: Future>(
     began: &Handle,
     end: Instant,
-    future: F,
+    mut future: Pin<&mut F>,
 ) -> Result<Option<F::Output>, StoreError> {
     let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
     // Tokio panics if the runtime has no timers, or no longer.
@@ -59,7 +59,7 @@ pub(crate) async fn until<F: Future>(
             "a call has to wait, but its tokio runtime has no timers; build it with `enable_time`",
         )
     };
-    let (mut timer, mut future) = (pin!(timer.map_err(no_timers)?), pin!(future));
+    let mut timer = pin!(timer.map_err(no_timers)?);
     let mut is_set = false;
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(Some(output))),

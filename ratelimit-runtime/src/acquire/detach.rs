@@ -23,13 +23,13 @@ pub(super) struct DetachOnDrop {
 }
 
 impl DetachOnDrop {
-    pub(super) fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> Self {
+    pub(super) fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> Self {
         let asking = Box::pin(ask(request, Arc::clone(endpoint)));
         DetachOnDrop { endpoint: Arc::clone(endpoint), asking: Some(asking), runtime: None }
     }
 }
 
-async fn ask(request: AcquireRequest, endpoint: Arc<Endpoint>) -> AcquireResult {
+async fn ask(request: Box<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
     let denials = endpoint.store.denials().map(|denials| (denials, Instant::now()));
     match endpoint.store.decide(request.charges()).await {
         Ok(outcome) => {

@@ -76,7 +76,7 @@ pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Endpoint) 
 }
 
 /// Sends a request to an endpoint, and waits as long as its charges may.
-pub(crate) fn acquire(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+pub(crate) fn acquire(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     if !request.may_wait() {
         return ask(request, endpoint);
     }
@@ -88,7 +88,7 @@ pub(crate) fn acquire(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> Endp
 
 /// Like [`acquire`], for a request that may wait, by these timers.
 pub(crate) fn acquire_by(
-    mut request: AcquireRequest,
+    mut request: Box<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     timers: Timers,
 ) -> EndpointFuture {
@@ -115,7 +115,7 @@ pub(crate) fn acquire_by(
 }
 
 /// Decides without waiting.
-fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     match &endpoint.store {
         Store::Memory(memory) => EndpointFuture::decided(DecidedRequest::in_memory(request, memory)),
         Store::Redis(_) => EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), None)),
@@ -123,7 +123,7 @@ fn ask(request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
 }
 
 /// Decides a call that cannot wait. If it would have to, that is an error, not a refusal by the policy.
-fn ask_without_runtime(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+fn ask_without_runtime(mut request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     request.forbid_reservations();
     let Store::Memory(memory) = &endpoint.store else { return ask(request, endpoint) };
     let decided = DecidedRequest::in_memory(request, memory);
@@ -136,7 +136,7 @@ fn ask_without_runtime(mut request: AcquireRequest, endpoint: &Arc<Endpoint>) ->
 
 /// Takes future permits in process.
 fn reserve(
-    mut request: AcquireRequest,
+    mut request: Box<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     memory: &Arc<MemoryStore>,
     timers: Timers,
@@ -146,14 +146,14 @@ fn reserve(
         return ask(request, endpoint);
     };
     let (outcome, waiter) = memory.reserve(request.charges());
-    let decided = DecidedRequest::new(request, outcome, endpoint.store.source());
+    let decided = DecidedRequest::new(request, Box::new(outcome), endpoint.store.source());
     let Some(waiter) = waiter else { return EndpointFuture::decided(decided) };
     let reservation = Reservation::in_memory(decided, &endpoint.store, memory, waiter, timers);
     EndpointFuture::waiting(reservation.wait(permit))
 }
 
 fn ask_then_wait(
-    mut request: AcquireRequest,
+    mut request: Box<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     since: Instant,
     wait: Wait,

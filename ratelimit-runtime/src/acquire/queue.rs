@@ -37,9 +37,8 @@ struct QueueGuard<'a> {
 }
 
 /// A request to try next, or one whose last try was refused.
-#[expect(clippy::large_enum_variant, reason = "it lives in a future that is boxed as a whole")]
 enum Attempt {
-    Next(AcquireRequest),
+    Next(Box<AcquireRequest>),
     Refused(DecidedRequest),
 }
 
@@ -50,7 +49,7 @@ impl QueuedRequest {
     }
 
     /// Joins the queue of one of its keys, or tries at once if there is none.
-    pub(super) async fn acquire(self, request: AcquireRequest) -> AcquireResult {
+    pub(super) async fn acquire(self, request: Box<AcquireRequest>) -> AcquireResult {
         let Some(_permit) = self.endpoint.waiters.enter() else {
             return self.try_once(request, false).await;
         };
@@ -132,7 +131,7 @@ impl QueuedRequest {
         Some(guard)
     }
 
-    async fn try_once(&self, request: AcquireRequest, queued: bool) -> AcquireResult {
+    async fn try_once(&self, request: Box<AcquireRequest>, queued: bool) -> AcquireResult {
         let result = match &self.endpoint.store {
             Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),
             Store::Redis(_) => DetachOnDrop::ask(request, &self.endpoint).await,

@@ -1,6 +1,7 @@
 //! Requests to a backend, and what happens to those that its store does not decide.
 
 use std::future::Future;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -43,25 +44,28 @@ const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more t
 
 impl Backend {
     /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
-    pub(crate) async fn acquire(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        match self.acquire_at_once(&mut request) {
-            Some(result) => result,
-            None => self.acquire_later(request).await,
+    pub(crate) async fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
+        match self.start(request) {
+            ControlFlow::Break(result) => result,
+            ControlFlow::Continue(future) => self.acquired(future.await),
         }
     }
 
-    /// Decides the request of a limiter like [`acquire`](Self::acquire), if nothing has to be awaited.
-    pub(crate) fn acquire_at_once(&self, request: &mut AcquireRequest) -> Option<Result<Decision, Error>> {
-        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
-            return Some(Ok(skipped(request)));
-        };
-        at_once(request, endpoint).map(Decision::into_result)
+    /// Starts to decide the request of a limiter like [`acquire`](Self::acquire). Breaks with the result, if nothing has to be
+    /// awaited.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        mut request: AcquireRequest,
+    ) -> ControlFlow<Result<Decision, Error>, AcquireFuture> {
+        match self.at_once(&mut request) {
+            Ok(result) => ControlFlow::Break(result),
+            Err(endpoint) => ControlFlow::Continue(AcquireFuture::new(request, endpoint, self)),
+        }
     }
 
-    /// Decides the request of a limiter for which something has to be awaited.
-    pub(crate) async fn acquire_later(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
-        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
-        self.decided(AcquireFuture::new(request, endpoint, self).await)?.into_result()
+    /// Returns the result of a request of a limiter that was awaited.
+    pub(crate) fn acquired(&self, result: AcquireResult) -> Result<Decision, Error> {
+        self.decided(result)?.into_result()
     }
 
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
@@ -75,15 +79,15 @@ impl Backend {
 
     /// Decides the request of a limiter like [`acquire`](Self::acquire), and blocks the thread while that takes.
     pub(crate) fn acquire_blocking(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        if let Some(result) = self.acquire_at_once(&mut request) {
-            return result;
-        }
-        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
+        let endpoint = match self.at_once(&mut request) {
+            Ok(result) => return result,
+            Err(endpoint) => endpoint,
+        };
         let parker = Parker::new();
         let result = match &endpoint.store {
             Store::Memory(_) => {
                 let timers = Timers::Thread(Arc::clone(&parker));
-                parker.block_on(acquire::acquire_by(request, endpoint, timers))
+                parker.block_on(acquire::acquire_by(Box::new(request), endpoint, timers))
             }
             Store::Redis(_) => {
                 let runtime = runtime::background()?;
@@ -91,7 +95,15 @@ impl Backend {
                 parker.block_on(AcquireFuture::new(request, endpoint, self))
             }
         };
-        self.decided(result)?.into_result()
+        self.acquired(result)
+    }
+
+    /// Decides the request of a limiter in process. Returns the endpoint that decides it, if something has to be awaited.
+    fn at_once(&self, request: &mut AcquireRequest) -> Result<Result<Decision, Error>, &Arc<Endpoint>> {
+        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
+            return Ok(Ok(skipped(request)));
+        };
+        at_once(request, endpoint).map(Decision::into_result).ok_or(endpoint)
     }
 
     fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {
@@ -117,7 +129,7 @@ impl AcquireFuture {
     pub(crate) fn new(request: AcquireRequest, endpoint: &Arc<Endpoint>, backend: &Arc<Backend>) -> Self {
         AcquireFuture {
             backend: Arc::clone(backend),
-            future: acquire::acquire(request, endpoint),
+            future: acquire::acquire(Box::new(request), endpoint),
             local: None,
         }
     }
@@ -135,7 +147,7 @@ impl AcquireFuture {
         match failed.request.on_store_error() {
             OnStoreError::Local => self.decide_locally(failed),
             OnStoreError::Allow => {
-                let outcome = failed.request.unused_outcome();
+                let outcome = Box::new(failed.request.unused_outcome());
                 Some(Ok(DecidedRequest::new(failed.request, outcome, Source::Allowed)))
             }
             OnStoreError::Deny => Some(Err(failed)),
@@ -162,7 +174,8 @@ impl AcquireFuture {
         let local = LocalRequest { since, queued, never_admitted };
         let endpoint = stand_in.endpoint();
         if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
-            return Some(local.report(Ok(DecidedRequest::new(request, outcome, Source::Local))));
+            let decided = DecidedRequest::new(request, Box::new(outcome), Source::Local);
+            return Some(local.report(Ok(decided)));
         }
         (self.future, self.local) = (acquire::acquire(request, endpoint), Some(Box::new(local)));
         None

@@ -6,11 +6,12 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::definition::Definition;
 use crate::backend::Backend;
+use crate::backend::failover::AcquireFuture;
 use crate::decision::{Decision, SinglePolicy};
 use crate::error::{Error, Limited};
 use crate::key::IntoKey;
@@ -25,8 +26,8 @@ pub(super) struct Acquire<'a, K, M> {
     call: LimiterCall<'a>,
     /// `None` once it is polled.
     key: Option<K>,
-    /// The call on the general path. Boxed, because it is large.
-    general: Option<GeneralFuture>,
+    /// The call on the general path, until it is decided.
+    general: Option<AcquireFuture>,
     marker: PhantomData<fn() -> M>,
 }
 
@@ -38,8 +39,6 @@ struct LimiterCall<'a> {
     cost: u64,
     timeout: Duration,
 }
-
-type GeneralFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
 
 /// In a box, so that the result of the fast lane, which is another place in memory, need not be copied.
 type GeneralResult = Box<Result<Decision, Error>>;
@@ -91,15 +90,15 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
                 ControlFlow::Continue(future) => self.general = Some(future),
             }
         }
-        match &mut self.general {
-            Some(general) => general.as_mut().poll(context).map(Box::new),
-            // As an async function does.
-            None => panic!("the future was polled after it had completed"),
-        }
+        // As an async function does.
+        let general = self.general.as_mut().expect("the future was polled after it had completed");
+        let result = ready!(Pin::new(&mut *general).poll(context));
+        self.general = None;
+        Poll::Ready(Box::new(self.call.backend.acquired(result)))
     }
 }
 
-/// Nothing in it is pinned: the key is moved, and the general call is in a box.
+/// Nothing in it is pinned: the key is moved, and so may be the general call.
 impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
@@ -139,20 +138,15 @@ impl<'a> LimiterCall<'a> {
     fn acquire_general<M>(
         &self,
         key: impl IntoKey<M>,
-    ) -> ControlFlow<Result<Decision, Error>, GeneralFuture> {
+    ) -> ControlFlow<Result<Decision, Error>, AcquireFuture> {
         if let Some(denied) = self.denied(&key) {
             return ControlFlow::Break(Err(denied));
         }
         let LimiterCall { backend, definition, cost, timeout } = *self;
-        let mut request = match definition.request(backend, key, cost, timeout) {
-            Ok(request) => request,
-            Err(error) => return ControlFlow::Break(Err(error)),
-        };
-        if let Some(result) = backend.acquire_at_once(&mut request) {
-            return ControlFlow::Break(result);
+        match definition.request(backend, key, cost, timeout) {
+            Ok(request) => backend.start(request),
+            Err(error) => ControlFlow::Break(Err(error)),
         }
-        let backend = Arc::clone(backend);
-        ControlFlow::Continue(Box::pin(async move { backend.acquire_later(request).await }))
     }
 }
 

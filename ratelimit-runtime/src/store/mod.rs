@@ -45,17 +45,19 @@ pub enum Store {
 
 impl Store {
     /// Decides a list of charges, all or nothing except for shadows. The keys of the list are distinct.
-    pub async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
+    pub async fn decide(&self, charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
         match self {
-            Store::Memory(store) => Ok(store.decide(charges)),
+            Store::Memory(store) => Ok(Box::new(store.decide(charges))),
             Store::Redis(store) => store.decide(charges).await,
         }
     }
 
     /// Decides several lists of charges, each on its own, in order and at one time.
-    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Box<Outcome>, StoreError>> {
         match self {
-            Store::Memory(store) => decisions.iter().map(|charges| Ok(store.decide(charges))).collect(),
+            Store::Memory(store) => {
+                decisions.iter().map(|charges| Ok(Box::new(store.decide(charges)))).collect()
+            }
             Store::Redis(store) => store.decide_many(decisions).await,
         }
     }

@@ -49,11 +49,14 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn decide(&self, _charges: &[Charge]) -> Result<Outcome, StoreError> {
+    pub(crate) async fn decide(&self, _charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
         match *self {}
     }
 
-    pub(crate) async fn decide_many(&self, _decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub(crate) async fn decide_many(
+        &self,
+        _decisions: &[&[Charge]],
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
         match *self {}
     }
 

@@ -70,7 +70,7 @@ async fn stored(fixture: &mut Fixture, side: Side) -> Vec<Stored> {
     fixture.stored_under(&keys).await
 }
 
-async fn decide(store: &RedisStore, lists: &[Vec<Charge>]) -> Vec<Result<Outcome, StoreError>> {
+async fn decide(store: &RedisStore, lists: &[Vec<Charge>]) -> Vec<Result<Box<Outcome>, StoreError>> {
     store.decide_many(&lists.iter().map(Vec::as_slice).collect::<Vec<_>>()).await
 }
 

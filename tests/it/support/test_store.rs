@@ -120,7 +120,10 @@ impl TestStore {
         Charge { key: self.key(name), spec: pair.spec, cost, wait: 0, shadow: false }
     }
 
-    pub(crate) async fn try_decide_lists(&self, lists: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub(crate) async fn try_decide_lists(
+        &self,
+        lists: &[&[Charge]],
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let outcomes = self.store.decide_many(lists).await;
         assert_eq!(outcomes.len(), lists.len());
         outcomes
@@ -129,11 +132,11 @@ impl TestStore {
     /// Decides several lists of charges in one call.
     pub(crate) async fn decide_lists(&self, lists: &[&[Charge]]) -> Vec<Outcome> {
         let outcomes = self.try_decide_lists(lists).await.into_iter();
-        outcomes.map(|outcome| outcome.expect("the store responds")).collect()
+        outcomes.map(|outcome| *outcome.expect("the store responds")).collect()
     }
 
     pub(crate) async fn decide(&self, charges: &[Charge]) -> Outcome {
-        self.store.decide(charges).await.expect("the store responds")
+        *self.store.decide(charges).await.expect("the store responds")
     }
 
     /// Decides a single charge at this time.

@@ -12,6 +12,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::mem;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ struct Waiting {
     reply: Reply,
 }
 
-type Reply = oneshot::Sender<Result<Outcome, StoreError>>;
+type Reply = oneshot::Sender<Result<Box<Outcome>, StoreError>>;
 
 impl Batches {
     /// Decides a list of charges, alone or in a batch.
@@ -90,7 +91,7 @@ impl Batches {
         runtime: &Handle,
         id: LaneId,
         charges: &[Charge],
-    ) -> Result<Outcome, StoreError> {
+    ) -> Result<Box<Outcome>, StoreError> {
         let deadline = client.deadline();
         let reply = {
             let mut lanes = self.lanes();
@@ -113,7 +114,7 @@ impl Batches {
             Some((receiver, next)) => {
                 // Not under the lock: a runtime that has shut down drops the task at once.
                 self.spawn_sender(next, client, runtime, id);
-                match until(runtime, deadline, receiver).await {
+                match until(runtime, deadline, pin!(receiver)).await {
                     Ok(Some(reply)) => reply.unwrap_or_else(|_| Err(shut_down())),
                     Ok(None) => Err(late()),
                     Err(no_timers) => Err(no_timers),
@@ -213,7 +214,7 @@ impl Sender {
     async fn run(mut self) {
         if self.first == Next::Later {
             // Without timers, no call waits.
-            let _ = until(&self.runtime, Instant::now() + MAX_WAIT, pending::<()>()).await;
+            let _ = until(&self.runtime, Instant::now() + MAX_WAIT, pin!(pending::<()>())).await;
         }
         loop {
             let (batch, next) = self.take();

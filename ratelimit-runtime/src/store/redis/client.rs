@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use redis::{Cmd, Value};
 use tokio::time::Instant;
 
@@ -37,10 +37,16 @@ impl Client {
         Instant::now() + self.timeout
     }
 
-    /// Makes one decision about a list of charges.
-    pub(super) async fn decide(&self, charges: &[Charge], deadline: Instant) -> Result<Outcome, StoreError> {
-        let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, false).await?;
-        scripts::outcome(charges, reply)
+    /// Makes one decision about a list of charges. In a box, because calls that wait for a batch need not hold what this takes.
+    pub(super) fn decide<'a>(
+        &'a self,
+        charges: &'a [Charge],
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Box<Outcome>, StoreError>> {
+        Box::pin(async move {
+            let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, false).await?;
+            scripts::outcome(charges, reply)
+        })
     }
 
     /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot. What such a
@@ -49,7 +55,7 @@ impl Client {
         &self,
         decisions: &[&[Charge]],
         deadline: Instant,
-    ) -> Vec<Result<Outcome, StoreError>> {
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let groups =
             if self.is_cluster() { by_slot(decisions) } else { vec![(0..decisions.len()).collect()] };
         let calls = groups.iter().map(|group| async {
@@ -71,7 +77,7 @@ impl Client {
         &self,
         decisions: &[&[Charge]],
         deadline: Instant,
-    ) -> Vec<Result<Outcome, StoreError>> {
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let is_batch = decisions.len() > 1;
         let reply = match self.scripts.decide(decisions.iter().copied()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,

@@ -165,7 +165,7 @@ impl RedisStore {
     /// # Errors
     ///
     /// If Redis fails. The charges may have been made all the same.
-    pub async fn decide(&self, charges: &[Charge]) -> Result<Outcome, StoreError> {
+    pub async fn decide(&self, charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
             && let Some(lane) = self.lane(&runtime, charges)
@@ -176,7 +176,7 @@ impl RedisStore {
     }
 
     /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot.
-    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Outcome, StoreError>> {
+    pub async fn decide_many(&self, decisions: &[&[Charge]]) -> Vec<Result<Box<Outcome>, StoreError>> {
         self.client.decide_many(decisions, self.client.deadline()).await
     }
 

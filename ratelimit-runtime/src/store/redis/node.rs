@@ -1,5 +1,6 @@
 //! One server: a call is answered by its deadline or fails, and a lost connection is replaced.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,7 +87,8 @@ impl Node {
             let reply = request.send(&mut opened).await;
             reply.map_err(|error| CallError::sent(error, &self.target))
         };
-        let error = match until(&runtime, deadline, reply).await.map_err(CallError::NotSent)? {
+        let reply = until(&runtime, deadline, pin!(reply)).await.map_err(CallError::NotSent)?;
+        let error = match reply {
             Some(Ok(reply)) => {
                 self.record(ServerState::of_reply(&reply), &connection, probe);
                 return Ok(reply);

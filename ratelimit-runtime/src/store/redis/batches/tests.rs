@@ -18,7 +18,7 @@ use crate::{Policy, TokenBucket};
 const CALLS: u64 = 300;
 const WITHIN: Duration = Duration::from_secs(30);
 
-type Call = Pin<Box<dyn Future<Output = Result<Outcome, StoreError>> + Send>>;
+type Call = Pin<Box<dyn Future<Output = Result<Box<Outcome>, StoreError>> + Send>>;
 
 struct Fixture {
     batches: Arc<Batches>,

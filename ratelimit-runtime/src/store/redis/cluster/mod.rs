@@ -9,6 +9,8 @@ mod redirect;
 mod slots;
 mod topology;
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -133,7 +135,7 @@ impl Cluster {
     /// Returns the master of a slot. If it is unknown, waits for a refresh, unless one has only just ended.
     async fn master(self: &Arc<Self>, slot: u16, deadline: Instant) -> Result<Arc<ClusterNode>, CallError> {
         loop {
-            let mut refreshed = std::pin::pin!(self.refreshed.notified());
+            let mut refreshed = pin!(self.refreshed.notified());
             refreshed.as_mut().enable();
             if let Some(master) = self.state().topology.master(slot) {
                 return Ok(master);
@@ -241,6 +243,6 @@ impl Drop for RefreshGuard {
 async fn sleep(duration: Duration) -> Result<(), CallError> {
     let runtime = runtime()?;
     let end = Instant::now() + duration;
-    until(&runtime, end, std::future::pending::<()>()).await.map_err(CallError::NotSent)?;
+    until(&runtime, end, pin!(pending::<()>())).await.map_err(CallError::NotSent)?;
     Ok(())
 }

@@ -173,7 +173,10 @@ impl Invocation<'_> {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let mut command = Cmd::new();
+        // Most arguments are numbers.
+        let length = self.keys.iter().map(|key| key.len()).sum::<usize>() + 20 * self.arguments.len();
+        let count = 3 + self.keys.len() + self.arguments.len();
+        let mut command = Cmd::with_capacity(count, 64 + length);
         command.arg(name).arg(script).arg(self.keys.len());
         for key in &self.keys {
             command.arg(key);

@@ -14,7 +14,7 @@ use crate::store::redis::error_code::{is_permanent, message};
 const MAX_NUMBER: u64 = 1 << 53;
 
 /// Returns the outcome of the only decision of a reply.
-pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Result<Outcome, StoreError> {
+pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Result<Box<Outcome>, StoreError> {
     let mut reply = ReplyReader::new(reply)?;
     let outcome = reply.outcome(charges)?;
     reply.finish()?;
@@ -25,7 +25,7 @@ pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Resu
 pub(in crate::store::redis) fn outcomes(
     decisions: &[&[Charge]],
     reply: Value,
-) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+) -> Result<Vec<Result<Box<Outcome>, StoreError>>, StoreError> {
     let mut reply = ReplyReader::new(reply)?;
     let mut outcomes = Vec::with_capacity(decisions.len());
     for charges in decisions {
@@ -53,7 +53,7 @@ impl ReplyReader {
     }
 
     /// Reads the outcome of a decision: `Err` if the reply is invalid, `Ok(Err)` if the decision failed.
-    fn outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
+    fn outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         match self.values.as_slice().first() {
             Some(Value::Int(_)) => self.plain_outcome(charges),
             Some(Value::BulkString(_)) => Ok(Err(self.error()?)),
@@ -68,7 +68,7 @@ impl ReplyReader {
     }
 
     /// Reads a decision of a first pass: what it has read for each charge.
-    fn plain_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
+    fn plain_outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         let mut decided = None;
         let mut snapshots = Snapshots::new();
         for charge in charges {
@@ -80,7 +80,7 @@ impl ReplyReader {
         }
         let (admitted, verdicts) = judge(charges, &snapshots, self.now);
         let outcome = Outcome { now: self.now, admitted, verdicts, failed: Vec::new() };
-        Ok(if decided == Some(admitted) { Ok(outcome) } else { Err(disagreement()) })
+        Ok(if decided == Some(admitted) { Ok(Box::new(outcome)) } else { Err(disagreement()) })
     }
 
     /// Reads what the first pass has read of a key: a time, which is negative if the decision is to refuse, and of a window
@@ -101,7 +101,7 @@ impl ReplyReader {
         Ok((signed > 0, snapshot))
     }
 
-    fn full_outcome(&mut self, charges: &[Charge]) -> Result<Result<Outcome, StoreError>, StoreError> {
+    fn full_outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         let (now, decided) = (self.now, self.flag()?);
         let mut snapshots = Snapshots::new();
         let (mut shadows, mut failed) = (Vec::new(), Vec::new());
@@ -122,7 +122,11 @@ impl ReplyReader {
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
         let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
         let agree = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
-        Ok(if agree { Ok(Outcome { now, admitted, verdicts, failed }) } else { Err(disagreement()) })
+        Ok(if agree {
+            Ok(Box::new(Outcome { now, admitted, verdicts, failed }))
+        } else {
+            Err(disagreement())
+        })
     }
 
     fn finish(mut self) -> Result<(), StoreError> {

@@ -204,7 +204,10 @@ fn is_number(value: &Value) -> bool {
     matches!(value, Value::Int(0..=9_007_199_254_740_992))
 }
 
-fn read(decisions: &[Vec<Charge>], reply: &Value) -> Result<Vec<Result<Outcome, StoreError>>, StoreError> {
+fn read(
+    decisions: &[Vec<Charge>],
+    reply: &Value,
+) -> Result<Vec<Result<Box<Outcome>, StoreError>>, StoreError> {
     let lists: Vec<&[Charge]> = decisions.iter().map(Vec::as_slice).collect();
     outcomes(&lists, reply.clone())
 }
