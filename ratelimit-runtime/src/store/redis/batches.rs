@@ -8,8 +8,8 @@
 //!
 //! Whatever a batch shares, its calls do not notice: each is decided alone, fails alone, and ends by its own deadline.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::future::pending;
 use std::mem;
 use std::pin::pin;
@@ -23,6 +23,7 @@ use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::client::Client;
+use super::number_map::NumberMap;
 use super::scripts::Form;
 use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome};
@@ -37,7 +38,7 @@ const MAX_WAIT: Duration = Duration::from_millis(1);
 
 /// The calls to Redis of a store that are in flight, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Batches(Mutex<HashMap<LaneId, Lane>>);
+pub(super) struct Batches(Mutex<NumberMap<LaneId, Lane>>);
 
 /// What calls have in common that can share a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,7 +132,7 @@ impl Batches {
         }
     }
 
-    fn lanes(&self) -> MutexGuard<'_, HashMap<LaneId, Lane>> {
+    fn lanes(&self) -> MutexGuard<'_, NumberMap<LaneId, Lane>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,8 +3,8 @@
 //! A connection is driven by a task of the runtime that opened it and dies with that runtime, so runtimes cannot share
 //! one.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::mem;
@@ -19,6 +19,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 use tokio::time::{Instant, sleep};
 
+use super::number_map::NumberMap;
 use crate::error::store::StoreError;
 
 /// The maximum number of commands in flight on a connection. Others wait here until their deadline, where they cost
@@ -42,7 +43,7 @@ pub(super) struct OpenConnection {
 
 /// The connections to one server, by runtime.
 #[derive(Default)]
-pub(super) struct Connections(Mutex<HashMap<Id, RuntimeEntry>>);
+pub(super) struct Connections(Mutex<NumberMap<Id, RuntimeEntry>>);
 
 /// A runtime's connection, and when its recent ones were opened.
 #[derive(Default)]
@@ -116,7 +117,7 @@ impl Connections {
         self.lock().values_mut().for_each(|entry| entry.connection = None);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, RuntimeEntry>> {
+    fn lock(&self) -> MutexGuard<'_, NumberMap<Id, RuntimeEntry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

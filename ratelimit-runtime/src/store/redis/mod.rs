@@ -11,6 +11,7 @@ mod error;
 mod error_code;
 mod jitter;
 mod node;
+mod number_map;
 mod scripts;
 #[cfg(any(test, feature = "test-util"))]
 mod testing;
