@@ -51,7 +51,7 @@ use crate::store::tls::Tls;
 pub struct RedisStore {
     client: Arc<Client>,
     /// `None` if no calls share a batch.
-    batches: Option<Arc<Batches>>,
+    batches: Option<Batches>,
     denials: Option<Denials>,
 }
 
@@ -99,7 +99,7 @@ impl RedisStore {
 
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
-        RedisStore { client: Arc::new(client), batches: Some(Arc::default()), denials: None }
+        RedisStore { client: Arc::new(client), batches: Some(Batches::default()), denials: None }
     }
 
     /// Sets the deadline of each call, at most an hour.

@@ -1,12 +1,16 @@
-//! How calls end that Redis does not answer, and that nothing remains of them.
+//! How calls share batches, how they end if Redis does not answer, and that nothing remains of them.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::task::yield_now;
+use tokio::time::{Instant, timeout};
 
+use super::lane::Lane;
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::key::Key;
@@ -34,12 +38,10 @@ impl Fixture {
         Fixture { batches: Arc::default(), client: Arc::new(client) }
     }
 
-    /// Returns a call of a plain bucket, or of one that is not plain.
     fn call(&self, runtime: &Handle, i: u64) -> Call {
         let Fixture { batches, client } = self;
         let (batches, client, runtime) = (Arc::clone(batches), Arc::clone(client), runtime.clone());
-        let spec: AlgorithmSpec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
-        let charge = Charge { key: Key::raw(i.to_string()), spec, cost: i % 2, wait: 0, shadow: false };
+        let charge = charge(i);
         Box::pin(async move {
             let form = client.scripts.form(std::slice::from_ref(&charge)).unwrap();
             let id = LaneId { runtime: runtime.id(), form, slot: None };
@@ -58,8 +60,13 @@ impl Fixture {
         calls
     }
 
+    /// Returns how many calls wait for a batch.
+    fn waiting(&self) -> usize {
+        self.batches.0.lock().values().map(|lane| lane.waiting.len()).sum()
+    }
+
     fn lanes(&self) -> usize {
-        self.batches.lanes().len()
+        self.batches.0.lock().len()
     }
 
     /// Lets the senders end.
@@ -72,6 +79,12 @@ impl Fixture {
         let settled = runtime.block_on(async { timeout(WITHIN, settled).await });
         settled.expect("no lane remains");
     }
+}
+
+/// Returns a charge of a plain bucket, or of one that is not plain.
+fn charge(i: u64) -> Charge {
+    let spec: AlgorithmSpec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
+    Charge { key: Key::raw(i.to_string()), spec, cost: i % 2, wait: 0, shadow: false }
 }
 
 fn runtime() -> Runtime {
@@ -113,4 +126,42 @@ fn calls_on_a_runtime_that_has_shut_down_fail_and_leave_no_lane() {
     drop(runtime);
     assert!(other.block_on(join_all(calls)).iter().all(Result::is_err));
     assert_eq!(fixture.lanes(), 0);
+}
+
+/// Redis decides one of them while the callers of the other go on.
+#[test]
+fn many_calls_are_sent_as_two_batches() {
+    let form = Scripts::new(|script| script).form(&[charge(1)]).unwrap();
+    for (waiting, senders, taken) in [(31, 1, 31), (33, 1, 17), (300, 1, 64), (33, 2, 33), (300, 2, 64)] {
+        let mut lane = Lane::default();
+        (lane.senders, lane.charges) = (senders, waiting);
+        let mut receivers = Vec::new();
+        for i in 0..waiting {
+            let (reply, receiver) = oneshot::channel();
+            let caller = Caller { deadline: Instant::now(), reply };
+            lane.waiting.push_back(Waiting { charges: vec![charge(i as u64)], caller });
+            receivers.push(receiver);
+        }
+        assert_eq!(lane.take(form).len(), taken, "{waiting} calls, {senders} senders");
+        assert_eq!((lane.waiting.len(), lane.charges), (waiting - taken, waiting - taken));
+    }
+}
+
+#[test]
+fn senders_take_turns() {
+    let (fixture, runtime) = (Fixture::new(), runtime());
+    let calls = fixture.begun(&runtime);
+    let waiting = fixture.waiting();
+    assert!(waiting > 0);
+    let turns: Vec<_> = fixture.batches.0.lock().values().map(|lane| Arc::clone(&lane.turn)).collect();
+    runtime.block_on(async {
+        let turns = join_all(turns.iter().map(|turn| turn.lock())).await;
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        assert_eq!(fixture.waiting(), waiting);
+        drop(turns);
+        assert!(join_all(calls).await.iter().all(Result::is_err));
+    });
+    fixture.settle(&runtime);
 }

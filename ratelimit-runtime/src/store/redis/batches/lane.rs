@@ -1,0 +1,144 @@
+//! The queues of calls that wait for a batch.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Id;
+use tokio::sync::{self, oneshot};
+use tokio::time::Instant;
+
+use crate::error::store::StoreError;
+use crate::store::charge::{Charge, Outcome};
+use crate::store::redis::number_map::NumberMap;
+use crate::store::redis::scripts::Form;
+
+/// The tasks that send batches of a lane. While Redis decides one batch, the replies of the other are read.
+const USUAL_SENDERS: usize = 2;
+
+/// The number of charges that is worth two batches, so that Redis and this process work at the same time.
+const MIN_TO_SPLIT: usize = 32;
+
+/// How long a call waits for a batch in flight to end.
+pub(super) const MAX_WAIT: Duration = Duration::from_millis(1);
+
+/// The calls to Redis of a store that are in flight, and those that wait.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(Mutex<NumberMap<LaneId, Lane>>);
+
+/// What calls have in common that can share a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::store::redis) struct LaneId {
+    /// Their runtime, as that has a connection of its own.
+    pub(in crate::store::redis) runtime: Id,
+    pub(in crate::store::redis) form: Form,
+    /// Their slot in a Cluster.
+    pub(in crate::store::redis) slot: Option<u16>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    /// Whether a call was sent at once that has not ended.
+    pub(super) has_single: bool,
+    pub(super) senders: usize,
+    /// What one of them is about to do.
+    next: Next,
+    /// The charges of the calls that wait.
+    pub(super) charges: usize,
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Held by the sender that replies to the calls of a batch and sends the next. If all did so at once, Redis would reply to all
+    /// at once, and they would take turns with it.
+    pub(super) turn: Arc<sync::Mutex<()>>,
+}
+
+/// What the last sender to start is about to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Nothing more: it has taken its first batch.
+    #[default]
+    None,
+    /// To take what waits after [`MAX_WAIT`].
+    Later,
+    /// To take what waits.
+    Now,
+}
+
+/// A call that waits for a batch.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) charges: Vec<Charge>,
+    pub(super) caller: Caller,
+}
+
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) deadline: Instant,
+    pub(super) reply: oneshot::Sender<Result<Box<Outcome>, StoreError>>,
+}
+
+impl Lanes {
+    pub(super) fn lock(&self) -> MutexGuard<'_, NumberMap<LaneId, Lane>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    pub(super) fn is_idle(&self) -> bool {
+        !self.has_single && self.senders == 0 && self.waiting.is_empty()
+    }
+
+    /// Returns what another sender is to do for the calls that wait, and counts it.
+    pub(super) fn next_sender(&mut self, form: Form) -> Next {
+        let next = match self.next {
+            _ if self.waiting.is_empty() => Next::None,
+            Next::Now => Next::None,
+            _ if self.senders < USUAL_SENDERS || self.charges >= form.max_charges() => Next::Now,
+            Next::Later => Next::None,
+            Next::None => Next::Later,
+        };
+        if next != Next::None {
+            self.senders += 1;
+            self.next = next;
+        }
+        next
+    }
+
+    /// Notes that what a sender was spawned for is done. Another may have been spawned meanwhile to do it at once.
+    pub(super) fn started(&mut self, first: Next) {
+        if self.next == first {
+            self.next = Next::None;
+        }
+    }
+
+    /// Takes the calls of the next batch. Those that have given up are left out.
+    pub(super) fn take(&mut self, form: Form) -> Vec<Waiting> {
+        let mut most = form.max_charges();
+        if self.senders == 1 && self.charges >= MIN_TO_SPLIT {
+            most = most.min(self.charges.div_ceil(2));
+        }
+        let (mut batch, mut charges) = (Vec::new(), 0);
+        while let Some(call) = self.waiting.front() {
+            let size = call.charges.len();
+            if call.caller.is_open() {
+                if !batch.is_empty() && charges + size > most {
+                    break;
+                }
+                charges += size;
+            }
+            self.charges -= size;
+            batch.extend(self.waiting.pop_front().filter(|call| call.caller.is_open()));
+        }
+        batch
+    }
+}
+
+impl Caller {
+    /// Whether the call has not been given up.
+    pub(super) fn is_open(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    pub(super) fn reply(self, outcome: Result<Box<Outcome>, StoreError>) {
+        let _ = self.reply.send(outcome);
+    }
+}

@@ -1,0 +1,153 @@
+//! The tasks that send batches.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::future::{Future, pending};
+use std::mem;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::task::yield_now;
+use tokio::time::Instant;
+
+use super::lane::{Caller, LaneId, Lanes, MAX_WAIT, Next, Waiting};
+use crate::error::store::StoreError;
+use crate::store::charge::{Charge, Outcome};
+use crate::store::redis::client::Client;
+use crate::timer::until;
+
+/// Sends batches until no call waits.
+pub(super) struct Sender {
+    lanes: Arc<Lanes>,
+    client: Arc<Client>,
+    runtime: Handle,
+    id: LaneId,
+    /// What it was spawned for. [`Next::None`] once that is done.
+    first: Next,
+}
+
+type Decided = (Caller, Result<Box<Outcome>, StoreError>);
+
+impl Sender {
+    /// Starts another sender, if there is something to do.
+    pub(super) fn spawn(first: Next, lanes: &Arc<Lanes>, client: &Arc<Client>, runtime: &Handle, id: LaneId) {
+        if first != Next::None {
+            let (lanes, client) = (Arc::clone(lanes), Arc::clone(client));
+            let sender = Sender { lanes, client, runtime: runtime.clone(), id, first };
+            runtime.spawn(sender.run());
+        }
+    }
+
+    async fn run(mut self) {
+        if self.first == Next::Later {
+            // Without timers, no call waits.
+            let _ = until(&self.runtime, Instant::now() + MAX_WAIT, pin!(pending::<()>())).await;
+        }
+        let turns = self.turns();
+        let mut decided: Vec<Decided> = Vec::new();
+        loop {
+            let turn = turns.lock().await;
+            if !decided.is_empty() {
+                decided.drain(..).for_each(|(caller, outcome)| caller.reply(outcome));
+                // Most of the calls that now have their replies are followed by others, which can share the next batch.
+                yield_now().await;
+            }
+            let (batch, next) = self.take();
+            Sender::spawn(next, &self.lanes, &self.client, &self.runtime, self.id);
+            if batch.is_empty() {
+                return;
+            }
+            decided = self.decide(batch, turn).await;
+        }
+    }
+
+    fn turns(&self) -> Arc<Mutex<()>> {
+        self.lanes.lock().get(&self.id).map(|lane| Arc::clone(&lane.turn)).unwrap_or_default()
+    }
+
+    /// Takes the next batch. Returns with it what another sender is to do for the rest.
+    fn take(&mut self) -> (Vec<Waiting>, Next) {
+        let mut lanes = self.lanes.lock();
+        let Some(lane) = lanes.get_mut(&self.id) else { return Default::default() };
+        lane.started(mem::take(&mut self.first));
+        (lane.take(self.id.form), lane.next_sender(self.id.form))
+    }
+
+    /// Decides a batch, which is sent in this turn. Returns the outcomes of the calls that still wait. What Redis does not decide
+    /// together is decided alone.
+    async fn decide(&self, batch: Vec<Waiting>, turn: MutexGuard<'_, ()>) -> Vec<Decided> {
+        let (lists, mut callers): (Vec<_>, Vec<_>) =
+            batch.into_iter().map(|call| (call.charges, Some(call.caller))).unzip();
+        let lists: Vec<&[Charge]> = lists.iter().map(Vec::as_slice).collect();
+        let last = callers.iter().flatten().map(|caller| caller.deadline).max();
+        let last = last.unwrap_or_else(Instant::now);
+        let mut outcomes = pin!(self.client.decide_together(&lists, last));
+        // The first poll sends the batch.
+        let at_once = outcomes.as_mut().now_or_never();
+        drop(turn);
+        let outcomes = match at_once {
+            Some(outcomes) => outcomes,
+            None => self.until_decided(outcomes, &mut callers).await,
+        };
+        let rest = callers.split_off(outcomes.len()).into_iter().zip(&lists[outcomes.len()..]);
+        let decided = callers.into_iter().zip(outcomes);
+        let decided = decided.filter_map(|(caller, outcome)| Some((caller?, outcome))).collect();
+        let open = rest.filter_map(|(caller, charges)| Some((caller.filter(Caller::is_open)?, charges)));
+        let alone = open.map(async |(caller, charges)| {
+            let outcome = self.client.decide(charges, caller.deadline).await;
+            caller.reply(outcome);
+        });
+        join_all(alone).await;
+        decided
+    }
+
+    /// Awaits the outcomes of a batch, with one timer for all its calls. Those whose deadlines pass meanwhile fail and are removed.
+    async fn until_decided<T>(
+        &self,
+        mut outcomes: Pin<&mut impl Future<Output = T>>,
+        callers: &mut [Option<Caller>],
+    ) -> T {
+        while let Some(first) = callers.iter().flatten().map(|caller| caller.deadline).min() {
+            match until(&self.runtime, first, outcomes.as_mut()).await {
+                Ok(Some(outcomes)) => return outcomes,
+                Ok(None) if first <= Instant::now() => {
+                    let now = Instant::now();
+                    let late = callers.iter_mut().filter_map(|caller| caller.take_if(|c| c.deadline <= now));
+                    late.for_each(|caller| caller.reply(Err(too_late())));
+                }
+                // The runtime has no timers, or shuts down.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        outcomes.await
+    }
+}
+
+/// The last sender fails the calls that wait. There are none, unless the runtime has shut down.
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut lanes = self.lanes.lock();
+        let Entry::Occupied(mut entry) = lanes.entry(self.id) else { return };
+        let lane = entry.get_mut();
+        lane.started(self.first);
+        lane.senders -= 1;
+        let mut failed = VecDeque::new();
+        if lane.senders == 0 {
+            lane.charges = 0;
+            failed = mem::take(&mut lane.waiting);
+        }
+        if lane.is_idle() {
+            entry.remove();
+        }
+        drop(lanes);
+        drop(failed);
+    }
+}
+
+fn too_late() -> StoreError {
+    StoreError::transient("Redis did not respond before the deadline")
+}
