@@ -95,14 +95,20 @@ impl Sender {
         };
         let rest = callers.split_off(outcomes.len()).into_iter().zip(&lists[outcomes.len()..]);
         let decided = callers.into_iter().zip(outcomes);
-        let decided = decided.filter_map(|(caller, outcome)| Some((caller?, outcome))).collect();
+        let decided: Vec<Decided> = decided.filter_map(|(caller, it)| Some((caller?, it))).collect();
         let open = rest.filter_map(|(caller, charges)| Some((caller.filter(Caller::is_open)?, charges)));
-        let alone = open.map(async |(caller, charges)| {
-            let outcome = self.client.decide(charges, caller.deadline).await;
-            caller.reply(outcome);
-        });
+        let alone: Vec<_> = open
+            .map(async |(caller, charges)| {
+                let outcome = self.client.decide(charges, caller.deadline).await;
+                caller.reply(outcome);
+            })
+            .collect();
+        if alone.is_empty() {
+            return decided;
+        }
+        decided.into_iter().for_each(|(caller, outcome)| caller.reply(outcome));
         join_all(alone).await;
-        decided
+        Vec::new()
     }
 
     /// Awaits the outcomes of a batch, with one timer for all its calls. Those whose deadlines pass meanwhile fail and are removed.
