@@ -132,7 +132,7 @@ fn calls_on_a_runtime_that_has_shut_down_fail_and_leave_no_lane() {
 #[test]
 fn many_calls_are_sent_as_two_batches() {
     let form = Scripts::new(|script| script).form(&[charge(1)]).unwrap();
-    for (waiting, senders, taken) in [(31, 1, 31), (33, 1, 17), (300, 1, 64), (33, 2, 33), (300, 2, 64)] {
+    for (waiting, senders, taken) in [(31, 1, 31), (33, 1, 17), (300, 1, 36), (33, 2, 33), (300, 2, 36)] {
         let mut lane = Lane::default();
         (lane.senders, lane.charges) = (senders, waiting);
         let mut receivers = Vec::new();
