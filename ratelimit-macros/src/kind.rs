@@ -53,8 +53,8 @@ impl Kind {
     /// Returns the arguments that not all attributes have. The first two may be positional.
     pub(crate) fn own(self) -> &'static [&'static str] {
         match self {
-            Kind::Rate => &["rate", "burst", "refill", "warmup"],
-            Kind::Count => &["limit", "period"],
+            Kind::Rate => &["rate", "burst", "refill", "warmup", "lease"],
+            Kind::Count => &["limit", "period", "lease"],
             Kind::Funnel => &["capacity", "leak_rate", "drain"],
             Kind::Window => &["limit", "period", "precision"],
         }

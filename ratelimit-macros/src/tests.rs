@@ -3,6 +3,7 @@
 mod arguments;
 mod fallbacks;
 mod functions;
+mod leases;
 mod numbers;
 mod options;
 mod properties;

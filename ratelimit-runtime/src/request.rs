@@ -18,7 +18,7 @@ use crate::store::{Charge, INLINE, Outcome};
 const MANY: usize = 16;
 
 /// The charges of one call, to be decided together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct AcquireRequest {
     charges: SmallVec<[Charge; INLINE]>,
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
@@ -41,7 +41,7 @@ pub(crate) struct PolicyCharge {
 }
 
 /// A policy of a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RequestedPolicy {
     pub(crate) name: Name,
     pub(crate) site: Option<&'static SiteName>,
@@ -124,6 +124,14 @@ impl AcquireRequest {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.policies.is_empty()
+    }
+
+    /// Returns the charge and the permits of a lease, if the policy has one.
+    pub(crate) fn lease(&self) -> Option<(&Charge, u64)> {
+        match (&*self.charges, &*self.policies) {
+            ([charge], [RequestedPolicy { site: Some(site), .. }]) => Some((charge, site.options.lease?)),
+            _ => None,
+        }
     }
 
     /// Whether it takes any permits.

@@ -15,7 +15,7 @@ const MAX_LATENCY: Duration = Duration::from_secs(2);
 const RECOVERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The machine's clock in microseconds, which is the server's clock too.
-fn unix_micros() -> u64 {
+pub(crate) fn unix_micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
     since.as_micros() as u64
 }

@@ -15,6 +15,7 @@ mod faults;
 mod flood;
 mod guava;
 mod known_limiter_bugs;
+mod leases;
 mod linearizability;
 mod macros;
 mod model;

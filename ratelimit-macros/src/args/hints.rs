@@ -37,7 +37,6 @@ const HINTS: &[(&str, &str)] = &[
     ("queue", "write it on `funnel_limit`, or to space calls evenly on `rate_limit` write `burst = 1, timeout = \"5s\"`"),
     ("queueing queuing queued pacing paced shaping exec_evenly delay max_queue max_queue_size queue_size queue_limit high_water", "write `capacity = 10, queue` on `funnel_limit`"),
     ("nodelay", "calls are delayed only with `queue` or `timeout`; leave it out"),
-    ("lease", "it is not supported yet; leave it out"),
     ("limit_type", "write `key_type = IP`"),
     ("cache_key key_expression key_generator key_func by", "write `key = user.id`"),
     ("key_prefix namespace", "write `prefix = \"sms\"`"),

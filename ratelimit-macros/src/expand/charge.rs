@@ -14,12 +14,12 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let [call, closure, skips] = ["call", "closure", "skips"].map(local);
     let numbers = Numbers::new(limit);
     let (computed, constants) = (numbers.computed(), numbers.constants());
-    let literal = option(numbers.literal_policy());
+    let (literal, lease) = (option(numbers.literal_policy()), option(numbers.lease()));
     let (function, numbers) = match numbers.literal_charge() {
         Some(literal) => (quote!(charge_literal), literal),
         None => (quote!(charge), numbers.charge()),
     };
-    let options = options(expansion.tag, index, limit);
+    let options = options(expansion.tag, index, limit, &lease);
     // Of the attribute itself, even if it was deferred to another.
     let line = quote_spanned!(limit.span=> ::core::line!());
     let parts = parts(&limit.key, &call);
@@ -69,7 +69,7 @@ fn parts(key: &[Part], call: &Ident) -> TokenStream {
     quote!(#(#parts)*)
 }
 
-fn options(tag: Tag, index: usize, limit: &Limit) -> TokenStream {
+fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenStream {
     let name = option(limit.name.as_ref().map(|name| quote!(#name)));
     let prefix = limit.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
     let (number, algorithm, shadow) = (limit.number, limit.policy.algorithm(), limit.shadow);
@@ -94,6 +94,7 @@ fn options(tag: Tag, index: usize, limit: &Limit) -> TokenStream {
             tag: __ratelimits::Tag::#tag,
             shadow: #shadow,
             refundable: #refundable,
+            lease: #lease,
             on_store_error: #on_store_error,
         }
     }

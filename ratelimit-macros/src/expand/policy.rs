@@ -54,13 +54,19 @@ impl<'a> Numbers<'a> {
         let named = named.copied().chain(self.limit.timeout.as_ref().filter(|timeout| timeout.is_literal()));
         let named = named.map(|number| constant(number, &literal(number)));
         let policy = self.checked_policy();
-        let cost = self.limit.cost.as_ref().filter(|cost| cost.is_literal()).map(|cost| {
-            let (value, cost_local) = (literal(cost), local("cost"));
-            let check = quote_spanned!(hygienic(cost.expr.span())=> __ratelimits::const_args::check_cost(&POLICY, #cost_local));
+        let permits = self.limit.cost.iter().chain(&self.limit.lease).filter(|permits| permits.is_literal());
+        let permits = permits.map(|permits| {
+            let (name, value, local) = (permits.name, literal(permits), local(permits.name));
+            let check = quote_spanned!(hygienic(permits.expr.span())=> __ratelimits::const_args::check_permits(&POLICY, #name, #local));
             let check = self.is_literal.then_some(check);
-            constant(cost, &quote!({ let #cost_local = #value; #check; #cost_local }))
+            constant(permits, &quote!({ let #local = #value; #check; #local }))
         });
-        quote!(#(#named)* #policy #cost)
+        quote!(#(#named)* #policy #(#permits)*)
+    }
+
+    /// Returns the permits of a lease.
+    pub(super) fn lease(&self) -> Option<TokenStream> {
+        self.limit.lease.as_ref().map(|lease| constant_name(lease).into_token_stream())
     }
 
     /// Returns the policy as a constant, if it is one.

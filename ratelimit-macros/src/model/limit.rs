@@ -25,6 +25,7 @@ pub(crate) struct Limit {
     pub(crate) prefix: Option<LitStr>,
     pub(crate) cost: Option<Number>,
     pub(crate) timeout: Option<Number>,
+    pub(crate) lease: Option<Number>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
     /// One of [`ON_STORE_ERROR`](crate::kind::ON_STORE_ERROR).
@@ -57,6 +58,7 @@ impl Limit {
         {
             errors.at(timeout, "a policy in `shadow` never waits; leave out `timeout`");
         }
+        let lease = lease(args, errors);
         let key = key(args, function, errors);
         let fallback = Fallback::read(args, function, errors);
         let on_store_error = conditions::on_store_error(args, errors);
@@ -71,6 +73,7 @@ impl Limit {
             prefix,
             cost,
             timeout,
+            lease,
             key,
             fallback,
             on_store_error,
@@ -81,6 +84,27 @@ impl Limit {
             krate,
         })
     }
+}
+
+/// Reads the permits that are taken at a time. All calls have to agree on them.
+fn lease(args: &Args, errors: &mut Errors) -> Option<Number> {
+    let lease = Number::read(args, "lease", Unit::Count, errors)?;
+    if !lease.is_literal() {
+        errors
+            .on(&lease.expr, "`lease` is a whole number that is the same for all calls; write `lease = 100`");
+    }
+    for (argument, problem) in [
+        ("timeout", "a call that may wait cannot use a `lease`; leave out `timeout` or `lease`"),
+        ("charge_when", "leased permits cannot be refunded; leave out `charge_when` or `lease`"),
+        ("shadow", "a policy in `shadow` cannot have a `lease`; leave out `shadow` or `lease`"),
+        ("borrow", "a bucket with `borrow` cannot have a `lease`; leave out `borrow` or `lease`"),
+        ("warmup", "a bucket with `warmup` cannot have a `lease`; leave out `warmup` or `lease`"),
+    ] {
+        if let Some(span) = args.span(argument) {
+            errors.at(span, problem);
+        }
+    }
+    Some(lease)
 }
 
 fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {

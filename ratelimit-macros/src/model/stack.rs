@@ -17,6 +17,9 @@ pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
             errors.on(name, "another attribute of this function has the same name; rename one");
         }
     }
+    for lease in limits.iter().filter_map(|limit| limit.lease.as_ref()).filter(|_| limits.len() > 1) {
+        errors.on(&lease.expr, "several limits on a function cannot have a `lease`; leave it out");
+    }
     let Some(registry) = limits.iter().find_map(|limit| limit.registry.as_ref()) else { return };
     let written = registry.to_token_stream().to_string();
     for limit in limits {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `key`, `key_type`, `prefix`, `name`, \
+const OF_COUNT: &str = "the arguments of `count_limit` are `limit`, `period`, `lease`, `key`, `key_type`, `prefix`, `name`, \
                         `cost`, `timeout`, `fallback`, `on_store_error`, `skip_when`, `charge_when`, `registry`, `crate`, `aligned`, \
                         `pass_args`, `shadow`";
 
@@ -41,7 +41,7 @@ fn words_of_other_limiters_get_a_hint() {
             "write `period = \"1m\"` on `count_limit` or `window_limit`, or a rate with its period: `\"100/min\"`",
         ),
         (Funnel, "5, 60, pacing", "pacing", "write `capacity = 10, queue` on `funnel_limit`"),
-        (Window, "5, 60, lease = 100", "lease", "it is not supported yet; leave it out"),
+        (Window, "5, 60, lease = 100", "lease", "it belongs to `rate_limit`, `count_limit`"),
     ] {
         let Err(errors) = read(kind, tokens(args), SEND) else { panic!("no error in `{args}`") };
         let first = errors.into_iter().next().unwrap();

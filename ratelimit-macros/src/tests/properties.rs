@@ -8,7 +8,7 @@ use quote::quote;
 use super::*;
 
 /// Words of the attributes and of Rust, and values.
-const PIECES: [&str; 96] = [
+const PIECES: [&str; 97] = [
     "rate",
     "burst",
     "refill",
@@ -18,6 +18,7 @@ const PIECES: [&str; 96] = [
     "capacity",
     "leak_rate",
     "drain",
+    "lease",
     "precision",
     "key",
     "key_type",

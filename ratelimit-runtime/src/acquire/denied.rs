@@ -33,8 +33,7 @@ pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<
 pub(super) fn record(request: &AcquireRequest, outcome: &Outcome, sent: Instant, denials: &Denials) {
     let pairs = || request.charges().iter().zip(&outcome.verdicts);
     if outcome.admitted {
-        // Other numbers of this process have changed how the bucket refills.
-        let made = pairs().filter(|(charge, verdict)| charge.is_made(verdict) && charge.spec.is_adjustable());
+        let made = pairs().filter(|(charge, verdict)| charge.is_made(verdict));
         made.for_each(|(charge, _)| denials.forget_other_numbers(charge));
         return;
     }

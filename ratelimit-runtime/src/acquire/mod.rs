@@ -5,6 +5,7 @@
 
 mod denied;
 mod detach;
+mod leased;
 mod log;
 mod queue;
 mod reservation;
@@ -55,11 +56,14 @@ enum Wait {
 
 /// Decides a request in process. Returns `None` if the request has to be awaited, and has then charged nothing.
 ///
-/// A request to Redis is refused if a charge of it is denied. The request then consists of such charges.
-pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Endpoint) -> Option<Outcome> {
+/// A request to Redis is admitted if it has a lease. It is refused if a charge of it is denied, and then consists of such charges.
+pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Arc<Endpoint>) -> Option<Outcome> {
     let memory = match &endpoint.store {
         Store::Memory(memory) => memory,
-        Store::Redis(redis) => return denied::refuse(request, redis.denials()?),
+        Store::Redis(redis) => {
+            let leased = leased::spend(request, redis.leases(), endpoint);
+            return leased.or_else(|| denied::refuse(request, redis.denials()?));
+        }
     };
     if !request.may_wait() {
         return Some(memory.decide(request.charges()));
@@ -118,7 +122,10 @@ pub(crate) fn acquire_by(
 fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     match &endpoint.store {
         Store::Memory(memory) => EndpointFuture::decided(DecidedRequest::in_memory(request, memory)),
-        Store::Redis(_) => EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), None)),
+        Store::Redis(redis) => match leased::join(&request, redis, endpoint) {
+            Some(waiter) => EndpointFuture::waiting(waiter.wait(request, Arc::clone(endpoint))),
+            None => EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), None)),
+        },
     }
 }
 

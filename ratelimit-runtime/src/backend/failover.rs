@@ -20,7 +20,7 @@ use crate::parker::Parker;
 use crate::request::AcquireRequest;
 use crate::runtime;
 use crate::source::Source;
-use crate::store::Store;
+use crate::store::{Mirrored, Outcome, Store};
 use crate::timer::Timers;
 
 /// A request to a backend that is under way. Dropped, it gives back what it was charged.
@@ -68,6 +68,11 @@ impl Backend {
         self.decided(result)?.into_result()
     }
 
+    /// Lets the local store count a call that the primary store admits.
+    pub(crate) fn mirror(&self, request: &AcquireRequest, outcome: &Outcome) -> Option<Box<Mirrored>> {
+        self.local.as_ref()?.mirror(request, outcome)
+    }
+
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
     pub(crate) async fn decide(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
         let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
@@ -113,7 +118,7 @@ impl Backend {
 }
 
 /// Decides the request of a limiter in process, if nothing has to be awaited.
-fn at_once(request: &mut AcquireRequest, endpoint: &Endpoint) -> Option<Decision> {
+fn at_once(request: &mut AcquireRequest, endpoint: &Arc<Endpoint>) -> Option<Decision> {
     let outcome = acquire::decide_at_once(request, endpoint)?;
     let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
     Some(acquired.into_decision(Some(&endpoint.store)))
@@ -157,7 +162,7 @@ impl AcquireFuture {
     /// Lets the local store count a call that the primary store admits. Done here, where a call goes ahead, so that one that is
     /// dropped before, and refunded, is not counted.
     fn mirror(&self, mut decided: DecidedRequest) -> DecidedRequest {
-        decided.mirrored = self.backend.local.as_ref().and_then(|local| local.mirror(&decided));
+        decided.mirrored = self.backend.mirror(&decided.request, &decided.outcome);
         decided
     }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::acquired::DecidedRequest;
 use crate::endpoint::Endpoint;
 use crate::on_store_error::OnStoreError;
-use crate::store::{Charge, MemoryStore, Mirrored, Store};
+use crate::request::AcquireRequest;
+use crate::store::{Charge, MemoryStore, Mirrored, Outcome, Store};
 use crate::waiter_limit::WaiterLimit;
 
 /// How soon after an outage another one is its continuation.
@@ -50,14 +50,14 @@ impl Local {
     /// Charges what the other store has admitted. Costs one load while there has been no outage.
     ///
     /// Soon after an outage every key is charged. Later only keys that still have state from then are, and they owe nothing.
-    pub(super) fn mirror(&self, decided: &DecidedRequest) -> Option<Box<Mirrored>> {
+    pub(super) fn mirror(&self, request: &AcquireRequest, outcome: &Outcome) -> Option<Box<Mirrored>> {
         let last_outage = self.last_outage.load(Ordering::Relaxed);
-        if last_outage == 0 || !decided.outcome.admitted {
+        if last_outage == 0 || !outcome.admitted {
             return None;
         }
         let is_flapping = self.memory.now() <= last_outage + FLAPPING.as_micros() as u64;
-        let owes = is_flapping && decided.request.on_store_error() == OnStoreError::Local;
-        let pairs = decided.request.charges().iter().zip(&decided.outcome.verdicts).enumerate();
+        let owes = is_flapping && request.on_store_error() == OnStoreError::Local;
+        let pairs = request.charges().iter().zip(&outcome.verdicts).enumerate();
         let mirrored = pairs.filter_map(|(index, (charge, verdict))| {
             if !charge.is_made(verdict) {
                 return None;

@@ -98,16 +98,16 @@ pub const fn check(policy: &Policy, argument: &str) {
     }
 }
 
-/// Stops compilation if a call costs more than the policy can ever admit.
+/// Stops compilation if an argument is more permits than the policy can ever admit.
 #[track_caller]
-pub const fn check_cost(policy: &Policy, cost: u64) {
+pub const fn check_permits(policy: &Policy, argument: &str, permits: u64) {
     // An invalid policy is reported by `check`, at the number that is wrong.
     let Ok(spec) = policy.spec() else { return };
     let Some(max) = spec.max_cost() else { return };
-    if cost > max {
+    if permits > max {
         let (digits, start) = digits(max);
         let Ok(max) = std::str::from_utf8(digits.split_at(start).1) else { return };
-        fail(&["`cost` is more than the policy can ever admit; write at most ", max]);
+        fail(&["`", argument, "` is more than the policy can ever admit; write at most ", max]);
     }
 }
 

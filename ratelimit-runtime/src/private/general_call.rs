@@ -117,12 +117,13 @@ impl GeneralCall {
         }
     }
 
-    /// Refuses a call with a single charge that the store is known to refuse, without the text of its key.
+    /// Refuses a call with a single charge that the store is known to refuse, without the text of its key. One whose policy has a
+    /// lease may have permits.
     fn denied(&self, backend: &Backend) -> Option<Refusal> {
         let denials = backend.denials()?;
         let OpenCharge { site, spec, cost, wait: 0, parts } = self.open.as_ref()? else { return None };
-        let SiteOptions { policy, shadow, refundable, .. } = *site.options;
-        if shadow || refundable || self.refusal.is_some() || !self.request.is_empty() {
+        let SiteOptions { policy, shadow, refundable, lease, .. } = *site.options;
+        if shadow || refundable || lease.is_some() || self.refusal.is_some() || !self.request.is_empty() {
             return None;
         }
         let verdict = denials.find(parts.fingerprint().ok()?, spec, *cost)?;
@@ -146,6 +147,7 @@ impl GeneralCall {
         }
         Some(match decide_at_once(&mut self.request, endpoint) {
             Some(outcome) => {
+                backend.mirror(&self.request, &outcome);
                 let acquired = Acquired::at_once(&self.request, &outcome, endpoint.store.source());
                 match acquired.into_charged(Some(&endpoint.store)) {
                     Ok(charged) if charged.is_nothing() => return None,

@@ -88,8 +88,11 @@ impl Denials {
         ForgetOnDrop { denials: self, key: key.fingerprint() }
     }
 
-    /// Forgets what was refused by other numbers than those of this charge, which is made.
+    /// Forgets what was refused by other numbers than those of this charge, which is made and may change how the bucket refills.
     pub(crate) fn forget_other_numbers(&self, charge: &Charge) {
+        if !charge.spec.is_adjustable() {
+            return;
+        }
         let key = charge.key.fingerprint();
         self.forget(key, |denial| denial.key != key || denial.spec == charge.spec);
     }

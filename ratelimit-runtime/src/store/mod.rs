@@ -3,6 +3,7 @@
 
 mod charge;
 mod denials;
+mod leases;
 mod memory;
 mod plain_receipt;
 mod receipt;
@@ -16,6 +17,7 @@ pub(crate) mod tls;
 pub(crate) use charge::INLINE;
 pub use charge::{Charge, Outcome, Verdicts};
 pub(crate) use denials::Denials;
+pub(crate) use leases::{Fetch, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome};
@@ -91,6 +93,7 @@ impl Store {
             }
             Store::Redis(store) => {
                 let _forgets = store.denials().map(|denials| denials.forget_after(key));
+                let _ends = store.leases().end_after(key);
                 store.reset(key).await
             }
         }

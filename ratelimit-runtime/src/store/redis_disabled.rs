@@ -1,12 +1,16 @@
 //! Stands in for the Redis store in builds without the feature `redis`. It cannot be constructed.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::denials::Denials;
+use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 
 /// A store that no value of exists.
@@ -38,6 +42,14 @@ impl RedisStore {
     }
 
     pub(crate) fn denials(&self) -> Option<&Denials> {
+        match *self {}
+    }
+
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        match *self {}
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
         match *self {}
     }
 

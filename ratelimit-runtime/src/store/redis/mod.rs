@@ -41,6 +41,7 @@ use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::denials::Denials;
+use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 
 /// State in Redis.
@@ -53,6 +54,7 @@ pub struct RedisStore {
     /// `None` if no calls share a batch.
     batches: Option<Batches>,
     denials: Option<Denials>,
+    leases: Arc<Leases>,
 }
 
 /// The scripts of all stores.
@@ -99,7 +101,8 @@ impl RedisStore {
 
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
-        RedisStore { client: Arc::new(client), batches: Some(Batches::default()), denials: None }
+        let (client, batches) = (Arc::new(client), Some(Batches::default()));
+        RedisStore { client, batches, denials: None, leases: Leases::new() }
     }
 
     /// Sets the deadline of each call, at most an hour.
@@ -141,6 +144,15 @@ impl RedisStore {
 
     pub(crate) fn denials(&self) -> Option<&Denials> {
         self.denials.as_ref()
+    }
+
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        &self.leases
+    }
+
+    /// Returns the deadline of a call that begins now.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.client.deadline()
     }
 
     pub(crate) fn is_cluster(&self) -> bool {

@@ -1,0 +1,264 @@
+//! Leases: permits that Redis has charged in advance, for the calls of this process to spend.
+//!
+//! Leased permits belong to a key and the numbers of its policy. A call spends some of them. If there are too few, it waits for
+//! the next lease: one request at a time takes what the waiting calls need, and at least a lease. Once three quarters of a lease
+//! are spent, the next is asked for ahead of time, so idle keys lease nothing. A lease is an ordinary charge. If it is refused,
+//! what is left is leased if that suffices for all who wait; otherwise every call asks for itself for a while, so that the last
+//! permits of a limit can be used.
+//!
+//! A lease of a window ends with the window. One of a bucket lives for at most a second, and no longer than its permits take to
+//! refill. Both are counted from when it was asked for, thus before Redis charged it. What is spent in an interval of length `t`
+//! was therefore charged in one of length `t` + life, for which the bucket's promise holds, however many leases there are. A call
+//! that waits already when a lease is asked for counts, as any call, when Redis charges it.
+//!
+//! A reset ends the leases of its key. A refund does not, as their permits are not what it returns.
+
+mod permits;
+mod shard;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use self::shard::{LeasedKey, Shard};
+use super::charge::Charge;
+use crate::algorithm::Verdict;
+use crate::error::store::StoreError;
+use crate::key::{Fingerprint, Key};
+
+/// The keys are divided among this many locks.
+const SHARDS: usize = 64;
+/// The leased permits of a store.
+pub(crate) struct Leases([Mutex<Shard<Waiting>>; SHARDS]);
+
+/// A call that waits for a lease.
+struct Waiting {
+    cost: u64,
+    /// Whether it has waited since before the lease was asked for. Others only get permits that live.
+    is_asked_for: bool,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// What a call gets of a lease. If it gets nothing, it asks for itself.
+pub(crate) type Reply = Result<Grant, StoreError>;
+
+/// Permits for a call. If it is gone, others get them.
+pub(crate) struct Grant {
+    leases: Arc<Leases>,
+    key: Fingerprint,
+    cost: u64,
+    sent: Instant,
+    until: Instant,
+    verdict: Verdict,
+    is_spent: bool,
+}
+
+/// The one request for leases of a key. Dropped, it lets the calls that wait ask for themselves.
+#[must_use]
+pub(crate) struct Fetch {
+    leases: Arc<Leases>,
+    key: Fingerprint,
+    size: u64,
+    /// What the policy can admit at once.
+    most: u64,
+    /// When the lease was asked for.
+    sent: Option<Instant>,
+    /// What Redis had left when it refused it.
+    remaining: Option<u64>,
+    is_done: bool,
+}
+
+/// Ends the leases of a key when it is dropped: after its reset, and even if nobody waits for the reply.
+#[must_use]
+pub(crate) struct EndOnDrop<'a> {
+    leases: &'a Leases,
+    key: Fingerprint,
+}
+
+impl Leases {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Leases(std::array::from_fn(|_| Mutex::new(Shard::new()))))
+    }
+
+    /// Spends leased permits on a charge, if there are enough. Returns what is left, and the request for the next lease if it is
+    /// time to make it.
+    pub(crate) fn spend(self: &Arc<Self>, charge: &Charge, size: u64) -> Option<(Verdict, Option<Fetch>)> {
+        let key = charge.key.fingerprint();
+        let mut shard = self.shard(key);
+        let leased = shard.keys.get_mut(&key).filter(|leased| leased.permits.spec == charge.spec)?;
+        let (verdict, is_low) = leased.permits.spend(charge.cost, Instant::now())?;
+        let fetches = is_low && leased.waiting.is_none();
+        if fetches {
+            leased.waiting = Some(VecDeque::new());
+        }
+        drop(shard);
+        Some((verdict, fetches.then(|| self.fetch(charge, size))))
+    }
+
+    /// Waits for the next lease of this size. Returns the request for it as well, if nobody has made it. Returns `None` if the call
+    /// has to ask for itself.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        charge: &Charge,
+        size: u64,
+    ) -> Option<(oneshot::Receiver<Reply>, Option<Fetch>)> {
+        if charge.cost >= size.min(most(charge)) {
+            return None;
+        }
+        let (key, now) = (charge.key.fingerprint(), Instant::now());
+        let mut shard = self.shard(key);
+        let leased = shard.leased(key, &charge.spec, now).filter(|leased| !leased.permits.is_paused(now))?;
+        let (reply, receiver) = oneshot::channel();
+        let fetches = leased.waiting.is_none();
+        leased.waiting.get_or_insert_default().push_back(Waiting {
+            cost: charge.cost,
+            is_asked_for: false,
+            reply,
+        });
+        drop(shard);
+        Some((receiver, fetches.then(|| self.fetch(charge, size))))
+    }
+
+    /// Ends the leases of a key once the reset that begins now has ended.
+    pub(crate) fn end_after(&self, key: &Key) -> EndOnDrop<'_> {
+        EndOnDrop { leases: self, key: key.fingerprint() }
+    }
+
+    fn fetch(self: &Arc<Self>, charge: &Charge, size: u64) -> Fetch {
+        let (leases, key, most) = (Arc::clone(self), charge.key.fingerprint(), most(charge));
+        Fetch { leases, key, size: size.min(most), most, sent: None, remaining: None, is_done: false }
+    }
+
+    fn with<R>(&self, key: Fingerprint, then: impl FnOnce(&mut LeasedKey<Waiting>) -> R) -> Option<R> {
+        self.shard(key).keys.get_mut(&key).map(then)
+    }
+
+    fn shard(&self, key: Fingerprint) -> MutexGuard<'_, Shard<Waiting>> {
+        self.0[key.0[1] as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the permits that the policy of a charge can admit at once.
+fn most(charge: &Charge) -> u64 {
+    charge.spec.max_cost().unwrap_or(u64::MAX)
+}
+
+impl Fetch {
+    /// Returns how many permits to ask for next, or `None` if this is done.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let (remaining, now) = (self.remaining.take(), Instant::now());
+        let is_first = self.sent.replace(now).is_none();
+        let (permits, _ended) = self.leases.with(self.key, |leased| {
+            let waiting = leased.waiting.as_mut()?;
+            waiting.retain(|call| !call.reply.is_closed());
+            let needed = waiting.iter().map(|call| call.cost).sum::<u64>();
+            let permits = match remaining {
+                Some(remaining) => Some(remaining).filter(|_| (1..=remaining).contains(&needed)),
+                None if leased.permits.is_paused(now) => None,
+                None => Some(needed.max(self.size).min(self.most)).filter(|_| is_first || needed > 0),
+            };
+            waiting.iter_mut().for_each(|call| call.is_asked_for = true);
+            // Those that wait are told without the lock.
+            let ended = if permits.is_none() { leased.waiting.take() } else { None };
+            Some((permits, ended))
+        })??;
+        self.is_done = permits.is_none();
+        permits
+    }
+
+    /// Hands out the lease.
+    pub(crate) fn granted(&self, permits: u64, verdict: &Verdict) {
+        let (Fetch { leases, key, size, sent, .. }, now) = (self, Instant::now());
+        let sent = sent.unwrap_or(now);
+        let served = leases.with(*key, |leased| {
+            let until = sent + leased.permits.life(permits.min(*size), verdict);
+            let (mut left, mut served) = (permits, Vec::new());
+            let waiting = leased.waiting.get_or_insert_default();
+            waiting.retain(|call| !call.reply.is_closed());
+            while let Some(call) = waiting.front()
+                && call.cost <= left
+                && (call.is_asked_for || now < until)
+            {
+                left -= call.cost;
+                served.extend(waiting.pop_front());
+            }
+            leased.permits.add(left, verdict, sent, until, now);
+            (served, until)
+        });
+        let Some((served, until)) = served else { return };
+        // Without the lock, because permits of calls that are gone return to the lease.
+        for Waiting { cost, reply, .. } in served {
+            let (leases, verdict) = (Arc::clone(leases), *verdict);
+            let grant = Grant { leases, key: *key, cost, sent, until, verdict, is_spent: false };
+            let _ = reply.send(Ok(grant));
+        }
+    }
+
+    /// Notes that so many permits were refused.
+    pub(crate) fn refused(&mut self, permits: u64, verdict: &Verdict) {
+        let now = Instant::now();
+        let retry_after = verdict.retry_after.map_or(Duration::MAX, Duration::from_micros);
+        self.leases.with(self.key, |leased| leased.permits.pause(retry_after, now));
+        // What is left is asked for once.
+        self.remaining = (permits >= self.size).then_some(verdict.remaining);
+    }
+
+    /// Fails the calls that wait.
+    pub(crate) fn failed(&self, error: &StoreError) {
+        let now = Instant::now();
+        let failed = self.leases.with(self.key, |leased| {
+            leased.permits.pause(Duration::ZERO, now);
+            leased.waiting.as_mut().map(std::mem::take)
+        });
+        for Waiting { reply, .. } in failed.flatten().unwrap_or_default() {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let _ended = self.leases.with(self.key, |leased| leased.waiting.take());
+        }
+    }
+}
+
+impl Grant {
+    /// Spends the permits. Returns what Redis said of them.
+    pub(crate) fn spend(mut self) -> Verdict {
+        self.is_spent = true;
+        self.verdict
+    }
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        if !self.is_spent {
+            let Grant { leases, key, cost, sent, until, .. } = self;
+            let now = Instant::now();
+            leases.with(*key, |leased| leased.permits.put(*cost, *sent, *until, now));
+        }
+    }
+}
+
+impl Drop for EndOnDrop<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.leases.with(self.key, |leased| leased.permits.reset(now));
+    }
+}
+
+/// Without keys.
+impl fmt::Debug for Leases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leases").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The keys that have leases, as many as there is room for.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::permits::LeasedPermits;
+use crate::algorithm::AlgorithmSpec;
+use crate::key::Fingerprint;
+
+/// How many keys have leases. Calls with other keys ask for themselves.
+pub(super) const MAX_KEYS: usize = 1024;
+/// From how many on those without permits are removed, and how often at most.
+const MIN_KEYS: usize = 64;
+pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(100);
+
+/// The keys behind one lock.
+pub(super) struct Shard<W> {
+    pub(super) keys: HashMap<Fingerprint, LeasedKey<W>>,
+    sweep_at: usize,
+    swept: Option<Instant>,
+}
+
+/// What a key has, and the calls that wait for it.
+pub(super) struct LeasedKey<W> {
+    pub(super) permits: LeasedPermits,
+    /// Some while a lease is asked for.
+    pub(super) waiting: Option<VecDeque<W>>,
+}
+
+impl<W> Shard<W> {
+    pub(super) fn new() -> Self {
+        Shard { keys: HashMap::new(), sweep_at: MIN_KEYS, swept: None }
+    }
+
+    /// Returns what a key has, unless it is that of other numbers, or there is no room.
+    pub(super) fn leased(
+        &mut self,
+        key: Fingerprint,
+        spec: &AlgorithmSpec,
+        now: Instant,
+    ) -> Option<&mut LeasedKey<W>> {
+        if !self.keys.contains_key(&key) && !self.make_room(now) {
+            return None;
+        }
+        let new = || LeasedKey { permits: LeasedPermits::none(*spec), waiting: None };
+        let leased = self.keys.entry(key).or_insert_with(new);
+        if leased.permits.spec != *spec && leased.is_unused(now) {
+            *leased = new();
+        }
+        (leased.permits.spec == *spec).then_some(leased)
+    }
+
+    fn make_room(&mut self, now: Instant) -> bool {
+        let may_sweep = self.swept.is_none_or(|swept| now >= swept + SWEEP_PAUSE);
+        if self.keys.len() >= self.sweep_at && may_sweep {
+            self.keys.retain(|_, leased| !leased.is_unused(now));
+            self.sweep_at = (2 * self.keys.len()).clamp(MIN_KEYS, MAX_KEYS);
+            self.swept = Some(now);
+        }
+        self.keys.len() < MAX_KEYS
+    }
+}
+
+impl<W> LeasedKey<W> {
+    fn is_unused(&self, now: Instant) -> bool {
+        self.waiting.is_none() && self.permits.is_unused(now)
+    }
+}

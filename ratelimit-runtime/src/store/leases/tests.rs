@@ -1,0 +1,249 @@
+use tokio::time::advance;
+
+use super::shard::{MAX_KEYS, SWEEP_PAUSE};
+use super::*;
+use crate::policy::{FixedWindow, Policy, TokenBucket};
+
+const SIZE: u64 = 100;
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn charge(key: &str, policy: impl Into<Policy>, cost: u64) -> Charge {
+    let spec = policy.into().spec().unwrap();
+    Charge { key: Key::raw(key), spec, cost, wait: 0, shadow: false }
+}
+
+/// A hundred permits refill in 100 ms.
+fn bucket(cost: u64) -> Charge {
+    charge("a", TokenBucket::per_second(1000).burst(200), cost)
+}
+
+fn granted(reset_after: Duration) -> Verdict {
+    Verdict {
+        admitted: true,
+        limit: 200,
+        remaining: 100,
+        reset_after: micros(reset_after),
+        ..Verdict::default()
+    }
+}
+
+fn refused(remaining: u64, retry_after: Duration) -> Verdict {
+    Verdict { remaining, retry_after: Some(micros(retry_after)), ..Verdict::default() }
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_micros() as u64
+}
+
+/// Joins as the first call.
+fn first(leases: &Arc<Leases>, charge: &Charge) -> (oneshot::Receiver<Reply>, Fetch) {
+    let (reply, fetch) = leases.join(charge, SIZE).unwrap();
+    (reply, fetch.unwrap())
+}
+
+/// Returns leases of which one call has got a permit, and the time for the reply was this.
+async fn leased(charge: &Charge, latency: Duration) -> Arc<Leases> {
+    let leases = Leases::new();
+    let (reply, mut fetch) = first(&leases, charge);
+    assert_eq!(fetch.next(), Some(SIZE));
+    advance(latency).await;
+    fetch.granted(SIZE, &granted(ms(400)));
+    reply.await.unwrap().unwrap().spend();
+    assert_eq!(fetch.next(), None);
+    leases
+}
+
+fn spend(leases: &Arc<Leases>, charge: &Charge) -> bool {
+    leases.spend(charge, SIZE).is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_live_since_they_were_asked_for() {
+    let window = charge("a", FixedWindow::new(200, ms(500)), 1);
+    for (charge, life) in [(bucket(1), ms(100)), (window, ms(400))] {
+        let leases = leased(&charge, ms(90)).await;
+        advance(life - ms(90) - Duration::from_micros(1)).await;
+        assert!(spend(&leases, &charge));
+        advance(Duration::from_micros(1)).await;
+        assert!(!spend(&leases, &charge), "{charge:?}");
+    }
+    let slow = charge("a", TokenBucket::per_second(1).burst(200), 1);
+    let leases = leased(&slow, ms(0)).await;
+    advance(ms(999)).await;
+    assert!(spend(&leases, &slow));
+    advance(ms(1)).await;
+    assert!(!spend(&leases, &slow), "no bucket's lease lives longer than a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_lease_is_asked_for_when_a_quarter_is_left() {
+    let leases = leased(&bucket(1), ms(0)).await;
+    let (verdict, fetch) = leases.spend(&bucket(74), SIZE).unwrap();
+    assert_eq!((verdict.remaining, fetch.is_none()), (125, true));
+    let (verdict, fetch) = leases.spend(&bucket(1), SIZE).unwrap();
+    assert_eq!(verdict.remaining, 124);
+    let mut fetch = fetch.unwrap();
+    assert!(leases.spend(&bucket(1), SIZE).unwrap().1.is_none(), "only one asks");
+    assert_eq!(fetch.next(), Some(SIZE));
+    fetch.granted(SIZE, &granted(ms(400)));
+    assert_eq!(fetch.next(), None);
+    assert!(!spend(&leases, &bucket(124)));
+    assert!(spend(&leases, &bucket(123)), "of both leases");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_share_a_request() {
+    let leases = Leases::new();
+    let (a, mut fetch) = first(&leases, &bucket(60));
+    let join = |cost| {
+        let (reply, fetch) = leases.join(&bucket(cost), SIZE).unwrap();
+        assert!(fetch.is_none());
+        reply
+    };
+    let (b, gone) = (join(60), join(60));
+    drop(gone);
+    assert_eq!(fetch.next(), Some(120), "what they need");
+    let (c, d) = (join(20), join(99));
+    drop(b);
+    fetch.granted(120, &granted(ms(400)));
+    assert!(a.await.unwrap().is_ok() && c.await.unwrap().is_ok());
+    assert_eq!(fetch.next(), Some(SIZE));
+    fetch.granted(SIZE, &granted(ms(400)));
+    assert!(d.await.unwrap().is_ok());
+    assert_eq!(fetch.next(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_replies_serve_only_calls_that_waited_before() {
+    let leases = Leases::new();
+    let (before, mut fetch) = first(&leases, &bucket(1));
+    assert_eq!(fetch.next(), Some(SIZE));
+    let (mut after, _) = leases.join(&bucket(1), SIZE).unwrap();
+    advance(ms(100)).await;
+    fetch.granted(SIZE, &granted(ms(400)));
+    assert!(before.await.unwrap().is_ok());
+    assert!(after.try_recv().is_err());
+    assert_eq!(fetch.next(), None);
+    assert!(after.await.is_err(), "it asks for itself, as leases are of no use");
+    assert!(leases.join(&bucket(1), SIZE).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_is_leased_to_all_who_wait_or_to_none() {
+    for (remaining, next) in [(60, Some(60)), (59, None)] {
+        let leases = Leases::new();
+        let (reply, mut fetch) = first(&leases, &bucket(60));
+        assert_eq!(fetch.next(), Some(SIZE));
+        fetch.refused(SIZE, &refused(remaining, ms(1)));
+        assert_eq!(fetch.next(), next);
+        if let Some(next) = next {
+            fetch.refused(next, &refused(59, ms(1)));
+            assert_eq!(fetch.next(), None, "only once");
+        }
+        assert!(reply.await.is_err());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_pause_leases_for_ever_longer() {
+    let (leases, charge) = (Leases::new(), bucket(1));
+    for (retry_after, pause) in
+        [(1, 10), (1, 20), (50, 50), (1, 100), (1, 200), (1, 400), (1, 800), (1, 1000), (5000, 1000)]
+    {
+        let (_, mut fetch) = first(&leases, &charge);
+        assert_eq!(fetch.next(), Some(SIZE));
+        fetch.refused(SIZE, &refused(0, ms(retry_after)));
+        assert_eq!(fetch.next(), None);
+        advance(ms(pause) - Duration::from_micros(1)).await;
+        assert!(leases.join(&charge, SIZE).is_none(), "{pause} ms");
+        advance(Duration::from_micros(1)).await;
+    }
+    let (_, mut fetch) = first(&leases, &charge);
+    fetch.next();
+    fetch.granted(SIZE, &granted(ms(400)));
+    fetch.failed(&StoreError::transient("down"));
+    assert!(leases.join(&charge, SIZE).is_none());
+    advance(ms(10)).await;
+    assert!(leases.join(&charge, SIZE).is_some(), "an admission ends the count");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_are_those_of_the_calls_that_wait() {
+    let leases = Leases::new();
+    let (reply, mut fetch) = first(&leases, &bucket(1));
+    fetch.next();
+    fetch.failed(&StoreError::transient("down"));
+    let error = reply.await.unwrap().err().unwrap();
+    assert_eq!(error.to_string(), "down");
+    assert_eq!(fetch.next(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_dropped_lets_calls_ask_for_themselves() {
+    let leases = Leases::new();
+    let (reply, fetch) = first(&leases, &bucket(1));
+    drop(fetch);
+    assert!(reply.await.is_err());
+    assert!(leases.join(&bucket(1), SIZE).is_some_and(|(_, fetch)| fetch.is_some()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn permits_of_dropped_calls_return() {
+    let leases = Leases::new();
+    let (reply, mut fetch) = first(&leases, &bucket(60));
+    fetch.next();
+    fetch.granted(SIZE, &granted(ms(400)));
+    assert!(!spend(&leases, &bucket(41)));
+    drop(reply.await.unwrap());
+    assert!(spend(&leases, &bucket(100)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn resets_end_leases_and_those_on_their_way() {
+    let leases = leased(&bucket(1), ms(0)).await;
+    drop(leases.end_after(&bucket(1).key));
+    assert!(!spend(&leases, &bucket(1)));
+
+    let (reply, mut fetch) = first(&leases, &bucket(1));
+    fetch.next();
+    drop(leases.end_after(&bucket(1).key));
+    fetch.granted(SIZE, &granted(ms(400)));
+    assert!(reply.await.unwrap().is_ok());
+    assert!(!spend(&leases, &bucket(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_are_of_one_policy() {
+    let leases = leased(&bucket(1), ms(0)).await;
+    let other = charge("a", TokenBucket::per_second(2000).burst(200), 1);
+    assert!(!spend(&leases, &other) && leases.join(&other, SIZE).is_none());
+    assert!(spend(&leases, &bucket(1)));
+    advance(ms(100)).await;
+    assert!(leases.join(&other, SIZE).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_is_bounded() {
+    let leases = Leases::new();
+    let mut keys = 0..;
+    // Keys that are idle make room for others.
+    for _ in 0..10 {
+        for key in keys.by_ref().take(SHARDS * MAX_KEYS / 2) {
+            let charge = Charge { key: Key::raw(key.to_string()), ..bucket(1) };
+            drop(leases.join(&charge, SIZE));
+        }
+        advance(SWEEP_PAUSE).await;
+    }
+    let kept = || leases.0.iter().map(|shard| shard.lock().unwrap().keys.len());
+    assert!(kept().all(|kept| kept < MAX_KEYS));
+    // Keys that are not, do not.
+    let held: Vec<_> = keys
+        .take(2 * SHARDS * MAX_KEYS)
+        .map(|key| leases.join(&Charge { key: Key::raw(key.to_string()), ..bucket(1) }, SIZE))
+        .collect();
+    assert!(kept().all(|kept| kept <= MAX_KEYS));
+    assert!(held.iter().any(Option::is_none) && held.iter().flatten().count() > SHARDS * MAX_KEYS / 2);
+}

@@ -1,0 +1,297 @@
+//! Leases of attributes in Redis.
+
+mod replay;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+
+use ratelimits::{Error, FixedWindow, Limiter, OnStoreError, Policy, Rate, Registry, TokenBucket};
+use ratelimits::{count_limit, rate_limit};
+use tokio::task::JoinSet;
+
+use crate::support::registries::{LONG_DEADLINE, namespace};
+use crate::support::server::Server;
+use crate::support::until::until;
+
+const DAY: Duration = Duration::from_secs(86_400);
+const WITHIN: Duration = Duration::from_secs(30);
+
+#[count_limit(100, "1d", key = key, name = "window", lease = 10, registry = registry)]
+async fn window(registry: &Registry, key: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(100, "1d", key = key, name = "window", cost = cost, lease = 10, registry = registry)]
+async fn costly(registry: &Registry, key: &str, cost: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(100, "1d", aligned, name = "aligned", lease = 10, registry = registry)]
+async fn aligned(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit("100/day", 100, name = "bucket", lease = 10, registry = registry)]
+async fn bucket(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit("100/day", refill = interval, name = "interval", lease = 10, registry = registry)]
+async fn interval(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(limit = limit, period = "1d", name = "computed", lease = 10, registry = registry)]
+async fn computed(registry: &Registry, limit: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(100_000, "1d", name = "small", lease = 2, registry = registry)]
+async fn small(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
+struct Fixture {
+    server: Server,
+    namespace: String,
+}
+
+impl Fixture {
+    fn start() -> Self {
+        Fixture { server: Server::start(), namespace: namespace() }
+    }
+
+    /// A registry as another process has it.
+    fn registry(&self) -> Registry {
+        let builder = Registry::builder().namespace(&*self.namespace).deadline(LONG_DEADLINE);
+        builder.on_store_error(OnStoreError::Deny).connect_lazy(&self.server.url()).unwrap()
+    }
+
+    fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Limiter {
+        self.registry().limiter(name, policy).unwrap()
+    }
+
+    fn window(&self) -> Limiter {
+        self.limiter("window", FixedWindow::new(100, DAY))
+    }
+
+    /// Returns the number of script calls so far.
+    async fn calls(&self) -> u64 {
+        let stats: String = self.server.command(&["INFO", "commandstats"]).await;
+        let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
+        stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
+    }
+}
+
+async fn remaining(limiter: &Limiter, key: &str) -> u64 {
+    limiter.peek(key).await.unwrap().remaining
+}
+
+/// Waits until the lease that was asked for ahead of time has been charged.
+async fn until_remaining(limiter: &Limiter, key: &str, expected: u64) {
+    until("the next lease is taken", WITHIN, async || match remaining(limiter, key).await {
+        remaining if remaining == expected => Ok(()),
+        remaining => Err(format!("{remaining} permits remain")),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn peek_counts_leased_permits_as_used() {
+    let (fixture, rate) = (Fixture::start(), Rate::new(100, DAY));
+    let registry = fixture.registry();
+    window(&registry, "a").await.unwrap();
+    assert_eq!(remaining(&fixture.window(), "a").await, 90);
+    for (name, policy) in [
+        ("aligned", Policy::from(FixedWindow::new(100, DAY).aligned())),
+        ("bucket", TokenBucket::new(rate).burst(100).into()),
+        ("interval", TokenBucket::new(rate).interval_refill().into()),
+    ] {
+        match name {
+            "aligned" => aligned(&registry).await.unwrap(),
+            "bucket" => bucket(&registry).await.unwrap(),
+            _ => interval(&registry).await.unwrap(),
+        }
+        assert_eq!(fixture.limiter(name, policy).peek(()).await.unwrap().remaining, 90, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_one_request() {
+    let fixture = Fixture::start();
+    let (registry, limiter) = (fixture.registry(), fixture.window());
+    limiter.try_acquire("warm", 1).await.unwrap();
+    let before = fixture.calls().await;
+    for _ in 0..7 {
+        window(&registry, "a").await.unwrap();
+    }
+    assert_eq!(fixture.calls().await - before, 1);
+    window(&registry, "a").await.unwrap();
+    until_remaining(&limiter, "a", 80).await;
+}
+
+#[tokio::test]
+async fn leases_belong_to_a_key_and_a_registry() {
+    let fixture = Fixture::start();
+    let (limiter, registry) = (fixture.window(), fixture.registry());
+    window(&registry, "a").await.unwrap();
+    window(&registry, "b").await.unwrap();
+    assert_eq!((remaining(&limiter, "a").await, remaining(&limiter, "b").await), (90, 90));
+    window(&fixture.registry(), "a").await.unwrap();
+    assert_eq!(remaining(&limiter, "a").await, 80);
+}
+
+#[tokio::test]
+async fn calls_with_other_numbers_ask_for_themselves() {
+    let fixture = Fixture::start();
+    let (registry, limiter) = (fixture.registry(), fixture.limiter("computed", FixedWindow::new(100, DAY)));
+    let remaining = async || limiter.peek(()).await.unwrap().remaining;
+    computed(&registry, 100).await.unwrap();
+    assert_eq!(remaining().await, 90);
+    computed(&registry, 50).await.unwrap();
+    assert_eq!(remaining().await, 89);
+    // More than the policy admits is never leased.
+    computed(&fixture.registry(), 15).await.unwrap();
+    assert_eq!(remaining().await, 85);
+    let error = computed(&fixture.registry(), 15).await.unwrap_err();
+    assert!(error.is_limited(), "{error}");
+}
+
+#[tokio::test]
+async fn the_last_permits_are_admitted() {
+    let fixture = Fixture::start();
+    for (key, first) in [("all", 0), ("some", 95), ("one", 99), ("none", 100)] {
+        let (registry, limiter) = (fixture.registry(), fixture.window());
+        if first > 0 {
+            limiter.try_acquire(key, first).await.unwrap();
+        }
+        for call in first..100 {
+            window(&registry, key).await.unwrap_or_else(|error| panic!("{key}, {call}: {error}"));
+        }
+        assert_eq!(remaining(&limiter, key).await, 0);
+        for _ in 0..3 {
+            let error = window(&registry, key).await.unwrap_err();
+            assert!(error.is_limited() && error.retry_after().is_some(), "{error}");
+        }
+    }
+    let (registry, limiter) = (fixture.registry(), fixture.window());
+    for _ in 0..33 {
+        costly(&registry, "costly", 3).await.unwrap();
+    }
+    assert!(costly(&registry, "costly", 3).await.unwrap_err().is_limited());
+    costly(&registry, "costly", 1).await.unwrap();
+    assert_eq!(remaining(&limiter, "costly").await, 0);
+}
+
+#[tokio::test]
+async fn calls_that_cost_a_lease_ask_for_themselves() {
+    let fixture = Fixture::start();
+    let (registry, limiter) = (fixture.registry(), fixture.window());
+    for (cost, left) in [(10, 90), (12, 78), (9, 68)] {
+        costly(&registry, "a", cost).await.unwrap();
+        assert_eq!(remaining(&limiter, "a").await, left);
+    }
+    costly(&registry, "a", 0).await.unwrap();
+    assert_eq!(remaining(&limiter, "a").await, 68);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_calls_get_exactly_the_limit() {
+    let fixture = Fixture::start();
+    let (registry, other) = (fixture.registry(), fixture.registry());
+    let mut calls = JoinSet::new();
+    for i in 0..300 {
+        let registry = if i % 2 == 0 { registry.clone() } else { other.clone() };
+        calls.spawn(async move { window(&registry, "a").await.is_ok() });
+    }
+    let admitted = calls.join_all().await.into_iter().filter(|admitted| *admitted).count();
+    assert_eq!(admitted, 100);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_calls_share_requests() {
+    const CALLS: u64 = 1000;
+    let fixture = Fixture::start();
+    let registry = fixture.registry();
+    small(&registry).await.unwrap();
+    let before = fixture.calls().await;
+    let mut calls = JoinSet::new();
+    for _ in 0..CALLS {
+        let registry = registry.clone();
+        calls.spawn(async move { small(&registry).await.unwrap() });
+    }
+    calls.join_all().await;
+    let sent = fixture.calls().await - before;
+    assert!(sent <= CALLS / 5, "{sent} script calls");
+}
+
+#[tokio::test]
+async fn a_limited_key_hardly_costs_more_requests() {
+    const CALLS: u64 = 100;
+    let fixture = Fixture::start();
+    let builder = Registry::builder().namespace(&*fixture.namespace).deadline(LONG_DEADLINE);
+    let registry = builder.local_denials(false).connect_lazy(&fixture.server.url()).unwrap();
+    fixture.window().try_acquire("a", 100).await.unwrap();
+    let (before, start) = (fixture.calls().await, Instant::now());
+    for _ in 0..CALLS {
+        assert!(window(&registry, "a").await.unwrap_err().is_limited());
+    }
+    let (leases, seconds) = (fixture.calls().await - before - CALLS, start.elapsed().as_secs());
+    assert!(leases <= 1 + seconds, "{leases} leases tried within {seconds} s");
+}
+
+#[tokio::test]
+async fn denials_are_repeated() {
+    let fixture = Fixture::start();
+    fixture.window().try_acquire("a", 100).await.unwrap();
+    until("calls are refused without a request", WITHIN, async || {
+        let registry = fixture.registry();
+        assert!(window(&registry, "a").await.unwrap_err().is_limited());
+        let before = fixture.calls().await;
+        assert!(window(&registry, "a").await.unwrap_err().is_limited());
+        if fixture.calls().await == before { Ok(()) } else { Err("another was sent".to_owned()) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dropped_calls_leave_their_permits_to_others() {
+    let fixture = Fixture::start();
+    let (registry, limiter) = (fixture.registry(), fixture.window());
+    {
+        let mut call = pin!(window(&registry, "a"));
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    until_remaining(&limiter, "a", 90).await;
+    let before = fixture.calls().await;
+    for _ in 0..7 {
+        window(&registry, "a").await.unwrap();
+    }
+    assert_eq!(fixture.calls().await, before);
+}
+
+#[tokio::test]
+async fn resets_end_leases() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry();
+    let limiter = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
+    window(&registry, "a").await.unwrap();
+    limiter.reset("a").await.unwrap();
+    window(&registry, "a").await.unwrap();
+    assert_eq!(remaining(&limiter, "a").await, 90);
+}
+
+#[tokio::test]
+async fn leased_permits_outlast_an_outage() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry();
+    window(&registry, "a").await.unwrap();
+    fixture.server.kill();
+    for _ in 0..9 {
+        window(&registry, "a").await.unwrap();
+    }
+    let error = window(&registry, "a").await.unwrap_err();
+    assert!(matches!(error, Error::Store(_)), "{error}");
+}
