@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Backend;
+use super::local::Local;
 use crate::acquire::{self, EndpointFuture};
 use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use crate::decision::Decision;
@@ -66,6 +67,11 @@ impl Backend {
     /// Returns the result of a request of a limiter that was awaited.
     pub(crate) fn acquired(&self, result: AcquireResult) -> Result<Decision, Error> {
         self.decided(result)?.into_result()
+    }
+
+    /// Whether the local store counts calls that the primary store admits.
+    pub(crate) fn mirrors(&self) -> bool {
+        self.local.as_ref().is_some_and(Local::had_outage)
     }
 
     /// Lets the local store count a call that the primary store admits.

@@ -47,6 +47,11 @@ impl Local {
         self.last_outage.fetch_max(self.memory.now() + 1, Ordering::Relaxed);
     }
 
+    /// Whether the other store has ever failed to decide.
+    pub(super) fn had_outage(&self) -> bool {
+        self.last_outage.load(Ordering::Relaxed) != 0
+    }
+
     /// Charges what the other store has admitted. Costs one load while there has been no outage.
     ///
     /// Soon after an outage every key is charged. Later only keys that still have state from then are, and they owe nothing.

@@ -17,7 +17,7 @@ use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHea
 use crate::on_store_error::OnStoreError;
 use crate::policy_id::PolicyId;
 use crate::source::Source;
-use crate::store::{Charge, Clock, Denials, MemoryStore, Store};
+use crate::store::{Charge, Clock, Denials, Leases, MemoryStore, Store};
 use crate::waiter_limit::WaiterLimit;
 
 /// The store of a registry, and the namespace of its keys.
@@ -124,6 +124,11 @@ impl Backend {
     /// Returns what the store has refused lately, if it remembers that.
     pub(crate) fn denials(&self) -> Option<&Denials> {
         self.store()?.denials()
+    }
+
+    /// Returns what the store has charged in advance, if it does.
+    pub(crate) fn leases(&self) -> Option<&Leases> {
+        self.store()?.leases().map(Arc::as_ref)
     }
 
     /// Returns the store that a decision from this source charged.

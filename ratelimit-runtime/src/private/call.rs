@@ -207,7 +207,7 @@ impl Call {
             return None;
         }
         let (general, backend) = self.general();
-        std::mem::take(general).decide(backend)
+        general.decide(backend)
     }
 
     /// Returns the store, if the call is on the fast lane.

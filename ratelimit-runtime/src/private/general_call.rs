@@ -1,5 +1,6 @@
 //! A call of a limited function on the general path.
 
+use std::mem;
 use std::sync::Arc;
 
 use super::Checked;
@@ -117,44 +118,65 @@ impl GeneralCall {
         }
     }
 
-    /// Refuses a call with a single charge that the store is known to refuse, without the text of its key. One whose policy has a
-    /// lease may have permits.
+    /// Admits a call for which there are leased permits to spare, without the text of its key.
+    fn is_leased(&self, backend: &Backend) -> bool {
+        if let Some(OpenCharge { site, spec, cost, parts, .. }) = &self.open
+            && site.options.lease.is_some()
+            && self.refusal.is_none()
+            && !backend.mirrors()
+            && let (Some(leases), Ok(key)) = (backend.leases(), parts.fingerprint())
+        {
+            return leases.spend_spare(key, spec, *cost);
+        }
+        false
+    }
+
+    /// Refuses a call with a single charge that the store is known to refuse, without the text of its key. No
+    /// leased permits suffice for it.
     fn denied(&self, backend: &Backend) -> Option<Refusal> {
         let denials = backend.denials()?;
         let OpenCharge { site, spec, cost, wait: 0, parts } = self.open.as_ref()? else { return None };
         let SiteOptions { policy, shadow, refundable, lease, .. } = *site.options;
-        if shadow || refundable || lease.is_some() || self.refusal.is_some() || !self.request.is_empty() {
+        if shadow || refundable || self.refusal.is_some() || !self.request.is_empty() {
             return None;
         }
-        let verdict = denials.find(parts.fingerprint().ok()?, spec, *cost)?;
+        let key = parts.fingerprint().ok()?;
+        let verdict = denials.find(key, spec, *cost)?;
+        if lease.is_some() && backend.leases()?.suffice(key, spec, *cost) {
+            return None;
+        }
         let denied = SinglePolicy::new(site.name, Algorithm::of(spec), &verdict);
         let error = Error::Limited(Limited::of_one(denied, Source::Redis));
         Some(Refusal { policy: Some(policy), error })
     }
 
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
-    pub(super) fn decide(mut self, backend: &Arc<Backend>) -> Option<DecisionFuture> {
+    pub(super) fn decide(&mut self, backend: &Arc<Backend>) -> Option<DecisionFuture> {
         if let Some(denied) = self.denied(backend) {
             return Some(DecisionFuture::ready(Err(denied)));
         }
-        self.close(backend);
-        let endpoint = backend.primary()?;
-        if let Some(refusal) = self.refusal {
-            return Some(DecisionFuture::ready(Err(refusal)));
-        }
-        if self.request.is_empty() {
+        if self.is_leased(backend) {
             return None;
         }
-        Some(match decide_at_once(&mut self.request, endpoint) {
+        self.close(backend);
+        let GeneralCall { mut request, refusal, .. } = mem::take(self);
+        let endpoint = backend.primary()?;
+        if let Some(refusal) = refusal {
+            return Some(DecisionFuture::ready(Err(refusal)));
+        }
+        if request.is_empty() {
+            return None;
+        }
+        Some(match decide_at_once(&mut request, endpoint) {
             Some(outcome) => {
-                backend.mirror(&self.request, &outcome);
-                let acquired = Acquired::at_once(&self.request, &outcome, endpoint.store.source());
+                backend.mirror(&request, &outcome);
+                let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
                 match acquired.into_charged(Some(&endpoint.store)) {
                     Ok(charged) if charged.is_nothing() => return None,
                     decision => DecisionFuture::ready(decision),
                 }
             }
-            None => DecisionFuture::pending(AcquireFuture::new(self.request, endpoint, backend)),
+            None => DecisionFuture::pending(AcquireFuture::new(request, endpoint, backend)),
         })
     }
 }

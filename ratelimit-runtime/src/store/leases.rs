@@ -2,7 +2,8 @@
 //!
 //! Leased permits belong to a key and the numbers of its policy. A call spends some of them. If there are too few, it waits for
 //! the next lease: one request at a time takes what the waiting calls need, and at least a lease. Once three quarters of a lease
-//! are spent, the next is asked for ahead of time, so idle keys lease nothing. A lease is an ordinary charge. If it is refused,
+//! are spent, the next is asked for ahead of time. Where the last lease would have ended between two calls, the call asks for
+//! itself, so idle keys lease nothing. A lease is an ordinary charge. If it is refused,
 //! what is left is leased if that suffices for all who wait; otherwise every call asks for itself for a while, so that the last
 //! permits of a limit can be used.
 //!
@@ -26,7 +27,7 @@ use tokio::time::Instant;
 
 use self::shard::{LeasedKey, Shard};
 use super::charge::Charge;
-use crate::algorithm::Verdict;
+use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::error::store::StoreError;
 use crate::key::{Fingerprint, Key};
 
@@ -99,6 +100,22 @@ impl Leases {
         Some((verdict, fetches.then(|| self.fetch(charge, size))))
     }
 
+    /// Spends leased permits on a charge, if so many are left that no request has to follow.
+    pub(crate) fn spend_spare(&self, key: Fingerprint, spec: &AlgorithmSpec, cost: u64) -> bool {
+        let spend = |leased: &mut LeasedKey<Waiting>| {
+            leased.permits.spec == *spec && leased.permits.spend_spare(cost, Instant::now())
+        };
+        self.with(key, spend).unwrap_or(false)
+    }
+
+    /// Returns whether leased permits suffice for a charge.
+    pub(crate) fn suffice(&self, key: Fingerprint, spec: &AlgorithmSpec, cost: u64) -> bool {
+        let suffice = |leased: &mut LeasedKey<Waiting>| {
+            leased.permits.spec == *spec && leased.permits.suffice(cost, Instant::now())
+        };
+        self.with(key, suffice).unwrap_or(false)
+    }
+
     /// Waits for the next lease of this size. Returns the request for it as well, if nobody has made it. Returns `None` if the call
     /// has to ask for itself.
     pub(crate) fn join(
@@ -111,7 +128,10 @@ impl Leases {
         }
         let (key, now) = (charge.key.fingerprint(), Instant::now());
         let mut shard = self.shard(key);
-        let leased = shard.leased(key, &charge.spec, now).filter(|leased| !leased.permits.is_paused(now))?;
+        let leased = shard.leased(key, &charge.spec, now)?;
+        if !leased.permits.is_wanted(now) {
+            return None;
+        }
         let (reply, receiver) = oneshot::channel();
         let fetches = leased.waiting.is_none();
         leased.waiting.get_or_insert_default().push_back(Waiting {

@@ -107,6 +107,14 @@ impl Store {
         }
     }
 
+    /// Returns what the store has charged in advance, if it does.
+    pub(crate) fn leases(&self) -> Option<&Arc<Leases>> {
+        match self {
+            Store::Memory(_) => None,
+            Store::Redis(store) => Some(store.leases()),
+        }
+    }
+
     pub(crate) fn is_cluster(&self) -> bool {
         matches!(self, Store::Redis(store) if store.is_cluster())
     }

@@ -26,6 +26,9 @@ pub(super) struct LeasedPermits {
     low: u64,
     /// What Redis said of the last lease.
     verdict: Verdict,
+    /// How long that lived.
+    life: Option<Duration>,
+    last_call: Option<Instant>,
     /// When the key was last reset. What was asked for before is void.
     reset: Option<Instant>,
     pause: Duration,
@@ -46,6 +49,8 @@ impl LeasedPermits {
             leases: SmallVec::new(),
             low: 0,
             verdict: Verdict::default(),
+            life: None,
+            last_call: None,
             reset: None,
             pause: Duration::ZERO,
             paused_until: None,
@@ -64,13 +69,20 @@ impl LeasedPermits {
             missing -= taken;
         }
         self.leases.retain(|lease| lease.permits > 0);
+        self.last_call = Some(now);
         let verdict = Verdict { remaining: self.verdict.remaining + left, ..self.verdict };
         Some((verdict, left <= self.low && !self.is_paused(now)))
     }
 
+    /// Takes permits like [`spend`](Self::spend), if it is not time to ask for more then.
+    pub(super) fn spend_spare(&mut self, cost: u64, now: Instant) -> bool {
+        let kept = self.low.saturating_add(1);
+        self.suffice(cost.saturating_add(kept), now) && self.spend(cost, now).is_some()
+    }
+
     /// Adds what a lease has left that was asked for at `sent`, and ends at `until`.
     pub(super) fn add(&mut self, left: u64, verdict: &Verdict, sent: Instant, until: Instant, now: Instant) {
-        (self.low, self.verdict) = (left / 4, *verdict);
+        (self.low, self.verdict, self.life) = (left / 4, *verdict, Some(until - sent));
         if left > 0 && until <= now {
             // Replies take longer than permits live, so there is nothing to gain.
             return self.pause(Duration::ZERO, now);
@@ -112,6 +124,20 @@ impl LeasedPermits {
     pub(super) fn pause(&mut self, at_least: Duration, now: Instant) {
         self.pause = at_least.max(2 * self.pause).clamp(MIN_PAUSE, MAX_PAUSE);
         self.paused_until = Some(now + self.pause);
+    }
+
+    /// Notes a call that finds no permits. Returns whether a lease is worth asking for: unless the one before would have ended
+    /// since the last call, so that keys with few calls lease nothing.
+    pub(super) fn is_wanted(&mut self, now: Instant) -> bool {
+        let last_call = self.last_call.replace(now);
+        let is_rare = last_call.zip(self.life).is_some_and(|(last_call, life)| now >= last_call + life);
+        !is_rare && !self.is_paused(now)
+    }
+
+    /// Whether there are as many permits.
+    pub(super) fn suffice(&self, cost: u64, now: Instant) -> bool {
+        let live = self.leases.iter().filter(|lease| now < lease.until);
+        live.map(|lease| lease.permits).sum::<u64>() >= cost
     }
 
     pub(super) fn is_paused(&self, now: Instant) -> bool {

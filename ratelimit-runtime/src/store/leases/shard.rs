@@ -12,7 +12,7 @@ use crate::key::Fingerprint;
 /// How many keys have leases. Calls with other keys ask for themselves.
 pub(super) const MAX_KEYS: usize = 1024;
 /// From how many on those without permits are removed, and how often at most.
-const MIN_KEYS: usize = 64;
+const MIN_KEYS: usize = 256;
 pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 
 /// The keys behind one lock.

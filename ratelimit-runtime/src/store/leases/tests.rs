@@ -95,6 +95,18 @@ async fn the_next_lease_is_asked_for_when_a_quarter_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rare_calls_ask_for_themselves() {
+    let leases = leased(&bucket(1), ms(0)).await;
+    for (pause, leases_more) in
+        [(100, false), (100, false), (99, true), (100, false), (1000, false), (0, true)]
+    {
+        advance(ms(pause)).await;
+        let joined = leases.join(&bucket(1), SIZE);
+        assert_eq!(joined.is_some(), leases_more, "after {pause} ms");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_that_wait_share_a_request() {
     let leases = Leases::new();
     let (a, mut fetch) = first(&leases, &bucket(60));
