@@ -12,6 +12,7 @@ mod dropped_waiters;
 mod events;
 mod faulty_server;
 mod late_polls;
+mod leases;
 #[expect(dead_code, reason = "used in part")]
 #[path = "../it/support/log_capture.rs"]
 mod log_capture;
