@@ -80,11 +80,13 @@ pub(crate) struct EndOnDrop<'a> {
     key: Fingerprint,
 }
 
-impl Leases {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Leases(std::array::from_fn(|_| Mutex::new(Shard::new()))))
+impl Default for Leases {
+    fn default() -> Self {
+        Leases(std::array::from_fn(|_| Mutex::default()))
     }
+}
 
+impl Leases {
     /// Spends leased permits on a charge, if there are enough. Returns what is left, and the request for the next lease if it is
     /// time to make it.
     pub(crate) fn spend(self: &Arc<Self>, charge: &Charge, size: u64) -> Option<(Verdict, Option<Fetch>)> {

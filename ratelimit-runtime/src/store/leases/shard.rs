@@ -29,11 +29,13 @@ pub(super) struct LeasedKey<W> {
     pub(super) waiting: Option<VecDeque<W>>,
 }
 
-impl<W> Shard<W> {
-    pub(super) fn new() -> Self {
+impl<W> Default for Shard<W> {
+    fn default() -> Self {
         Shard { keys: HashMap::new(), sweep_at: MIN_KEYS, swept: None }
     }
+}
 
+impl<W> Shard<W> {
     /// Returns what a key has, unless it is that of other numbers, or there is no room.
     pub(super) fn leased(
         &mut self,

@@ -46,7 +46,7 @@ fn first(leases: &Arc<Leases>, charge: &Charge) -> (oneshot::Receiver<Reply>, Fe
 
 /// Returns leases of which one call has got a permit, and the time for the reply was this.
 async fn leased(charge: &Charge, latency: Duration) -> Arc<Leases> {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (reply, mut fetch) = first(&leases, charge);
     assert_eq!(fetch.next(), Some(SIZE));
     advance(latency).await;
@@ -108,7 +108,7 @@ async fn rare_calls_ask_for_themselves() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_that_wait_share_a_request() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (a, mut fetch) = first(&leases, &bucket(60));
     let join = |cost| {
         let (reply, fetch) = leases.join(&bucket(cost), SIZE).unwrap();
@@ -130,7 +130,7 @@ async fn calls_that_wait_share_a_request() {
 
 #[tokio::test(start_paused = true)]
 async fn late_replies_serve_only_calls_that_waited_before() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (before, mut fetch) = first(&leases, &bucket(1));
     assert_eq!(fetch.next(), Some(SIZE));
     let (mut after, _) = leases.join(&bucket(1), SIZE).unwrap();
@@ -146,7 +146,7 @@ async fn late_replies_serve_only_calls_that_waited_before() {
 #[tokio::test(start_paused = true)]
 async fn what_is_left_is_leased_to_all_who_wait_or_to_none() {
     for (remaining, next) in [(60, Some(60)), (59, None)] {
-        let leases = Leases::new();
+        let leases = Arc::<Leases>::default();
         let (reply, mut fetch) = first(&leases, &bucket(60));
         assert_eq!(fetch.next(), Some(SIZE));
         fetch.refused(SIZE, &refused(remaining, ms(1)));
@@ -161,7 +161,7 @@ async fn what_is_left_is_leased_to_all_who_wait_or_to_none() {
 
 #[tokio::test(start_paused = true)]
 async fn refusals_pause_leases_for_ever_longer() {
-    let (leases, charge) = (Leases::new(), bucket(1));
+    let (leases, charge) = (Arc::<Leases>::default(), bucket(1));
     for (retry_after, pause) in
         [(1, 10), (1, 20), (50, 50), (1, 100), (1, 200), (1, 400), (1, 800), (1, 1000), (5000, 1000)]
     {
@@ -184,7 +184,7 @@ async fn refusals_pause_leases_for_ever_longer() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_are_those_of_the_calls_that_wait() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (reply, mut fetch) = first(&leases, &bucket(1));
     fetch.next();
     fetch.failed(&StoreError::transient("down"));
@@ -195,7 +195,7 @@ async fn failures_are_those_of_the_calls_that_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_dropped_lets_calls_ask_for_themselves() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (reply, fetch) = first(&leases, &bucket(1));
     drop(fetch);
     assert!(reply.await.is_err());
@@ -204,7 +204,7 @@ async fn a_request_that_is_dropped_lets_calls_ask_for_themselves() {
 
 #[tokio::test(start_paused = true)]
 async fn permits_of_dropped_calls_return() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let (reply, mut fetch) = first(&leases, &bucket(60));
     fetch.next();
     fetch.granted(SIZE, &granted(ms(400)));
@@ -239,7 +239,7 @@ async fn leases_are_of_one_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn memory_is_bounded() {
-    let leases = Leases::new();
+    let leases = Arc::<Leases>::default();
     let mut keys = 0..;
     // Keys that are idle make room for others.
     for _ in 0..10 {

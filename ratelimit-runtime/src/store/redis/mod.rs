@@ -102,7 +102,7 @@ impl RedisStore {
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
         let (client, batches) = (Arc::new(client), Some(Batches::default()));
-        RedisStore { client, batches, denials: None, leases: Leases::new() }
+        RedisStore { client, batches, denials: None, leases: Arc::default() }
     }
 
     /// Sets the deadline of each call, at most an hour.
