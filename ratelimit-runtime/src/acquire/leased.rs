@@ -1,5 +1,6 @@
 //! Requests of policies with a lease: permits that are leased already, and the requests for more.
 
+use std::pin::pin;
 use std::slice;
 use std::sync::Arc;
 
@@ -53,22 +54,22 @@ pub(super) fn join(
 
 impl LeaseWaiter {
     /// Waits for permits of the lease. Without them, the request is sent to Redis. Ends by the deadline of one call all the same.
-    pub(super) async fn wait(self, request: AcquireRequest, endpoint: Arc<Endpoint>) -> AcquireResult {
+    pub(super) async fn wait(self, request: Box<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
         let LeaseWaiter { runtime, deadline, reply } = self;
         let late = || StoreError::transient("Redis did not respond before the deadline");
-        let reply = match until(&runtime, deadline, reply).await {
+        let reply = match until(&runtime, deadline, pin!(reply)).await {
             Ok(reply) => reply.unwrap_or_else(|| Ok(Err(late()))),
             Err(no_timers) => Ok(Err(no_timers)),
         };
         match reply {
             Ok(Ok(grant)) => {
-                let outcome = admitted(grant.spend());
+                let outcome = Box::new(admitted(grant.spend()));
                 Ok(DecidedRequest::new(request, outcome, endpoint.store.source()))
             }
             Ok(Err(error)) => Err(FailedRequest::new(error, request)),
             Err(_) => {
                 let asking = DetachOnDrop::ask(request.clone(), &endpoint);
-                match until(&runtime, deadline, asking).await {
+                match until(&runtime, deadline, pin!(asking)).await {
                     Ok(Some(result)) => result,
                     Ok(None) => Err(FailedRequest::new(late(), request)),
                     Err(no_timers) => Err(FailedRequest::new(no_timers, request)),
@@ -83,7 +84,8 @@ async fn take_leases(mut fetch: Fetch, mut charge: Charge, endpoint: Arc<Endpoin
     while let Some(permits) = fetch.next() {
         charge.cost = permits;
         match endpoint.store.decide(slice::from_ref(&charge)).await {
-            Ok(Outcome { admitted, verdicts, .. }) => {
+            Ok(outcome) => {
+                let Outcome { admitted, verdicts, .. } = *outcome;
                 endpoint.health.record_success();
                 if admitted {
                     let denials = endpoint.store.denials().into_iter();
