@@ -10,7 +10,7 @@ use crate::faulty_server::{Fault, FaultyServer};
 const DAY: Duration = Duration::from_secs(86_400);
 const DEADLINE: Duration = Duration::from_millis(100);
 
-#[count_limit(100, "1d", name = "a", lease = 10, registry = registry)]
+#[count_limit(100, "1d", name = "leased", lease = 10, registry = registry)]
 async fn leased(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
@@ -24,7 +24,7 @@ struct Fixture {
 fn start(builder: RegistryBuilder) -> Fixture {
     let server = FaultyServer::new(Fault::None);
     let registry = builder.deadline(DEADLINE).over(server.clone());
-    let limiter = registry.limiter("a", FixedWindow::new(100, DAY)).unwrap();
+    let limiter = registry.limiter("leased", FixedWindow::new(100, DAY)).unwrap();
     Fixture { server, registry, limiter }
 }
 
