@@ -109,8 +109,10 @@ for first = 1, #KEYS, size do
         local at = args + (i - 1) * each
         local period, precision = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
         local key, newest, pushed = KEYS[i], newests[i], seconds[i]
+        -- A new key goes without asking for its length, which may be denied.
+        local n = newest and entries(key) - 1
         restore({
-          key = key, total = totals[i], newest = newest, n = entries(key) - 1, pushed = pushed, raised = not pushed,
+          key = key, total = totals[i], newest = newest, n = n, pushed = pushed, raised = not pushed,
           expiry_set = pushed and pushed > 0, expires = ends(now, period, precision),
           was = newest and ends(newest, period, precision),
         })
