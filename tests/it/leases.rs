@@ -1,6 +1,7 @@
 //! Leases of attributes in Redis.
 
 mod replay;
+mod runtimes;
 
 use std::future::Future;
 use std::pin::pin;

@@ -2,10 +2,11 @@
 //!
 //! Leased permits belong to a key and the numbers of its policy. A call spends some of them. If there are too few, it waits for
 //! the next lease: one request at a time takes what the waiting calls need, and at least a lease. Once three quarters of a lease
-//! are spent, the next is asked for ahead of time. Where the last lease would have ended between two calls, the call asks for
-//! itself, so idle keys lease nothing. A lease is an ordinary charge. If it is refused,
-//! what is left is leased if that suffices for all who wait; otherwise every call asks for itself for a while, so that the last
-//! permits of a limit can be used.
+//! are spent, the next is asked for ahead of time. Where a whole lease would have ended between two calls, the call asks for
+//! itself, so idle keys lease nothing. So does one that finds no permits while another runtime asks, which may be at rest.
+//!
+//! A lease is an ordinary charge. If it is refused, what is left is leased if that suffices for all who wait; otherwise every call
+//! asks for itself for a while, so that the last permits of a limit can be used.
 //!
 //! A lease of a window ends with the window. One of a bucket lives for at most a second, and no longer than its permits take to
 //! refill. Both are counted from when it was asked for, thus before Redis charged it. What is spent in an interval of length `t`
@@ -17,15 +18,15 @@
 mod permits;
 mod shard;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use self::shard::{LeasedKey, Shard};
+use self::shard::{LeasedKey, Queue, Shard};
 use super::charge::Charge;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::error::store::StoreError;
@@ -95,11 +96,12 @@ impl Leases {
         let leased = shard.keys.get_mut(&key).filter(|leased| leased.permits.spec == charge.spec)?;
         let (verdict, is_low) = leased.permits.spend(charge.cost, Instant::now())?;
         let fetches = is_low && leased.waiting.is_none();
-        if fetches {
-            leased.waiting = Some(VecDeque::new());
+        if let Some(runtime) = fetches.then(Handle::try_current).and_then(Result::ok) {
+            leased.waiting = Some(Queue::new(runtime.id()));
+            drop(shard);
+            return Some((verdict, Some(self.fetch(charge, size))));
         }
-        drop(shard);
-        Some((verdict, fetches.then(|| self.fetch(charge, size))))
+        Some((verdict, None))
     }
 
     /// Spends leased permits on a charge, if so many are left that no request has to follow.
@@ -118,8 +120,8 @@ impl Leases {
         self.with(key, suffice).unwrap_or(false)
     }
 
-    /// Waits for the next lease of this size. Returns the request for it as well, if nobody has made it. Returns `None` if the call
-    /// has to ask for itself.
+    /// Waits for the next lease of this size. Returns the request for it as well, if nobody has made it, for this runtime to
+    /// continue. Returns `None` if the call has to ask for itself.
     pub(crate) fn join(
         self: &Arc<Self>,
         charge: &Charge,
@@ -128,19 +130,20 @@ impl Leases {
         if charge.cost >= size.min(most(charge)) {
             return None;
         }
+        let runtime = Handle::try_current().ok()?.id();
         let (key, now) = (charge.key.fingerprint(), Instant::now());
         let mut shard = self.shard(key);
         let leased = shard.leased(key, &charge.spec, now)?;
-        if !leased.permits.is_wanted(now) {
+        let (fetches, is_wanted) = (leased.waiting.is_none(), leased.permits.is_wanted(size, now));
+        if fetches && !is_wanted {
+            return None;
+        }
+        let queue = leased.waiting.get_or_insert_with(|| Queue::new(runtime));
+        if queue.runtime != runtime {
             return None;
         }
         let (reply, receiver) = oneshot::channel();
-        let fetches = leased.waiting.is_none();
-        leased.waiting.get_or_insert_default().push_back(Waiting {
-            cost: charge.cost,
-            is_asked_for: false,
-            reply,
-        });
+        queue.calls.push_back(Waiting { cost: charge.cost, is_asked_for: false, reply });
         drop(shard);
         Some((receiver, fetches.then(|| self.fetch(charge, size))))
     }
@@ -175,7 +178,7 @@ impl Fetch {
         let (remaining, now) = (self.remaining.take(), Instant::now());
         let is_first = self.sent.replace(now).is_none();
         let (permits, _ended) = self.leases.with(self.key, |leased| {
-            let waiting = leased.waiting.as_mut()?;
+            let waiting = &mut leased.waiting.as_mut()?.calls;
             waiting.retain(|call| !call.reply.is_closed());
             let needed = waiting.iter().map(|call| call.cost).sum::<u64>();
             let permits = match remaining {
@@ -199,14 +202,15 @@ impl Fetch {
         let served = leases.with(*key, |leased| {
             let until = sent + leased.permits.life(permits.min(*size), verdict);
             let (mut left, mut served) = (permits, Vec::new());
-            let waiting = leased.waiting.get_or_insert_default();
-            waiting.retain(|call| !call.reply.is_closed());
-            while let Some(call) = waiting.front()
-                && call.cost <= left
-                && (call.is_asked_for || now < until)
-            {
-                left -= call.cost;
-                served.extend(waiting.pop_front());
+            if let Some(Queue { calls, .. }) = &mut leased.waiting {
+                calls.retain(|call| !call.reply.is_closed());
+                while let Some(call) = calls.front()
+                    && call.cost <= left
+                    && (call.is_asked_for || now < until)
+                {
+                    left -= call.cost;
+                    served.extend(calls.pop_front());
+                }
             }
             leased.permits.add(left, verdict, sent, until, now);
             (served, until)
@@ -234,7 +238,7 @@ impl Fetch {
         let now = Instant::now();
         let failed = self.leases.with(self.key, |leased| {
             leased.permits.pause(Duration::ZERO, now);
-            leased.waiting.as_mut().map(std::mem::take)
+            leased.waiting.as_mut().map(|queue| std::mem::take(&mut queue.calls))
         });
         for Waiting { reply, .. } in failed.flatten().unwrap_or_default() {
             let _ = reply.send(Err(error.clone()));

@@ -26,8 +26,6 @@ pub(super) struct LeasedPermits {
     low: u64,
     /// What Redis said of the last lease.
     verdict: Verdict,
-    /// How long that lived.
-    life: Option<Duration>,
     last_call: Option<Instant>,
     /// When the key was last reset. What was asked for before is void.
     reset: Option<Instant>,
@@ -49,7 +47,6 @@ impl LeasedPermits {
             leases: SmallVec::new(),
             low: 0,
             verdict: Verdict::default(),
-            life: None,
             last_call: None,
             reset: None,
             pause: Duration::ZERO,
@@ -82,7 +79,7 @@ impl LeasedPermits {
 
     /// Adds what a lease has left that was asked for at `sent`, and ends at `until`.
     pub(super) fn add(&mut self, left: u64, verdict: &Verdict, sent: Instant, until: Instant, now: Instant) {
-        (self.low, self.verdict, self.life) = (left / 4, *verdict, Some(until - sent));
+        (self.low, self.verdict) = (left / 4, *verdict);
         if left > 0 && until <= now {
             // Replies take longer than permits live, so there is nothing to gain.
             return self.pause(Duration::ZERO, now);
@@ -102,16 +99,10 @@ impl LeasedPermits {
 
     /// Returns how long a lease of this many permits lives.
     pub(super) fn life(&self, permits: u64, verdict: &Verdict) -> Duration {
-        let refill = match &self.spec {
-            AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket)) => {
-                bucket.charge(permits)
-            }
-            AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
-            AlgorithmSpec::FixedWindow(_) => return Duration::from_micros(verdict.reset_after),
-            // Their attributes have no lease.
-            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) => 0,
-        };
-        Duration::from_micros(refill).min(MAX_LIFE)
+        match &self.spec {
+            AlgorithmSpec::FixedWindow(_) => Duration::from_micros(verdict.reset_after),
+            _ => self.longest_life(permits),
+        }
     }
 
     /// Ends all leases, including those that are on their way.
@@ -126,11 +117,11 @@ impl LeasedPermits {
         self.paused_until = Some(now + self.pause);
     }
 
-    /// Notes a call that finds no permits. Returns whether a lease is worth asking for: unless the one before would have ended
-    /// since the last call, so that keys with few calls lease nothing.
-    pub(super) fn is_wanted(&mut self, now: Instant) -> bool {
+    /// Notes a call that finds no permits. Returns whether a lease of this size is worth asking for: unless a whole one would have
+    /// ended since the last call, so that keys with few calls lease nothing.
+    pub(super) fn is_wanted(&mut self, size: u64, now: Instant) -> bool {
         let last_call = self.last_call.replace(now);
-        let is_rare = last_call.zip(self.life).is_some_and(|(last_call, life)| now >= last_call + life);
+        let is_rare = last_call.is_some_and(|last_call| now >= last_call + self.longest_life(size));
         !is_rare && !self.is_paused(now)
     }
 
@@ -147,6 +138,20 @@ impl LeasedPermits {
     /// Whether it says no more than one that is new.
     pub(super) fn is_unused(&self, now: Instant) -> bool {
         !self.is_paused(now) && self.leases.iter().all(|lease| lease.until <= now)
+    }
+
+    /// Returns how long a lease of this many permits lives at most: one of a window may be asked for when little is left of that.
+    fn longest_life(&self, permits: u64) -> Duration {
+        let refill = match &self.spec {
+            AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket)) => {
+                bucket.charge(permits)
+            }
+            AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
+            AlgorithmSpec::FixedWindow(window) => return Duration::from_micros(window.period),
+            // Their attributes have no lease.
+            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) => 0,
+        };
+        Duration::from_micros(refill).min(MAX_LIFE)
     }
 
     fn drop_ended(&mut self, now: Instant) {

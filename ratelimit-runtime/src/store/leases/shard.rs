@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use tokio::runtime::Id;
 use tokio::time::Instant;
 
 use super::permits::LeasedPermits;
@@ -26,7 +27,14 @@ pub(super) struct Shard<W> {
 pub(super) struct LeasedKey<W> {
     pub(super) permits: LeasedPermits,
     /// Some while a lease is asked for.
-    pub(super) waiting: Option<VecDeque<W>>,
+    pub(super) waiting: Option<Queue<W>>,
+}
+
+/// Calls that wait for a lease.
+pub(super) struct Queue<W> {
+    /// The runtime that asks for it. Calls of others do not wait, as it may be at rest.
+    pub(super) runtime: Id,
+    pub(super) calls: VecDeque<W>,
 }
 
 impl<W> Default for Shard<W> {
@@ -62,6 +70,12 @@ impl<W> Shard<W> {
             self.swept = Some(now);
         }
         self.keys.len() < MAX_KEYS
+    }
+}
+
+impl<W> Queue<W> {
+    pub(super) fn new(runtime: Id) -> Self {
+        Queue { runtime, calls: VecDeque::new() }
     }
 }
 

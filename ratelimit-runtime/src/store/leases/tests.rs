@@ -1,3 +1,5 @@
+mod waiting;
+
 use tokio::time::advance;
 
 use super::shard::{MAX_KEYS, SWEEP_PAUSE};
@@ -106,56 +108,19 @@ async fn rare_calls_ask_for_themselves() {
     }
 }
 
+/// One that is taken shortly before a window ends, and one of the last permit of a bucket.
 #[tokio::test(start_paused = true)]
-async fn calls_that_wait_share_a_request() {
-    let leases = Arc::<Leases>::default();
-    let (a, mut fetch) = first(&leases, &bucket(60));
-    let join = |cost| {
-        let (reply, fetch) = leases.join(&bucket(cost), SIZE).unwrap();
-        assert!(fetch.is_none());
-        reply
-    };
-    let (b, gone) = (join(60), join(60));
-    drop(gone);
-    assert_eq!(fetch.next(), Some(120), "what they need");
-    let (c, d) = (join(20), join(99));
-    drop(b);
-    fetch.granted(120, &granted(ms(400)));
-    assert!(a.await.unwrap().is_ok() && c.await.unwrap().is_ok());
-    assert_eq!(fetch.next(), Some(SIZE));
-    fetch.granted(SIZE, &granted(ms(400)));
-    assert!(d.await.unwrap().is_ok());
-    assert_eq!(fetch.next(), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn late_replies_serve_only_calls_that_waited_before() {
-    let leases = Arc::<Leases>::default();
-    let (before, mut fetch) = first(&leases, &bucket(1));
-    assert_eq!(fetch.next(), Some(SIZE));
-    let (mut after, _) = leases.join(&bucket(1), SIZE).unwrap();
-    advance(ms(100)).await;
-    fetch.granted(SIZE, &granted(ms(400)));
-    assert!(before.await.unwrap().is_ok());
-    assert!(after.try_recv().is_err());
-    assert_eq!(fetch.next(), None);
-    assert!(after.await.is_err(), "it asks for itself, as leases are of no use");
-    assert!(leases.join(&bucket(1), SIZE).is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_left_is_leased_to_all_who_wait_or_to_none() {
-    for (remaining, next) in [(60, Some(60)), (59, None)] {
+async fn calls_between_short_leases_are_not_rare() {
+    let window = charge("a", FixedWindow::new(200, ms(500)), 1);
+    for (charge, permits) in [(window, SIZE), (bucket(1), 1)] {
         let leases = Arc::<Leases>::default();
-        let (reply, mut fetch) = first(&leases, &bucket(60));
-        assert_eq!(fetch.next(), Some(SIZE));
-        fetch.refused(SIZE, &refused(remaining, ms(1)));
-        assert_eq!(fetch.next(), next);
-        if let Some(next) = next {
-            fetch.refused(next, &refused(59, ms(1)));
-            assert_eq!(fetch.next(), None, "only once");
-        }
-        assert!(reply.await.is_err());
+        let (reply, mut fetch) = first(&leases, &charge);
+        fetch.next();
+        fetch.granted(permits, &granted(ms(1)));
+        assert!(reply.await.unwrap().is_ok());
+        assert_eq!(fetch.next(), None);
+        advance(ms(50)).await;
+        assert!(leases.join(&charge, SIZE).is_some(), "{charge:?}");
     }
 }
 
@@ -177,6 +142,7 @@ async fn refusals_pause_leases_for_ever_longer() {
     fetch.next();
     fetch.granted(SIZE, &granted(ms(400)));
     fetch.failed(&StoreError::transient("down"));
+    assert_eq!(fetch.next(), None);
     assert!(leases.join(&charge, SIZE).is_none());
     advance(ms(10)).await;
     assert!(leases.join(&charge, SIZE).is_some(), "an admission ends the count");
