@@ -39,7 +39,9 @@ impl Timers {
     }
 }
 
-/// Awaits the future until `end`. It is pinned by the caller, because an async function holds its arguments twice. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
+/// Awaits the future until `end`. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
+///
+/// The caller pins the future, because an async function holds its arguments twice.
 ///
 /// The timer belongs to the runtime on which this is first polled, or outside a runtime, to the one on which the call began.
 /// When that runtime shuts down this returns `None` early, so callers check the time again.
