@@ -47,7 +47,7 @@ pub(super) struct Lane {
     pub(super) charges: usize,
     pub(super) waiting: VecDeque<Waiting>,
     /// Held by the sender that replies to the calls of a batch and sends the next. If all did so at once, Redis would reply to all
-    /// at once, and they would take turns with it.
+    /// at once, and they would take turns with it. Nobody waits for it longer than [`MAX_WAIT`].
     pub(super) turn: Arc<sync::Mutex<()>>,
 }
 

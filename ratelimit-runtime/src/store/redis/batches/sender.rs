@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::future::{Future, pending};
+use std::future::{Future, pending, poll_fn};
 use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::task::yield_now;
 use tokio::time::Instant;
 
 use super::lane::{Caller, LaneId, Lanes, MAX_WAIT, Next, Waiting};
@@ -50,11 +50,11 @@ impl Sender {
         let turns = self.turns();
         let mut decided: Vec<Decided> = Vec::new();
         loop {
-            let turn = turns.lock().await;
+            let turn = self.turn(&turns).await;
             if !decided.is_empty() {
                 decided.drain(..).for_each(|(caller, outcome)| caller.reply(outcome));
                 // Most of the calls that now have their replies are followed by others, which can share the next batch.
-                yield_now().await;
+                requeue().await;
             }
             let (batch, next) = self.take();
             Sender::spawn(next, &self.lanes, &self.client, &self.runtime, self.id);
@@ -69,6 +69,12 @@ impl Sender {
         self.lanes.lock().get(&self.id).map(|lane| Arc::clone(&lane.turn)).unwrap_or_default()
     }
 
+    /// Waits for its turn, but no longer than [`MAX_WAIT`]: user code may block the thread of the sender that has it. Fails without
+    /// timers, and then no call waits.
+    async fn turn<'a>(&self, turns: &'a Mutex<()>) -> Option<MutexGuard<'a, ()>> {
+        until(&self.runtime, Instant::now() + MAX_WAIT, pin!(turns.lock())).await.ok().flatten()
+    }
+
     /// Takes the next batch. Returns with it what another sender is to do for the rest.
     fn take(&mut self) -> (Vec<Waiting>, Next) {
         let mut lanes = self.lanes.lock();
@@ -79,7 +85,7 @@ impl Sender {
 
     /// Decides a batch, which is sent in this turn. Returns the outcomes of the calls that still wait. What Redis does not decide
     /// together is decided alone.
-    async fn decide(&self, batch: Vec<Waiting>, turn: MutexGuard<'_, ()>) -> Vec<Decided> {
+    async fn decide(&self, batch: Vec<Waiting>, turn: Option<MutexGuard<'_, ()>>) -> Vec<Decided> {
         let (lists, mut callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|call| (call.charges, Some(call.caller))).unzip();
         let lists: Vec<&[Charge]> = lists.iter().map(Vec::as_slice).collect();
@@ -156,4 +162,18 @@ impl Drop for Sender {
 
 fn too_late() -> StoreError {
     StoreError::transient("Redis did not respond before the deadline")
+}
+
+/// Lets the other tasks of this thread run first. Unlike `yield_now`, this leaves the task where another thread can take it over, as
+/// one of those may block.
+async fn requeue() {
+    let mut is_queued = false;
+    poll_fn(|context| {
+        if mem::replace(&mut is_queued, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
