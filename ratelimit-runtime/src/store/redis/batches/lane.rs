@@ -110,6 +110,15 @@ impl Lane {
         }
     }
 
+    /// Takes the calls whose deadlines have passed, because the thread of a sender was blocked. They are the oldest.
+    pub(super) fn take_late(&mut self) -> Vec<Waiting> {
+        let now = Instant::now();
+        let late = self.waiting.iter().take_while(|call| call.caller.deadline <= now).count();
+        let late: Vec<_> = self.waiting.drain(..late).collect();
+        self.charges -= late.iter().map(|call| call.charges.len()).sum::<usize>();
+        late
+    }
+
     /// Takes the calls of the next batch. Those that have given up are left out.
     pub(super) fn take(&mut self, form: Form) -> Vec<Waiting> {
         let mut most = form.max_charges();

@@ -56,7 +56,8 @@ impl Sender {
                 // Most of the calls that now have their replies are followed by others, which can share the next batch.
                 requeue().await;
             }
-            let (batch, next) = self.take();
+            let (late, batch, next) = self.take();
+            late.into_iter().for_each(|call| call.caller.reply(Err(too_late())));
             Sender::spawn(next, &self.lanes, &self.client, &self.runtime, self.id);
             if batch.is_empty() {
                 return;
@@ -75,12 +76,12 @@ impl Sender {
         until(&self.runtime, Instant::now() + MAX_WAIT, pin!(turns.lock())).await.ok().flatten()
     }
 
-    /// Takes the next batch. Returns with it what another sender is to do for the rest.
-    fn take(&mut self) -> (Vec<Waiting>, Next) {
+    /// Takes the calls that are too late and those of the next batch. Returns with them what another sender is to do for the rest.
+    fn take(&mut self) -> (Vec<Waiting>, Vec<Waiting>, Next) {
         let mut lanes = self.lanes.lock();
         let Some(lane) = lanes.get_mut(&self.id) else { return Default::default() };
         lane.started(mem::take(&mut self.first));
-        (lane.take(self.id.form), lane.next_sender(self.id.form))
+        (lane.take_late(), lane.take(self.id.form), lane.next_sender(self.id.form))
     }
 
     /// Decides a batch, which is sent in this turn. Returns the outcomes of the calls that still wait. What Redis does not decide

@@ -147,6 +147,22 @@ fn many_calls_are_sent_as_two_batches() {
     }
 }
 
+#[test]
+fn calls_past_their_deadline_are_not_sent() {
+    let form = Scripts::new(|script| script).form(&[charge(1)]).unwrap();
+    let (mut lane, now) = (Lane::default(), Instant::now());
+    lane.charges = 3;
+    let mut receivers = Vec::new();
+    for deadline in [now, now, now + WITHIN] {
+        let (reply, receiver) = oneshot::channel();
+        lane.waiting.push_back(Waiting { charges: vec![charge(1)], caller: Caller { deadline, reply } });
+        receivers.push(receiver);
+    }
+    assert_eq!(lane.take_late().len(), 2);
+    assert_eq!(lane.charges, 1);
+    assert_eq!(lane.take(form).len(), 1);
+}
+
 /// But none waits for long, as user code may block the thread of the sender whose turn it is.
 #[cfg(feature = "test-util")]
 #[test]
