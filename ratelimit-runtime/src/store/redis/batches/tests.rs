@@ -61,6 +61,7 @@ impl Fixture {
     }
 
     /// Returns how many calls wait for a batch.
+    #[cfg(feature = "test-util")]
     fn waiting(&self) -> usize {
         self.batches.0.lock().values().map(|lane| lane.waiting.len()).sum()
     }
