@@ -286,5 +286,5 @@ impl fmt::Debug for Leases {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "test-util"))]
 mod tests;
