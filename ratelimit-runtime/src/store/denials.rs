@@ -18,9 +18,9 @@ use crate::key::{Fingerprint, Key};
 pub(crate) const MAX_HOLD: Duration = Duration::from_secs(1);
 
 /// Sets are made in groups, so that a registry with few keys has few.
-const GROUPS: usize = 64;
+const GROUPS: usize = 32;
 /// The sets of a group.
-const SETS: usize = 16;
+const SETS: usize = 32;
 /// The denials of a set.
 const DENIALS: usize = 8;
 

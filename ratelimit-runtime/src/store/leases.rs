@@ -18,8 +18,9 @@
 mod permits;
 mod shard;
 
+use std::array;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -35,7 +36,11 @@ use crate::key::{Fingerprint, Key};
 /// The keys are divided among this many locks.
 const SHARDS: usize = 64;
 /// The leased permits of a store.
-pub(crate) struct Leases([Mutex<Shard<Waiting>>; SHARDS]);
+#[derive(Default)]
+pub(crate) struct Leases(OnceLock<Shards>);
+
+/// Made with the first lease: most registries have none.
+type Shards = Box<[Mutex<Shard<Waiting>>; SHARDS]>;
 
 /// A call that waits for a lease.
 struct Waiting {
@@ -79,12 +84,6 @@ pub(crate) struct Fetch {
 pub(crate) struct EndOnDrop<'a> {
     leases: &'a Leases,
     key: Fingerprint,
-}
-
-impl Default for Leases {
-    fn default() -> Self {
-        Leases(std::array::from_fn(|_| Mutex::default()))
-    }
 }
 
 impl Leases {
@@ -159,11 +158,13 @@ impl Leases {
     }
 
     fn with<R>(&self, key: Fingerprint, then: impl FnOnce(&mut LeasedKey<Waiting>) -> R) -> Option<R> {
+        self.0.get()?;
         self.shard(key).keys.get_mut(&key).map(then)
     }
 
     fn shard(&self, key: Fingerprint) -> MutexGuard<'_, Shard<Waiting>> {
-        self.0[key.0[1] as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        let shards = self.0.get_or_init(|| Box::new(array::from_fn(|_| Mutex::default())));
+        shards[key.0[1] as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

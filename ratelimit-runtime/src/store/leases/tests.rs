@@ -215,7 +215,7 @@ async fn memory_is_bounded() {
         }
         advance(SWEEP_PAUSE).await;
     }
-    let kept = || leases.0.iter().map(|shard| shard.lock().unwrap().keys.len());
+    let kept = || leases.0.get().unwrap().iter().map(|shard| shard.lock().unwrap().keys.len());
     assert!(kept().all(|kept| kept < MAX_KEYS));
     // Keys that are not, do not.
     let held: Vec<_> = keys
