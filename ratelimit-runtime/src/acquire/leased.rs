@@ -31,8 +31,8 @@ pub(super) fn spend(
 ) -> Option<Outcome> {
     let (charge, size) = request.lease()?;
     let (verdict, fetch) = leases.spend(charge, size)?;
-    if let (Some(fetch), Ok(runtime)) = (fetch, Handle::try_current()) {
-        runtime.spawn(take_leases(fetch, charge.clone(), Arc::clone(endpoint)));
+    if let Ok(runtime) = Handle::try_current() {
+        spawn(fetch, charge, endpoint, &runtime);
     }
     Some(admitted(verdict))
 }
@@ -46,9 +46,7 @@ pub(super) fn join(
     let (charge, size) = request.lease()?;
     let runtime = Handle::try_current().ok()?;
     let (reply, fetch) = store.leases().join(charge, size)?;
-    if let Some(fetch) = fetch {
-        runtime.spawn(take_leases(fetch, charge.clone(), Arc::clone(endpoint)));
-    }
+    spawn(fetch, charge, endpoint, &runtime);
     Some(LeaseWaiter { runtime, deadline: store.deadline(), reply })
 }
 
@@ -56,9 +54,8 @@ impl LeaseWaiter {
     /// Waits for permits of the lease. Without them, the request is sent to Redis. Ends by the deadline of one call all the same.
     pub(super) async fn wait(self, request: Box<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
         let LeaseWaiter { runtime, deadline, reply } = self;
-        let late = || StoreError::transient("Redis did not respond before the deadline");
         let reply = match until(&runtime, deadline, pin!(reply)).await {
-            Ok(reply) => reply.unwrap_or_else(|| Ok(Err(late()))),
+            Ok(reply) => reply.unwrap_or_else(|| Ok(Err(StoreError::late()))),
             Err(no_timers) => Ok(Err(no_timers)),
         };
         match reply {
@@ -71,11 +68,18 @@ impl LeaseWaiter {
                 let asking = DetachOnDrop::ask(request.clone(), &endpoint);
                 match until(&runtime, deadline, pin!(asking)).await {
                     Ok(Some(result)) => result,
-                    Ok(None) => Err(FailedRequest::new(late(), request)),
+                    Ok(None) => Err(FailedRequest::new(StoreError::late(), request)),
                     Err(no_timers) => Err(FailedRequest::new(no_timers, request)),
                 }
             }
         }
+    }
+}
+
+/// Starts to take leases, if that is for this call to do.
+fn spawn(fetch: Option<Fetch>, charge: &Charge, endpoint: &Arc<Endpoint>, runtime: &Handle) {
+    if let Some(fetch) = fetch {
+        runtime.spawn(take_leases(fetch, charge.clone(), Arc::clone(endpoint)));
     }
 }
 

@@ -33,6 +33,11 @@ impl StoreError {
         StoreError::new(message.into(), false)
     }
 
+    /// An outage: no reply came in time.
+    pub(crate) fn late() -> Self {
+        StoreError::transient("Redis did not respond before the deadline")
+    }
+
     /// An error that a healthy store would return as well: the call fails, whatever `on_store_error` says.
     pub(crate) fn permanent(message: impl Into<String>) -> Self {
         StoreError::new(message.into(), true)

@@ -55,7 +55,7 @@ impl Batches {
         match reply {
             None => {
                 let _single = Single { lanes: &self.0, id };
-                client.decide(charges, deadline).await
+                client.decide(id.form, charges, deadline).await
             }
             Some((receiver, next)) => {
                 // Not under the lock: a runtime that has shut down drops the task at once.

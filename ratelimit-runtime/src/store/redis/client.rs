@@ -13,7 +13,7 @@ use super::cluster::by_slot;
 use super::deployment::Deployment;
 use super::error::CallError;
 use super::node::NodeRequest;
-use super::scripts::{self, Invocation, Scripts};
+use super::scripts::{self, Form, Invocation, Scripts};
 use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome};
 
@@ -40,11 +40,13 @@ impl Client {
     /// Makes one decision about a list of charges. In a box, because calls that wait for a batch need not hold what this takes.
     pub(super) fn decide<'a>(
         &'a self,
+        form: Form,
         charges: &'a [Charge],
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Box<Outcome>, StoreError>> {
         Box::pin(async move {
-            let reply = self.invoke(&self.scripts.decide(iter::once(charges))?, deadline, false).await?;
+            let reply =
+                self.invoke(&self.scripts.decide(form, iter::once(charges))?, deadline, false).await?;
             scripts::outcome(charges, reply)
         })
     }
@@ -60,8 +62,15 @@ impl Client {
             if self.is_cluster() { by_slot(decisions) } else { vec![(0..decisions.len()).collect()] };
         let calls = groups.iter().map(|group| async {
             let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
-            let mut outcomes = self.decide_together(&decisions, deadline).await;
-            let rest = decisions[outcomes.len()..].iter().map(|charges| self.decide(charges, deadline));
+            let form = match self.scripts.common_form(&decisions) {
+                Ok(form) => form,
+                Err(error) => return vec![Err(error); decisions.len()],
+            };
+            let mut outcomes = self.decide_together(form, &decisions, deadline).await;
+            let rest = decisions[outcomes.len()..].iter().map(async |charges| {
+                let form = self.scripts.form(charges)?;
+                self.decide(form, charges, deadline).await
+            });
             outcomes.extend(join_all(rest).await);
             outcomes
         });
@@ -75,11 +84,12 @@ impl Client {
     /// would take long.
     pub(super) async fn decide_together(
         &self,
+        form: Form,
         decisions: &[&[Charge]],
         deadline: Instant,
     ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let is_batch = decisions.len() > 1;
-        let reply = match self.scripts.decide(decisions.iter().copied()) {
+        let reply = match self.scripts.decide(form, decisions.iter().copied()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };

@@ -31,7 +31,7 @@ use self::connect::Target;
 use self::deployment::Deployment;
 #[cfg(feature = "test-util")]
 use self::node::Node;
-use self::scripts::Scripts;
+use self::scripts::{Form, Scripts};
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
@@ -179,13 +179,14 @@ impl RedisStore {
     ///
     /// If Redis fails. The charges may have been made all the same.
     pub async fn decide(&self, charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
+        let form = self.client.scripts.form(charges)?;
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
-            && let Some(lane) = self.lane(&runtime, charges)
+            && let Some(lane) = self.lane(&runtime, form, charges)
         {
             return batches.decide(&self.client, &runtime, lane, charges).await;
         }
-        self.client.decide(charges, self.client.deadline()).await
+        self.client.decide(form, charges, self.client.deadline()).await
     }
 
     /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot.
@@ -223,8 +224,7 @@ impl RedisStore {
     }
 
     /// Returns the lane in which a decision can share a batch. One that cannot be sent has none.
-    fn lane(&self, runtime: &Handle, charges: &[Charge]) -> Option<LaneId> {
-        let form = self.client.scripts.form(charges)?;
+    fn lane(&self, runtime: &Handle, form: Form, charges: &[Charge]) -> Option<LaneId> {
         charges.iter().try_for_each(|charge| scripts::key_text(&charge.key).map(drop)).ok()?;
         let slot = if self.client.has_slots() { Some(slot_of(charges).ok()?) } else { None };
         Some(LaneId { runtime: runtime.id(), form, slot })

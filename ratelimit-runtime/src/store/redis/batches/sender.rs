@@ -57,7 +57,7 @@ impl Sender {
                 requeue().await;
             }
             let (late, batch, next) = self.take();
-            late.into_iter().for_each(|call| call.caller.reply(Err(too_late())));
+            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::late())));
             Sender::spawn(next, &self.lanes, &self.client, &self.runtime, self.id);
             if batch.is_empty() {
                 return;
@@ -92,7 +92,7 @@ impl Sender {
         let lists: Vec<&[Charge]> = lists.iter().map(Vec::as_slice).collect();
         let last = callers.iter().flatten().map(|caller| caller.deadline).max();
         let last = last.unwrap_or_else(Instant::now);
-        let mut outcomes = pin!(self.client.decide_together(&lists, last));
+        let mut outcomes = pin!(self.client.decide_together(self.id.form, &lists, last));
         // The first poll sends the batch.
         let at_once = outcomes.as_mut().now_or_never();
         drop(turn);
@@ -106,7 +106,7 @@ impl Sender {
         let open = rest.filter_map(|(caller, charges)| Some((caller.filter(Caller::is_open)?, charges)));
         let alone: Vec<_> = open
             .map(async |(caller, charges)| {
-                let outcome = self.client.decide(charges, caller.deadline).await;
+                let outcome = self.client.decide(self.id.form, charges, caller.deadline).await;
                 caller.reply(outcome);
             })
             .collect();
@@ -130,7 +130,7 @@ impl Sender {
                 Ok(None) if first <= Instant::now() => {
                     let now = Instant::now();
                     let late = callers.iter_mut().filter_map(|caller| caller.take_if(|c| c.deadline <= now));
-                    late.for_each(|caller| caller.reply(Err(too_late())));
+                    late.for_each(|caller| caller.reply(Err(StoreError::late())));
                 }
                 // The runtime has no timers, or shuts down.
                 Ok(None) | Err(_) => break,
@@ -159,10 +159,6 @@ impl Drop for Sender {
         drop(lanes);
         drop(failed);
     }
-}
-
-fn too_late() -> StoreError {
-    StoreError::transient("Redis did not respond before the deadline")
 }
 
 /// Lets the other tasks of this thread run first. Unlike `yield_now`, this leaves the task where another thread can take it over, as

@@ -97,37 +97,41 @@ impl Scripts {
         Scripts { decide_plain: ratelimit_lua::ALGORITHMS.map(|_| None), ..self.clone() }
     }
 
-    /// Returns the form of a list of charges; `None` if it is empty.
-    pub(super) fn form(&self, charges: &[Charge]) -> Option<Form> {
-        let name = charges.first()?.spec.name();
+    /// Returns the form of a list of charges.
+    pub(super) fn form(&self, charges: &[Charge]) -> Result<Form, StoreError> {
+        let Some(first) = charges.first() else { return Ok(Form::Mixed) };
+        let name = first.spec.name();
         if charges.iter().any(|charge| charge.spec.name() != name) {
-            return Some(Form::Mixed);
+            return Ok(Form::Mixed);
         }
-        let algorithm = index(name).ok()?;
+        let algorithm = index(name)?;
         let is_plain = self.decide_plain[algorithm].is_some() && charges.iter().all(arguments::is_plain);
-        Some(if is_plain { Form::Plain { algorithm, size: charges.len() } } else { Form::Full { algorithm } })
+        Ok(if is_plain { Form::Plain { algorithm, size: charges.len() } } else { Form::Full { algorithm } })
     }
 
-    /// Returns the invocation for these decisions: of the script of their algorithm, with a first pass if all are plain, or
-    /// of the mixed script if there are several algorithms.
+    /// Returns the form of several lists together.
+    pub(super) fn common_form(&self, decisions: &[&[Charge]]) -> Result<Form, StoreError> {
+        let mut forms = decisions.iter().map(|charges| self.form(charges));
+        let first = forms.next().unwrap_or(Ok(Form::Mixed))?;
+        forms.try_fold(first, |common, form| Ok(common.and(form?)))
+    }
+
+    /// Returns the invocation of the script for decisions of this form.
     pub(super) fn decide<'a>(
         &'a self,
+        form: Form,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
     ) -> Result<Invocation<'a>, StoreError> {
-        let form = |charges| self.form(charges).unwrap_or(Form::Mixed);
-        let form = decisions.clone().map(form).reduce(Form::and);
         let keys = decisions.clone().flatten().map(|charge| key_text(&charge.key));
         let keys = keys.collect::<Result<_, _>>()?;
-        if let Some(Form::Plain { algorithm, size }) = form
+        if let Form::Plain { algorithm, size } = form
             && let Some(script) = &self.decide_plain[algorithm]
         {
             return Ok(Invocation { script, keys, arguments: arguments::plain_checks(decisions, size) });
         }
         let (script, is_mixed) = match form {
-            Some(Form::Full { algorithm } | Form::Plain { algorithm, .. }) => {
-                (&self.decide[algorithm], false)
-            }
-            Some(Form::Mixed) | None => (&self.decide_mixed, true),
+            Form::Full { algorithm } | Form::Plain { algorithm, .. } => (&self.decide[algorithm], false),
+            Form::Mixed => (&self.decide_mixed, true),
         };
         let mut arguments = Vec::new();
         for charges in decisions {
