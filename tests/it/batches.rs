@@ -37,13 +37,6 @@ fn policies() -> [Policy; 5] {
     ]
 }
 
-/// Returns the number of script calls so far.
-async fn script_calls(server: &Server) -> u64 {
-    let stats: String = server.command(&["INFO", "commandstats"]).await;
-    let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
-    stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
-}
-
 /// Makes many calls at once, of which `key` returns the keys, and returns their results in that order.
 async fn call_all(limiter: &Limiter, key: impl Fn(u64) -> u64) -> Vec<Result<(), Error>> {
     let mut calls = JoinSet::new();
@@ -63,9 +56,9 @@ async fn concurrent_calls_share_script_calls() {
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry(&server).limiter(&i.to_string(), policy).unwrap();
         limiter.try_acquire("warm", 1).await.unwrap();
-        let before = script_calls(&server).await;
+        let before = server.script_calls().await;
         let results = call_all(&limiter, |i| i / 4).await;
-        let sent = script_calls(&server).await - before;
+        let sent = server.script_calls().await - before;
         assert!(sent <= CALLS / 8, "{policy:?}: {sent} script calls");
         // Of the four calls of each key, one is refused.
         for of_key in results.chunks(4) {
@@ -87,9 +80,9 @@ async fn few_decisions_of_a_batch_are_left_to_functions() {
         limiter.try_acquire(key, 1).await.unwrap();
         first.refund().await.unwrap();
     }
-    let before = script_calls(&server).await;
+    let before = server.script_calls().await;
     let results = call_all(&limiter, |i| i % KEYS).await;
-    let sent = script_calls(&server).await - before;
+    let sent = server.script_calls().await - before;
     assert!(sent >= CALLS / 2, "{sent} script calls");
     for key in 0..KEYS as usize {
         let of_key = results.iter().skip(key).step_by(KEYS as usize);

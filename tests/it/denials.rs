@@ -31,13 +31,6 @@ impl Fixture {
         builder.local_denials(local_denials).connect_lazy(&self.server.url()).unwrap()
     }
 
-    /// Returns the number of script calls so far.
-    async fn calls(&self) -> u64 {
-        let stats: String = self.server.command(&["INFO", "commandstats"]).await;
-        let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
-        stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
-    }
-
     /// Makes calls until one is not sent. Returns the refusal by Redis before it, and its own.
     async fn refusals(&self, call: impl AsyncFn(&Registry) -> Result<(), Error>) -> (Limited, Limited) {
         for _ in 0..ATTEMPTS {
@@ -46,9 +39,9 @@ impl Fixture {
                 Err(Error::Limited(limited)) => limited,
                 other => panic!("{other:?}"),
             };
-            let (first, before) = (refused().await, self.calls().await);
+            let (first, before) = (refused().await, self.server.script_calls().await);
             let second = refused().await;
-            if self.calls().await == before {
+            if self.server.script_calls().await == before {
                 return (first, second);
             }
         }
@@ -147,9 +140,9 @@ async fn calls_with_other_numbers_end_denials() {
     slow.try_acquire("a", 4).await.unwrap();
     assert!(slow.try_acquire("a", 2).await.unwrap_err().is_limited());
     fast.try_acquire("a", 1).await.unwrap();
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     drop(slow.try_acquire("a", 2).await);
-    assert_eq!(fixture.calls().await, before + 1);
+    assert_eq!(fixture.server.script_calls().await, before + 1);
 }
 
 #[count_limit(2, "1d", name = "denials.user", key = user, fallback = |_| "user")]
@@ -229,10 +222,10 @@ async fn calls_with_a_shadow_always_ask() {
     let fixture = Fixture::start();
     let registry = fixture.registry(true);
     registry.scope(shadowed()).await.unwrap();
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     for calls in 1..=3 {
         registry.scope(shadowed()).await.unwrap_err();
-        assert_eq!(fixture.calls().await, before + calls);
+        assert_eq!(fixture.server.script_calls().await, before + calls);
     }
 }
 
@@ -241,7 +234,7 @@ async fn many_threads_share_the_denials_of_a_key() {
     let fixture = Fixture::start();
     let limiter = fixture.registry(true).limiter("a", FixedWindow::new(1, DAY)).unwrap();
     limiter.try_acquire("a", 1).await.unwrap();
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     let tasks = (0..16).map(|_| {
         let limiter = limiter.clone();
         tokio::spawn(async move {
@@ -253,7 +246,7 @@ async fn many_threads_share_the_denials_of_a_key() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    let calls = fixture.calls().await - before;
+    let calls = fixture.server.script_calls().await - before;
     assert!(calls < 4000, "{calls} of 16000 calls were sent");
 }
 

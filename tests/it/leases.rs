@@ -77,13 +77,6 @@ impl Fixture {
     fn window(&self) -> Limiter {
         self.limiter("window", FixedWindow::new(100, DAY))
     }
-
-    /// Returns the number of script calls so far.
-    async fn calls(&self) -> u64 {
-        let stats: String = self.server.command(&["INFO", "commandstats"]).await;
-        let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
-        stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
-    }
 }
 
 async fn remaining(limiter: &Limiter, key: &str) -> u64 {
@@ -124,11 +117,11 @@ async fn a_lease_is_one_request() {
     let fixture = Fixture::start();
     let (registry, limiter) = (fixture.registry(), fixture.window());
     limiter.try_acquire("warm", 1).await.unwrap();
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     for _ in 0..7 {
         window(&registry, "a").await.unwrap();
     }
-    assert_eq!(fixture.calls().await - before, 1);
+    assert_eq!(fixture.server.script_calls().await - before, 1);
     window(&registry, "a").await.unwrap();
     until_remaining(&limiter, "a", 80).await;
 }
@@ -217,14 +210,14 @@ async fn concurrent_calls_share_requests() {
     let fixture = Fixture::start();
     let registry = fixture.registry();
     small(&registry).await.unwrap();
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     let mut calls = JoinSet::new();
     for _ in 0..CALLS {
         let registry = registry.clone();
         calls.spawn(async move { small(&registry).await.unwrap() });
     }
     calls.join_all().await;
-    let sent = fixture.calls().await - before;
+    let sent = fixture.server.script_calls().await - before;
     assert!(sent <= CALLS / 5, "{sent} script calls");
 }
 
@@ -235,11 +228,11 @@ async fn a_limited_key_hardly_costs_more_requests() {
     let builder = Registry::builder().namespace(&*fixture.namespace).deadline(LONG_DEADLINE);
     let registry = builder.local_denials(false).connect_lazy(&fixture.server.url()).unwrap();
     fixture.window().try_acquire("a", 100).await.unwrap();
-    let (before, start) = (fixture.calls().await, Instant::now());
+    let (before, start) = (fixture.server.script_calls().await, Instant::now());
     for _ in 0..CALLS {
         assert!(window(&registry, "a").await.unwrap_err().is_limited());
     }
-    let (leases, seconds) = (fixture.calls().await - before - CALLS, start.elapsed().as_secs());
+    let (leases, seconds) = (fixture.server.script_calls().await - before - CALLS, start.elapsed().as_secs());
     assert!(leases <= 1 + seconds, "{leases} leases tried within {seconds} s");
 }
 
@@ -250,9 +243,13 @@ async fn denials_are_repeated() {
     until("calls are refused without a request", WITHIN, async || {
         let registry = fixture.registry();
         assert!(window(&registry, "a").await.unwrap_err().is_limited());
-        let before = fixture.calls().await;
+        let before = fixture.server.script_calls().await;
         assert!(window(&registry, "a").await.unwrap_err().is_limited());
-        if fixture.calls().await == before { Ok(()) } else { Err("another was sent".to_owned()) }
+        if fixture.server.script_calls().await == before {
+            Ok(())
+        } else {
+            Err("another was sent".to_owned())
+        }
     })
     .await;
 }
@@ -266,11 +263,11 @@ async fn dropped_calls_leave_their_permits_to_others() {
         assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     until_remaining(&limiter, "a", 90).await;
-    let before = fixture.calls().await;
+    let before = fixture.server.script_calls().await;
     for _ in 0..7 {
         window(&registry, "a").await.unwrap();
     }
-    assert_eq!(fixture.calls().await, before);
+    assert_eq!(fixture.server.script_calls().await, before);
 }
 
 #[tokio::test]

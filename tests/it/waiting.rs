@@ -16,7 +16,7 @@ use ratelimits::{Decision, Error, Limiter, Registry};
 use redis::aio::MultiplexedConnection;
 
 use crate::support::registries::LONG_DEADLINE;
-use crate::support::server::Server;
+use crate::support::server::{Server, script_calls};
 
 /// Longer than anything takes here.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -50,12 +50,7 @@ impl CountingServer {
 
     /// Returns the number of script calls so far.
     async fn calls(&self) -> u64 {
-        let mut connection = self.connection.clone();
-        let stats: String =
-            redis::cmd("INFO").arg("commandstats").query_async(&mut connection).await.unwrap();
-        let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
-        let of_scripts = stats.lines().filter(|line| line.starts_with("cmdstat_eval"));
-        of_scripts.filter_map(calls).sum()
+        script_calls(&mut self.connection.clone()).await
     }
 
     /// Waits until exactly this many scripts have been called.

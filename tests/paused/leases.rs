@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, Limiter, OnStoreError, Registry, RegistryBuilder, Source, count_limit};
-use tokio::time::{Instant, sleep};
+use ratelimits::{Error, OnStoreError, Registry, RegistryBuilder, count_limit};
+use tokio::time::Instant;
 
-use crate::faulty_server::{Fault, FaultyServer};
+use crate::failing::Failing;
+use crate::faulty_server::Fault;
 
-const DAY: Duration = Duration::from_secs(86_400);
 const DEADLINE: Duration = Duration::from_millis(100);
 
 #[count_limit(100, "1d", name = "leased", lease = 10, registry = registry)]
@@ -15,36 +15,8 @@ async fn leased(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
 
-struct Fixture {
-    server: FaultyServer,
-    registry: Registry,
-    limiter: Limiter,
-}
-
-fn start(builder: RegistryBuilder) -> Fixture {
-    let server = FaultyServer::new(Fault::None);
-    let registry = builder.deadline(DEADLINE).over(server.clone());
-    let limiter = registry.limiter("leased", FixedWindow::new(100, DAY)).unwrap();
-    Fixture { server, registry, limiter }
-}
-
-impl Fixture {
-    async fn fail(&self) {
-        self.server.set(Fault::Refused);
-        self.server.hang_up();
-        self.until_decided_by(Source::Local).await;
-    }
-
-    async fn recover(&self) {
-        self.server.set(Fault::None);
-        self.until_decided_by(Source::Redis).await;
-    }
-
-    async fn until_decided_by(&self, source: Source) {
-        while self.limiter.peek(()).await.unwrap().source != source {
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
+fn start(builder: RegistryBuilder) -> Failing {
+    Failing::start(builder.deadline(DEADLINE), "leased")
 }
 
 #[tokio::test(start_paused = true)]

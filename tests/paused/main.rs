@@ -10,6 +10,7 @@ mod deadlines;
 mod denials;
 mod dropped_waiters;
 mod events;
+mod failing;
 mod faulty_server;
 mod late_polls;
 mod leases;

@@ -6,46 +6,19 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::OnStoreError::{Allow, Deny};
-use ratelimits::{
-    Decision, Error, FixedWindow, Limiter, Registry, RegistryBuilder, Source, TokenBucket, count_limit,
-};
+use ratelimits::{Decision, Error, FixedWindow, Registry, RegistryBuilder, Source, TokenBucket, count_limit};
 use tokio::time::sleep;
 
-use crate::faulty_server::{Fault, FaultyServer};
+use crate::failing::Failing;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
-struct Fixture {
-    server: FaultyServer,
-    registry: Registry,
-    limiter: Limiter,
+fn start(builder: RegistryBuilder) -> Failing {
+    Failing::start(builder, "a")
 }
 
-fn start(builder: RegistryBuilder) -> Fixture {
-    let server = FaultyServer::new(Fault::None);
-    let registry = builder.over(server.clone());
-    // The window of the server's replies.
-    let limiter = registry.limiter("a", FixedWindow::new(100, DAY)).unwrap();
-    Fixture { server, registry, limiter }
-}
-
-impl Fixture {
-    async fn fail(&self) {
-        self.server.set(Fault::Refused);
-        self.server.hang_up();
-        while self.limiter.peek("b").await.unwrap().source != Source::Local {
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
-
-    async fn recover(&self) {
-        self.server.set(Fault::None);
-        while self.limiter.peek("b").await.unwrap().source != Source::Redis {
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
-
+impl Failing {
     async fn acquire(&self, cost: u64, source: Source) -> Decision {
         let decision = self.limiter.try_acquire("a", cost).await.unwrap();
         assert_eq!(decision.source, source);

@@ -3,10 +3,9 @@
 
 mod events;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ratelimit_runtime::store::{RedisStore, Store};
+use ratelimit_runtime::store::RedisStore;
 
 use self::events::{Event, Target};
 use super::RECOVERS_WITHIN;
@@ -14,6 +13,7 @@ use super::load::{Load, Shape};
 use crate::support::budget::budget;
 use crate::support::random::Random;
 use crate::support::server::run;
+use crate::support::store::{store, store_by};
 use crate::support::until::until;
 
 /// 60 tasks in all. A key fills up more slowly than data is lost, or a loss would not show.
@@ -24,9 +24,7 @@ async fn limits_hold_under_random_faults() {
     let mut random = Random::seeded();
     let mut target = Target::start().await;
     let url = target.proxy.url();
-    let together = RedisStore::lazy(&url).expect("the URL is valid");
-    let alone = RedisStore::lazy(&url).expect("the URL is valid").without_batches();
-    let mut stores = [together, alone].map(|store| Store::Redis(Arc::new(store)));
+    let mut stores = [store(&url), store_by(&url, RedisStore::without_batches)];
     if random.percent(50) {
         stores.reverse();
     }

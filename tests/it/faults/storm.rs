@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ratelimit_runtime::store::{RedisStore, Store};
+use ratelimit_runtime::store::RedisStore;
 use redis::aio::MultiplexedConnection;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -15,6 +15,7 @@ use crate::support::load::LoadGenerator;
 use crate::support::policies;
 use crate::support::random::Random;
 use crate::support::server::{Server, run};
+use crate::support::store::store_by;
 
 const TASKS: u64 = 64;
 /// Few enough that some calls are limited, in either build.
@@ -53,8 +54,7 @@ async fn limits_hold_in_a_storm_without_batches() {
 async fn check(change: impl FnOnce(RedisStore) -> RedisStore) {
     let server = Server::start();
     let storm = tokio::spawn(storm(server.connect().await));
-    let store = RedisStore::lazy(&server.url()).expect("the URL is valid");
-    let store = Store::Redis(Arc::new(change(store)));
+    let store = store_by(&server.url(), change);
     let random = Random::seeded();
     let quota = Quota::new(budget(500, 6_000), Duration::from_millis(450));
     // About 300 permits per second and key.

@@ -106,6 +106,11 @@ impl Server {
         run(&mut self.connect().await, command).await
     }
 
+    /// Returns the number of script calls so far.
+    pub(crate) async fn script_calls(&self) -> u64 {
+        script_calls(&mut self.connect().await).await
+    }
+
     /// Creates or replaces a user with this password and these ACL rules.
     pub(crate) async fn set_user(&self, user: &str, password: &str, rules: &[&str]) {
         let password = format!(">{password}");
@@ -217,6 +222,13 @@ impl Server {
 pub(crate) async fn run<T: FromRedisValue>(connection: &mut MultiplexedConnection, command: &[&str]) -> T {
     let reply = redis::cmd(command[0]).arg(&command[1..]).query_async(connection).await;
     reply.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Returns the number of script calls that the server has counted.
+pub(crate) async fn script_calls(connection: &mut MultiplexedConnection) -> u64 {
+    let stats: String = run(connection, &["INFO", "commandstats"]).await;
+    let calls = |line: &str| line.split_once(":calls=")?.1.split(',').next()?.parse::<u64>().ok();
+    stats.lines().filter(|line| line.starts_with("cmdstat_eval")).filter_map(calls).sum()
 }
 
 impl Drop for Server {

@@ -9,11 +9,16 @@ use ratelimits::{FixedWindow, Policy};
 
 /// A store that connects with the first decision.
 pub(crate) fn store(url: &str) -> Store {
-    Store::Redis(Arc::new(RedisStore::lazy(url).expect("the URL is valid")))
+    store_by(url, |store| store)
 }
 
 pub(crate) fn store_with_deadline(url: &str, deadline: Duration) -> Store {
-    Store::Redis(Arc::new(RedisStore::lazy(url).expect("the URL is valid").with_deadline(deadline)))
+    store_by(url, |store| store.with_deadline(deadline))
+}
+
+/// Such a store, with a change.
+pub(crate) fn store_by(url: &str, change: impl FnOnce(RedisStore) -> RedisStore) -> Store {
+    Store::Redis(Arc::new(change(RedisStore::lazy(url).expect("the URL is valid"))))
 }
 
 /// One permit of a day's window.
