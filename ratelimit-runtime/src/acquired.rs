@@ -1,5 +1,6 @@
 //! What becomes of a request: a decision, or a failed store.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -28,7 +29,7 @@ pub(crate) type AcquireResult = Result<DecidedRequest, Box<FailedRequest>>;
 /// A decided request.
 #[derive(Debug)]
 pub(crate) struct DecidedRequest {
-    pub(crate) request: Box<AcquireRequest>,
+    pub(crate) request: Arc<AcquireRequest>,
     pub(crate) outcome: Box<Outcome>,
     pub(crate) waited: Duration,
     pub(crate) source: Source,
@@ -40,7 +41,7 @@ pub(crate) struct DecidedRequest {
 #[derive(Debug)]
 pub(crate) struct FailedRequest {
     pub(crate) error: StoreError,
-    pub(crate) request: Box<AcquireRequest>,
+    pub(crate) request: Arc<AcquireRequest>,
     /// When the call was made, if it may wait.
     pub(crate) since: Option<Instant>,
     /// Whether the call has waited in a queue.
@@ -55,17 +56,18 @@ impl<'a> Acquired<'a> {
 
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
-        let store = store.filter(|_| self.outcome.admitted);
-        if let Some(policy) = self.single() {
-            let plain = store.and_then(|store| self.plain_receipt(store));
-            let general = store.filter(|_| plain.is_none()).map(|store| self.receipt(store));
-            let decision = Decision::of_one(policy, self.source, self.waited, plain);
-            return match general {
-                Some(receipt) => decision.with_receipt(receipt),
-                None => decision,
-            };
+        let decision = self.decision();
+        match store.filter(|_| self.outcome.admitted) {
+            Some(store) => decision.with_receipt(self.plain_receipt(store), || self.receipt(store)),
+            None => decision,
         }
-        let receipt = store.map(|store| self.receipt(store));
+    }
+
+    /// Returns what a limiter returns, without a receipt for what was charged.
+    pub(crate) fn decision(&self) -> Decision {
+        if let Some(policy) = self.single() {
+            return Decision::of_one(policy, self.source, self.waited, None);
+        }
         let decided = |policy: &RequestedPolicy| {
             let verdict = self.verdict(policy);
             PolicyDecision {
@@ -80,7 +82,7 @@ impl<'a> Acquired<'a> {
             }
         };
         let policies = self.request.policies().iter().map(decided).collect();
-        Decision::new(policies, self.source, self.waited, receipt)
+        Decision::new(policies, self.source, self.waited)
     }
 
     /// Returns what the policy said, if it is the only one, can refuse, and its name needs no count.
@@ -133,12 +135,12 @@ impl<'a> Acquired<'a> {
 
 impl DecidedRequest {
     /// A request that was decided without waiting.
-    pub(crate) fn new(request: Box<AcquireRequest>, outcome: Box<Outcome>, source: Source) -> Self {
+    pub(crate) fn new(request: Arc<AcquireRequest>, outcome: Box<Outcome>, source: Source) -> Self {
         DecidedRequest { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
     /// Decides a request in process, without waiting.
-    pub(crate) fn in_memory(request: Box<AcquireRequest>, memory: &MemoryStore) -> Self {
+    pub(crate) fn in_memory(request: Arc<AcquireRequest>, memory: &MemoryStore) -> Self {
         let outcome = Box::new(memory.decide(request.charges()));
         DecidedRequest::new(request, outcome, Source::Memory)
     }
@@ -146,6 +148,26 @@ impl DecidedRequest {
     pub(crate) fn acquired(&self) -> Acquired<'_> {
         let DecidedRequest { request, outcome, waited, source, mirrored } = self;
         Acquired { request, outcome, waited: *waited, source: *source, mirrored: mirrored.as_deref() }
+    }
+
+    /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
+    pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
+        let acquired = self.acquired();
+        let decision = acquired.decision();
+        match store.filter(|_| self.outcome.admitted) {
+            Some(store) => {
+                let plain = acquired.plain_receipt(store);
+                decision.with_receipt(plain, || self.into_receipt(store))
+            }
+            None => decision,
+        }
+    }
+
+    /// Converts it to the receipt for all that was charged.
+    pub(crate) fn into_receipt(self, store: &Store) -> Receipt {
+        let DecidedRequest { mut request, outcome, mirrored, .. } = self;
+        let charges = Arc::make_mut(&mut request).take_charges().zip(&outcome.verdicts);
+        Receipt::new(store.clone(), charges.filter(|_| outcome.admitted)).and(mirrored.map(|it| *it))
     }
 
     /// Adopts the charge ids of a waiter whose reservations may have moved up.
@@ -159,7 +181,7 @@ impl DecidedRequest {
 }
 
 impl FailedRequest {
-    pub(crate) fn new(error: StoreError, request: Box<AcquireRequest>) -> Box<Self> {
+    pub(crate) fn new(error: StoreError, request: Arc<AcquireRequest>) -> Box<Self> {
         Box::new(FailedRequest { error, request, since: None, queued: false })
     }
 

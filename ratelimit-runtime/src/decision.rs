@@ -157,12 +157,7 @@ impl Decision {
     }
 
     /// A decision of at least one policy.
-    pub(crate) fn new(
-        policies: Vec<PolicyDecision>,
-        source: Source,
-        waited: Duration,
-        receipt: Option<Receipt>,
-    ) -> Self {
+    pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, waited: Duration) -> Self {
         let refused = (0..policies.len())
             .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
@@ -171,7 +166,7 @@ impl Decision {
         let PolicyDecision { algorithm, admitted, limit, remaining, retry_after, reset_after, .. } =
             policies[reported];
         let listed = Listed { policies, reported }.into();
-        let more = LazyBox::of(More { listed, receipt });
+        let more = LazyBox::of(More { listed, receipt: None });
         let (single, receipt) = (None, None);
         Decision {
             limit,
@@ -212,10 +207,21 @@ impl Decision {
         }
     }
 
-    /// Adds the receipt to a decision of one policy that has no plain one.
-    pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
-        let more = LazyBox::of(More { receipt: Some(receipt), ..More::default() });
-        Decision { more, ..self }
+    /// Adds the receipt, a plain one if there is one.
+    pub(crate) fn with_receipt(
+        mut self,
+        plain: Option<PlainReceipt>,
+        general: impl FnOnce() -> Receipt,
+    ) -> Self {
+        if plain.is_some() {
+            return Decision { receipt: plain, ..self };
+        }
+        let receipt = Some(general());
+        match self.more.get_mut() {
+            Some(more) => more.receipt = receipt,
+            None => self.more = LazyBox::of(More { receipt, ..More::default() }),
+        }
+        self
     }
 
     /// Returns the index of the reported policy.
@@ -280,7 +286,7 @@ mod tests {
                 reset_after: Duration::from_micros(7_000_002),
             };
             assert_eq!(lazy.policies(), slice::from_ref(&eager));
-            let eager = Decision::new(vec![eager], Source::Memory, waited, None);
+            let eager = Decision::new(vec![eager], Source::Memory, waited);
             assert_eq!(format!("{lazy:?}"), format!("{eager:?}"));
             assert_eq!((lazy.reported(), lazy.admitted), (eager.reported(), eager.admitted));
             let numbers = |of: &Decision| (of.limit, of.remaining, of.retry_after, of.reset_after, of.waited);

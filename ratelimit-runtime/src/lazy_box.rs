@@ -23,6 +23,10 @@ impl<T> LazyBox<T> {
         self.0.get().map(|value| &**value)
     }
 
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        self.0.get_mut().map(|value| &mut **value)
+    }
+
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(|| Box::new(make()))
     }

@@ -18,6 +18,7 @@ use crate::error::missing_key::MissingKey;
 use crate::key::IntoKey;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
+use crate::request::AcquireRequest;
 use crate::request::PolicyCharge;
 use crate::store::Charge;
 
@@ -169,7 +170,8 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call.
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        let request = self.definition.request(&self.backend, key, 0, Duration::ZERO)?;
+        let mut request = AcquireRequest::default();
+        self.definition.add_to(&mut request, &self.backend, key, 0, Duration::ZERO)?;
         self.backend.decide(request).await
     }
 

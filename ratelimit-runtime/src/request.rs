@@ -118,6 +118,11 @@ impl AcquireRequest {
         &self.charges
     }
 
+    /// Takes the charges out.
+    pub(crate) fn take_charges(&mut self) -> impl Iterator<Item = Charge> {
+        self.charges.drain(..)
+    }
+
     pub(crate) fn policies(&self) -> &[RequestedPolicy] {
         &self.policies
     }
@@ -272,6 +277,12 @@ impl AcquireRequest {
 
     fn required(&self) -> impl Iterator<Item = usize> {
         (0..self.charges.len()).filter(|index| !self.charges[*index].shadow)
+    }
+}
+
+impl AsRef<[Charge]> for AcquireRequest {
+    fn as_ref(&self) -> &[Charge] {
+        self.charges()
     }
 }
 

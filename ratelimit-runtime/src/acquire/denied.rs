@@ -10,14 +10,18 @@ use crate::store::{Charge, Denials, Outcome, Verdicts};
 /// Sent are all requests that may wait, those with a shadow, whose policy would miss a call, and those that can never be admitted,
 /// which would otherwise seem to be worth another try.
 pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<Outcome> {
+    let find = |Charge { key, spec, cost, .. }: &Charge| denials.find(key.fingerprint(), spec, *cost);
+    // Of most requests nothing is known.
+    if request.charges().iter().all(|charge| find(charge).is_none()) {
+        return None;
+    }
     if request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
         return None;
     }
     let mut verdicts = Verdicts::new();
     let mut denied = Vec::new();
     for index in request.deniable() {
-        let Charge { key, spec, cost, .. } = &request.charges()[index];
-        if let Some(verdict) = denials.find(key.fingerprint(), spec, *cost) {
+        if let Some(verdict) = find(&request.charges()[index]) {
             verdicts.push(verdict);
             denied.push(index);
         }

@@ -12,6 +12,7 @@ use super::denied;
 use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::endpoint::Endpoint;
 use crate::request::AcquireRequest;
+use crate::store::SharedCharges;
 
 /// A request that Redis decides. Dropped before the reply, it continues as a task that gives back what was charged.
 pub(super) struct DetachOnDrop {
@@ -23,18 +24,18 @@ pub(super) struct DetachOnDrop {
 }
 
 impl DetachOnDrop {
-    pub(super) fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> Self {
+    pub(super) fn ask(request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> Self {
         let asking = Box::pin(ask(request, Arc::clone(endpoint)));
         DetachOnDrop { endpoint: Arc::clone(endpoint), asking: Some(asking), runtime: None }
     }
 }
 
-async fn ask(request: Box<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
-    let denials = endpoint.store.denials().map(|denials| (denials, Instant::now()));
-    match endpoint.store.decide(request.charges()).await {
+async fn ask(request: Arc<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
+    let (sent, shared): (_, SharedCharges) = (Instant::now(), Arc::clone(&request) as _);
+    match endpoint.store.decide_shared(&shared, sent).await {
         Ok(outcome) => {
             endpoint.health.record_success();
-            if let Some((denials, sent)) = denials {
+            if let Some(denials) = endpoint.store.denials() {
                 denied::record(&request, &outcome, sent, denials);
             }
             Ok(DecidedRequest::new(request, outcome, endpoint.store.source()))
@@ -71,7 +72,7 @@ impl Drop for DetachOnDrop {
             let endpoint = Arc::clone(&self.endpoint);
             runtime.spawn(async move {
                 if let Ok(decided) = asking.await {
-                    let receipt = decided.acquired().receipt(&endpoint.store);
+                    let receipt = decided.into_receipt(&endpoint.store);
                     endpoint.give_back(receipt).await;
                 }
             });

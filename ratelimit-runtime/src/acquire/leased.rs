@@ -52,7 +52,7 @@ pub(super) fn join(
 
 impl LeaseWaiter {
     /// Waits for permits of the lease. Without them, the request is sent to Redis. Ends by the deadline of one call all the same.
-    pub(super) async fn wait(self, request: Box<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
+    pub(super) async fn wait(self, request: Arc<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
         let LeaseWaiter { runtime, deadline, reply } = self;
         let reply = match until(&runtime, deadline, pin!(reply)).await {
             Ok(reply) => reply.unwrap_or_else(|| Ok(Err(StoreError::late()))),

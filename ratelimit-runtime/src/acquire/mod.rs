@@ -80,7 +80,7 @@ pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Arc<Endpoi
 }
 
 /// Sends a request to an endpoint, and waits as long as its charges may.
-pub(crate) fn acquire(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+pub(crate) fn acquire(request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     if !request.may_wait() {
         return ask(request, endpoint);
     }
@@ -92,13 +92,13 @@ pub(crate) fn acquire(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) ->
 
 /// Like [`acquire`], for a request that may wait, by these timers.
 pub(crate) fn acquire_by(
-    mut request: Box<AcquireRequest>,
+    mut request: Arc<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     timers: Timers,
 ) -> EndpointFuture {
     let since = Instant::now();
     if request.can_reserve() {
-        request.allow_reservations();
+        Arc::make_mut(&mut request).allow_reservations();
         return match &endpoint.store {
             Store::Memory(memory) => reserve(request, endpoint, memory, timers),
             Store::Redis(_) => {
@@ -107,7 +107,7 @@ pub(crate) fn acquire_by(
             }
         };
     }
-    request.forbid_reservations();
+    Arc::make_mut(&mut request).forbid_reservations();
     let queued = QueuedRequest::new(endpoint, timers, since);
     match &endpoint.store {
         // Redis decides the first try of a call that finds no queue.
@@ -119,7 +119,7 @@ pub(crate) fn acquire_by(
 }
 
 /// Decides without waiting.
-fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+fn ask(request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
     match &endpoint.store {
         Store::Memory(memory) => EndpointFuture::decided(DecidedRequest::in_memory(request, memory)),
         Store::Redis(redis) => match leased::join(&request, redis, endpoint) {
@@ -130,8 +130,8 @@ fn ask(request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture
 }
 
 /// Decides a call that cannot wait. If it would have to, that is an error, not a refusal by the policy.
-fn ask_without_runtime(mut request: Box<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
-    request.forbid_reservations();
+fn ask_without_runtime(mut request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture {
+    Arc::make_mut(&mut request).forbid_reservations();
     let Store::Memory(memory) = &endpoint.store else { return ask(request, endpoint) };
     let decided = DecidedRequest::in_memory(request, memory);
     if decided.request.next_try(&decided.outcome, Duration::ZERO).is_some() {
@@ -143,13 +143,13 @@ fn ask_without_runtime(mut request: Box<AcquireRequest>, endpoint: &Arc<Endpoint
 
 /// Takes future permits in process.
 fn reserve(
-    mut request: Box<AcquireRequest>,
+    mut request: Arc<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     memory: &Arc<MemoryStore>,
     timers: Timers,
 ) -> EndpointFuture {
     let Some(permit) = endpoint.waiters.enter() else {
-        request.forbid_reservations();
+        Arc::make_mut(&mut request).forbid_reservations();
         return ask(request, endpoint);
     };
     let (outcome, waiter) = memory.reserve(request.charges());
@@ -160,14 +160,14 @@ fn reserve(
 }
 
 fn ask_then_wait(
-    mut request: Box<AcquireRequest>,
+    mut request: Arc<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
     since: Instant,
     wait: Wait,
 ) -> EndpointFuture {
     let permit = endpoint.waiters.enter();
     if permit.is_none() {
-        request.forbid_reservations();
+        Arc::make_mut(&mut request).forbid_reservations();
     }
     let continuation = Some(Box::new(Continuation { since, permit, wait }));
     EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), continuation))

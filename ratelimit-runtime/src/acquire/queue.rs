@@ -38,7 +38,7 @@ struct QueueGuard<'a> {
 
 /// A request to try next, or one whose last try was refused.
 enum Attempt {
-    Next(Box<AcquireRequest>),
+    Next(Arc<AcquireRequest>),
     Refused(DecidedRequest),
 }
 
@@ -49,7 +49,7 @@ impl QueuedRequest {
     }
 
     /// Joins the queue of one of its keys, or tries at once if there is none.
-    pub(super) async fn acquire(self, request: Box<AcquireRequest>) -> AcquireResult {
+    pub(super) async fn acquire(self, request: Arc<AcquireRequest>) -> AcquireResult {
         let Some(_permit) = self.endpoint.waiters.enter() else {
             return self.try_once(request, false).await;
         };
@@ -131,7 +131,7 @@ impl QueuedRequest {
         Some(guard)
     }
 
-    async fn try_once(&self, request: Box<AcquireRequest>, queued: bool) -> AcquireResult {
+    async fn try_once(&self, request: Arc<AcquireRequest>, queued: bool) -> AcquireResult {
         let result = match &self.endpoint.store {
             Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),
             Store::Redis(_) => DetachOnDrop::ask(request, &self.endpoint).await,

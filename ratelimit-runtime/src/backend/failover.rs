@@ -1,6 +1,7 @@
 //! Requests to a backend, and what happens to those that its store does not decide.
 
 use std::future::Future;
+use std::mem;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more t
 
 impl Backend {
     /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
-    pub(crate) async fn acquire(self: &Arc<Self>, request: AcquireRequest) -> Result<Decision, Error> {
-        match self.start(request) {
+    pub(crate) async fn acquire(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
+        match self.start(&mut request) {
             ControlFlow::Break(result) => result,
             ControlFlow::Continue(future) => self.acquired(future.await),
         }
@@ -56,9 +57,9 @@ impl Backend {
     /// awaited.
     pub(crate) fn start(
         self: &Arc<Self>,
-        mut request: AcquireRequest,
+        request: &mut AcquireRequest,
     ) -> ControlFlow<Result<Decision, Error>, AcquireFuture> {
-        match self.at_once(&mut request) {
+        match self.at_once(request) {
             Ok(result) => ControlFlow::Break(result),
             Err(endpoint) => ControlFlow::Continue(AcquireFuture::new(request, endpoint, self)),
         }
@@ -85,7 +86,7 @@ impl Backend {
         if let Some(decision) = at_once(&mut request, endpoint) {
             return Ok(decision);
         }
-        self.decided(AcquireFuture::new(request, endpoint, self).await)
+        self.decided(AcquireFuture::new(&mut request, endpoint, self).await)
     }
 
     /// Decides the request of a limiter like [`acquire`](Self::acquire), and blocks the thread while that takes.
@@ -98,12 +99,12 @@ impl Backend {
         let result = match &endpoint.store {
             Store::Memory(_) => {
                 let timers = Timers::Thread(Arc::clone(&parker));
-                parker.block_on(acquire::acquire_by(Box::new(request), endpoint, timers))
+                parker.block_on(acquire::acquire_by(Arc::new(request), endpoint, timers))
             }
             Store::Redis(_) => {
                 let runtime = runtime::background()?;
                 let _entered = runtime.enter();
-                parker.block_on(AcquireFuture::new(request, endpoint, self))
+                parker.block_on(AcquireFuture::new(&mut request, endpoint, self))
             }
         };
         self.acquired(result)
@@ -119,7 +120,8 @@ impl Backend {
 
     fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {
         let decided = result.map_err(|failed| failed.error)?;
-        Ok(decided.acquired().into_decision(self.charged_store(decided.source)))
+        let store = self.charged_store(decided.source);
+        Ok(decided.into_decision(store))
     }
 }
 
@@ -136,11 +138,15 @@ fn skipped(request: &AcquireRequest) -> Decision {
 }
 
 impl AcquireFuture {
-    /// Sends a request to the primary endpoint of a backend.
-    pub(crate) fn new(request: AcquireRequest, endpoint: &Arc<Endpoint>, backend: &Arc<Backend>) -> Self {
+    /// Sends a request to the primary endpoint of a backend. The request is taken, not moved, because it is large.
+    pub(crate) fn new(
+        request: &mut AcquireRequest,
+        endpoint: &Arc<Endpoint>,
+        backend: &Arc<Backend>,
+    ) -> Self {
         AcquireFuture {
             backend: Arc::clone(backend),
-            future: acquire::acquire(Box::new(request), endpoint),
+            future: acquire::acquire(Arc::new(mem::take(request)), endpoint),
             local: None,
         }
     }
@@ -177,14 +183,15 @@ impl AcquireFuture {
         let Some(stand_in) = &self.backend.local else { return Some(Err(failed)) };
         stand_in.note_outage();
         // Limited would be wrong for a cost that only the share cannot admit: the policy may admit the same call.
-        let Some(never_admitted) = failed.request.divide(stand_in.instances()) else {
+        let Some(never_admitted) = Arc::make_mut(&mut failed.request).divide(stand_in.instances()) else {
             return Some(Err(failed));
         };
         let FailedRequest { mut request, since, queued, .. } = *failed;
-        request.spend_wait(since.map_or(Duration::ZERO, |since| since.elapsed()));
+        let waiting = Arc::make_mut(&mut request);
+        waiting.spend_wait(since.map_or(Duration::ZERO, |since| since.elapsed()));
         let local = LocalRequest { since, queued, never_admitted };
         let endpoint = stand_in.endpoint();
-        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+        if let Some(outcome) = acquire::decide_at_once(waiting, endpoint) {
             let decided = DecidedRequest::new(request, Box::new(outcome), Source::Local);
             return Some(local.report(Ok(decided)));
         }

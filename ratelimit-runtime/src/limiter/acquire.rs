@@ -17,6 +17,7 @@ use crate::error::{Error, Limited};
 use crate::key::IntoKey;
 use crate::lane::LanePolicy;
 use crate::policy::Algorithm;
+use crate::request::AcquireRequest;
 use crate::source::Source;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
 
@@ -143,8 +144,9 @@ impl<'a> LimiterCall<'a> {
             return ControlFlow::Break(Err(denied));
         }
         let LimiterCall { backend, definition, cost, timeout } = *self;
-        match definition.request(backend, key, cost, timeout) {
-            Ok(request) => backend.start(request),
+        let mut request = AcquireRequest::default();
+        match definition.add_to(&mut request, backend, key, cost, timeout) {
+            Ok(()) => backend.start(&mut request),
             Err(error) => ControlFlow::Break(Err(error)),
         }
     }

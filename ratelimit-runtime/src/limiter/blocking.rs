@@ -7,6 +7,7 @@ use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::store::StoreError;
 use crate::key::IntoKey;
+use crate::request::AcquireRequest;
 use crate::runtime::is_async_context;
 
 /// For code that is not async. These methods block the thread: until Redis has decided, and until the permits have come.
@@ -109,6 +110,8 @@ impl Limiter {
             );
             return Err(StoreError::permanent(problem).into());
         }
-        self.backend.acquire_blocking(self.definition.request(&self.backend, key, cost, timeout)?)
+        let mut request = AcquireRequest::default();
+        self.definition.add_to(&mut request, &self.backend, key, cost, timeout)?;
+        self.backend.acquire_blocking(request)
     }
 }

@@ -67,17 +67,16 @@ impl Definition {
         self.interned.map_or_else(|| Name::Shared(Arc::clone(&self.name)), Name::Static)
     }
 
-    /// Returns the request of one call.
-    pub(super) fn request<M>(
+    /// Adds the charge of one call to a request.
+    pub(super) fn add_to<M>(
         &self,
+        request: &mut AcquireRequest,
         backend: &Backend,
         key: impl IntoKey<M>,
         cost: u64,
         timeout: Duration,
-    ) -> Result<AcquireRequest, Error> {
-        let mut request = AcquireRequest::default();
-        request.push(self.policy_charge(backend, key, cost, timeout)?)?;
-        Ok(request)
+    ) -> Result<(), Error> {
+        Ok(request.push(self.policy_charge(backend, key, cost, timeout)?)?)
     }
 
     /// Returns what one call charges.

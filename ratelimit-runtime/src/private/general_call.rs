@@ -1,6 +1,5 @@
 //! A call of a limited function on the general path.
 
-use std::mem;
 use std::sync::Arc;
 
 use super::Checked;
@@ -159,18 +158,18 @@ impl GeneralCall {
             return None;
         }
         self.close(backend);
-        let GeneralCall { mut request, refusal, .. } = mem::take(self);
+        let GeneralCall { request, refusal, .. } = self;
         let endpoint = backend.primary()?;
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = refusal.take() {
             return Some(DecisionFuture::ready(Err(refusal)));
         }
         if request.is_empty() {
             return None;
         }
-        Some(match decide_at_once(&mut request, endpoint) {
+        Some(match decide_at_once(request, endpoint) {
             Some(outcome) => {
-                backend.mirror(&request, &outcome);
-                let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+                backend.mirror(request, &outcome);
+                let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
                 match acquired.into_charged(Some(&endpoint.store)) {
                     Ok(charged) if charged.is_nothing() => return None,
                     decision => DecisionFuture::ready(decision),

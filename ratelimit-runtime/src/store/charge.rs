@@ -1,5 +1,7 @@
 //! What stores decide about, and what they decide.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
@@ -12,6 +14,9 @@ pub(crate) const INLINE: usize = 3;
 pub type Verdicts = SmallVec<[Verdict; INLINE]>;
 
 pub(crate) type Snapshots = SmallVec<[Snapshot; INLINE]>;
+
+/// Charges that a batch shares with the call that makes them.
+pub(crate) type SharedCharges = Arc<dyn AsRef<[Charge]> + Send + Sync>;
 
 /// A request for permits of one key.
 #[derive(Clone, Debug)]

@@ -15,6 +15,7 @@ mod redis;
 pub(crate) mod tls;
 
 pub(crate) use charge::INLINE;
+pub(crate) use charge::SharedCharges;
 pub use charge::{Charge, Outcome, Verdicts};
 pub(crate) use denials::Denials;
 pub(crate) use leases::{Fetch, Leases, Reply};
@@ -28,6 +29,8 @@ pub use redis::RedisStore;
 pub use redis::{Dial, Stream};
 
 use std::sync::Arc;
+
+use tokio::time::Instant;
 
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::clock::Clock;
@@ -51,6 +54,18 @@ impl Store {
         match self {
             Store::Memory(store) => Ok(Box::new(store.decide(charges))),
             Store::Redis(store) => store.decide(charges).await,
+        }
+    }
+
+    /// Decides a list of charges like [`decide`](Self::decide), in a call that begins at this time, and without a copy of them.
+    pub(crate) async fn decide_shared(
+        &self,
+        charges: &SharedCharges,
+        begun: Instant,
+    ) -> Result<Box<Outcome>, StoreError> {
+        match self {
+            Store::Memory(store) => Ok(Box::new(store.decide((**charges).as_ref()))),
+            Store::Redis(store) => store.decide_shared(charges, begun).await,
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::charge::Charge;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
@@ -11,7 +13,7 @@ use crate::error::store::StoreError;
 #[derive(Debug)]
 pub(crate) struct Receipt {
     store: Store,
-    charges: Vec<(Charge, ChargeId)>,
+    charges: SmallVec<[(Charge, ChargeId); 1]>,
     /// The same charges, as far as they were mirrored.
     mirrored: Option<Mirrored>,
 }

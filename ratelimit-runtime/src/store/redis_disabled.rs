@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
-use crate::store::charge::{Charge, Outcome};
+use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
@@ -35,6 +35,14 @@ impl RedisStore {
         Err(StoreError::permanent(
             "Redis needs the feature `redis` of `ratelimits`; without it the URL of a store is memory://",
         ))
+    }
+
+    pub(crate) async fn decide_shared(
+        &self,
+        _charges: &SharedCharges,
+        _begun: Instant,
+    ) -> Result<Box<Outcome>, StoreError> {
+        match *self {}
     }
 
     pub(crate) fn without_batches(self) -> Self {

@@ -96,7 +96,7 @@ async fn dropped_calls_leave_no_trace_in_either_bucket() {
                         assert!(outcome.admitted && slots == [now; 2]);
                         None
                     }
-                    None => Some(acquire(Box::new(request), &endpoint)),
+                    None => Some(acquire(Arc::new(request), &endpoint)),
                 };
                 if let Some(waits) = &mut waits {
                     assert!(slots.iter().any(|slot| *slot > now));

@@ -16,13 +16,14 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 pub(super) use self::lane::LaneId;
 use self::lane::{Caller, Lanes, Waiting};
 use self::sender::Sender;
 use super::client::Client;
 use crate::error::store::StoreError;
-use crate::store::charge::{Charge, Outcome};
+use crate::store::charge::{Outcome, SharedCharges};
 
 /// The calls to Redis of a store that are in flight, and those that wait.
 #[derive(Debug, Default)]
@@ -35,9 +36,10 @@ impl Batches {
         client: &Arc<Client>,
         runtime: &Handle,
         id: LaneId,
-        charges: &[Charge],
+        shared: &SharedCharges,
+        deadline: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
-        let deadline = client.deadline();
+        let charges = (**shared).as_ref();
         let reply = {
             let mut lanes = self.0.lock();
             let lane = lanes.entry(id).or_default();
@@ -47,7 +49,7 @@ impl Batches {
             } else {
                 let (reply, receiver) = oneshot::channel();
                 let caller = Caller { deadline, reply };
-                lane.waiting.push_back(Waiting { charges: charges.to_vec(), caller });
+                lane.waiting.push_back(Waiting { charges: Arc::clone(shared), caller });
                 lane.charges += charges.len();
                 Some((receiver, lane.next_sender(id.form)))
             }

@@ -39,7 +39,7 @@ pub use self::testing::test_stream::{Dial, Stream};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::error::store::StoreError;
 use crate::key::Key;
-use crate::store::charge::{Charge, Outcome};
+use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
@@ -179,14 +179,25 @@ impl RedisStore {
     ///
     /// If Redis fails. The charges may have been made all the same.
     pub async fn decide(&self, charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
+        let charges: SharedCharges = Arc::new(charges.to_vec());
+        self.decide_shared(&charges, Instant::now()).await
+    }
+
+    /// Makes one decision like [`decide`](Self::decide), in a call that begins at this time, and without a copy of its charges.
+    pub(crate) async fn decide_shared(
+        &self,
+        shared: &SharedCharges,
+        begun: Instant,
+    ) -> Result<Box<Outcome>, StoreError> {
+        let (charges, deadline) = ((**shared).as_ref(), begun + self.client.timeout);
         let form = self.client.scripts.form(charges)?;
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
             && let Some(lane) = self.lane(&runtime, form, charges)
         {
-            return batches.decide(&self.client, &runtime, lane, charges).await;
+            return batches.decide(&self.client, &runtime, lane, shared, deadline).await;
         }
-        self.client.decide(form, charges, self.client.deadline()).await
+        self.client.decide(form, charges, deadline).await
     }
 
     /// Makes several decisions, in order and at the same time of the store, with one call per Cluster slot.

@@ -89,7 +89,7 @@ impl Sender {
     async fn decide(&self, batch: Vec<Waiting>, turn: Option<MutexGuard<'_, ()>>) -> Vec<Decided> {
         let (lists, mut callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|call| (call.charges, Some(call.caller))).unzip();
-        let lists: Vec<&[Charge]> = lists.iter().map(Vec::as_slice).collect();
+        let lists: Vec<&[Charge]> = lists.iter().map(|charges| (**charges).as_ref()).collect();
         let last = callers.iter().flatten().map(|caller| caller.deadline).max();
         let last = last.unwrap_or_else(Instant::now);
         let mut outcomes = pin!(self.client.decide_together(self.id.form, &lists, last));
@@ -101,8 +101,8 @@ impl Sender {
             None => self.until_decided(outcomes, &mut callers).await,
         };
         let rest = callers.split_off(outcomes.len()).into_iter().zip(&lists[outcomes.len()..]);
-        let decided = callers.into_iter().zip(outcomes);
-        let decided: Vec<Decided> = decided.filter_map(|(caller, it)| Some((caller?, it))).collect();
+        let mut decided = Vec::with_capacity(outcomes.len());
+        decided.extend(callers.into_iter().zip(outcomes).filter_map(|(caller, it)| Some((caller?, it))));
         let open = rest.filter_map(|(caller, charges)| Some((caller.filter(Caller::is_open)?, charges)));
         let alone: Vec<_> = open
             .map(async |(caller, charges)| {

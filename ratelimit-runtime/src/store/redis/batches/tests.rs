@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::lane::Lane;
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::key::Key;
+use crate::store::charge::Charge;
 use crate::store::redis::deployment::Deployment;
 use crate::store::redis::scripts::Scripts;
 use crate::store::tls::Tls;
@@ -41,11 +42,11 @@ impl Fixture {
     fn call(&self, runtime: &Handle, i: u64) -> Call {
         let Fixture { batches, client } = self;
         let (batches, client, runtime) = (Arc::clone(batches), Arc::clone(client), runtime.clone());
-        let charge = charge(i);
+        let charges = charges(i);
         Box::pin(async move {
-            let form = client.scripts.form(std::slice::from_ref(&charge)).unwrap();
+            let form = client.scripts.form((*charges).as_ref()).unwrap();
             let id = LaneId { runtime: runtime.id(), form, slot: None };
-            batches.decide(&client, &runtime, id, &[charge]).await
+            batches.decide(&client, &runtime, id, &charges, client.deadline()).await
         })
     }
 
@@ -80,6 +81,10 @@ impl Fixture {
         let settled = runtime.block_on(async { timeout(WITHIN, settled).await });
         settled.expect("no lane remains");
     }
+}
+
+fn charges(i: u64) -> SharedCharges {
+    Arc::new([charge(i)])
 }
 
 /// Returns a charge of a plain bucket, or of one that is not plain.
@@ -140,7 +145,7 @@ fn many_calls_are_sent_as_two_batches() {
         for i in 0..waiting {
             let (reply, receiver) = oneshot::channel();
             let caller = Caller { deadline: Instant::now(), reply };
-            lane.waiting.push_back(Waiting { charges: vec![charge(i as u64)], caller });
+            lane.waiting.push_back(Waiting { charges: charges(i as u64), caller });
             receivers.push(receiver);
         }
         assert_eq!(lane.take(form).len(), taken, "{waiting} calls, {senders} senders");
@@ -156,7 +161,7 @@ fn calls_past_their_deadline_are_not_sent() {
     let mut receivers = Vec::new();
     for deadline in [now, now, now + WITHIN] {
         let (reply, receiver) = oneshot::channel();
-        lane.waiting.push_back(Waiting { charges: vec![charge(1)], caller: Caller { deadline, reply } });
+        lane.waiting.push_back(Waiting { charges: charges(1), caller: Caller { deadline, reply } });
         receivers.push(receiver);
     }
     assert_eq!(lane.take_late().len(), 2);

@@ -84,13 +84,20 @@ fn plain_check(charge: &Charge) -> Option<SmallVec<[u64; 4]>> {
 }
 
 /// Returns the arguments of decisions of this size in the first pass of their algorithm, which can decide all of them.
-pub(super) fn plain_checks<'a>(decisions: impl Iterator<Item = &'a [Charge]>, size: usize) -> Vec<Argument> {
-    let mut checks: Vec<_> = decisions.flatten().filter_map(plain_check).collect();
-    if checks.iter().all(|check| *check == checks[0]) {
-        checks.truncate(1);
-    }
+pub(super) fn plain_checks<'a>(
+    decisions: impl Iterator<Item = &'a [Charge]> + Clone,
+    size: usize,
+) -> Vec<Argument> {
+    let mut charges = decisions.clone().flatten();
+    let first = charges.next();
+    let all_equal = charges.all(|charge| first.is_some_and(|first| has_same_check(charge, first)));
+    let checks = decisions.flatten().take(if all_equal { 1 } else { usize::MAX }).filter_map(plain_check);
     let size = (size != 1).then_some(size as u64);
-    size.into_iter().chain(checks.into_iter().flatten()).map(Argument::from).collect()
+    size.into_iter().chain(checks.flatten()).map(Argument::from).collect()
+}
+
+fn has_same_check(charge: &Charge, other: &Charge) -> bool {
+    charge.spec == other.spec && charge.cost == other.cost
 }
 
 /// Returns the number of charges, or if there are shadows a letter for each charge.

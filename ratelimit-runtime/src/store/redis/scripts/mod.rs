@@ -122,8 +122,10 @@ impl Scripts {
         form: Form,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
     ) -> Result<Invocation<'a>, StoreError> {
-        let keys = decisions.clone().flatten().map(|charge| key_text(&charge.key));
-        let keys = keys.collect::<Result<_, _>>()?;
+        let mut keys = Vec::with_capacity(decisions.clone().map(<[Charge]>::len).sum());
+        for charge in decisions.clone().flatten() {
+            keys.push(key_text(&charge.key)?);
+        }
         if let Form::Plain { algorithm, size } = form
             && let Some(script) = &self.decide_plain[algorithm]
         {
