@@ -78,4 +78,4 @@ for first = 1, #KEYS, size do
     for i = before + 1, length, 2 do reply[i] = -reply[i] end
   end
 end
-return reply
+return decide_fully and reply or pack(reply)

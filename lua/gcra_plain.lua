@@ -104,4 +104,4 @@ for i = 1, #KEYS do
     last = last + size
   end
 end
-return reply
+return decide_fully and reply or pack(reply)

@@ -132,4 +132,4 @@ for first = 1, #KEYS, size do
     length = before + 3 * size
   end
 end
-return reply
+return decide_fully and reply or pack(reply)

@@ -1,5 +1,7 @@
 //! Parses the replies of the scripts.
 
+mod packed;
+
 use std::vec::IntoIter;
 
 use redis::Value;
@@ -46,7 +48,11 @@ struct ReplyReader {
 
 impl ReplyReader {
     fn new(reply: Value) -> Result<Self, StoreError> {
-        let Value::Array(values) = reply else { return Err(unexpected()) };
+        let values = match reply {
+            Value::Array(values) => values,
+            Value::BulkString(packed) => packed::numbers(&packed).ok_or_else(unexpected)?,
+            _ => return Err(unexpected()),
+        };
         let mut reader = ReplyReader { values: values.into_iter(), now: 0 };
         reader.now = reader.number()?;
         Ok(reader)
