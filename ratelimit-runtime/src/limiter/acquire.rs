@@ -111,12 +111,7 @@ impl<'a> LimiterCall<'a> {
         if self.cost == 0 || waits && !lane.reserves() {
             return None;
         }
-        let mut hasher = lane.key_head.hasher();
-        let key = match key?.hash_parts(&mut hasher).ok()? {
-            true => hasher.finish(),
-            false => lane.key_head.without_parts(),
-        };
-        let charge = lane.charge(key, self.cost);
+        let charge = lane.charge(lane.key_head.fingerprint(key?).ok()?, self.cost);
         let outcome = decide(memory, charge).filter(|outcome| outcome.admitted || !waits)?;
         Some(Decided { lane, memory, charge, outcome })
     }
@@ -126,10 +121,7 @@ impl<'a> LimiterCall<'a> {
         let LimiterCall { backend, definition: Definition { interned, spec, key_heads, .. }, cost, timeout } =
             *self;
         let (denials, name) = (backend.denials()?, interned.filter(|_| timeout.is_zero())?);
-        let mut hasher = key_heads.hash.hasher();
-        let has_parts = key.hash_parts(&mut hasher).ok()?;
-        let key = if has_parts { hasher.finish() } else { key_heads.hash.without_parts() };
-        let verdict = denials.find(key, spec, cost)?;
+        let verdict = denials.find(key_heads.hash.fingerprint(key).ok()?, spec, cost)?;
         let denied = SinglePolicy::new(name, Algorithm::of(spec), &verdict);
         Some(Error::Limited(Limited::of_one(denied, Source::Redis)))
     }

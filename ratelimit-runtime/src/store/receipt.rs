@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::charge::Charge;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
@@ -13,7 +11,7 @@ use crate::error::store::StoreError;
 #[derive(Debug)]
 pub(crate) struct Receipt {
     store: Store,
-    charges: SmallVec<[(Charge, ChargeId); 1]>,
+    charges: Vec<(Charge, ChargeId)>,
     /// The same charges, as far as they were mirrored.
     mirrored: Option<Mirrored>,
 }
@@ -47,9 +45,11 @@ impl Mirrored {
 impl Receipt {
     /// The receipt for charges of an admitted decision, given their verdicts.
     pub(crate) fn new<'v>(store: Store, charges: impl IntoIterator<Item = (Charge, &'v Verdict)>) -> Self {
-        let charged = charges.into_iter().filter(|(charge, verdict)| charge.is_made(verdict));
-        let charges = charged.map(|(charge, verdict)| (charge, verdict.charge_id)).collect();
-        Receipt { store, charges, mirrored: None }
+        let charges = charges.into_iter();
+        let mut charged = Vec::with_capacity(charges.size_hint().1.unwrap_or(0));
+        let made = charges.filter(|(charge, verdict)| charge.is_made(verdict));
+        charged.extend(made.map(|(charge, verdict)| (charge, verdict.charge_id)));
+        Receipt { store, charges: charged, mirrored: None }
     }
 
     /// Refunds these as well.
