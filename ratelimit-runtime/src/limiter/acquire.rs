@@ -41,9 +41,6 @@ struct LimiterCall<'a> {
     timeout: Duration,
 }
 
-/// In a box, so that the result of the fast lane, which is another place in memory, need not be copied.
-type GeneralResult = Box<Result<Decision, Error>>;
-
 /// A call that the fast lane has decided.
 struct Decided<'a> {
     lane: &'a LanePolicy,
@@ -77,17 +74,17 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
                 acquire.key = None;
                 Poll::Ready(decided.into_result())
             }
-            None => acquire.poll_general(context).map(|result| *result),
+            None => acquire.poll_general(context),
         }
     }
 }
 
 impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
     #[cold]
-    fn poll_general(&mut self, context: &mut Context<'_>) -> Poll<GeneralResult> {
+    fn poll_general(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
         if let Some(key) = self.key.take() {
             match self.call.acquire_general(key) {
-                ControlFlow::Break(result) => return Poll::Ready(Box::new(result)),
+                ControlFlow::Break(result) => return Poll::Ready(result),
                 ControlFlow::Continue(future) => self.general = Some(future),
             }
         }
@@ -95,7 +92,7 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         let general = self.general.as_mut().expect("the future was polled after it had completed");
         let result = ready!(Pin::new(&mut *general).poll(context));
         self.general = None;
-        Poll::Ready(Box::new(self.call.backend.acquired(result)))
+        Poll::Ready(self.call.backend.acquired(result))
     }
 }
 
