@@ -2,12 +2,13 @@
 //! loss of data, and decisions recover soon after the last fault. `RATELIMITS_SEED` repeats an order.
 
 mod events;
+mod leases;
 
 use std::time::{Duration, Instant};
 
 use ratelimit_runtime::store::RedisStore;
 
-use self::events::{Event, Target};
+use self::events::Target;
 use super::RECOVERS_WITHIN;
 use super::load::{Load, Shape};
 use crate::support::budget::budget;
@@ -30,12 +31,7 @@ async fn limits_hold_under_random_faults() {
     }
     for (_, store) in (0..budget(1, 8)).zip(stores.iter().cycle()) {
         let load = Load::start(store.clone(), &random.run(random.clone().next()), SHAPE);
-        let mut events = Event::ALL.to_vec();
-        while !events.is_empty() {
-            let event = events.swap_remove(random.below(events.len() as u64) as usize);
-            target.play(event, Duration::from_millis(random.between(50, 600))).await;
-            tokio::time::sleep(Duration::from_millis(random.between(0, 300))).await;
-        }
+        target.play_all(&mut random).await;
         let start = Instant::now();
         load.recovers().await;
         println!("recovered after {:?}", start.elapsed());

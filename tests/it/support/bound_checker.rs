@@ -1,5 +1,5 @@
-//! An independent check of a bucket's promise: every interval between two admitted calls, each counted at its slot. It uses
-//! neither the model nor any state of the library.
+//! An independent check of a bucket's promise: every interval between two admitted calls, each counted at its slot, or at some
+//! time between two. It uses neither the model nor any state of the library.
 
 use crate::model::{AdjustableKind, Pace, Policy, Refund, Verdict};
 
@@ -9,6 +9,8 @@ pub(crate) struct BoundChecker {
     policy: Policy,
     /// The largest numbers in use, if they change. Prices of a bucket that refills continuously are then in permits.
     largest: Option<Largest>,
+    /// How long before a call its permits were charged at most, in microseconds.
+    lease: i128,
     calls: Vec<AdmittedCall>,
     /// When an interval bucket was refilled or found full, as its charges report.
     anchors: Vec<i128>,
@@ -30,6 +32,8 @@ struct Sums {
 struct AdmittedCall {
     id: usize,
     called_at: i128,
+    /// Not after its slot.
+    earliest: i128,
     slot: i128,
     /// What it took and did not get back: microseconds of refill, or permits of an interval bucket.
     price: i128,
@@ -60,11 +64,17 @@ impl BoundChecker {
         BoundChecker {
             policy,
             largest,
+            lease: 0,
             calls: Vec::new(),
             anchors: Vec::new(),
             refunded: false,
             enabled: !policy.is_window(),
         }
+    }
+
+    /// The checker of a key whose permits are leased for this time.
+    pub(crate) fn with_lease(self, time: i128) -> Self {
+        BoundChecker { lease: time, ..self }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -111,7 +121,14 @@ impl BoundChecker {
 
     fn add_by(&mut self, id: usize, policy: Policy, cost: i128, now: i128, wait: i128) {
         let price = if self.largest.is_some() { cost } else { policy.price(cost) };
-        self.calls.push(AdmittedCall { id, called_at: now, slot: now + wait, price });
+        let slot = now + wait;
+        self.calls.push(AdmittedCall { id, called_at: now, earliest: slot, slot, price });
+    }
+
+    /// Adds a call that was admitted at some time between two, in any order.
+    pub(crate) fn add_between(&mut self, id: usize, cost: i128, start: i128, end: i128) {
+        let price = self.policy.price(cost);
+        self.calls.push(AdmittedCall { id, called_at: start, earliest: start, slot: end, price });
     }
 
     /// Records a refund. The rest of the call has been paid by time, or later calls depend on it.
@@ -137,10 +154,11 @@ impl BoundChecker {
         }
         // The sort is stable: calls with the same slot stay in the order in which they came.
         self.calls.sort_by_key(|call| call.slot);
-        for (i, first) in self.calls.iter().enumerate() {
+        for first in &self.calls {
             let (mut sum, mut largest) = (0, 0);
-            for last in &self.calls[i..] {
-                let span = last.slot - first.slot;
+            let skipped = self.calls.partition_point(|call| call.slot < first.earliest);
+            for last in self.calls[skipped..].iter().filter(|call| call.earliest >= first.earliest) {
+                let span = self.span(first, last);
                 let before = sum;
                 sum += last.price;
                 largest = largest.max(last.price);
@@ -156,15 +174,21 @@ impl BoundChecker {
                     (policy, _) => self.holds(policy, first, last, Sums { sum, before, largest }),
                 };
                 if !within {
-                    return Err(format!("{sum} within {span} µs from {}: {:?}", first.slot, self.calls));
+                    return Err(format!("{sum} within {span} µs from {}: {:?}", first.earliest, self.calls));
                 }
             }
         }
         Ok(())
     }
+
+    /// Returns the length of the interval in which the calls from the first to the last were charged.
+    fn span(&self, first: &AdmittedCall, last: &AdmittedCall) -> i128 {
+        last.slot - first.earliest + self.lease
+    }
+
     /// Whether the interval from the first to the last call keeps the promise.
     fn holds(&self, policy: Policy, first: &AdmittedCall, last: &AdmittedCall, sums: Sums) -> bool {
-        let (span, Sums { sum, before, largest }) = (last.slot - first.slot, sums);
+        let (span, Sums { sum, before, largest }) = (self.span(first, last), sums);
         match policy {
             Policy::Bucket { full, .. } => sum <= full + span,
             Policy::Interval { burst, refill, every, .. } => {

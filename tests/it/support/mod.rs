@@ -3,6 +3,7 @@
 pub(crate) mod bound_checker;
 pub(crate) mod budget;
 pub(crate) mod client;
+pub(crate) mod leased_load;
 pub(crate) mod load;
 pub(crate) mod log_capture;
 pub(crate) mod policies;

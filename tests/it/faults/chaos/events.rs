@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use crate::faults::unix_micros;
 use crate::support::proxy::{Fault, Proxy};
+use crate::support::random::Random;
 use crate::support::server::Server;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
+enum Event {
     Kill,
     Suspend,
     FlushScripts,
@@ -23,7 +24,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    pub(super) const ALL: [Event; 16] = [
+    const ALL: [Event; 16] = [
         Event::Kill,
         Event::Suspend,
         Event::FlushScripts,
@@ -61,8 +62,18 @@ impl Target {
         Target { server, proxy, master, losses: Vec::new() }
     }
 
+    /// Causes every fault, in random order.
+    pub(super) async fn play_all(&mut self, random: &mut Random) {
+        let mut events = Event::ALL.to_vec();
+        while !events.is_empty() {
+            let event = events.swap_remove(random.below(events.len() as u64) as usize);
+            self.play(event, Duration::from_millis(random.between(50, 600))).await;
+            tokio::time::sleep(Duration::from_millis(random.between(0, 300))).await;
+        }
+    }
+
     /// Causes a fault, and undoes it after this time.
-    pub(super) async fn play(&mut self, event: Event, time: Duration) {
+    async fn play(&mut self, event: Event, time: Duration) {
         match event {
             Event::Kill => {
                 self.server.kill();
