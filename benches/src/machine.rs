@@ -21,6 +21,30 @@ pub(crate) fn resident_bytes() -> Result<u64, String> {
         .ok_or_else(|| "/proc/self/status has no VmRSS".to_owned())
 }
 
+/// What the processors of this machine have done since it started, in clock ticks.
+#[derive(Clone, Copy)]
+pub(crate) struct ProcessorTicks {
+    all: u64,
+    /// Spent on other machines of the host.
+    stolen: u64,
+}
+
+impl ProcessorTicks {
+    /// Returns `None` on systems that do not say.
+    pub(crate) fn now() -> Option<Self> {
+        let stat = std::fs::read_to_string("/proc/stat").ok()?;
+        let ticks: Vec<u64> =
+            stat.lines().next()?.split_whitespace().skip(1).filter_map(|ticks| ticks.parse().ok()).collect();
+        // The two that follow are part of others.
+        Some(ProcessorTicks { all: ticks.iter().take(8).sum(), stolen: *ticks.get(7)? })
+    }
+
+    /// Returns the share of the time since these ticks that was spent on other machines.
+    pub(crate) fn stolen_share(self, now: Self) -> f64 {
+        (now.stolen - self.stolen) as f64 / (now.all - self.all).max(1) as f64
+    }
+}
+
 /// Keeps the calling thread, or another process, on one processor: the `number`th from the end of those allowed. Does
 /// nothing where there are not enough of them, or on systems without such a call.
 pub(crate) fn pin(process: Option<u32>, number: usize) {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::machine::ProcessorTicks;
+
 /// What one measurement returns, in the unit of its line.
 type Measure = Box<dyn FnMut() -> f64>;
 
@@ -172,6 +174,7 @@ pub(crate) fn run(title: &str, lines: Vec<Line>, rounds: usize, options: &Option
     let rounds = options.rounds.unwrap_or(rounds);
     let mut lines: Vec<(Line, Samples)> =
         lines.into_iter().filter(|line| options.keep(line)).map(|line| (line, Samples::default())).collect();
+    let started = ProcessorTicks::now();
     for (line, _) in lines.iter_mut().filter(|(line, _)| line.warm_up) {
         line.measure(0, &mut Samples::default());
     }
@@ -194,6 +197,12 @@ pub(crate) fn run(title: &str, lines: Vec<Line>, rounds: usize, options: &Option
         });
     if budgets > 0 {
         println!("\n{met} of {budgets} budgets met");
+    }
+    if let (Some(started), Some(now)) = (started, ProcessorTicks::now()) {
+        println!(
+            "\nThe host spent {:.1} % of the processors' time on other machines.",
+            started.stolen_share(now) * 100.0
+        );
     }
 }
 
