@@ -55,30 +55,33 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// An outcome at this time, before it is judged.
+    pub(crate) fn at(now: u64) -> Self {
+        Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new() }
+    }
+
+    /// Adds the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
+    /// others report the state as it is.
+    pub(crate) fn judge(&mut self, charges: &[Charge], snapshots: &[Snapshot]) {
+        let Outcome { now, admitted, verdicts, .. } = self;
+        let pairs = || charges.iter().zip(snapshots);
+        verdicts.extend(pairs().map(|(charge, snapshot)| {
+            let verdict = charge.spec.verdict(*snapshot, *now, charge.cost, charge.wait);
+            // A shadow delays no call, whatever slot it takes.
+            Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
+        }));
+        *admitted = charges.iter().zip(&*verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
+        if !*admitted {
+            let unused = pairs().zip(verdicts).filter(|(_, verdict)| verdict.admitted);
+            unused.for_each(|((charge, snapshot), verdict)| {
+                *verdict = charge.spec.verdict(*snapshot, *now, 0, 0)
+            });
+        }
+    }
+
     /// Returns how long the call has to wait, in microseconds: until the last of its slots.
     #[must_use]
     pub fn wait(&self) -> u64 {
         if self.admitted { self.verdicts.iter().map(|verdict| verdict.wait).max().unwrap_or(0) } else { 0 }
     }
-}
-
-/// Returns whether every required charge is admitted, and the verdict on each. If one is not, nothing is charged, and the
-/// others report the state as it is.
-pub(crate) fn judge(charges: &[Charge], snapshots: &[Snapshot], now: u64) -> (bool, Verdicts) {
-    let pairs = || charges.iter().zip(snapshots);
-    let verdict = |(charge, snapshot): (&Charge, &Snapshot)| {
-        let verdict = charge.spec.verdict(*snapshot, now, charge.cost, charge.wait);
-        // A shadow delays no call, whatever slot it takes.
-        Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
-    };
-    let mut verdicts: Verdicts = pairs().map(verdict).collect();
-    let admitted = charges.iter().zip(&verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
-    if !admitted {
-        for ((charge, snapshot), verdict) in
-            pairs().zip(&mut verdicts).filter(|(_, verdict)| verdict.admitted)
-        {
-            *verdict = charge.spec.verdict(*snapshot, now, 0, 0);
-        }
-    }
-    (admitted, verdicts)
 }

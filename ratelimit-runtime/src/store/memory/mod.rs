@@ -30,7 +30,7 @@ pub(crate) use self::plain::{PlainCharge, PlainOutcome};
 use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
-use super::charge::{Charge, Outcome, Snapshots, judge};
+use super::charge::{Charge, Outcome, Snapshots};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::clock::Clock;
 use crate::key::Key;
@@ -104,9 +104,9 @@ impl MemoryStore {
             charge.spec.check(state, now, charge.cost)
         });
         let snapshots: Snapshots = snapshots.collect();
-        let (admitted, verdicts) = judge(charges, &snapshots, now);
-        let outcome = Outcome { now, admitted, verdicts, failed: Vec::new() };
-        let is_charged = |charge: &Charge, verdict: &Verdict| admitted && charge.is_made(verdict);
+        let mut outcome = Outcome::at(now);
+        outcome.judge(charges, &snapshots);
+        let is_charged = |charge: &Charge, verdict: &Verdict| outcome.admitted && charge.is_made(verdict);
         let waiter = (queues && outcome.wait() > 0).then(|| {
             let pairs = charges.iter().zip(&outcome.verdicts);
             let charged = pairs.filter(|(charge, verdict)| is_charged(charge, verdict));

@@ -4,7 +4,7 @@ use super::MemoryStore;
 use super::slot::{Content, LockedSlot, Seen, Slot};
 use crate::algorithm::{PlainSnapshot, PlainSpec, PlainSteps};
 use crate::key::Fingerprint;
-use crate::store::charge::{Charge, Outcome, judge};
+use crate::store::charge::{Charge, Outcome};
 use crate::sync::spin_loop;
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
@@ -141,8 +141,9 @@ impl MemoryStore {
             _ => None,
         });
         let PlainOutcome { now, snapshots, .. } = decide(&all(plain)?)?;
-        let (admitted, verdicts) = judge(list, &snapshots.map(PlainSnapshot::full), now);
-        Some(Outcome { now, admitted, verdicts, failed: Vec::new() })
+        let mut outcome = Outcome::at(now);
+        outcome.judge(list, &snapshots.map(PlainSnapshot::full));
+        Some(outcome)
     }
 }
 

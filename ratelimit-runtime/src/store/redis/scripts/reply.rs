@@ -9,7 +9,7 @@ use redis::Value;
 use super::arguments;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
-use crate::store::charge::{Charge, Outcome, Snapshots, judge};
+use crate::store::charge::{Charge, Outcome, Snapshots};
 use crate::store::redis::error_code::{is_permanent, message};
 
 /// The largest number of a script: up to here Lua represents integers exactly.
@@ -84,9 +84,9 @@ impl ReplyReader {
             }
             snapshots.push(snapshot);
         }
-        let (admitted, verdicts) = judge(charges, &snapshots, self.now);
-        let outcome = Outcome { now: self.now, admitted, verdicts, failed: Vec::new() };
-        Ok(if decided == Some(admitted) { Ok(Box::new(outcome)) } else { Err(disagreement()) })
+        let mut outcome = Box::new(Outcome::at(self.now));
+        outcome.judge(charges, &snapshots);
+        Ok(if decided == Some(outcome.admitted) { Ok(outcome) } else { Err(disagreement()) })
     }
 
     /// Reads what the first pass has read of a key: a time, which is negative if the decision is to refuse, and of a window
@@ -123,16 +123,14 @@ impl ReplyReader {
                 shadows.push(self.flag()?);
             }
         }
-        let (admitted, mut verdicts) = judge(charges, &snapshots, now);
-        failed.iter().for_each(|(index, _)| verdicts[*index] = Verdict::default());
+        let mut outcome = Box::new(Outcome::at(now));
+        outcome.judge(charges, &snapshots);
+        failed.iter().for_each(|(index, _)| outcome.verdicts[*index] = Verdict::default());
+        outcome.failed = failed;
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
-        let judged = charges.iter().zip(&verdicts).filter(|(charge, _)| charge.shadow);
-        let agree = admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
-        Ok(if agree {
-            Ok(Box::new(Outcome { now, admitted, verdicts, failed }))
-        } else {
-            Err(disagreement())
-        })
+        let judged = charges.iter().zip(&outcome.verdicts).filter(|(charge, _)| charge.shadow);
+        let agree = outcome.admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
+        Ok(if agree { Ok(outcome) } else { Err(disagreement()) })
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
