@@ -3,7 +3,7 @@
 -- KEYS   the keys of each decision, `size` of them, which are distinct
 -- ARGV   `size`, unless it is 1; then the arguments of each key, or once if all have the same
 local call, type, KEYS, ARGV = redis.pcall, type, KEYS, ARGV
--- A reply of numbers only is packed, as clients read that much faster than a number at a time.
+-- A reply is packed, as clients read that much faster than a number at a time, unless a decision is left to `decide`.
 local pack = cmsgpack.pack
 local size, args = 1, 1
 if #ARGV % given == 1 then size, args = ARGV[1] + 0, 2 end

@@ -27,7 +27,7 @@ for first = 1, #KEYS, size do
       opened, count = (text or now) + 0, (count or 0) + 0
       local start = aligned and opened - opened % period or opened
       -- Lua itself writes numbers of up to 14 digits exactly.
-      if not text or start > now or count >= 1e14 then plain = false break end
+      if not (text and start <= now and count < 1e14) then plain = false break end
       if now >= start + period then opened, count, text = now, 0, nil end
     end
     if count + cost > limit then

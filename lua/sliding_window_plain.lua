@@ -34,7 +34,7 @@ for first = 1, #KEYS, size do
       oldest, newest, total = tonumber(head[2]), tonumber(tail[1]), tonumber(tail[2])
       -- Totals are less than times, which shows where an end of the list is missing.
       if
-        not (from and oldest and newest and total and total >= 0)
+        not (from and oldest and newest and total and total >= 0 and newest % 1 == 0)
         or from >= oldest or total >= oldest or newest < oldest or newest >= beyond
       then
         plain = false
@@ -55,6 +55,7 @@ for first = 1, #KEYS, size do
           trims[i] = 2 * live
         end
         counted = (total - from) % 1125899906842624
+        if counted % 1 ~= 0 then plain = false break end
       end
     elseif head.err then
       plain = false

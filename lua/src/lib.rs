@@ -8,7 +8,7 @@
 //!
 //! Most decisions are about plain states, and Redis creates the functions of a script anew for each call. So the scripts
 //! named `…_plain` begin with a first pass that needs none of them; they contain the rest for the decisions that it cannot
-//! make.
+//! make. Its reply is one text, packed by the library `cmsgpack`, which Redis and Valkey include.
 //!
 //! # Errors
 //!

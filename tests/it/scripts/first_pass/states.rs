@@ -83,8 +83,9 @@ fn fixed_window(random: &mut Random, now: u64, aligned: bool) -> Option<(Value, 
         // Another process whose clock is ahead.
         9 => now + random.between(1, 2 * PERIOD),
         10 => {
-            let value = match random.below(3) {
+            let value = match random.below(4) {
                 0 => Value::List(vec![now.to_string(), "1".into()]),
+                1 => Value::Text(format!("{} 1", "9".repeat(400))),
                 _ => Value::Text(
                     random.pick(&["x", "-5 1", "5 -1", "9007199254740993 1", "1 9007199254740993"]).into(),
                 ),
@@ -137,7 +138,10 @@ fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Valu
             _ => {
                 // Neither script reads all of a list.
                 let index = random.pick(&[0, last.min(1), last.saturating_sub(1), last]);
-                elements[index] = random.pick(&["x", "-5", "", "9007199254740994"]).into();
+                elements[index] = match random.pick(&["x", "-5", "", "9007199254740994", "nan", ".5"]) {
+                    fraction @ ".5" => format!("{}{fraction}", elements[index]),
+                    text => text.into(),
+                };
             }
         }
     }

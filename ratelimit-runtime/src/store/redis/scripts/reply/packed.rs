@@ -51,7 +51,7 @@ impl Packed<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ mod tests {
     use crate::store::redis::testing::test_values;
 
     /// Packs numbers in the fewest bytes, as the server does.
-    fn pack(numbers: &[i64]) -> Vec<u8> {
+    pub(in super::super) fn pack(numbers: &[i64]) -> Vec<u8> {
         let mut packed = match numbers.len() {
             short @ ..16 => vec![0x90 | short as u8],
             long => [&[0xdc], &u16::try_from(long).unwrap().to_be_bytes()[..]].concat(),

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use redis::Value;
 
+use super::packed::tests::pack;
 use super::*;
 use crate::key::Key;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
@@ -51,11 +52,21 @@ fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
             let plain = if charges.iter().all(arguments::is_plain) { 20 } else { 1 };
             parts.push(prop_oneof![20 => list, 1 => error, plain => first_pass(charges)].boxed());
         }
-        (Just(decisions), parts, cut(), more()).prop_map(|(decisions, parts, cut, more)| {
-            let reply = parts.into_iter().flatten().collect();
-            (decisions, Value::Array(altered(reply, cut, more)))
-        })
+        (Just(decisions), parts, cut(), more(), any::<bool>()).prop_map(
+            |(decisions, parts, cut, more, pack)| {
+                let reply = altered(parts.into_iter().flatten().collect(), cut, more);
+                let packed = pack.then(|| packed(&reply)).flatten();
+                (decisions, packed.unwrap_or(Value::Array(reply)))
+            },
+        )
     })
+}
+
+/// Returns the same reply as one text, if it consists of numbers.
+fn packed(values: &[Value]) -> Option<Value> {
+    let number = |value: &Value| if let Value::Int(number) = value { Some(*number) } else { None };
+    let numbers: Option<Vec<i64>> = values.iter().map(number).collect();
+    Some(Value::BulkString(pack(&numbers?)))
 }
 
 /// What a first pass mostly replies to a decision.
@@ -136,8 +147,12 @@ fn altered(mut values: Vec<Value>, cut: usize, more: Vec<Value>) -> Vec<Value> {
 
 /// What the script decided, `None` where it failed, if all of the reply is valid.
 fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<bool>>> {
-    let Value::Array(values) = reply else { return None };
-    let mut values = values.iter();
+    let unpacked = match reply {
+        Value::Array(values) => values.clone(),
+        Value::BulkString(packed) => packed::numbers(packed)?,
+        _ => return None,
+    };
+    let mut values = unpacked.iter();
     values.next().filter(|now| is_number(now))?;
     let mut decided = Vec::new();
     for charges in decisions {
