@@ -64,7 +64,7 @@ impl<'a> Acquired<'a> {
     }
 
     /// Returns what a limiter returns, without a receipt for what was charged.
-    pub(crate) fn decision(&self) -> Decision {
+    fn decision(&self) -> Decision {
         if let Some(policy) = self.single() {
             return Decision::of_one(policy, self.source, self.waited, None);
         }

@@ -18,8 +18,7 @@ use crate::error::missing_key::MissingKey;
 use crate::key::IntoKey;
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
-use crate::request::AcquireRequest;
-use crate::request::PolicyCharge;
+use crate::request::{AcquireRequest, PolicyCharge};
 use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.

@@ -118,7 +118,7 @@ impl AcquireRequest {
         &self.charges
     }
 
-    /// Takes the charges out.
+    /// Takes the charges out, after which the request is of no use.
     pub(crate) fn take_charges(&mut self) -> impl Iterator<Item = Charge> {
         self.charges.drain(..)
     }

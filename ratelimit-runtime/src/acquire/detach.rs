@@ -31,7 +31,7 @@ impl DetachOnDrop {
 }
 
 async fn ask(request: Arc<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
-    let (sent, shared): (_, SharedCharges) = (Instant::now(), Arc::clone(&request) as _);
+    let (sent, shared) = (Instant::now(), SharedCharges::new(Arc::clone(&request)));
     match endpoint.store.decide_shared(&shared, sent).await {
         Ok(outcome) => {
             endpoint.health.record_success();

@@ -1,5 +1,7 @@
 //! What stores decide about, and what they decide.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -15,9 +17,6 @@ pub type Verdicts = SmallVec<[Verdict; INLINE]>;
 
 pub(crate) type Snapshots = SmallVec<[Snapshot; INLINE]>;
 
-/// Charges that a batch shares with the call that makes them.
-pub(crate) type SharedCharges = Arc<dyn AsRef<[Charge]> + Send + Sync>;
-
 /// A request for permits of one key.
 #[derive(Clone, Debug)]
 pub struct Charge {
@@ -32,6 +31,30 @@ pub struct Charge {
     /// Whether it never refuses: it is charged if the decision is admitted and its own policy admits it, and is ignored
     /// otherwise.
     pub shadow: bool,
+}
+
+/// Charges that a batch shares with the call that makes them.
+#[derive(Clone)]
+pub(crate) struct SharedCharges(Arc<dyn AsRef<[Charge]> + Send + Sync>);
+
+impl SharedCharges {
+    pub(crate) fn new(charges: Arc<impl AsRef<[Charge]> + Send + Sync + 'static>) -> Self {
+        SharedCharges(charges)
+    }
+}
+
+impl Deref for SharedCharges {
+    type Target = [Charge];
+
+    fn deref(&self) -> &[Charge] {
+        (*self.0).as_ref()
+    }
+}
+
+impl fmt::Debug for SharedCharges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&**self).finish()
+    }
 }
 
 impl Charge {

@@ -14,9 +14,8 @@ mod redis;
 mod redis;
 pub(crate) mod tls;
 
-pub(crate) use charge::INLINE;
-pub(crate) use charge::SharedCharges;
 pub use charge::{Charge, Outcome, Verdicts};
+pub(crate) use charge::{INLINE, SharedCharges};
 pub(crate) use denials::Denials;
 pub(crate) use leases::{Fetch, Leases, Reply};
 pub use memory::MemoryStore;
@@ -64,7 +63,7 @@ impl Store {
         begun: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
         match self {
-            Store::Memory(store) => Ok(Box::new(store.decide((**charges).as_ref()))),
+            Store::Memory(store) => Ok(Box::new(store.decide(charges))),
             Store::Redis(store) => store.decide_shared(charges, begun).await,
         }
     }

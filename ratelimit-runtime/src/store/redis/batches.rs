@@ -36,10 +36,9 @@ impl Batches {
         client: &Arc<Client>,
         runtime: &Handle,
         id: LaneId,
-        shared: &SharedCharges,
+        charges: &SharedCharges,
         deadline: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
-        let charges = (**shared).as_ref();
         let reply = {
             let mut lanes = self.0.lock();
             let lane = lanes.entry(id).or_default();
@@ -49,7 +48,7 @@ impl Batches {
             } else {
                 let (reply, receiver) = oneshot::channel();
                 let caller = Caller { deadline, reply };
-                lane.waiting.push_back(Waiting { charges: Arc::clone(shared), caller });
+                lane.waiting.push_back(Waiting { charges: charges.clone(), caller });
                 lane.charges += charges.len();
                 Some((receiver, lane.next_sender(id.form)))
             }

@@ -179,23 +179,23 @@ impl RedisStore {
     ///
     /// If Redis fails. The charges may have been made all the same.
     pub async fn decide(&self, charges: &[Charge]) -> Result<Box<Outcome>, StoreError> {
-        let charges: SharedCharges = Arc::new(charges.to_vec());
+        let charges = SharedCharges::new(Arc::new(charges.to_vec()));
         self.decide_shared(&charges, Instant::now()).await
     }
 
     /// Makes one decision like [`decide`](Self::decide), in a call that begins at this time, and without a copy of its charges.
     pub(crate) async fn decide_shared(
         &self,
-        shared: &SharedCharges,
+        charges: &SharedCharges,
         begun: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
-        let (charges, deadline) = ((**shared).as_ref(), begun + self.client.timeout);
+        let deadline = begun + self.client.timeout;
         let form = self.client.scripts.form(charges)?;
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
             && let Some(lane) = self.lane(&runtime, form, charges)
         {
-            return batches.decide(&self.client, &runtime, lane, shared, deadline).await;
+            return batches.decide(&self.client, &runtime, lane, charges, deadline).await;
         }
         self.client.decide(form, charges, deadline).await
     }

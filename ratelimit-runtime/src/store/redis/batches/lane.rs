@@ -1,7 +1,6 @@
 //! The queues of calls that wait for a batch.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::sync::{self, oneshot};
 use tokio::time::Instant;
 
 use crate::error::store::StoreError;
-use crate::store::charge::{Charge, Outcome, SharedCharges};
+use crate::store::charge::{Outcome, SharedCharges};
 use crate::store::redis::number_map::NumberMap;
 use crate::store::redis::scripts::Form;
 
@@ -65,6 +64,7 @@ pub(super) enum Next {
 }
 
 /// A call that waits for a batch.
+#[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) charges: SharedCharges,
     pub(super) caller: Caller,
@@ -115,7 +115,7 @@ impl Lane {
         let now = Instant::now();
         let late = self.waiting.iter().take_while(|call| call.caller.deadline <= now).count();
         let late: Vec<_> = self.waiting.drain(..late).collect();
-        self.charges -= late.iter().map(|call| call.charges().len()).sum::<usize>();
+        self.charges -= late.iter().map(|call| call.charges.len()).sum::<usize>();
         late
     }
 
@@ -127,7 +127,7 @@ impl Lane {
         }
         let (mut batch, mut charges) = (Vec::with_capacity(most.min(self.waiting.len())), 0);
         while let Some(call) = self.waiting.front() {
-            let size = call.charges().len();
+            let size = call.charges.len();
             if call.caller.is_open() {
                 if !batch.is_empty() && charges + size > most {
                     break;
@@ -141,12 +141,6 @@ impl Lane {
     }
 }
 
-impl Waiting {
-    pub(super) fn charges(&self) -> &[Charge] {
-        (*self.charges).as_ref()
-    }
-}
-
 impl Caller {
     /// Whether the call has not been given up.
     pub(super) fn is_open(&self) -> bool {
@@ -155,12 +149,5 @@ impl Caller {
 
     pub(super) fn reply(self, outcome: Result<Box<Outcome>, StoreError>) {
         let _ = self.reply.send(outcome);
-    }
-}
-
-/// Without keys.
-impl fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiting").field("caller", &self.caller).finish_non_exhaustive()
     }
 }

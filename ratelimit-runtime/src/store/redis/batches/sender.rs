@@ -89,7 +89,7 @@ impl Sender {
     async fn decide(&self, batch: Vec<Waiting>, turn: Option<MutexGuard<'_, ()>>) -> Vec<Decided> {
         let (lists, mut callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|call| (call.charges, Some(call.caller))).unzip();
-        let lists: Vec<&[Charge]> = lists.iter().map(|charges| (**charges).as_ref()).collect();
+        let lists: Vec<&[Charge]> = lists.iter().map(|charges| &**charges).collect();
         let last = callers.iter().flatten().map(|caller| caller.deadline).max();
         let last = last.unwrap_or_else(Instant::now);
         let mut outcomes = pin!(self.client.decide_together(self.id.form, &lists, last));

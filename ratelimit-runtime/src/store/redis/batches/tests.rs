@@ -44,7 +44,7 @@ impl Fixture {
         let (batches, client, runtime) = (Arc::clone(batches), Arc::clone(client), runtime.clone());
         let charges = charges(i);
         Box::pin(async move {
-            let form = client.scripts.form((*charges).as_ref()).unwrap();
+            let form = client.scripts.form(&charges).unwrap();
             let id = LaneId { runtime: runtime.id(), form, slot: None };
             batches.decide(&client, &runtime, id, &charges, client.deadline()).await
         })
@@ -84,7 +84,7 @@ impl Fixture {
 }
 
 fn charges(i: u64) -> SharedCharges {
-    Arc::new([charge(i)])
+    SharedCharges::new(Arc::new([charge(i)]))
 }
 
 /// Returns a charge of a plain bucket, or of one that is not plain.
