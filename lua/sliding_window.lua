@@ -16,7 +16,8 @@ local WRAP = 2 ^ 50
 local CHUNK = 1000
 
 local function number(key, index)
-  return parse(redis.call('LINDEX', key, index))
+  local number = parse(redis.call('LINDEX', key, index))
+  return number % 1 == 0 and number or corrupt()
 end
 
 local function total(key, i)

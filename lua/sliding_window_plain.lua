@@ -32,10 +32,13 @@ for first = 1, #KEYS, size do
       local tail = call('LRANGE', key, '-2', '-1')
       local from = tonumber(head[1])
       oldest, newest, total = tonumber(head[2]), tonumber(tail[1]), tonumber(tail[2])
-      -- Totals are less than times, which shows where an end of the list is missing.
+      -- Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no number fail.
       if
-        not (from and oldest and newest and total and total >= 0 and newest % 1 == 0)
-        or from >= oldest or total >= oldest or newest < oldest or newest >= beyond
+        not (
+          from and oldest and newest and total and total >= 0
+          and from < oldest and total < oldest and newest >= oldest and newest < beyond
+          and oldest % 1 == 0 and newest % 1 == 0 and total % 1 == 0
+        )
       then
         plain = false
         break
@@ -49,7 +52,7 @@ for first = 1, #KEYS, size do
           local entry = call('LRANGE', key, 2 * live, 2 * live + 1)
           from, oldest = tonumber(entry[1]), tonumber(entry[2])
         end
-        if not (from and oldest and from >= 0 and oldest >= earliest) then plain = false break end
+        if not (from and oldest and from >= 0 and oldest >= earliest and oldest % 1 == 0) then plain = false break end
         if live > 0 then
           trims = trims or {}
           trims[i] = 2 * live
@@ -67,7 +70,7 @@ for first = 1, #KEYS, size do
       if cost <= limit then
         -- Mostly the cost fits when the oldest entry ends.
         local after = tonumber(call('LINDEX', key, 2 * live + 2))
-        if not after or (total - after) % 1125899906842624 + cost > limit then plain = false break end
+        if not after or after % 1 ~= 0 or (total - after) % 1125899906842624 + cost > limit then plain = false break end
         fits[i] = oldest - oldest % unit + span
       end
     end

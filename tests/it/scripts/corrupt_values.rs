@@ -26,6 +26,7 @@ async fn corrupt_values_are_permanent_errors() {
             format!("SET {key} 9007199254740000 1 1 1 1"),
             format!("RPUSH {key} secret-value secret-value secret-value"),
             format!("RPUSH {key} 0 {huge} 2"),
+            format!("RPUSH {key} 0 1.5 2"),
         ]
         .into_iter()
         .enumerate()
