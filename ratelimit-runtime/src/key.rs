@@ -197,6 +197,16 @@ impl Key {
     }
 }
 
+impl KeyHead {
+    /// Returns the hash of a key with this head.
+    #[inline(always)]
+    pub(crate) fn fingerprint<M>(&self, key: &impl IntoKey<M>) -> Result<Fingerprint, MissingKey> {
+        let mut hasher = self.hasher();
+        let has_parts = key.hash_parts(&mut hasher)?;
+        Ok(if has_parts { hasher.finish() } else { self.without_parts() })
+    }
+}
+
 /// What the keys of a policy whose numbers never change begin with, made once in each form.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyHeads {

@@ -4,7 +4,6 @@ use std::fmt::{self, Display, Write};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
-use super::IntoKey;
 use super::head::Head;
 use super::plain::{Integer, Plain};
 use super::sip::Sip;
@@ -44,14 +43,6 @@ impl KeyHead {
         };
         let without_parts = tagged(function.unwrap_or(name)).finish();
         KeyHead { hasher: tagged(function.unwrap_or_default()), without_parts }
-    }
-
-    /// Returns the hash of a key with this head.
-    #[inline(always)]
-    pub(crate) fn fingerprint<M>(&self, key: &impl IntoKey<M>) -> Result<Fingerprint, MissingKey> {
-        let mut hasher = self.hasher;
-        let has_parts = key.hash_parts(&mut hasher)?;
-        Ok(if has_parts { hasher.finish() } else { self.without_parts })
     }
 
     /// Returns a hasher for the parts of a key, at least one.
