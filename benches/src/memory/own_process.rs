@@ -1,6 +1,5 @@
 //! Measurements that need a process of their own: memory, and the longest call, which depends on what was allocated before.
 
-use std::cell::Cell;
 use std::hint::black_box;
 use std::process::Command;
 
@@ -15,12 +14,13 @@ const MILLION: u64 = 1_000_000;
 
 type Measurement = fn() -> Result<f64, String>;
 
-const MEASUREMENTS: [(&str, Measurement); 5] = [
+const MEASUREMENTS: [(&str, Measurement); 6] = [
     ("bytes-per-key", bytes_per_key),
     ("governor-bytes-per-key", governor_bytes_per_key),
     ("longest-growing", || Ok(longest_call(&limiter(4 * MILLION), 0, MILLION))),
     ("longest-full", || Ok(longest_call(&limiter(MILLION), MILLION, MILLION))),
     ("longest-passing", || Ok(longest_call(&limiter(MILLION), 0, 10 * MILLION))),
+    ("longest-write", || Ok(longest_write(10 * MILLION))),
 ];
 
 pub(super) fn memory_per_key() -> Vec<Line> {
@@ -31,18 +31,17 @@ pub(super) fn memory_per_key() -> Vec<Line> {
 
 pub(super) fn longest_calls() -> Vec<Line> {
     let line = |(what, name): (&str, &'static str)| {
-        Line::new(format!("longest call while {what}, worst of 3"), "ms", move || start(name))
-            .at_most(1.0)
+        Line::new(format!("longest {what}, worst of 3"), "ms", move || start(name))
             .in_own_process()
             .by_the_worst()
     };
-    [
-        ("1M keys come", "longest-growing"),
-        ("a full store makes room", "longest-full"),
-        ("10M keys pass through", "longest-passing"),
-    ]
-    .map(line)
-    .into()
+    let calls = [
+        ("call while 1M keys come", "longest-growing"),
+        ("call while a full store makes room", "longest-full"),
+        ("call while 10M keys pass through", "longest-passing"),
+    ];
+    let machine = line(("of 10M writes to new memory, without a limiter", "longest-write"));
+    calls.map(|call| line(call).at_most(1.0)).into_iter().chain([machine]).collect()
 }
 
 /// Makes one measurement in this process, and prints its result.
@@ -82,19 +81,26 @@ fn growth_per_key(call: impl Fn(&Key)) -> Result<f64, String> {
 
 /// The longest call in milliseconds of processor time, among `timed` calls with new keys after `untimed` ones.
 fn longest_call(limiter: &Limiter, untimed: u64, timed: u64) -> f64 {
-    let next = Cell::new(0);
-    let call = || {
-        _ = black_box(now(limiter.try_acquire(next.get(), 1)));
-        next.set(next.get() + 1);
-    };
-    (0..untimed).for_each(|_| call());
+    let call = |key| _ = black_box(now(limiter.try_acquire(key, 1)));
+    (0..untimed).for_each(call);
+    longest((untimed..untimed + timed).map(call))
+}
+
+/// The longest of as many writes as there are calls, to memory that the system provides page by page: what the machine itself
+/// adds to a call.
+fn longest_write(writes: u64) -> f64 {
+    let mut memory = vec![0_u64; writes as usize];
+    longest(memory.iter_mut().map(|place| _ = black_box(std::mem::replace(place, 1))))
+}
+
+/// The longest step in milliseconds of processor time.
+fn longest(steps: impl Iterator<Item = ()>) -> f64 {
     let mut before = thread_time();
-    let longest = (0..timed).map(|_| {
-        call();
+    let times = steps.map(|()| {
         let after = thread_time();
         after - std::mem::replace(&mut before, after)
     });
-    longest.max().unwrap_or_default().as_secs_f64() * 1e3
+    times.max().unwrap_or_default().as_secs_f64() * 1e3
 }
 
 /// A limiter whose keys all stay alive, in a store of its own.
