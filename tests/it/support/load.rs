@@ -131,8 +131,14 @@ impl LoadReport {
         Ok(())
     }
 
+    /// The number of calls that were admitted.
     pub(crate) fn admitted(&self) -> usize {
         self.admitted.values().map(Vec::len).sum()
+    }
+
+    /// The permits that they took.
+    pub(crate) fn permits(&self) -> u64 {
+        self.admitted.values().flatten().map(|charge| charge.cost).sum()
     }
 }
 
