@@ -173,8 +173,14 @@ pub mod __private {
     pub use ratelimit_runtime::private::*;
 }
 
+/// Tasks in the context of a request.
+pub mod context {
+    pub use ratelimit_runtime::context::spawn;
+}
+
 pub use ratelimit_runtime::{
-    Algorithm, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidPolicy, LeakyBucket, Limited,
-    Limiter, MissingKey, NamedCharge, OnStoreError, Policy, PolicyDecision, Rate, Registry, RegistryBuilder,
-    RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, install,
+    Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,
+    InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey, NamedCharge, Observation, OnStoreError, Policy,
+    PolicyDecision, Quota, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow, Source,
+    StoreError, StoreHealth, TokenBucket, install,
 };

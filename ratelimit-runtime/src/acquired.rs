@@ -73,7 +73,7 @@ impl<'a> Acquired<'a> {
             PolicyDecision {
                 policy: policy.name.to_shared(),
                 algorithm: self.algorithm(policy),
-                shadow: self.request.charges()[policy.charge].shadow,
+                shadow: self.is_shadow(policy),
                 admitted: verdict.admitted,
                 limit: verdict.limit,
                 remaining: verdict.remaining,
@@ -103,6 +103,10 @@ impl<'a> Acquired<'a> {
 
     pub(crate) fn algorithm(&self, policy: &RequestedPolicy) -> Algorithm {
         Algorithm::of(&self.request.charges()[policy.charge].spec)
+    }
+
+    pub(crate) fn is_shadow(&self, policy: &RequestedPolicy) -> bool {
+        self.request.charges()[policy.charge].shadow
     }
 
     /// Returns why a shadow policy could not be decided, if it could not.

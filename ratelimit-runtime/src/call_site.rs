@@ -12,10 +12,10 @@ use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::key::{Head, KeyHeads};
 use crate::lane::LanePolicy;
-use crate::log::log;
+use crate::log::{LogBound, log};
 use crate::name::FunctionName;
 use crate::on_store_error::OnStoreError;
-use crate::policy::Policy;
+use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
 
 /// An attribute in the source.
@@ -42,7 +42,9 @@ pub struct SiteOptions {
     /// The prefix of the keys.
     pub prefix: &'static str,
     /// The algorithm.
-    pub algorithm: &'static str,
+    pub algorithm: Algorithm,
+    /// The algorithm with its options, which policies of one name share.
+    pub variant: &'static str,
     /// What the keys share a cluster slot by.
     pub tag: Tag,
     /// Whether the policy never refuses.
@@ -80,6 +82,10 @@ pub(crate) struct SiteName {
     /// The same policy for the fast lane, if its calls may take it: its usual state is plain, it can refuse, and `charge_when`
     /// refunds none of its charges.
     pub(crate) lane: Option<LanePolicy>,
+    /// For calls that the shadow policy would have refused.
+    pub(crate) refusal_log: LogBound,
+    /// For calls that the shadow policy could not decide.
+    pub(crate) failure_log: LogBound,
     clash: Option<Clash>,
     next: OnceLock<Box<SiteName>>,
 }
@@ -168,7 +174,20 @@ impl CallSite {
             .filter(|_| may_be_fast)
             .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_heads.hash));
         let (literal, next) = (literal_policy, OnceLock::new());
-        Box::new(SiteName { closure, options, name, policy, function, literal, lane, clash, next })
+        let (refusal_log, failure_log) = Default::default();
+        Box::new(SiteName {
+            closure,
+            options,
+            name,
+            policy,
+            function,
+            literal,
+            lane,
+            refusal_log,
+            failure_log,
+            clash,
+            next,
+        })
     }
 }
 
@@ -250,7 +269,7 @@ impl Claim {
             matches!((self.literal, earlier.literal), (Some(a), Some(b)) if a.spec() != b.spec());
         // A bucket with computed numbers has one state whatever they are, and one with literal numbers has its own.
         let only_literal = self.literal.xor(*earlier.literal);
-        let difference = if this.algorithm != that.algorithm {
+        let difference = if this.variant != that.variant {
             "with different algorithms"
         } else if matches!(only_literal, Some(Policy::TokenBucket(_) | Policy::LeakyBucket(_))) {
             "one with literal and one with computed numbers"

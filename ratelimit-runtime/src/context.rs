@@ -3,7 +3,12 @@
 use std::fmt::{self, Display};
 use std::future::Future;
 use std::net::{IpAddr, Ipv6Addr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use tokio::task::JoinHandle;
 
 use crate::error::missing_key::MissingKey;
 
@@ -14,8 +19,9 @@ tokio::task_local! {
 /// The client address and user of a request, which `key_type = IP`, `key_type = USER` and the placeholders `<@ip>`, `<@user>`
 /// and `<@user_or_ip>` read.
 ///
-/// It applies to everything awaited inside [`scope`](Self::scope), but not to tasks spawned there. If a key needs an address
-/// or user that the context does not have, the call is refused with [`MissingKey`]. Such calls never share a bucket.
+/// It applies to everything awaited inside [`scope`](Self::scope), but not to tasks spawned there, unless with
+/// [`context::spawn`](spawn). If a key needs an address or user that the context does not have, the call is refused with
+/// [`MissingKey`]. Such calls never share a bucket.
 ///
 /// ```
 /// # use ratelimits::{count_limit, Error, RequestContext};
@@ -48,11 +54,16 @@ impl RequestContext {
     /// Sets the client's address.
     ///
     /// An IPv6 address is reduced to its /64 network, which a provider usually assigns to a single customer. An IPv4-mapped
-    /// address counts as the IPv4 address.
+    /// address counts as the IPv4 address. Behind proxies, and for other IPv6 prefixes, use [`ClientIp`](crate::ClientIp).
     #[must_use]
     pub fn with_ip(mut self, ip: impl Into<IpAddr>) -> Self {
-        self.ip = Some(partition(ip.into()));
+        self.ip = Some(network(ip.into(), 64));
         self
+    }
+
+    /// A context with this address, which is reduced to a network already.
+    pub(crate) fn of_network(ip: Option<IpAddr>) -> Self {
+        RequestContext { ip, user: None }
     }
 
     /// Sets the user, by any identifier that is `Display`.
@@ -79,9 +90,100 @@ impl RequestContext {
         self
     }
 
+    /// Returns the context of the current call, or an empty one outside any.
+    ///
+    /// ```
+    /// # use ratelimits::{count_limit, Error, RequestContext};
+    /// #[count_limit(1, "1d", key_type = USER)]
+    /// async fn send() -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// // Authentication adds the user to what the server has found out already.
+    /// let authenticated = async { RequestContext::current().with_user("ann").scope(send()).await };
+    /// RequestContext::new().with_ip([192, 0, 2, 1]).scope(authenticated).await
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn current() -> Self {
+        CONTEXT.try_with(RequestContext::clone).unwrap_or_default()
+    }
+
     /// Runs the future in this context, which replaces the surrounding one completely.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
         CONTEXT.scope(self, future).await
+    }
+
+    /// Runs the stream in this context, however late and wherever it is polled.
+    ///
+    /// A stream that a function returns, such as the body of a response, is polled after the function's own context has ended.
+    ///
+    /// ```
+    /// # use futures_util::{Stream, StreamExt, stream};
+    /// # use ratelimits::{count_limit, Error, RequestContext};
+    /// #[count_limit(2, "1d", key_type = USER)]
+    /// async fn row(number: u32) -> Result<u32, Error> {
+    ///     Ok(number)
+    /// }
+    ///
+    /// async fn rows() -> impl Stream<Item = Result<u32, Error>> {
+    ///     RequestContext::current().scope_stream(stream::iter(1..).then(row))
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let rows = RequestContext::new().with_user("ann").scope(rows()).await;
+    /// assert_eq!(rows.take_while(|row| std::future::ready(row.is_ok())).count().await, 2);
+    /// # }
+    /// ```
+    pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
+        ScopedStream { context: self, stream: Box::pin(stream) }
+    }
+}
+
+/// Spawns the future as a tokio task in the [`RequestContext`] of the current call, which `tokio::spawn` would leave behind. The
+/// registry of [`Registry::scope`](crate::Registry::scope) does not follow.
+///
+/// # Panics
+///
+/// Outside a tokio runtime, as `tokio::spawn` does.
+///
+/// ```
+/// # use ratelimits::{count_limit, context, Error, RequestContext};
+/// #[count_limit(1, "1d", key_type = USER)]
+/// async fn send() -> Result<(), Error> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let later = RequestContext::new().with_user("ann").scope(async { context::spawn(send()) }).await;
+/// assert!(later.await.unwrap().is_ok());
+/// # }
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    tokio::spawn(RequestContext::current().scope(future))
+}
+
+/// A stream that is polled in a context.
+struct ScopedStream<S> {
+    context: RequestContext,
+    stream: Pin<Box<S>>,
+}
+
+impl<S: Stream> Stream for ScopedStream<S> {
+    type Item = S::Item;
+
+    fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<S::Item>> {
+        let ScopedStream { context, stream } = self.get_mut();
+        CONTEXT.sync_scope(context.clone(), || stream.as_mut().poll_next(task))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.stream.size_hint()
     }
 }
 
@@ -104,10 +206,10 @@ pub(crate) fn user() -> Result<Arc<str>, MissingKey> {
     CONTEXT.try_with(|context| context.user.clone()).ok().flatten().ok_or(MissingKey::User)
 }
 
-/// Returns the address that an address is counted by.
-fn partition(ip: IpAddr) -> IpAddr {
+/// Returns the address that an address is counted by: for IPv6, its network with this prefix of at least 1 bit.
+pub(crate) fn network(ip: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << (128 - ipv6_prefix)).into(),
         v4 => v4,
     }
 }
@@ -118,14 +220,17 @@ mod tests {
 
     #[test]
     fn addresses_count_by_network() {
-        for (address, counts_as) in [
-            ("192.0.2.7", "192.0.2.7"),
-            ("::ffff:192.0.2.7", "192.0.2.7"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
-            ("2001:db8:1:2::", "2001:db8:1:2::"),
-            ("::1", "::"),
+        for (address, prefix, counts_as) in [
+            ("192.0.2.7", 64, "192.0.2.7"),
+            ("::ffff:192.0.2.7", 64, "192.0.2.7"),
+            ("2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::"),
+            ("2001:db8:1:2::", 64, "2001:db8:1:2::"),
+            ("::1", 64, "::"),
+            ("2001:db8:1:2:3:4:5:6", 128, "2001:db8:1:2:3:4:5:6"),
+            ("2001:db8:1:2ff:3:4:5:6", 56, "2001:db8:1:200::"),
+            ("ffff::", 1, "8000::"),
         ] {
-            assert_eq!(partition(address.parse().unwrap()).to_string(), counts_as);
+            assert_eq!(network(address.parse().unwrap(), prefix).to_string(), counts_as);
         }
     }
 }

@@ -7,7 +7,7 @@ mod plain;
 mod sip;
 mod text;
 
-use std::fmt::Display;
+use std::fmt::{Display, Write};
 use std::sync::OnceLock;
 
 pub(crate) use self::hash::{Fingerprint, KeyHasher, KeyHead};
@@ -226,6 +226,9 @@ impl KeyHeads {
     }
 }
 
+/// The texts of the parts of a key, if they are kept for observers. A pointer, because mostly they are not.
+pub(crate) type KeyTexts = Option<Box<Vec<String>>>;
+
 /// Collects the parts of a key in the form of its store.
 #[derive(Debug)]
 pub struct KeyWriter {
@@ -233,6 +236,7 @@ pub struct KeyWriter {
     without_parts: Fingerprint,
     /// If the key is one of Redis.
     text: Option<KeyText>,
+    texts: KeyTexts,
     parts: usize,
     failed: bool,
 }
@@ -252,12 +256,40 @@ impl KeyWriter {
     #[inline]
     fn new(head: KeyHead, text: Option<KeyText>) -> Self {
         let (hasher, without_parts) = (head.hasher(), head.without_parts());
-        KeyWriter { hasher, without_parts, text, parts: 0, failed: false }
+        KeyWriter { hasher, without_parts, text, texts: None, parts: 0, failed: false }
+    }
+
+    /// Keeps the texts of the parts.
+    pub(crate) fn with_texts(self) -> Self {
+        KeyWriter { texts: Some(Box::default()), ..self }
+    }
+
+    /// Takes the texts of the parts, if they were kept.
+    #[inline]
+    pub(crate) fn take_texts(&mut self) -> KeyTexts {
+        self.texts.take()
     }
 
     /// Adds a part.
     #[inline]
     pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) {
+        if self.texts.is_some() { self.kept_part(part) } else { self.write(part) }
+    }
+
+    /// Adds a part whose text is kept. It is formatted once, as it may be another text the next time.
+    #[cold]
+    fn kept_part<T: Display + ?Sized>(&mut self, part: &T) {
+        let mut text = String::new();
+        if write!(text, "{part}").is_err() {
+            self.failed = true;
+            return;
+        }
+        self.write(&text);
+        self.texts.get_or_insert_default().push(text);
+    }
+
+    #[inline]
+    fn write<T: Display + ?Sized>(&mut self, part: &T) {
         self.failed |= self.hasher.part(part).is_err();
         if let Some(text) = &mut self.text {
             self.failed |= text.part(part, self.parts == 0).is_err();

@@ -67,7 +67,7 @@ impl LanePolicy {
     pub(crate) fn limited(&self, cost: u64, outcome: &PlainOutcome<1>) -> Error {
         let PlainOutcome { now, snapshots: [snapshot], .. } = *outcome;
         let verdict = self.spec.verdict(snapshot, now, cost, false);
-        Error::Limited(Limited::of_one(self.decided(false, verdict), Source::Memory))
+        Error::limited(Limited::of_one(self.decided(false, verdict), Source::Memory))
     }
 
     #[inline]

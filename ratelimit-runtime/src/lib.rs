@@ -34,11 +34,13 @@ mod backend;
 mod decision;
 mod endpoint;
 mod health;
+mod observer;
 mod request;
 mod wait_queues;
 mod waiter_limit;
 
-mod context;
+mod client_ip;
+pub mod context;
 mod limiter;
 mod registry;
 
@@ -48,12 +50,14 @@ mod property_tests;
 #[doc(hidden)]
 pub mod private;
 
+pub use client_ip::ClientIp;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
-pub use error::{Error, InstallError, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use error::{Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError};
 pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
+pub use observer::{CallOutcome, Observation, Quota};
 pub use on_store_error::OnStoreError;
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use rate::Rate;

@@ -4,6 +4,7 @@ mod acquire;
 mod blocking;
 mod definition;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ pub(crate) use self::definition::Definition;
 use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
+use crate::error::invalid_policy::InvalidPolicy;
 use crate::error::missing_key::MissingKey;
-use crate::key::IntoKey;
+use crate::key::{IntoKey, Key};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 use crate::request::{AcquireRequest, PolicyCharge};
-use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
@@ -156,11 +157,8 @@ impl Limiter {
 
     /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
-        NamedCharge {
-            backend: Arc::clone(&self.backend),
-            name: Arc::clone(&self.definition.name),
-            charge: self.definition.policy_charge(&self.backend, key, cost, Duration::ZERO),
-        }
+        let charge = self.definition.policy_charge(&self.backend, key, cost, Duration::ZERO);
+        NamedCharge { limiter: self.clone(), cost, charge }
     }
 
     /// Returns what a call now would get, without charging or writing anything.
@@ -234,21 +232,36 @@ impl fmt::Debug for Limiter {
 /// ```
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
-    pub(crate) backend: Arc<Backend>,
-    /// Keeps the name in use.
-    pub(crate) name: Arc<str>,
-    pub(crate) charge: Result<PolicyCharge, MissingKey>,
+    limiter: Limiter,
+    cost: u64,
+    charge: Result<PolicyCharge, MissingKey>,
+}
+
+impl NamedCharge {
+    /// Adds it to a request to this backend, whose charges the map finds by key.
+    pub(crate) fn add_to(
+        self,
+        request: &mut AcquireRequest,
+        by_key: &mut HashMap<Key, usize>,
+        backend: &Arc<Backend>,
+    ) -> Result<(), Error> {
+        let NamedCharge { limiter: Limiter { backend: own, definition }, cost, charge } = self;
+        if !Arc::ptr_eq(&own, backend) {
+            return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
+        }
+        let added = charge.map_err(Error::from).and_then(|charge| Ok(request.push_indexed(charge, by_key)?));
+        added.map_err(|error| definition.refused(backend, cost, error))
+    }
 }
 
 /// Without the key.
 impl fmt::Debug for NamedCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut charge = f.debug_struct("NamedCharge");
-        charge.field("name", &self.name);
-        match &self.charge {
-            Ok(PolicyCharge { charge: Charge { cost, .. }, .. }) => charge.field("cost", cost),
-            Err(missing) => charge.field("missing", missing),
-        };
+        charge.field("name", &self.limiter.definition.name).field("cost", &self.cost);
+        if let Err(missing) = &self.charge {
+            charge.field("missing", missing);
+        }
         charge.finish_non_exhaustive()
     }
 }

@@ -1,5 +1,10 @@
 //! The events of this library.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 /// Logs an event with the target that all events of the library have, so that a filter can name it.
 macro_rules! log {
     ($level:ident, $($event:tt)+) => {
@@ -8,3 +13,29 @@ macro_rules! log {
 }
 
 pub(crate) use log;
+
+/// Bounds an event that every call might log to one a second. Calls after the last event wait for the next one.
+#[derive(Debug, Default)]
+pub(crate) struct LogBound(Mutex<Pending>);
+
+#[derive(Debug, Default)]
+struct Pending {
+    last: Option<Instant>,
+    /// The calls since then.
+    calls: u64,
+}
+
+impl LogBound {
+    /// Counts a call. If the event is to be logged now, returns the number of calls since the last one.
+    pub(crate) fn count(&self) -> Option<u64> {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.calls += 1;
+        let now = Instant::now();
+        let since_last = pending.last.and_then(|last| now.checked_duration_since(last));
+        if since_last.is_some_and(|time| time < Duration::from_secs(1)) {
+            return None;
+        }
+        pending.last = Some(now);
+        Some(std::mem::take(&mut pending.calls))
+    }
+}

@@ -9,7 +9,7 @@ use crate::algorithm::AlgorithmSpec;
 use crate::bounds::LONGEST;
 use crate::call_site::SiteName;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::Key;
+use crate::key::{Key, KeyTexts};
 use crate::name::Name;
 use crate::on_store_error::OnStoreError;
 use crate::store::{Charge, INLINE, Outcome};
@@ -24,6 +24,9 @@ pub(crate) struct AcquireRequest {
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
     max_waits: SmallVec<[u64; INLINE]>,
     policies: SmallVec<[RequestedPolicy; INLINE]>,
+    /// What each policy was asked, if there are observers. A pointer, as mostly there are none.
+    #[expect(clippy::box_collection, reason = "moved with every request")]
+    observed: Option<Box<Vec<ObservedCharge>>>,
     /// The strictest of the policies that can refuse.
     on_store_error: Option<OnStoreError>,
     /// The strictest of the shadow policies.
@@ -37,6 +40,8 @@ pub(crate) struct PolicyCharge {
     /// The attribute that declares the policy; `None` for a limiter.
     pub(crate) site: Option<&'static SiteName>,
     pub(crate) charge: Charge,
+    /// For observers.
+    pub(crate) key_texts: KeyTexts,
     pub(crate) on_store_error: OnStoreError,
 }
 
@@ -47,6 +52,14 @@ pub(crate) struct RequestedPolicy {
     pub(crate) site: Option<&'static SiteName>,
     /// The index of its charge, which policies of the same key share.
     pub(crate) charge: usize,
+}
+
+/// What a call asked of a policy, as observers see it.
+#[derive(Clone, Debug)]
+pub(crate) struct ObservedCharge {
+    /// The parts of the key.
+    pub(crate) key: Vec<String>,
+    pub(crate) cost: u64,
 }
 
 /// A refused charge that is worth another try.
@@ -86,7 +99,8 @@ impl AcquireRequest {
 
     /// Adds a policy, given the index of the charge to its key, if there is one.
     fn push_at(&mut self, index: Option<usize>, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
-        let PolicyCharge { name, site, charge, on_store_error } = policy;
+        let PolicyCharge { name, site, charge, key_texts, on_store_error } = policy;
+        let cost = charge.cost;
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
         *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
@@ -111,6 +125,9 @@ impl AcquireRequest {
             }
         };
         self.policies.push(RequestedPolicy { name, site, charge: index });
+        if let Some(key) = key_texts {
+            self.observed.get_or_insert_default().push(ObservedCharge { key: *key, cost });
+        }
         Ok(())
     }
 
@@ -121,6 +138,12 @@ impl AcquireRequest {
     /// Takes the charges out, after which the request is of no use.
     pub(crate) fn take_charges(&mut self) -> impl Iterator<Item = Charge> {
         self.charges.drain(..)
+    }
+
+    /// Returns the policies that permits were asked of, and what was asked. Empty if there are no observers.
+    pub(crate) fn observed(&self) -> impl Iterator<Item = (&RequestedPolicy, &ObservedCharge)> {
+        let observed = self.observed.iter().flat_map(|observed| observed.iter());
+        self.policies.iter().zip(observed).filter(|(_, charge)| charge.cost > 0)
     }
 
     pub(crate) fn policies(&self) -> &[RequestedPolicy] {
@@ -170,6 +193,10 @@ impl AcquireRequest {
         let mut index = 0..self.charges.len();
         self.charges.retain(|_| index.next().and_then(new_index).is_some());
         self.max_waits = kept.iter().map(|index| self.max_waits[*index]).collect();
+        if let Some(observed) = &mut self.observed {
+            let mut policies = self.policies.iter();
+            observed.retain(|_| policies.next().is_some_and(|policy| new_index(policy.charge).is_some()));
+        }
         self.policies.retain(|policy| {
             let new_index = new_index(policy.charge);
             policy.charge = new_index.unwrap_or_default();
@@ -296,7 +323,7 @@ mod tests {
         let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         let charge = Charge { key: Key::raw(key), spec, cost: 1, wait, shadow: false };
         let name = Name::Static("a");
-        PolicyCharge { name, site: None, charge, on_store_error: OnStoreError::Local }
+        PolicyCharge { name, site: None, charge, key_texts: None, on_store_error: OnStoreError::Local }
     }
 
     /// Far too many for comparisons of all pairs.

@@ -1,11 +1,13 @@
 //! `Debug` of everything public: short, and without secrets.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, InstallError, LeakyBucket, Limited, MissingKey, OnStoreError, Policy, Rate, Registry,
-    RequestContext, SlidingWindow, TokenBucket,
+    Algorithm, CallOutcome, ClientIp, Error, FixedWindow, InstallError, LeakyBucket, Limited, MissingKey,
+    Observation, OnStoreError, Policy, Rate, Registry, RequestContext, SlidingWindow, TokenBucket,
 };
 
 use crate::support::registries::on_each_registry;
@@ -77,6 +79,27 @@ async fn every_public_type_is_harmless() {
     check("Algorithm", &Policy::from(window).algorithm());
     check("Rate", &Rate::new(u64::MAX, Duration::MAX));
     check("OnStoreError", &OnStoreError::Local);
+    check("CallOutcome", &CallOutcome::ShadowLimited);
+    let client_ip = ClientIp::header("x-forwarded-for", vec!["192.0.2.7"; 10_000]).unwrap();
+    check("ClientIp", &client_ip);
+    check("InvalidClientIp", &ClientIp::peer().ipv6_prefix(0).unwrap_err());
+
+    let observations = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&observations);
+    let observe = move |observation: &Observation<'_>| {
+        assert_eq!(observation.key, [format!("{SECRET}-0"), "0".to_owned()]);
+        assert_eq!(
+            (observation.algorithm, observation.outcome),
+            (Algorithm::TokenBucket, CallOutcome::Admitted)
+        );
+        assert_harmless(observation);
+        assert_harmless(&observation.quota.unwrap());
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let observed = Registry::builder().observer(observe).in_memory();
+    observed.limiter("a", bucket).unwrap().try_acquire(key(0), 1).await.unwrap();
+    assert_eq!(observations.load(Ordering::Relaxed), 1);
+    seen.extend(["Observation", "Quota"]);
 
     // A new public type needs a line above.
     let exported = include_str!("../../src/lib.rs").split_once("pub use ratelimit_runtime::{").unwrap().1;

@@ -20,6 +20,7 @@ mod linearizability;
 mod macros;
 mod model;
 mod never;
+mod observer;
 mod per_instance;
 mod process;
 mod property;

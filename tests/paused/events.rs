@@ -41,6 +41,28 @@ async fn waits_are_logged() {
     }
 }
 
+#[count_limit(1, "1d", name = "trial", shadow)]
+async fn on_trial() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn shadow_refusals_are_logged_once_a_second() {
+    let log = LogCapture::default();
+    async {
+        // One call is admitted, one logged, and of the others one a second.
+        for _ in 0..10 {
+            on_trial().await.unwrap();
+            tokio::time::advance(SECOND / 4).await;
+        }
+    }
+    .with_subscriber(log.clone())
+    .await;
+    assert_eq!(log.events(), events("trial", &["shadow policy would have limited calls"; 3]));
+    let text = log.text();
+    assert_eq!((text.matches("calls=1\n").count(), text.matches("calls=4\n").count()), (1, 2), "{text}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn dropped_and_refused_calls_log_no_end() {
     for policy in policies() {
@@ -53,7 +75,7 @@ async fn dropped_and_refused_calls_log_no_end() {
         }
         .with_subscriber(log.clone())
         .await;
-        assert_eq!(log.events(), events("mails", &[BEGINS]), "{policy:?}");
+        assert_eq!(log.events(), events("mails", &["call was limited", BEGINS]), "{policy:?}");
         assert_eq!(log.times(), times(&[("wait", SECOND)]), "{policy:?}");
     }
 }

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 
 use super::context::{Expansion, hygienic, local};
 use super::policy::Numbers;
-use crate::model::{Limit, Tag};
+use crate::model::{Limit, Policy, Tag};
 use crate::template::Part;
 
 /// Adds a policy to the call.
@@ -72,7 +72,13 @@ fn parts(key: &[Part], call: &Ident) -> TokenStream {
 fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenStream {
     let name = option(limit.name.as_ref().map(|name| quote!(#name)));
     let prefix = limit.prefix.as_ref().map_or_else(|| quote!(""), |prefix| quote!(#prefix));
-    let (number, algorithm, shadow) = (limit.number, limit.policy.algorithm(), limit.shadow);
+    let (number, variant, shadow) = (limit.number, limit.policy.variant(), limit.shadow);
+    let algorithm = match limit.policy {
+        Policy::TokenBucket { .. } => quote!(TokenBucket),
+        Policy::FixedWindow { .. } => quote!(FixedWindow),
+        Policy::LeakyBucket { .. } => quote!(LeakyBucket),
+        Policy::SlidingWindow { .. } => quote!(SlidingWindow),
+    };
     let refundable = limit.charge_when.is_some();
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
@@ -90,7 +96,8 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
             name: #name,
             number: #number,
             prefix: #prefix,
-            algorithm: #algorithm,
+            algorithm: __ratelimits::Algorithm::#algorithm,
+            variant: #variant,
             tag: __ratelimits::Tag::#tag,
             shadow: #shadow,
             refundable: #refundable,

@@ -25,8 +25,8 @@ pub(crate) enum Refill {
 }
 
 impl Policy {
-    /// Returns the name of the algorithm.
-    pub(crate) fn algorithm(&self) -> &'static str {
+    /// Returns the name of the algorithm with its options.
+    pub(crate) fn variant(&self) -> &'static str {
         match self {
             Policy::TokenBucket { refill, .. } => match refill {
                 Refill::Continuous => "token bucket",

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::request::AcquireRequest;
-use crate::store::{Charge, Denials, Outcome, Verdicts};
+use crate::store::{Charge, Denials, Outcome, Verdict, Verdicts};
 
 /// Refuses a request of which a charge is known to be refused. Keeps only such charges in it, as nothing is known of the others.
 ///
@@ -11,24 +11,18 @@ use crate::store::{Charge, Denials, Outcome, Verdicts};
 /// which would otherwise seem to be worth another try.
 pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<Outcome> {
     let find = |Charge { key, spec, cost, .. }: &Charge| denials.find(key.fingerprint(), spec, *cost);
-    // Of most requests nothing is known.
-    if request.charges().iter().all(|charge| find(charge).is_none()) {
+    let charges = request.charges().iter().enumerate();
+    let mut known: Vec<(usize, Verdict)> =
+        charges.filter_map(|(index, charge)| Some((index, find(charge)?))).collect();
+    if known.is_empty() || request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
         return None;
     }
-    if request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
+    let deniable: Vec<usize> = request.deniable().collect();
+    known.retain(|(index, _)| deniable.contains(index));
+    if known.is_empty() {
         return None;
     }
-    let mut verdicts = Verdicts::new();
-    let mut denied = Vec::new();
-    for index in request.deniable() {
-        if let Some(verdict) = find(&request.charges()[index]) {
-            verdicts.push(verdict);
-            denied.push(index);
-        }
-    }
-    if denied.is_empty() {
-        return None;
-    }
+    let (denied, verdicts): (Vec<usize>, Verdicts) = known.into_iter().unzip();
     request.keep(&denied);
     Some(Outcome { now: 0, admitted: false, verdicts, failed: Vec::new() })
 }

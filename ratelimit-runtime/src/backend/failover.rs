@@ -83,7 +83,7 @@ impl Backend {
     /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
     pub(crate) async fn decide(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
         let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
-        if let Some(decision) = at_once(&mut request, endpoint) {
+        if let Some(decision) = self.decided_at_once(&mut request, endpoint) {
             return Ok(decision);
         }
         self.decided(AcquireFuture::new(&mut request, endpoint, self).await)
@@ -115,21 +115,23 @@ impl Backend {
         let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
             return Ok(Ok(skipped(request)));
         };
-        at_once(request, endpoint).map(Decision::into_result).ok_or(endpoint)
+        self.decided_at_once(request, endpoint).map(Decision::into_result).ok_or(endpoint)
     }
 
     fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {
-        let decided = result.map_err(|failed| failed.error)?;
+        let decided = result.map_err(|failed| self.report_failure(*failed))?;
+        self.observe(decided.acquired());
         let store = self.charged_store(decided.source);
         Ok(decided.into_decision(store))
     }
-}
 
-/// Decides the request of a limiter in process, if nothing has to be awaited.
-fn at_once(request: &mut AcquireRequest, endpoint: &Arc<Endpoint>) -> Option<Decision> {
-    let outcome = acquire::decide_at_once(request, endpoint)?;
-    let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
-    Some(acquired.into_decision(Some(&endpoint.store)))
+    /// Decides the request of a limiter in process, if nothing has to be awaited.
+    fn decided_at_once(&self, request: &mut AcquireRequest, endpoint: &Arc<Endpoint>) -> Option<Decision> {
+        let outcome = acquire::decide_at_once(request, endpoint)?;
+        let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
+        self.observe(acquired);
+        Some(acquired.into_decision(Some(&endpoint.store)))
+    }
 }
 
 /// The decision about a request that is not sent to a store.

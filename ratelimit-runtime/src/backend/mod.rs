@@ -9,11 +9,14 @@ use std::sync::Arc;
 
 use self::local::Local;
 use self::one_slot::OneSlotLog;
+use crate::acquired::{Acquired, FailedRequest};
 use crate::endpoint::Endpoint;
+use crate::error::Error;
 use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
 use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHead};
+use crate::observer::Observers;
 use crate::on_store_error::OnStoreError;
 use crate::policy_id::PolicyId;
 use crate::source::Source;
@@ -27,42 +30,56 @@ pub(crate) struct Backend {
     namespace_text: NamespaceText,
     /// `None` where limits are off.
     primary: Option<Arc<Endpoint>>,
-    /// The primary store, if it is in process.
+    /// The primary store, if it is in process and has no observers.
     memory: Option<Arc<MemoryStore>>,
     /// `None` if the primary store is in process itself.
     local: Option<Local>,
     /// Applies to policies that do not set their own.
     on_store_error: OnStoreError,
     one_slot_log: OneSlotLog,
+    /// `None` if there are none, so that nothing is made for them.
+    observers: Option<Observers>,
 }
 
 /// The settings of a backend.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BackendOptions {
     pub(crate) namespace: String,
     pub(crate) on_store_error: OnStoreError,
     pub(crate) max_waiters: usize,
     pub(crate) max_keys: usize,
     pub(crate) instances: u32,
+    pub(crate) observers: Observers,
 }
 
 impl Backend {
     /// A backend on this store, or one that limits nothing.
     pub(crate) fn new(store: Option<Store>, options: BackendOptions) -> Arc<Self> {
-        let BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances } = options;
+        let BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances, observers } =
+            options;
+        let observers = (store.is_some() && !observers.is_empty()).then_some(observers);
         let waiters = WaiterLimit::new(max_waiters);
         let local = matches!(store, Some(Store::Redis(_))).then(|| {
             let memory = Arc::new(MemoryStore::new(max_keys, Clock::process()));
             Local::new(memory, Arc::clone(&waiters), instances)
         });
         let memory = match &store {
-            Some(Store::Memory(memory)) => Some(Arc::clone(memory)),
+            Some(Store::Memory(memory)) if observers.is_none() => Some(Arc::clone(memory)),
             _ => None,
         };
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
         let namespace_text = NamespaceText::new(&namespace);
-        Arc::new(Backend { namespace, namespace_text, primary, memory, local, on_store_error, one_slot_log })
+        Arc::new(Backend {
+            namespace,
+            namespace_text,
+            primary,
+            memory,
+            local,
+            on_store_error,
+            one_slot_log,
+            observers,
+        })
     }
 
     /// Returns the endpoint that decides; `None` if limits are off.
@@ -70,7 +87,7 @@ impl Backend {
         self.primary.as_ref()
     }
 
-    /// Returns the store, if it is in process. The fast lane is open where this is.
+    /// Returns the store, if it is in process. The fast lane is open where this is, and closed where there are observers.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
         self.memory.as_ref()
@@ -96,7 +113,7 @@ impl Backend {
     /// Returns a writer for the parts of a key with this head, in the form that the store wants. `kept` is the same head, if all
     /// calls have it.
     pub(crate) fn key_writer(&self, head: Head<'_>, kept: Option<&KeyHeads>) -> KeyWriter {
-        match (self.store(), kept) {
+        let writer = match (self.store(), kept) {
             (Some(Store::Redis(_)), Some(kept)) => {
                 KeyWriter::text(&self.namespace_text, kept.text(head), kept.hash)
             }
@@ -105,7 +122,8 @@ impl Backend {
             }
             (_, Some(kept)) => KeyWriter::hash(kept.hash),
             (_, None) => KeyWriter::hash(KeyHead::new(head)),
-        }
+        };
+        if self.observers.is_some() { writer.with_texts() } else { writer }
     }
 
     /// Completes a key of this policy, whose parts are written.
@@ -121,14 +139,40 @@ impl Backend {
         Ok(parts.finish()?.of(policy))
     }
 
-    /// Returns what the store has refused lately, if it remembers that.
+    /// Returns what the store has refused lately, if it remembers that and there are no observers.
     pub(crate) fn denials(&self) -> Option<&Denials> {
-        self.store()?.denials()
+        self.store().filter(|_| self.observers.is_none())?.denials()
     }
 
-    /// Returns what the store has charged in advance, if it does.
+    /// Returns what the store has charged in advance, if it does and there are no observers.
     pub(crate) fn leases(&self) -> Option<&Leases> {
-        self.store()?.leases().map(Arc::as_ref)
+        self.store().filter(|_| self.observers.is_none())?.leases().map(Arc::as_ref)
+    }
+
+    /// Returns the observers, if there are any.
+    pub(crate) fn observers(&self) -> Option<&Observers> {
+        self.observers.as_ref()
+    }
+
+    /// Reports a request that was decided.
+    #[inline]
+    pub(crate) fn observe(&self, acquired: Acquired<'_>) {
+        if let Some(observers) = &self.observers {
+            observers.decided(&acquired);
+        }
+    }
+
+    /// Reports a request that nothing decided, and returns the error. It is logged if it refuses a call.
+    pub(crate) fn report_failure(&self, failed: FailedRequest) -> Error {
+        let FailedRequest { error, request, .. } = failed;
+        if let Some(observers) = &self.observers {
+            observers.failed(&request);
+        }
+        let error = Error::Store(error);
+        if request.has_cost() && !request.is_shadow() {
+            error.log_refusal(request.policy_of(0));
+        }
+        error
     }
 
     /// Returns the store that a decision from this source charged.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::decision::{Decision, SinglePolicy};
 use crate::lazy_box::LazyBox;
+use crate::log::log;
 use crate::policy::Algorithm;
 use crate::source::Source;
 
@@ -87,6 +88,18 @@ impl Limited {
         }
     }
 
+    #[cold]
+    pub(super) fn log(&self) {
+        log!(
+            DEBUG,
+            policy = self.policy(),
+            algorithm = self.algorithm.name(),
+            source = ?self.source,
+            retry_after = self.retry_after().map(tracing::field::debug),
+            "call was limited"
+        );
+    }
+
     /// A decision that is a refusal.
     pub(super) fn new(decision: Decision) -> Self {
         let micros = |time: Duration| time.as_micros() as u64;
@@ -150,7 +163,7 @@ mod tests {
             let policy = SinglePolicy { retry_after, ..REFUSED };
             let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
             let (lazy, eager) =
-                (Error::Limited(Limited::of_one(policy, Source::Local)), decided.into_error());
+                (Error::limited(Limited::of_one(policy, Source::Local)), decided.into_error());
             let said = |error: &Error| {
                 let Error::Limited(limited) = error else { panic!("{error}") };
                 let text = (error.to_string(), limited.policy().to_owned(), limited.algorithm());

@@ -35,7 +35,8 @@ impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             MissingKey::Ip => {
-                "no client address to use as the key; run the call inside `RequestContext::new().with_ip(address).scope(…)`"
+                "no client address to use as the key; run the call inside `RequestContext::new().with_ip(address).scope(…)`, and \
+                 check that trusted proxies send the header that `ClientIp` reads"
             }
             MissingKey::User => {
                 "no user to use as the key; run the call inside `RequestContext::new().with_user(user).scope(…)`"

@@ -1,6 +1,7 @@
 //! Why a call did not go ahead.
 
 pub(crate) mod install;
+pub(crate) mod invalid_client_ip;
 pub(crate) mod invalid_policy;
 mod limited;
 pub(crate) mod missing_key;
@@ -10,8 +11,12 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
+
 use crate::decision::Decision;
+use crate::log::log;
 pub use install::InstallError;
+pub use invalid_client_ip::InvalidClientIp;
 pub use invalid_policy::InvalidPolicy;
 pub use limited::Limited;
 pub use missing_key::MissingKey;
@@ -52,6 +57,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a call that is refused now. It is logged.
+    #[inline]
+    pub(crate) fn limited(limited: Limited) -> Self {
+        // Asked here, because a refusal has little else to do. So the `log` crate, as a stand-in for a subscriber, does not get it.
+        if LevelFilter::current() >= LevelFilter::DEBUG {
+            limited.log();
+        }
+        Error::Limited(limited)
+    }
+
+    /// Logs that a call of this policy is refused, though not by the policy.
+    #[cold]
+    pub(crate) fn log_refusal(&self, policy: &str) {
+        let error = self as &(dyn StdError + 'static);
+        log!(DEBUG, policy, error, "call was refused");
+    }
+
     /// Returns how long until the same call would be admitted. `None` if it never would be, or if no policy refused it.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
@@ -145,6 +167,6 @@ impl Decision {
 
     /// Converts a refusal to an error.
     pub(crate) fn into_error(self) -> Error {
-        Error::Limited(Limited::new(self))
+        Error::limited(Limited::new(self))
     }
 }

@@ -120,7 +120,7 @@ impl<'a> LimiterCall<'a> {
         let (denials, name) = (backend.denials()?, interned.filter(|_| timeout.is_zero())?);
         let verdict = denials.find(key_heads.hash.fingerprint(key).ok()?, spec, cost)?;
         let denied = SinglePolicy::new(name, Algorithm::of(spec), &verdict);
-        Some(Error::Limited(Limited::of_one(denied, Source::Redis)))
+        Some(Error::limited(Limited::of_one(denied, Source::Redis)))
     }
 
     /// Breaks with the decision, if nothing has to be awaited.

@@ -11,7 +11,7 @@ use crate::key::{Head, IntoKey, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::name::{Name, intern};
 use crate::on_store_error::OnStoreError;
-use crate::policy::Policy;
+use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
 use crate::request::{AcquireRequest, PolicyCharge, max_wait};
 use crate::store::Charge;
@@ -68,6 +68,7 @@ impl Definition {
     }
 
     /// Adds the charge of one call to a request.
+    #[inline]
     pub(super) fn add_to<M>(
         &self,
         request: &mut AcquireRequest,
@@ -76,7 +77,22 @@ impl Definition {
         cost: u64,
         timeout: Duration,
     ) -> Result<(), Error> {
-        Ok(request.push(self.policy_charge(backend, key, cost, timeout)?)?)
+        let charge = self.policy_charge(backend, key, cost, timeout);
+        let charge = charge.map_err(|missing| self.refused(backend, cost, missing.into()))?;
+        Ok(request.push(charge)?)
+    }
+
+    /// Reports a call that is refused before it can be decided, and returns the error. One without cost takes no decision.
+    #[cold]
+    pub(super) fn refused(&self, backend: &Backend, cost: u64, error: Error) -> Error {
+        if cost == 0 {
+            return error;
+        }
+        if let Some(observers) = backend.observers() {
+            observers.refused(&self.name, Algorithm::of(&self.spec), cost, &error);
+        }
+        error.log_refusal(&self.name);
+        error
     }
 
     /// Returns what one call charges.
@@ -89,10 +105,11 @@ impl Definition {
     ) -> Result<PolicyCharge, MissingKey> {
         let mut parts = backend.key_writer(self.head(), Some(&self.key_heads));
         key.write(&mut parts);
+        let key_texts = parts.take_texts();
         let key = backend.finish_key(parts, &self.name, self.policy_id)?;
         let charge = Charge { key, spec: self.spec, cost, wait: max_wait(timeout), shadow: false };
         let on_store_error = backend.on_store_error(self.on_store_error);
-        Ok(PolicyCharge { name: self.to_name(), site: None, charge, on_store_error })
+        Ok(PolicyCharge { name: self.to_name(), site: None, charge, key_texts, on_store_error })
     }
 
     fn head(&self) -> Head<'_> {

@@ -23,7 +23,7 @@ use crate::policy::Policy;
 use crate::registry::Registry;
 use crate::registry::current::{CurrentRegistry, current};
 use crate::request::max_wait;
-use crate::store::{INLINE, MemoryStore, PlainCharge, PlainOutcome};
+use crate::store::{Charge, INLINE, MemoryStore, PlainCharge, PlainOutcome};
 
 /// A call that is being put together: for each policy a charge, followed by the parts of its key.
 pub struct Call {
@@ -269,7 +269,7 @@ impl Call {
         let dropped = self.open.take().and_then(|_| *self.charges.get(self.complete)?);
         let (general, _) = self.general();
         match dropped {
-            Some(charge) => general.fail(charge.site, missing.into()),
+            Some(charge) => general.fail(charge.site, charge.cost, missing.into()),
             None => general.missing(missing),
         }
     }
@@ -284,8 +284,12 @@ impl SiteCharge {
     fn push_to(&self, general: &mut GeneralCall, backend: &Backend) {
         let SiteCharge { site, cost, wait, key, .. } = *self;
         match site.literal_spec() {
-            Ok(spec) => general.push(site, spec, cost, wait, Key::hashed(key, site.policy), backend),
-            Err(invalid) => general.fail(site, invalid.into()),
+            Ok(spec) => {
+                let key = Key::hashed(key, site.policy);
+                let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+                general.push(site, charge, None, backend);
+            }
+            Err(invalid) => general.fail(site, cost, invalid.into()),
         }
     }
 }

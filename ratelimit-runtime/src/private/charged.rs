@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::acquired::{AcquireResult, Acquired};
@@ -85,10 +86,12 @@ impl Acquired<'_> {
     fn log_shadows(&self) {
         for (policy, site) in shadow_sites(self.request) {
             if let Some(failure) = self.shadow_failure(policy) {
-                log_shadow_failure(site.name, &failure.into());
-            } else if !self.verdict(policy).admitted {
+                log_shadow_failure(site, &failure.into());
+            } else if !self.verdict(policy).admitted
+                && let Some(calls) = site.refusal_log.count()
+            {
                 let algorithm = self.algorithm(policy).name();
-                log!(INFO, policy = site.name, algorithm, "shadow policy would have limited this call");
+                log!(INFO, policy = site.name, algorithm, calls, "shadow policy would have limited calls");
             }
         }
     }
@@ -96,21 +99,29 @@ impl Acquired<'_> {
 
 /// Converts the result of a request to what a limited function does next.
 pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<Charged, Refusal> {
-    match result {
-        Ok(decided) => decided.acquired().into_charged(backend.charged_store(decided.source)),
-        Err(failed) if failed.request.is_shadow() => {
-            let error = Error::Store(failed.error);
-            shadow_sites(&failed.request).for_each(|(_, site)| log_shadow_failure(site.name, &error));
-            Ok(Charged::NOTHING)
+    let failed = match result {
+        Ok(decided) => {
+            let acquired = decided.acquired();
+            backend.observe(acquired);
+            return acquired.into_charged(backend.charged_store(decided.source));
         }
-        Err(failed) => Err(Refusal { policy: None, error: Error::Store(failed.error) }),
+        Err(failed) => failed,
+    };
+    let request = Arc::clone(&failed.request);
+    let error = backend.report_failure(*failed);
+    if request.is_shadow() {
+        shadow_sites(&request).for_each(|(_, site)| log_shadow_failure(site, &error));
+        return Ok(Charged::NOTHING);
     }
+    Err(Refusal { policy: None, error })
 }
 
 /// Logs that a shadow policy was not evaluated.
-pub(super) fn log_shadow_failure(policy: &str, error: &Error) {
-    let error = error as &(dyn std::error::Error + 'static);
-    log!(INFO, policy, error, "shadow policy could not be evaluated");
+pub(super) fn log_shadow_failure(site: &SiteName, error: &Error) {
+    if let Some(calls) = site.failure_log.count() {
+        let error = error as &(dyn std::error::Error + 'static);
+        log!(INFO, policy = site.name, error, calls, "shadow policy could not be evaluated");
+    }
 }
 
 fn shadow_sites(request: &AcquireRequest) -> impl Iterator<Item = (&RequestedPolicy, &'static SiteName)> {

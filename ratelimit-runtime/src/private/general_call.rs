@@ -14,7 +14,7 @@ use crate::call_site::{SiteName, SiteOptions};
 use crate::decision::SinglePolicy;
 use crate::error::missing_key::MissingKey;
 use crate::error::{Error, Limited};
-use crate::key::{Key, KeyPart, KeyWriter};
+use crate::key::{KeyPart, KeyTexts, KeyWriter};
 use crate::name::Name;
 use crate::policy::Algorithm;
 use crate::request::{AcquireRequest, PolicyCharge};
@@ -27,8 +27,8 @@ pub(super) struct GeneralCall {
     request: AcquireRequest,
     /// The charge whose key is being written.
     open: Option<OpenCharge>,
-    /// The first thing that is wrong with the call.
-    refusal: Option<Refusal>,
+    /// The policies that cannot decide the call.
+    failures: Vec<Failure>,
 }
 
 #[derive(Debug)]
@@ -38,6 +38,14 @@ struct OpenCharge {
     cost: u64,
     wait: u64,
     parts: KeyWriter,
+}
+
+/// Why a policy cannot decide a call.
+#[derive(Debug)]
+struct Failure {
+    site: &'static SiteName,
+    cost: u64,
+    error: Error,
 }
 
 impl GeneralCall {
@@ -54,13 +62,14 @@ impl GeneralCall {
         if cost == Ok(0) {
             return;
         }
+        let known_cost = *cost.as_ref().unwrap_or(&0);
         let checked = site.check().and_then(|()| Ok((spec()?, cost?, wait?)));
         match checked {
             Ok((spec, cost, wait)) => {
                 let parts = backend.key_writer(site.head(&spec), site.key_heads());
                 self.open = Some(OpenCharge { site, spec, cost, wait, parts });
             }
-            Err(invalid) => self.fail(site, invalid.into()),
+            Err(invalid) => self.fail(site, known_cost, invalid.into()),
         }
     }
 
@@ -76,52 +85,70 @@ impl GeneralCall {
     /// Drops the open charge, because its key lacks a part.
     pub(super) fn missing(&mut self, missing: MissingKey) {
         if let Some(open) = self.open.take() {
-            self.fail(open.site, missing.into());
+            self.fail(open.site, open.cost, missing.into());
         }
     }
 
     /// Adds the open charge to the request.
     fn close(&mut self, backend: &Backend) {
-        let Some(OpenCharge { site, spec, cost, wait, parts }) = self.open.take() else { return };
+        let Some(OpenCharge { site, spec, cost, wait, mut parts }) = self.open.take() else { return };
+        let key_texts = parts.take_texts();
         match backend.finish_key(parts, site.name, site.policy) {
-            Ok(key) => self.push(site, spec, cost, wait, key, backend),
-            Err(missing) => self.fail(site, missing.into()),
+            Ok(key) => {
+                let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+                self.push(site, charge, key_texts, backend);
+            }
+            Err(missing) => self.fail(site, cost, missing.into()),
         }
     }
 
-    /// Adds a charge of this key.
+    /// Adds a charge.
+    #[inline]
     pub(super) fn push(
         &mut self,
         site: &'static SiteName,
-        spec: AlgorithmSpec,
-        cost: u64,
-        wait: u64,
-        key: Key,
+        charge: Charge,
+        key_texts: KeyTexts,
         backend: &Backend,
     ) {
-        let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+        let cost = charge.cost;
         let on_store_error = backend.on_store_error(site.options.on_store_error);
         let name = Name::Static(site.name);
-        let policy = PolicyCharge { name, site: Some(site), charge, on_store_error };
+        let policy = PolicyCharge { name, site: Some(site), charge, key_texts, on_store_error };
         if let Err(invalid) = self.request.push(policy) {
-            self.fail(site, invalid.into());
+            self.fail(site, cost, invalid.into());
         }
     }
 
-    /// Refuses the call, unless the policy never refuses.
-    pub(super) fn fail(&mut self, site: &SiteName, error: Error) {
-        if site.options.shadow {
-            log_shadow_failure(site.name, &error);
-        } else {
-            self.refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
+    /// Notes that a policy cannot decide the call.
+    #[cold]
+    pub(super) fn fail(&mut self, site: &'static SiteName, cost: u64, error: Error) {
+        self.failures.push(Failure { site, cost, error });
+    }
+
+    /// Reports the policies that cannot decide the call. Returns the first refusal by one of them, as shadow policies never refuse.
+    #[cold]
+    fn refusal(&mut self, backend: &Backend) -> Option<Refusal> {
+        let mut refusal = None;
+        for Failure { site, cost, error } in self.failures.drain(..) {
+            if let Some(observers) = backend.observers() {
+                observers.refused(site.name, site.options.algorithm, cost, &error);
+            }
+            if site.options.shadow {
+                log_shadow_failure(site, &error);
+            } else {
+                error.log_refusal(site.name);
+                refusal.get_or_insert(Refusal { policy: Some(site.options.policy), error });
+            }
         }
+        refusal
     }
 
     /// Admits a call for which there are leased permits to spare, without the text of its key.
     fn is_leased(&self, backend: &Backend) -> bool {
         if let Some(OpenCharge { site, spec, cost, parts, .. }) = &self.open
             && site.options.lease.is_some()
-            && self.refusal.is_none()
+            && self.failures.is_empty()
             && !backend.mirrors()
             && let (Some(leases), Ok(key)) = (backend.leases(), parts.fingerprint())
         {
@@ -136,7 +163,7 @@ impl GeneralCall {
         let denials = backend.denials()?;
         let OpenCharge { site, spec, cost, wait: 0, parts } = self.open.as_ref()? else { return None };
         let SiteOptions { policy, shadow, refundable, lease, .. } = *site.options;
-        if shadow || refundable || self.refusal.is_some() || !self.request.is_empty() {
+        if shadow || refundable || !self.failures.is_empty() || !self.request.is_empty() {
             return None;
         }
         let key = parts.fingerprint().ok()?;
@@ -145,7 +172,7 @@ impl GeneralCall {
             return None;
         }
         let denied = SinglePolicy::new(site.name, Algorithm::of(spec), &verdict);
-        let error = Error::Limited(Limited::of_one(denied, Source::Redis));
+        let error = Error::limited(Limited::of_one(denied, Source::Redis));
         Some(Refusal { policy: Some(policy), error })
     }
 
@@ -158,11 +185,13 @@ impl GeneralCall {
             return None;
         }
         self.close(backend);
-        let GeneralCall { request, refusal, .. } = self;
         let endpoint = backend.primary()?;
-        if let Some(refusal) = refusal.take() {
+        if !self.failures.is_empty()
+            && let Some(refusal) = self.refusal(backend)
+        {
             return Some(DecisionFuture::ready(Err(refusal)));
         }
+        let request = &mut self.request;
         if request.is_empty() {
             return None;
         }
@@ -170,6 +199,7 @@ impl GeneralCall {
             Some(outcome) => {
                 backend.mirror(request, &outcome);
                 let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
+                backend.observe(acquired);
                 match acquired.into_charged(Some(&endpoint.store)) {
                     Ok(charged) if charged.is_nothing() => return None,
                     decision => DecisionFuture::ready(decision),

@@ -18,7 +18,7 @@ pub use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;
 pub use crate::on_store_error::OnStoreError;
-pub use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use crate::rate::Rate;
 pub use crate::registry::Registry;
 

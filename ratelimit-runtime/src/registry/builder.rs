@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::error::store::StoreError;
 use crate::log::log;
+use crate::observer::{Observation, Observers};
 use crate::on_store_error::OnStoreError;
 #[cfg(feature = "tls")]
 use crate::store::tls::ClientCertificate;
@@ -39,12 +40,8 @@ const MEMORY: &str = "memory://";
 #[derive(Clone)]
 #[must_use]
 pub struct RegistryBuilder {
-    namespace: String,
-    max_keys: usize,
+    backend: BackendOptions,
     max_limiters: usize,
-    max_waiters: usize,
-    on_store_error: OnStoreError,
-    instances: u32,
     deadline: Duration,
     local_denials: bool,
     shares_calls: bool,
@@ -118,12 +115,15 @@ impl Registry {
     /// Returns a builder for settings that the other constructors leave at their default.
     pub fn builder() -> RegistryBuilder {
         RegistryBuilder {
-            namespace: String::from("rl"),
-            max_keys: 1_000_000,
+            backend: BackendOptions {
+                namespace: String::from("rl"),
+                max_keys: 1_000_000,
+                max_waiters: 10_000,
+                on_store_error: OnStoreError::default(),
+                instances: 1,
+                observers: Observers::default(),
+            },
             max_limiters: 10_000,
-            max_waiters: 10_000,
-            on_store_error: OnStoreError::default(),
-            instances: 1,
             deadline: RedisStore::DEADLINE,
             local_denials: true,
             shares_calls: true,
@@ -135,7 +135,7 @@ impl Registry {
 impl RegistryBuilder {
     /// Sets what all keys start with (default `rl`). Registries with different namespaces on one Redis share nothing.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = namespace.into();
+        self.backend.namespace = namespace.into();
         self
     }
 
@@ -151,7 +151,7 @@ impl RegistryBuilder {
     /// of its own keys. Each name that [`Registry::limiter`] is called with is a policy, so names made from user input make the
     /// shares small.
     pub fn max_keys(mut self, max_keys: usize) -> Self {
-        self.max_keys = max_keys;
+        self.backend.max_keys = max_keys;
         self
     }
 
@@ -181,14 +181,14 @@ impl RegistryBuilder {
     /// Sets how many calls of the registry may wait at one time (default 10,000). Further calls do not wait: they are admitted at
     /// once or limited, with an exact `retry_after`. In Redis, a call that may have to wait counts while Redis decides.
     pub fn max_waiters(mut self, max_waiters: usize) -> Self {
-        self.max_waiters = max_waiters;
+        self.backend.max_waiters = max_waiters;
         self
     }
 
     /// Sets what happens to a call that Redis does not decide (default [`OnStoreError::Local`]), where neither its attribute nor
     /// its limiter does. It has no effect in process.
     pub fn on_store_error(mut self, on_store_error: OnStoreError) -> Self {
-        self.on_store_error = on_store_error;
+        self.backend.on_store_error = on_store_error;
         self
     }
 
@@ -196,7 +196,7 @@ impl RegistryBuilder {
     /// every policy ([`OnStoreError::Local`]), so every process beyond this number adds one more share on top of the policy. It
     /// has no effect in process, nor while Redis answers.
     pub fn instances(mut self, instances: u32) -> Self {
-        self.instances = instances.max(1);
+        self.backend.instances = instances.max(1);
         self
     }
 
@@ -231,6 +231,42 @@ impl RegistryBuilder {
     /// ```
     pub fn local_denials(mut self, local_denials: bool) -> Self {
         self.local_denials = local_denials;
+        self
+    }
+
+    /// Adds a function that is called for every decision of the registry, for metrics and audit logs. It gets one [`Observation`] for
+    /// each policy of a call, after the decision and before the call goes on.
+    ///
+    /// Not reported are calls with a cost of 0, calls that are dropped before they are decided, and refunds: a call with
+    /// `charge_when` is reported as admitted. A refusal that repeats what Redis has said lately reports only the policies that are
+    /// known to refuse. If a policy of a call is invalid, or a part of its key is missing, only such policies are reported.
+    ///
+    /// The function must be quick, and neither block nor panic. With an observer all calls take the general path: in process a
+    /// call takes about 0.5 µs more, allocates, and takes locks, even if it is refused.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use ratelimits::{CallOutcome, Registry, TokenBucket};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let limited = Arc::new(AtomicU64::new(0));
+    /// let counter = Arc::clone(&limited);
+    /// let registry = Registry::builder()
+    ///     .observer(move |seen| {
+    ///         if seen.outcome == CallOutcome::Limited {
+    ///             counter.fetch_add(seen.cost, Ordering::Relaxed);
+    ///         }
+    ///     })
+    ///     .in_memory();
+    /// let reports = registry.limiter("reports", TokenBucket::per_second(1).burst(1))?;
+    /// reports.try_acquire("tenant-7", 1).await?;
+    /// assert!(reports.try_acquire("tenant-7", 1).await.is_err());
+    /// assert_eq!(limited.load(Ordering::Relaxed), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn observer(mut self, observer: impl Fn(&Observation<'_>) + Send + Sync + 'static) -> Self {
+        self.backend.observers.push(Arc::new(observer));
         self
     }
 
@@ -278,7 +314,7 @@ impl RegistryBuilder {
     }
 
     pub(super) fn in_memory_without_warning(self) -> Registry {
-        let store = MemoryStore::new(self.max_keys, Clock::process());
+        let store = MemoryStore::new(self.backend.max_keys, Clock::process());
         self.build(Some(Store::Memory(Arc::new(store))))
     }
 
@@ -350,28 +386,17 @@ impl RegistryBuilder {
     }
 
     fn build(self, store: Option<Store>) -> Registry {
-        let RegistryBuilder {
-            namespace, max_keys, max_limiters, max_waiters, on_store_error, instances, ..
-        } = self;
-        let options = BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances };
-        Registry::new(Backend::new(store.filter(|_| !is_off()), options), max_limiters)
+        let RegistryBuilder { backend, max_limiters, .. } = self;
+        Registry::new(Backend::new(store.filter(|_| !is_off()), backend), max_limiters)
     }
 }
 
 /// Without certificates.
 impl fmt::Debug for RegistryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RegistryBuilder {
-            namespace,
-            max_keys,
-            max_limiters,
-            max_waiters,
-            on_store_error,
-            instances,
-            deadline,
-            local_denials,
-            ..
-        } = self;
+        let RegistryBuilder { backend, max_limiters, deadline, local_denials, .. } = self;
+        let BackendOptions { namespace, max_keys, max_waiters, on_store_error, instances, observers } =
+            backend;
         f.debug_struct("RegistryBuilder")
             .field("namespace", namespace)
             .field("max_keys", max_keys)
@@ -381,6 +406,7 @@ impl fmt::Debug for RegistryBuilder {
             .field("instances", instances)
             .field("deadline", deadline)
             .field("local_denials", local_denials)
+            .field("observers", observers)
             .finish_non_exhaustive()
     }
 }

@@ -109,11 +109,8 @@ impl Registry {
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
         let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
-        for NamedCharge { backend, charge, .. } in charges {
-            if !Arc::ptr_eq(&backend, &self.0.backend) {
-                return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
-            }
-            request.push_indexed(charge?, &mut by_key)?;
+        for charge in charges {
+            charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
         }
         if request.is_empty() {
             return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());

@@ -61,7 +61,7 @@ fn request(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> AcquireRequest {
         let charge = Charge { key, spec, cost: costs[index], wait, shadow: false };
         let name = Name::Shared(name.into());
         let on_store_error = OnStoreError::Local;
-        request.push(PolicyCharge { name, site: None, charge, on_store_error }).unwrap();
+        request.push(PolicyCharge { name, site: None, charge, key_texts: None, on_store_error }).unwrap();
     }
     request
 }

@@ -61,7 +61,9 @@ async fn outage_is_logged_once_and_counted() {
     limiter.on_store_error(Allow).try_acquire("a", 1).await.unwrap();
     assert_store_error(limiter.on_store_error(Deny).try_acquire("a", 1).await);
     assert_health(&registry, false, 1, 7);
-    assert_eq!(log.messages(), [BEGINS]);
+    // A look is no call.
+    limiter.on_store_error(Deny).peek("a").await.unwrap_err();
+    assert_eq!(log.messages(), [BEGINS, "call was refused"]);
     assert_health(&Registry::in_memory(), true, 0, 0);
 }
 
