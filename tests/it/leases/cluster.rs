@@ -108,7 +108,7 @@ async fn limit_is_exact_while_its_slot_moves() {
 
 #[tokio::test]
 async fn limit_is_exact_after_a_failover() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start_with_quick_failover().await;
     let fixture = Fixture::of(&cluster);
     let before = fixture.call("fails", 5).await;
     let (key, limiter) = (fixture.key().await, fixture.limiter());

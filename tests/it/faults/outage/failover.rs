@@ -50,7 +50,7 @@ async fn limits_hold_through_sentinel_failovers() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_hold_through_a_cluster_failover() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start_with_quick_failover().await;
     let load = start(&cluster.url()).await;
     tokio::time::sleep(MOMENT).await;
     let former = cluster.master_of("{0}").await;
@@ -71,7 +71,7 @@ async fn limits_hold_through_a_cluster_failover() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unreplicated_charges_are_admitted_again() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start_with_quick_failover().await;
     let store = store_with_deadline(&cluster.url(), LONG_DEADLINE);
     let charge = charge("{0}", 5);
     let admitted = async || decide(&store, &charge).await.map(|remaining| remaining.is_some());

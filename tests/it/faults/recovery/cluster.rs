@@ -14,7 +14,7 @@ const TARGET: Duration = Duration::from_secs(1);
 
 #[tokio::test]
 async fn replicas_of_failed_masters_decide() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start_with_quick_failover().await;
     let former = cluster.master_of("a").await;
     // The nodes that the only seed names replace it.
     let traffic = Traffic::start(&format!("redis+cluster://{}", former.address())).await;

@@ -11,7 +11,7 @@ use crate::support::stall_monitor::StallMonitor;
 use crate::support::store::{charge, decide, store};
 use crate::support::until::until;
 
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(90);
 
 /// Stops when it is dropped.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Server;
 use crate::support::until::until;
 
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(90);
 
 impl Server {
     /// Waits until this replica has synchronized and its link to the master is up.

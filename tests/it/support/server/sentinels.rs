@@ -11,7 +11,7 @@ use crate::support::until::until;
 /// The name of the master.
 pub(crate) const NAME: &str = "limits";
 
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 pub(crate) struct Sentinels {

@@ -66,7 +66,7 @@ async fn slot_moves_while_in_use() {
 
 #[tokio::test]
 async fn replica_of_killed_or_paused_master_is_promoted() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::start_with_quick_failover().await;
     let former = cluster.master_of("a").await;
     add(former, "a").await.unwrap();
     former.replicated_to(cluster.replica_of(former)).await;

@@ -6,7 +6,7 @@ use super::Sentinels;
 use crate::support::client::increment;
 use crate::support::until::until;
 
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn replica_of_killed_master_is_promoted() {
