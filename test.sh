@@ -47,6 +47,8 @@ run cargo build --locked --examples --features tls
 run cargo test --locked --workspace --features ratelimits/tls
 # With tokio's pausable clock, without TLS.
 run cargo test --locked --features test-util --test paused
+# Behind web frameworks.
+run cargo test --locked --features axum --test web
 # Without Redis.
 run cargo check --locked --no-default-features
 

@@ -178,6 +178,9 @@ pub mod context {
     pub use ratelimit_runtime::context::spawn;
 }
 
+#[cfg(any(feature = "tower", feature = "axum"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "axum"))))]
+pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
     Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,
     InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey, NamedCharge, Observation, OnStoreError, Policy,

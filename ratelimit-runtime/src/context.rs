@@ -11,6 +11,8 @@ use futures_core::Stream;
 use tokio::task::JoinHandle;
 
 use crate::error::missing_key::MissingKey;
+#[cfg(feature = "web")]
+use crate::record::Record;
 
 tokio::task_local! {
     static CONTEXT: RequestContext;
@@ -42,6 +44,9 @@ tokio::task_local! {
 pub struct RequestContext {
     ip: Option<IpAddr>,
     user: Option<Arc<str>>,
+    /// Gets the decisions of the request, if its response has headers about them.
+    #[cfg(feature = "web")]
+    record: Option<Arc<Record>>,
 }
 
 impl RequestContext {
@@ -63,7 +68,7 @@ impl RequestContext {
 
     /// A context with this address, which is reduced to a network already.
     pub(crate) fn of_network(ip: Option<IpAddr>) -> Self {
-        RequestContext { ip, user: None }
+        RequestContext { ip, ..RequestContext::default() }
     }
 
     /// Sets the user, by any identifier that is `Display`.
@@ -110,9 +115,37 @@ impl RequestContext {
         CONTEXT.try_with(RequestContext::clone).unwrap_or_default()
     }
 
-    /// Runs the future in this context, which replaces the surrounding one completely.
+    /// Returns the client's address, as keys count by it: an IPv6 address is that of a network.
+    ///
+    /// ```
+    /// # use ratelimits::RequestContext;
+    /// let context = RequestContext::new().with_ip([192, 0, 2, 1]);
+    /// assert_eq!(context.ip().unwrap().to_string(), "192.0.2.1");
+    /// ```
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.ip
+    }
+
+    /// Returns the user.
+    ///
+    /// ```
+    /// # use ratelimits::RequestContext;
+    /// assert_eq!(RequestContext::new().with_user(7).user(), Some("7"));
+    /// assert_eq!(RequestContext::new().user(), None);
+    /// ```
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// Runs the future in this context, which replaces the surrounding one: neither its address nor its user applies.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
-        CONTEXT.scope(self, future).await
+        #[cfg(feature = "web")]
+        let context = self.in_the_same_request();
+        #[cfg(not(feature = "web"))]
+        let context = self;
+        CONTEXT.scope(context, future).await
     }
 
     /// Runs the stream in this context, however late and wherever it is polled.
@@ -139,6 +172,32 @@ impl RequestContext {
     pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
         ScopedStream { context: self, stream: Box::pin(stream) }
     }
+}
+
+#[cfg(feature = "web")]
+impl RequestContext {
+    /// Adds a record of the decisions that are made in this context.
+    pub(crate) fn with_record(self, record: Arc<Record>) -> Self {
+        RequestContext { record: Some(record), ..self }
+    }
+
+    /// Gives the record of the current context to one that has none.
+    fn in_the_same_request(self) -> Self {
+        let record = self.record.or_else(|| RequestContext::current().record);
+        RequestContext { record, ..self }
+    }
+
+    /// Polls something in this context.
+    #[cfg(feature = "tower")]
+    pub(crate) fn poll<T>(&self, poll: impl FnOnce() -> T) -> T {
+        CONTEXT.sync_scope(self.clone(), poll)
+    }
+}
+
+/// Returns the record of the current request, if it has one.
+#[cfg(feature = "web")]
+pub(crate) fn record() -> Option<Arc<Record>> {
+    CONTEXT.try_with(|context| context.record.clone()).ok().flatten()
 }
 
 /// Spawns the future as a tokio task in the [`RequestContext`] of the current call, which `tokio::spawn` would leave behind. The
@@ -190,7 +249,7 @@ impl<S: Stream> Stream for ScopedStream<S> {
 /// Without the address and the user.
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RequestContext { ip, user } = self;
+        let RequestContext { ip, user, .. } = self;
         let mut context = f.debug_struct("RequestContext");
         context.field("has_ip", &ip.is_some()).field("has_user", &user.is_some()).finish()
     }

@@ -42,7 +42,12 @@ mod waiter_limit;
 mod client_ip;
 pub mod context;
 mod limiter;
+#[cfg(feature = "web")]
+mod record;
 mod registry;
+
+#[cfg(feature = "web")]
+pub mod web;
 
 #[cfg(test)]
 mod property_tests;

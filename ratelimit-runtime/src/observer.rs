@@ -23,6 +23,8 @@ pub struct Observation<'a> {
     pub key: &'a [String],
     /// The permits that the call asked for. 0 if that is what was invalid.
     pub cost: u64,
+    /// Whether the policy is a shadow, which never refuses. False if the call was refused before it was decided.
+    pub shadow: bool,
     /// The outcome of the call.
     pub outcome: CallOutcome,
     /// Where the call was decided; `None` if it was not.
@@ -65,6 +67,8 @@ pub struct Quota {
     pub retry_after: Option<Duration>,
     /// The time until the state of the key expires.
     pub reset_after: Duration,
+    /// What the limit is for: the period of a window, or the time in which an empty bucket fills up.
+    pub window: Duration,
 }
 
 /// A function that is called for every decision.
@@ -129,6 +133,7 @@ impl Observers {
                 remaining: verdict.remaining,
                 retry_after: verdict.retry_after.map(Duration::from_micros),
                 reset_after: Duration::from_micros(verdict.reset_after),
+                window: Duration::from_micros(acquired.request.charges()[policy.charge].spec.window()),
             };
             self.tell(&Observation {
                 source: Some(acquired.source),
@@ -150,8 +155,8 @@ impl Observers {
     /// Reports a call that this policy refused before it could be decided.
     pub(crate) fn refused(&self, policy: &str, algorithm: Algorithm, cost: u64, error: &Error) {
         let (key, outcome) = (&[][..], CallOutcome::of(error));
-        let (source, quota, waited) = (None, None, Duration::ZERO);
-        self.tell(&Observation { policy, algorithm, key, cost, outcome, source, quota, waited });
+        let (shadow, source, quota, waited) = (false, None, None, Duration::ZERO);
+        self.tell(&Observation { policy, algorithm, key, cost, shadow, outcome, source, quota, waited });
     }
 
     fn tell(&self, observation: &Observation<'_>) {
@@ -166,11 +171,13 @@ fn observation<'a>(
     asked: &'a ObservedCharge,
     outcome: CallOutcome,
 ) -> Observation<'a> {
+    let charge = &request.charges()[policy.charge];
     Observation {
         policy: policy.name.as_str(),
-        algorithm: Algorithm::of(&request.charges()[policy.charge].spec),
+        algorithm: Algorithm::of(&charge.spec),
         key: &asked.key,
         cost: asked.cost,
+        shadow: charge.shadow,
         outcome,
         source: None,
         quota: None,
@@ -181,11 +188,12 @@ fn observation<'a>(
 /// Without the key.
 impl fmt::Debug for Observation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Observation { policy, algorithm, cost, outcome, source, quota, waited, .. } = self;
+        let Observation { policy, algorithm, cost, shadow, outcome, source, quota, waited, .. } = self;
         f.debug_struct("Observation")
             .field("policy", policy)
             .field("algorithm", algorithm)
             .field("cost", cost)
+            .field("shadow", shadow)
             .field("outcome", outcome)
             .field("source", source)
             .field("quota", quota)

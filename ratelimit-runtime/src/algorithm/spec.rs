@@ -107,6 +107,22 @@ impl AlgorithmSpec {
         }
     }
 
+    /// Returns the microseconds that the limit is for: the period of a window, or the time in which an empty bucket fills up.
+    #[must_use]
+    pub const fn window(&self) -> u64 {
+        match self {
+            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+                spec.capacity
+            }
+            AlgorithmSpec::IntervalBucket(spec) => {
+                spec.burst.div_ceil(spec.refill).saturating_mul(spec.period)
+            }
+            AlgorithmSpec::WarmingUp(spec) => spec.warmup,
+            AlgorithmSpec::FixedWindow(spec) => spec.period,
+            AlgorithmSpec::SlidingWindow(spec) => spec.period,
+        }
+    }
+
     /// Returns whether a call of this cost can ever be admitted.
     #[must_use]
     pub fn fits(&self, cost: u64) -> bool {

@@ -1,0 +1,37 @@
+//! The address at the other end of a request's connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+#[cfg(feature = "axum")]
+use axum::extract::ConnectInfo;
+#[cfg(feature = "axum")]
+use axum::extract::connect_info::MockConnectInfo;
+use http::Extensions;
+
+/// The address at the other end of the connection, as an extension of a request, for servers that have none of their own.
+///
+/// axum's `ConnectInfo<SocketAddr>` is found without it, as is what tonic's servers provide. With hyper, insert it where you accept
+/// connections.
+///
+/// ```
+/// use ratelimits::web::PeerAddr;
+///
+/// # let peer = "192.0.2.1:4711".parse().unwrap();
+/// let mut request = http::Request::new(());
+/// request.extensions_mut().insert(PeerAddr(peer));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PeerAddr(pub SocketAddr);
+
+/// How to provide the address, for those who have forgotten it.
+pub(super) const ADVICE: &str = "with axum, serve `app.into_make_service_with_connect_info::<SocketAddr>()`; otherwise insert a \
+                                 `ratelimits::web::PeerAddr` into the request's extensions";
+
+pub(super) fn address(extensions: &Extensions) -> Option<IpAddr> {
+    let address = extensions.get::<PeerAddr>().map(|peer| peer.0);
+    #[cfg(feature = "axum")]
+    let address = address.or_else(|| extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0));
+    #[cfg(feature = "axum")]
+    let address = address.or_else(|| extensions.get::<MockConnectInfo<SocketAddr>>().map(|info| info.0));
+    address.map(|address| address.ip())
+}

@@ -1,0 +1,92 @@
+//! What responses tell about limits, read by an independent parser of structured fields.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use axum::Router;
+use axum::routing::get;
+use ratelimits::web::RateLimitLayer;
+use ratelimits::{Error, count_limit, rate_limit, window_limit};
+use sfv::{BareItem, Item, List, ListEntry, Parser};
+
+use crate::axum::serve;
+use crate::client::Reply;
+use crate::registry::headers;
+
+/// The items of a header by their names, with their parameters.
+fn items(reply: &Reply, header: &str) -> HashMap<String, HashMap<String, i64>> {
+    let list: List = Parser::new(reply.header(header).unwrap()).parse().unwrap();
+    let item = |entry| {
+        let ListEntry::Item(Item { bare_item: BareItem::String(name), params }) = entry else {
+            panic!("{entry:?}")
+        };
+        let number = |value: &BareItem| value.as_integer().unwrap().into();
+        (name.to_string(), params.iter().map(|(key, value)| (key.to_string(), number(value))).collect())
+    };
+    list.into_iter().map(item).collect()
+}
+
+fn params<const N: usize>(params: [(&str, i64); N]) -> HashMap<String, i64> {
+    params.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+#[rate_limit("10/min", burst = 5, name = "headers-bucket", key_type = IP)]
+#[count_limit(2, "1h", name = "headers-window", key_type = IP)]
+#[window_limit(1, "1h", name = "headers-shadow", key_type = IP, shadow)]
+async fn two() -> Result<String, Error> {
+    Ok("done".into())
+}
+
+/// Decides deep below the handler, and handles the refusal itself.
+async fn handled() -> String {
+    for _ in 0..3 {
+        _ = two().await;
+    }
+    "handled".into()
+}
+
+#[tokio::test]
+async fn headers_are_about_the_tightest_policy() {
+    let app = Router::new().route("/", get(two)).route("/handled", get(handled));
+    let client = serve(app.layer(RateLimitLayer::new().headers(headers()))).await;
+
+    let policies = HashMap::from([
+        ("headers-bucket".to_owned(), params([("q", 5), ("w", 30)])),
+        ("headers-window".to_owned(), params([("q", 2), ("w", 3600)])),
+    ]);
+    let admitted = client.get("/", &["origin: https://a.example"]).await;
+    assert_eq!(admitted.status, 200);
+    assert_eq!(items(&admitted, "ratelimit-policy"), policies);
+    // One of two is less than four of five.
+    assert_eq!(items(&admitted, "ratelimit")["headers-window"], params([("r", 1), ("t", 3600)]));
+    assert_eq!(admitted.header("x-ratelimit-limit"), Some("2"));
+    assert_eq!(admitted.header("x-ratelimit-remaining"), Some("1"));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let reset: u64 = admitted.header("x-ratelimit-reset").unwrap().parse().unwrap();
+    assert!((now + 3500..=now + 3601).contains(&reset), "{reset} at {now}");
+    assert_eq!(
+        admitted.header("access-control-expose-headers"),
+        Some("ratelimit-policy, ratelimit, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset")
+    );
+
+    // Refused below, though not by the handler.
+    let handled = client.get("/handled", &[]).await;
+    assert_eq!((handled.status, handled.header("retry-after")), (200, None));
+    assert_eq!(items(&handled, "ratelimit")["headers-window"]["r"], 0);
+    assert_eq!(handled.header("access-control-expose-headers"), None);
+
+    let limited = client.get("/", &[]).await;
+    assert_eq!(limited.status, 429);
+    assert_eq!(items(&limited, "ratelimit-policy"), policies);
+    let told = &items(&limited, "ratelimit")["headers-window"];
+    // A retry after the header's time is admitted.
+    assert_eq!((told["r"], told["t"]), (0, limited.header("retry-after").unwrap().parse().unwrap()));
+}
+
+#[tokio::test]
+async fn responses_without_decisions_have_no_headers() {
+    let app = Router::new().route("/", get(async || "free")).layer(RateLimitLayer::new().headers(headers()));
+    let reply = serve(app).await.get("/", &["origin: https://a.example"]).await;
+    assert!(!format!("{reply:?}").contains("ratelimit"), "{reply:?}");
+    assert_eq!(reply.header("access-control-expose-headers"), None);
+}
