@@ -43,12 +43,10 @@ run() {
 }
 
 # Built first, because a test runs each example.
-run cargo build --locked --examples --features tls
-run cargo test --locked --workspace --features ratelimits/tls
+run cargo build --locked --examples --features tls,axum
+run cargo test --locked --workspace --features ratelimits/tls,ratelimits/axum
 # With tokio's pausable clock, without TLS.
 run cargo test --locked --features test-util --test paused
-# Behind web frameworks.
-run cargo test --locked --features axum --test web
 # Without Redis.
 run cargo check --locked --no-default-features
 

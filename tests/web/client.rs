@@ -21,15 +21,20 @@ impl Client {
         self.send("GET", path, headers).await
     }
 
+    pub(crate) async fn post(self, path: &str, headers: &[&str], body: &str) -> Reply {
+        let length = format!("content-length: {}", body.len());
+        let mut stream = self.open("POST", path, &[headers, &[&length]].concat()).await;
+        // A service may refuse the request without reading its body.
+        _ = stream.write_all(body.as_bytes()).await;
+        Reply::read(stream).await
+    }
+
     pub(crate) async fn send(self, method: &str, path: &str, headers: &[&str]) -> Reply {
-        let mut stream = self.open(method, path, headers).await;
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).await.unwrap();
-        Reply::parse(&reply)
+        Reply::read(self.open(method, path, headers).await).await
     }
 
     /// Sends the head of a request, and leaves the connection open.
-    pub(crate) async fn open(self, method: &str, path: &str, headers: &[&str]) -> TcpStream {
+    async fn open(self, method: &str, path: &str, headers: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(self.0).await.unwrap();
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
         let request = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{lines}\r\n");
@@ -39,7 +44,9 @@ impl Client {
 }
 
 impl Reply {
-    fn parse(reply: &str) -> Self {
+    async fn read(mut stream: TcpStream) -> Self {
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
         let (head, body) = reply.split_once("\r\n\r\n").unwrap();
         let mut lines = head.lines();
         let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
@@ -55,6 +62,11 @@ impl Reply {
         let value = values.next();
         assert_eq!(values.next(), None, "{name} twice");
         value
+    }
+
+    /// Returns the seconds of `retry-after`.
+    pub(crate) fn seconds(&self) -> u64 {
+        self.header("retry-after").unwrap().parse().unwrap()
     }
 
     /// Returns the body of a chunked response, without the lengths.

@@ -6,3 +6,4 @@ mod client_ip;
 mod headers;
 mod layer;
 mod registry;
+mod service;

@@ -1,0 +1,55 @@
+//! Run with `cargo run --example service --features axum`: a web service whose limits count by address, user, plan and size.
+//!
+//! `PORT` is the port, 3000 by default. With `RATELIMITS_URL=redis://localhost`, all processes count together. `TRUSTED_PROXIES`
+//! lists the networks of the proxies that write `X-Forwarded-For`, separated by commas.
+
+mod accounts;
+mod articles;
+mod messages;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn;
+use axum::routing::{get, post};
+use ratelimits::web::{HeaderFormat, RateLimitHeaders, RateLimitLayer};
+use ratelimits::{ClientIp, Registry, RequestContext, TokenBucket};
+use tokio::net::TcpListener;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
+    let registry = Registry::builder().observer(headers.observer()).from_env().await?;
+    ratelimits::install(registry.clone())?;
+
+    let flood = registry.limiter("flood", TokenBucket::per_second(100).burst(200))?;
+    let limits = RateLimitLayer::new()
+        .client_ip(client_ip()?)
+        .limit(flood, |_| RequestContext::current().ip())
+        .headers(headers);
+    let for_users = Router::new()
+        .route("/search", get(articles::search))
+        .route("/files", post(articles::upload))
+        .route("/messages", post(messages::send))
+        .route_layer(from_fn(accounts::authenticate));
+    let app = Router::new()
+        .route("/login", post(accounts::log_in))
+        .route("/articles/{id}", get(articles::read))
+        .merge(for_users)
+        .layer(DefaultBodyLimit::max(1 << 20))
+        .layer(limits);
+
+    let port = std::env::var("PORT").map_or(Ok(3000), |port| port.parse())?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+    println!("listening on {}", listener.local_addr()?);
+    axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+    Ok(())
+}
+
+fn client_ip() -> Result<ClientIp, ratelimits::InvalidClientIp> {
+    match std::env::var("TRUSTED_PROXIES") {
+        Ok(proxies) => ClientIp::header("x-forwarded-for", proxies.split(',')),
+        Err(_) => Ok(ClientIp::peer()),
+    }
+}

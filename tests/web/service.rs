@@ -1,0 +1,126 @@
+//! The example service, over HTTP.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use crate::client::{Client, Reply};
+
+/// The running service. Ends when dropped.
+struct Service {
+    process: Child,
+    client: Client,
+    /// Open, because the service writes to it.
+    _output: BufReader<ChildStdout>,
+}
+
+const ANN: &str = "authorization: Bearer token-of-ann";
+const BOB: &str = "authorization: Bearer token-of-bob";
+
+impl Service {
+    fn start(trusted_proxies: &str) -> Self {
+        // Cargo builds examples next to the tests.
+        let test = std::env::current_exe().unwrap();
+        let mut path = PathBuf::from(test.ancestors().nth(2).unwrap());
+        path.extend(["examples", "service"]);
+        let mut command = Command::new(path);
+        command.env("PORT", "0").env("TRUSTED_PROXIES", trusted_proxies).env_remove("RATELIMITS_URL");
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("the example is built");
+        let (mut output, mut line) = (BufReader::new(process.stdout.take().unwrap()), String::new());
+        output.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").expect(&line).parse().unwrap();
+        Service { process, client: Client(address), _output: output }
+    }
+
+    async fn log_in(&self, account: &str, password: &str) -> Reply {
+        let login = format!("{{\"account\":\"{account}\",\"password\":\"{password}\"}}");
+        self.client.post("/login", &["content-type: application/json"], &login).await
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+#[tokio::test]
+async fn logins_are_limited_by_failures() {
+    let service = Service::start("10.0.0.0/8");
+    for _ in 0..4 {
+        assert_eq!(service.log_in("ann", "ann's secret").await.status, 200);
+    }
+    for status in [401, 401, 401, 429] {
+        assert_eq!(service.log_in("ann", "guess").await.status, status);
+    }
+    let locked = service.log_in("ann", "ann's secret").await;
+    assert_eq!((locked.status, locked.header("content-type")), (429, Some("application/problem+json")));
+    assert!(locked.body.ends_with("\"violated-policies\":[\"wrong passwords\"]}"), "{}", locked.body);
+    assert!((3500..=3600).contains(&locked.seconds()), "{locked:?}");
+    // Seven attempts were admitted, those of the locked account not among them.
+    for status in [401, 401, 401, 429] {
+        assert_eq!(service.log_in("bob", "guess").await.status, status);
+    }
+    let limited = service.log_in("eve", "guess").await;
+    assert!(limited.body.ends_with("\"violated-policies\":[\"logins\"]}"), "{}", limited.body);
+    assert!(limited.seconds() <= 60, "{limited:?}");
+}
+
+#[tokio::test]
+async fn searches_are_limited_by_plan() {
+    let service = Service::start("10.0.0.0/8");
+    assert_eq!(service.client.get("/search?cats", &[]).await.status, 401);
+    for (token, searches) in [(ANN, 30), (BOB, 3)] {
+        for _ in 0..searches {
+            assert_eq!(service.client.get("/search?cats", &[token]).await.status, 200);
+        }
+    }
+    let limited = service.client.get("/search?cats", &[BOB]).await;
+    assert_eq!((limited.status, limited.header("ratelimit-policy")), (429, Some(SEARCHES_OF_BOB)));
+    assert!((18..=20).contains(&limited.seconds()), "{limited:?}");
+}
+
+const SEARCHES_OF_BOB: &str = "\"flood\";q=200;w=2, \"searches\";q=3;w=60";
+
+#[tokio::test]
+async fn reads_are_limited_by_address() {
+    let service = Service::start("127.0.0.0/8");
+    let read =
+        async |from: &str| service.client.get("/articles/7", &[&format!("x-forwarded-for: {from}")]).await;
+    for i in 0..20 {
+        // The client can write the first address, the proxy writes the last.
+        let reply = read(&format!("203.0.113.{i}, 192.0.2.1")).await;
+        assert_eq!((reply.status, reply.body.as_str()), (200, "article 7\n"));
+    }
+    assert_eq!(read("203.0.113.99, 192.0.2.1").await.status, 429);
+    assert_eq!(read("192.0.2.1:4711").await.status, 429);
+    assert_eq!(read("192.0.2.2").await.status, 200);
+    // Without an address, the layer has no key.
+    assert_eq!(read("unknown").await.status, 400);
+}
+
+#[tokio::test]
+async fn uploads_are_limited_by_size() {
+    let service = Service::start("10.0.0.0/8");
+    let upload = async |bytes: usize| service.client.post("/files", &[ANN], &"x".repeat(bytes)).await;
+    assert_eq!(upload(300_000).await.body, "300000 bytes\n");
+    let limited = upload(400_000).await;
+    assert_eq!(limited.status, 429, "{limited:?}");
+    assert!((1..=2).contains(&limited.seconds()), "{limited:?}");
+    let large = upload(500_001).await;
+    assert_eq!((large.status, large.header("retry-after")), (413, None), "{large:?}");
+}
+
+#[tokio::test]
+async fn messages_leave_at_the_pace_of_the_gateway() {
+    let service = Service::start("10.0.0.0/8");
+    let start = std::time::Instant::now();
+    let sent =
+        async |i: usize| service.client.post("/messages", &[ANN], &format!("message {i}")).await.status;
+    let (one, two, three) = tokio::join!(sent(1), sent(2), sent(3));
+    assert_eq!([one, two, three], [202; 3]);
+    // Slots are 100 ms apart, and no call starts before its slot.
+    assert!(start.elapsed() >= Duration::from_millis(200));
+}
