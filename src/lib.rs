@@ -4,6 +4,7 @@
 //! [Choosing a limit]: guide::choosing
 //! [arguments]: guide::attributes
 //! [Coming from other libraries]: guide::migrating
+#![cfg_attr(feature = "axum", doc = "[Limits in an axum service]: guide::axum")]
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
 //! [What a decision costs]: guide::performance
@@ -151,10 +152,15 @@ pub use ratelimit_macros::funnel_limit;
 #[doc = include_str!("../guide/attributes.md")]
 pub use ratelimit_macros::window_limit;
 
-/// Guides: choosing a limit, the arguments of the attributes, coming from other libraries, what a decision costs, and running with Redis.
+/// Guides: choosing a limit, the arguments of the attributes, axum, coming from other libraries, what a decision costs, and running
+/// with Redis.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
+    #[cfg(feature = "axum")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
+    #[doc = include_str!("../guide/axum.md")]
+    pub mod axum {}
     #[doc = include_str!("../guide/choosing.md")]
     pub mod choosing {}
     #[doc = include_str!("../guide/functions.md")]

@@ -5,5 +5,6 @@ mod client;
 mod client_ip;
 mod headers;
 mod layer;
+mod readme;
 mod registry;
 mod service;
