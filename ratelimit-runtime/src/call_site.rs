@@ -221,8 +221,7 @@ impl Clash {
     fn report(&'static self, policy: &str) -> InvalidPolicy {
         let invalid = InvalidPolicy::new("name", &self.problem);
         if !self.is_logged.swap(true, Ordering::Relaxed) {
-            let error = &invalid as &(dyn std::error::Error + 'static);
-            log!(ERROR, policy, error, "policy has the name of another and decides no calls");
+            log!(ERROR, policy, error = %invalid, "policy has the name of another and decides no calls");
         }
         invalid
     }

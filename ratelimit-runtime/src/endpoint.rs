@@ -18,7 +18,7 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
-        let (queues, health) = (Arc::<WaitQueues>::default(), HealthMonitor::default());
+        let (queues, health) = (Arc::<WaitQueues>::default(), HealthMonitor::new(&store));
         if let Store::Memory(memory) = &store {
             let queues = Arc::clone(&queues);
             memory.on_refund(move |key| queues.wake(key));

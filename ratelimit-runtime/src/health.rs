@@ -1,13 +1,15 @@
 //! Whether the store decides, derived from the decisions themselves.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tracing::field::{DisplayValue, debug, display};
 
 use crate::error::store::StoreError;
 use crate::log::log;
+use crate::store::{RedisStore, Store};
 
 /// The state of a registry's store, as seen by the decisions of this process.
 ///
@@ -43,6 +45,8 @@ const RECOVERY: Duration = Duration::from_secs(1);
 /// Tracks the outages of one store.
 #[derive(Debug, Default)]
 pub(crate) struct HealthMonitor {
+    /// `None` for a store that cannot fail.
+    redis: Option<Arc<RedisStore>>,
     /// Whether there is an outage, readable without the lock.
     in_outage: AtomicBool,
     record: Mutex<Record>,
@@ -71,6 +75,14 @@ struct Outage {
 }
 
 impl HealthMonitor {
+    pub(crate) fn new(store: &Store) -> Self {
+        let redis = match store {
+            Store::Redis(redis) => Some(Arc::clone(redis)),
+            Store::Memory(_) => None,
+        };
+        HealthMonitor { redis, ..HealthMonitor::default() }
+    }
+
     /// Records a decision that the store made.
     pub(crate) fn record_success(&self) {
         if self.in_outage.load(Ordering::Relaxed) {
@@ -80,15 +92,18 @@ impl HealthMonitor {
 
     /// Records a decision that the store failed to make.
     pub(crate) fn record_failure(&self, error: &StoreError) {
-        self.record_failure_at(Instant::now(), error);
+        if self.record_failure_at(Instant::now()) {
+            let (server, deadline) = (self.server(), self.redis.as_ref().map(|redis| debug(redis.timeout())));
+            log!(WARN, server, deadline, %error, "store unavailable; applying `on_store_error`");
+        }
     }
 
     /// Records that the store did not refund a dropped call. The first of an outage is logged, because a whole service may drop
     /// its calls at once.
     pub(crate) fn record_failed_refund(&self, error: &StoreError) {
         if self.is_first_failed_refund(Instant::now()) {
-            let error = error as &(dyn std::error::Error + 'static);
-            log!(WARN, error, "failed to refund a dropped call; others of this outage are only counted");
+            let server = self.server();
+            log!(WARN, server, %error, "failed to refund a dropped call; others of this outage are only counted");
         }
     }
 
@@ -111,33 +126,28 @@ impl HealthMonitor {
         };
         // Logged without the lock, because a subscriber may itself be rate limited.
         if let Some((Outage { began, failed_decisions, .. }, failed_refunds)) = ended {
-            let lasted = at.saturating_duration_since(began);
-            log!(WARN, failed_decisions, failed_refunds, ?lasted, "store recovered");
+            let (server, lasted) = (self.server(), at.saturating_duration_since(began));
+            log!(WARN, server, failed_decisions, failed_refunds, ?lasted, "store recovered");
         }
     }
 
-    fn record_failure_at(&self, at: Instant, error: &StoreError) {
-        let begins = {
-            let mut record = self.lock();
-            record.failed_decisions += 1;
-            let begins = record.current.is_none();
-            let outage =
-                record.current.get_or_insert(Outage { began: at, last_failure: at, failed_decisions: 0 });
-            outage.last_failure = outage.last_failure.max(at);
-            outage.failed_decisions += 1;
-            record.outages += u64::from(begins);
-            if begins {
-                let is_earlier =
-                    |refunds: &mut FailedRefunds| at.saturating_duration_since(refunds.last) >= RECOVERY;
-                let _ = record.failed_refunds.take_if(is_earlier);
-            }
-            self.in_outage.store(true, Ordering::Relaxed);
-            begins
-        };
+    /// Returns whether an outage begins.
+    fn record_failure_at(&self, at: Instant) -> bool {
+        let mut record = self.lock();
+        record.failed_decisions += 1;
+        let begins = record.current.is_none();
+        let outage =
+            record.current.get_or_insert(Outage { began: at, last_failure: at, failed_decisions: 0 });
+        outage.last_failure = outage.last_failure.max(at);
+        outage.failed_decisions += 1;
+        record.outages += u64::from(begins);
         if begins {
-            let error = error as &(dyn std::error::Error + 'static);
-            log!(WARN, error, "store unavailable; applying `on_store_error`");
+            let is_earlier =
+                |refunds: &mut FailedRefunds| at.saturating_duration_since(refunds.last) >= RECOVERY;
+            let _ = record.failed_refunds.take_if(is_earlier);
         }
+        self.in_outage.store(true, Ordering::Relaxed);
+        begins
     }
 
     fn is_first_failed_refund(&self, at: Instant) -> bool {
@@ -151,6 +161,10 @@ impl HealthMonitor {
         }
         record.failed_refunds = Some(FailedRefunds { count: 1, last: at });
         true
+    }
+
+    fn server(&self) -> Option<DisplayValue<String>> {
+        self.redis.as_ref().map(|redis| display(redis.server()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {
@@ -168,13 +182,12 @@ mod tests {
 
     #[test]
     fn intermittent_failures_are_one_outage() {
-        let (monitor, error, began) =
-            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
+        let (monitor, began) = (HealthMonitor::default(), Instant::now());
         let after = |millis| began + Duration::from_millis(millis);
         monitor.record_success();
         assert_eq!(monitor.health(), health(true, 0, 0));
         for millis in (0..5000).step_by(10) {
-            monitor.record_failure_at(after(millis), &error);
+            monitor.record_failure_at(after(millis));
             monitor.record_success_at(after(millis + 5));
         }
         assert_eq!(monitor.health(), health(false, 1, 500));
@@ -182,32 +195,30 @@ mod tests {
         assert_eq!(monitor.health(), health(false, 1, 500));
         monitor.record_success_at(after(5990));
         assert_eq!(monitor.health(), health(true, 1, 500));
-        monitor.record_failure_at(after(5991), &error);
+        monitor.record_failure_at(after(5991));
         assert_eq!(monitor.health(), health(false, 2, 501));
     }
 
     #[test]
     fn failed_refunds_are_logged_once_an_outage() {
-        let (monitor, error, began) =
-            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
+        let (monitor, began) = (HealthMonitor::default(), Instant::now());
         let after = |millis| began + Duration::from_millis(millis);
         assert!(monitor.is_first_failed_refund(began));
         assert!((0..1000).all(|millis| !monitor.is_first_failed_refund(after(millis))));
         assert!(monitor.is_first_failed_refund(after(2000)), "a second later, without an outage");
-        monitor.record_failure_at(after(2000), &error);
+        monitor.record_failure_at(after(2000));
         assert!((2..100).all(|seconds| !monitor.is_first_failed_refund(after(seconds * 1000))));
         monitor.record_success_at(after(200_000));
         assert!(monitor.is_first_failed_refund(after(200_000)));
-        monitor.record_failure_at(after(300_000), &error);
+        monitor.record_failure_at(after(300_000));
         assert!(monitor.is_first_failed_refund(after(300_000)), "of another outage");
     }
 
     #[test]
     fn earlier_timestamps_do_not_end_an_outage() {
-        let (monitor, error, began) =
-            (HealthMonitor::default(), StoreError::transient("down"), Instant::now());
-        monitor.record_failure_at(began + RECOVERY, &error);
-        monitor.record_failure_at(began, &error);
+        let (monitor, began) = (HealthMonitor::default(), Instant::now());
+        monitor.record_failure_at(began + RECOVERY);
+        monitor.record_failure_at(began);
         monitor.record_success_at(began);
         monitor.record_success_at(began + RECOVERY);
         assert!(!monitor.health().healthy);

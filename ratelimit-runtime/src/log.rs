@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Logs an event with the target that all events of the library have, so that a filter can name it.
+///
+/// Errors are logged as `%error`: their texts contain their causes, which subscribers would repeat for a `dyn Error`.
 macro_rules! log {
     ($level:ident, $($event:tt)+) => {
         tracing::event!(target: "ratelimits", tracing::Level::$level, $($event)+)

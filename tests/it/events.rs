@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, Registry, SlidingWindow, count_limit};
+use ratelimits::{Error, FixedWindow, OnStoreError, Registry, SlidingWindow, count_limit};
 
 use crate::support::log_capture::LogCapture;
 use crate::support::registries::on;
@@ -18,6 +18,82 @@ async fn on_trial() -> Result<(), Error> {
 #[count_limit(1, "1d", key = key, name = "once", registry = registry)]
 async fn once(registry: &Registry, key: u64) -> Result<(), Error> {
     Ok(())
+}
+
+/// What a registry logs when it is built: the fields and the message.
+fn starts(build: impl FnOnce() -> Registry) -> (String, Registry) {
+    let log = LogCapture::default();
+    let registry = tracing::subscriber::with_default(log.clone(), build);
+    assert_eq!(log.messages().len(), 1, "{}", log.text());
+    (log.text(), registry)
+}
+
+#[tokio::test]
+async fn registries_log_where_they_decide() {
+    let in_process = "level=INFO\nmessage=limits are decided in this process\n";
+    assert_eq!(starts(Registry::in_memory).0, in_process);
+    assert_eq!(starts(|| Registry::connect_lazy("memory://").unwrap()).0, in_process);
+    let server = Server::shared();
+    for (url, server, deployment) in [
+        (server.url(), server.address(), "single"),
+        (server.socket_url(), server.socket_url().replace("redis+unix://", ""), "single"),
+        ("redis://[::1]:7000/3".to_owned(), "[::1]:7000".to_owned(), "single"),
+        (
+            "redis+sentinel://one,two:7000/orders".to_owned(),
+            "orders at one:26379, two:7000".to_owned(),
+            "sentinel",
+        ),
+        ("redis+cluster://one:7000,two".to_owned(), "one:7000, two:6379".to_owned(), "cluster"),
+    ] {
+        let expected = format!(
+            "level=INFO\nmessage=limits are decided in Redis\nserver={server}\ndeployment={deployment}\n"
+        );
+        assert_eq!(starts(|| Registry::connect_lazy(&url).unwrap()).0, expected, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn connected_registries_log_the_version() {
+    let server = Server::shared();
+    let info: String = server.command(&["INFO", "server"]).await;
+    let version = |name: &str| {
+        let version = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("_version:"));
+        version.map(|version| format!("version={name} {version}\n"))
+    };
+    let version = version("valkey").or(version("redis")).expect("the server has one");
+    for query in ["", "?protocol=resp2"] {
+        let log = LogCapture::default();
+        let _guard = tracing::subscriber::set_default(log.clone());
+        Registry::connect(&format!("{}{query}", server.url())).await.unwrap();
+        assert_eq!(log.messages(), ["limits are decided in Redis"]);
+        assert!(log.text().contains(&version), "{version} in {}", log.text());
+    }
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    Registry::connect("redis://127.0.0.1:1").await.unwrap_err();
+    assert_eq!(log.messages(), [""; 0], "nothing is decided there");
+}
+
+#[tokio::test]
+async fn outage_names_server_and_deadline_and_each_cause_once() {
+    let builder = Registry::builder().deadline(Duration::from_millis(1500));
+    let registry = builder.connect_lazy("redis://127.0.0.1:1/5").unwrap();
+    let limiter = registry.limiter("a", FixedWindow::new(9, DAY)).unwrap();
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    limiter.try_acquire("a", 1).await.unwrap();
+    limiter.on_store_error(OnStoreError::Deny).try_acquire("a", 1).await.unwrap_err();
+    let text = log.text();
+    let events: Vec<&str> = text.split("level=").skip(1).collect();
+    let [outage, refused] = events[..] else { panic!("{text}") };
+    for field in
+        ["server=127.0.0.1:1\n", "deadline=1.5s\n", "message=store unavailable; applying `on_store_error`\n"]
+    {
+        assert!(outage.starts_with("WARN") && outage.contains(field), "{field} in {outage}");
+    }
+    for event in [outage, refused] {
+        assert_eq!(event.matches("Connection refused").count(), 1, "{event}");
+    }
 }
 
 /// On the fast lane and the general path, in Redis and by a denial of it.
@@ -60,7 +136,9 @@ async fn events_have_the_target_of_the_facade() {
         log.messages(),
         [
             "Registry::unlimited() is in use: all limits are off",
+            "limits are decided in Redis",
             "store unavailable; applying `on_store_error`",
+            "limits are decided in this process",
             "shadow policy would have limited calls",
         ]
     );

@@ -139,8 +139,47 @@ async fn subscriber_may_call_limited_functions() {
     });
     tracing::subscriber::set_global_default(log.clone()).unwrap();
     once().await.unwrap();
+    let _ = Registry::from_env().await.unwrap();
+    let _ = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
     let off = "RATELIMITS_OFF=1 is set: all limits are off";
     assert_eq!(log.events(), [(String::new(), off.to_owned())]);
+}
+
+#[count_limit(1000, "1d", name = "process.many")]
+async fn many() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn default_registry_is_logged_once() {
+    if !is_child() {
+        run_in_child("default_registry_is_logged_once", &[]);
+        return;
+    }
+    // A subscriber may call limited functions.
+    let log = LogCapture::then(|| {
+        let passed = pin!(many()).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(passed, Poll::Ready(Ok(()))));
+    });
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    for _ in 0..3 {
+        many().await.unwrap();
+    }
+    assert_eq!(log.messages(), ["limits are decided in this process"]);
+    assert!(log.text().contains("reason=no registry is installed\n"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn installed_registry_is_logged_once() {
+    if !is_child() {
+        run_in_child("installed_registry_is_logged_once", &[]);
+        return;
+    }
+    let log = LogCapture::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    install(Registry::in_memory()).unwrap();
+    many().await.unwrap();
+    assert_eq!(log.messages(), ["limits are decided in this process"]);
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use ratelimits::{
 use redis::FromRedisValue;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::support::log_capture::LogCapture;
 use crate::support::registries::{LONG_DEADLINE, on};
 use crate::support::server::Server;
 
@@ -101,6 +102,32 @@ async fn wrong_password_fails_connect_and_stays_secret() {
     }
     let url = server.url().replace("redis://", "redis://:right@");
     Registry::connect(&url).await.unwrap();
+}
+
+/// Neither at the start nor in an outage.
+#[tokio::test]
+async fn log_events_contain_no_user_and_no_password() {
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for url in [
+        "redis://secret-user:secret%40pass@127.0.0.1:1/7",
+        "redis://:secret@127.0.0.1:1",
+        "redis+unix:///absent.sock?user=secret-user&pass=secret",
+        "redis+sentinel://secret-user:secret@127.0.0.1:1,127.0.0.1:2/orders",
+        "redis+cluster://secret-user:secret@127.0.0.1:1,127.0.0.1:2",
+    ] {
+        let registry = Registry::connect_lazy(url).unwrap();
+        registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap().try_acquire("a", 1).await.unwrap();
+        Registry::connect(url).await.unwrap_err();
+    }
+    let server = Server::start();
+    server.set_user("secret-user", "secret", &["~*", "+@all"]).await;
+    Registry::connect(&server.url_as("secret-user", "secret")).await.unwrap();
+    let messages = log.messages();
+    let count = |message: &str| messages.iter().filter(|logged| *logged == message).count();
+    let outages = count("store unavailable; applying `on_store_error`");
+    assert_eq!((count("limits are decided in Redis"), outages), (6, 5), "{messages:?}");
+    assert!(!log.text().contains("secret"), "{}", log.text());
 }
 
 /// Redis repeats the arguments of an unknown command in its error, and those of `HELLO` contain the password.

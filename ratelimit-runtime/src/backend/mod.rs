@@ -16,6 +16,7 @@ use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
 use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHead};
+use crate::log::log;
 use crate::observer::Observers;
 use crate::on_store_error::OnStoreError;
 use crate::policy_id::PolicyId;
@@ -102,11 +103,24 @@ impl Backend {
         self.primary.as_ref().map_or(StoreHealth::HEALTHY, |endpoint| endpoint.health.health())
     }
 
-    /// Connects to the store, if it is remote.
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    /// Connects to the store, if it is remote. Returns the name and version of the server, if it reports them.
+    pub(crate) async fn ping(&self) -> Result<Option<String>, StoreError> {
         match self.store() {
             Some(Store::Redis(store)) => store.ping().await,
-            Some(Store::Memory(_)) | None => Ok(()),
+            Some(Store::Memory(_)) | None => Ok(None),
+        }
+    }
+
+    /// Logs where this backend decides, unless limits are off. Must not be called under a lock, because a subscriber may itself be
+    /// rate limited.
+    pub(crate) fn log_store(&self, version: Option<&str>) {
+        match self.store() {
+            Some(Store::Redis(redis)) => {
+                let (server, deployment) = (redis.server(), redis.deployment());
+                log!(INFO, %server, deployment, version, "limits are decided in Redis");
+            }
+            Some(Store::Memory(_)) => log!(INFO, "limits are decided in this process"),
+            None => {}
         }
     }
 

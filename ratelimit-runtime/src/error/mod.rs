@@ -70,8 +70,7 @@ impl Error {
     /// Logs that a call of this policy is refused, though not by the policy.
     #[cold]
     pub(crate) fn log_refusal(&self, policy: &str) {
-        let error = self as &(dyn StdError + 'static);
-        log!(DEBUG, policy, error, "call was refused");
+        log!(DEBUG, policy, error = %self, "call was refused");
     }
 
     /// Returns how long until the same call would be admitted. `None` if it never would be, or if no policy refused it.

@@ -56,8 +56,7 @@ impl Charged {
         RefundFuture(Some(Box::pin(async move {
             for RefundableCharge { site, receipt } in refunded {
                 if let Err(error) = receipt.refund().await {
-                    let error = &error as &(dyn std::error::Error + 'static);
-                    log!(WARN, policy = site.name, error, "failed to refund a charge");
+                    log!(WARN, policy = site.name, %error, "failed to refund a charge");
                 }
             }
         })))
@@ -119,8 +118,7 @@ pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<C
 /// Logs that a shadow policy was not evaluated.
 pub(super) fn log_shadow_failure(site: &SiteName, error: &Error) {
     if let Some(calls) = site.failure_log.count() {
-        let error = error as &(dyn std::error::Error + 'static);
-        log!(INFO, policy = site.name, error, calls, "shadow policy could not be evaluated");
+        log!(INFO, policy = site.name, %error, calls, "shadow policy could not be evaluated");
     }
 }
 

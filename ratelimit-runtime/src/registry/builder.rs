@@ -310,10 +310,13 @@ impl RegistryBuilder {
     #[must_use]
     pub fn in_memory(self) -> Registry {
         warn_if_off();
-        self.in_memory_without_warning()
+        let registry = self.in_memory_unlogged();
+        registry.backend().log_store(None);
+        registry
     }
 
-    pub(super) fn in_memory_without_warning(self) -> Registry {
+    /// Creates the registry like [`in_memory`](Self::in_memory), for callers that log themselves.
+    pub(super) fn in_memory_unlogged(self) -> Registry {
         let store = MemoryStore::new(self.backend.max_keys, Clock::process());
         self.build(Some(Store::Memory(Arc::new(store))))
     }
@@ -324,8 +327,9 @@ impl RegistryBuilder {
     ///
     /// As [`Registry::connect`].
     pub async fn connect(self, url: &str) -> Result<Registry, Error> {
-        let registry = self.connect_lazy(url)?;
-        registry.backend().ping().await?;
+        let registry = self.at_url(url)?;
+        let version = registry.backend().ping().await?;
+        registry.backend().log_store(version.as_deref());
         Ok(registry)
     }
 
@@ -335,15 +339,9 @@ impl RegistryBuilder {
     ///
     /// As [`Registry::connect_lazy`].
     pub fn connect_lazy(self, url: &str) -> Result<Registry, Error> {
-        check()?;
-        if url.get(..MEMORY.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(MEMORY)) {
-            return Ok(self.in_memory());
-        }
-        warn_if_off();
-        let denials = self.local_denials.then(Denials::new);
-        let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
-        let store = Arc::new(if self.shares_calls { store } else { store.without_batches() });
-        Ok(self.build(Some(Store::Redis(store))))
+        let registry = self.at_url(url)?;
+        registry.backend().log_store(None);
+        Ok(registry)
     }
 
     /// Creates the registry like [`Registry::from_env`].
@@ -365,8 +363,11 @@ impl RegistryBuilder {
         match std::env::var("RATELIMITS_URL") {
             Ok(url) => self.connect(&url).await,
             Err(VarError::NotPresent) => {
-                log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
-                self.connect_lazy(MEMORY)
+                let registry = self.at_url(MEMORY)?;
+                if !is_off() {
+                    log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
+                }
+                Ok(registry)
             }
             // Its own message would contain the URL, and with it perhaps a password.
             Err(VarError::NotUnicode(_)) => {
@@ -383,6 +384,19 @@ impl RegistryBuilder {
         let denials = self.local_denials.then(Denials::new);
         let store = RedisStore::over(dial).with_deadline(self.deadline).with_denials(denials);
         self.build(Some(Store::Redis(Arc::new(store))))
+    }
+
+    /// Creates the registry on the store at this URL, without connecting, and without the event that says where it decides.
+    fn at_url(self, url: &str) -> Result<Registry, Error> {
+        check()?;
+        warn_if_off();
+        if url.get(..MEMORY.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(MEMORY)) {
+            return Ok(self.in_memory_unlogged());
+        }
+        let denials = self.local_denials.then(Denials::new);
+        let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
+        let store = Arc::new(if self.shares_calls { store } else { store.without_batches() });
+        Ok(self.build(Some(Store::Redis(store))))
     }
 
     fn build(self, store: Option<Store>) -> Registry {

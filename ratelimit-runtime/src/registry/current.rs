@@ -4,7 +4,9 @@ use std::future::Future;
 use std::ops::Deref;
 
 use super::Registry;
+use super::off::is_off;
 use crate::error::install::InstallError;
+use crate::log::log;
 
 tokio::task_local! {
     static SCOPE: Registry;
@@ -78,7 +80,15 @@ impl Deref for CurrentRegistry {
 
 /// The registry of processes that install none.
 fn default() -> Registry {
-    Registry::builder().in_memory_without_warning()
+    Registry::builder().in_memory_unlogged()
+}
+
+/// Logs the first use of a default registry. Must not be called under a lock, because a subscriber may itself be rate limited.
+#[cold]
+fn log_default() {
+    if !is_off() {
+        log!(INFO, reason = "no registry is installed", "limits are decided in this process");
+    }
 }
 
 /// One registry for the process: the installed or the default one, whichever is used first.
@@ -86,7 +96,7 @@ fn default() -> Registry {
 mod process {
     use std::sync::OnceLock;
 
-    use super::{CurrentRegistry, InstallError, Registry, default};
+    use super::{CurrentRegistry, InstallError, Registry, default, log_default};
     use crate::registry::off::warn_if_off;
 
     /// The registry, and why no other can be installed.
@@ -105,8 +115,15 @@ mod process {
 
     #[cold]
     fn first_use() -> &'static Registry {
-        let (registry, _) = REGISTRY.get_or_init(|| (default(), InstallError::AlreadyInUse));
+        let mut is_new = false;
+        let (registry, _) = REGISTRY.get_or_init(|| {
+            is_new = true;
+            (default(), InstallError::AlreadyInUse)
+        });
         warn_if_off();
+        if is_new {
+            log_default();
+        }
         registry
     }
 }
@@ -115,11 +132,12 @@ mod process {
 #[cfg(feature = "test-util")]
 mod process {
     use std::collections::HashMap;
+    use std::collections::hash_map::Entry;
     use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
     use tokio::runtime::{Handle, Id};
 
-    use super::{CurrentRegistry, InstallError, Registry, default};
+    use super::{CurrentRegistry, InstallError, Registry, default, log_default};
     use crate::registry::off::warn_if_off;
 
     #[derive(Default)]
@@ -140,18 +158,25 @@ mod process {
     }
 
     pub(super) fn registry() -> CurrentRegistry {
-        let registry = registry_of_runtime();
+        let (registry, is_new) = registry_of_runtime();
         warn_if_off();
+        if is_new {
+            log_default();
+        }
         CurrentRegistry::Own(registry)
     }
 
-    fn registry_of_runtime() -> Registry {
+    /// Returns the registry, and whether it was created now.
+    fn registry_of_runtime() -> (Registry, bool) {
         let Registries { installed, by_runtime } = &mut *registries();
         if let Some(installed) = installed {
-            return installed.clone();
+            return (installed.clone(), false);
         }
         let runtime = Handle::try_current().ok().map(|handle| handle.id());
-        by_runtime.entry(runtime).or_insert_with(default).clone()
+        match by_runtime.entry(runtime) {
+            Entry::Occupied(registry) => (registry.get().clone(), false),
+            Entry::Vacant(place) => (place.insert(default()).clone(), true),
+        }
     }
 
     fn registries() -> MutexGuard<'static, Registries> {

@@ -65,7 +65,19 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn ping(&self) -> Result<(), StoreError> {
+    pub(crate) fn timeout(&self) -> Duration {
+        match *self {}
+    }
+
+    pub(crate) fn deployment(&self) -> &'static str {
+        match *self {}
+    }
+
+    pub(crate) fn server(&self) -> String {
+        match *self {}
+    }
+
+    pub(crate) async fn ping(&self) -> Result<Option<String>, StoreError> {
         match *self {}
     }
 

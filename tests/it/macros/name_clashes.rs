@@ -205,11 +205,13 @@ fn clashes_are_logged_once_as_errors() {
         in_shadow().await.unwrap();
     });
     let event = |message: &str| ("clash.logged".to_owned(), message.to_owned());
+    let start = (String::new(), "limits are decided in this process".to_owned());
     let clash = "policy has the name of another and decides no calls";
     let shadow = "shadow policy could not be evaluated";
     let (refused, others): (Vec<_>, Vec<_>) =
         log.events().into_iter().partition(|(_, message)| message == "call was refused");
-    assert_eq!(others, [clash, clash, clash, shadow].map(event));
+    let [first, second, third, fourth] = [clash, clash, clash, shadow].map(event);
+    assert_eq!(others, [start, first, second, third, fourth]);
     assert_eq!(refused.len(), 6);
     let text = log.text();
     assert_eq!(text.matches("level=ERROR").count(), 3, "{text}");

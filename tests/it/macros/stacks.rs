@@ -280,7 +280,15 @@ async fn shadow_policies_log_and_never_refuse() {
     let (first, second) = ("it::macros::stacks::two_shadows#2", "it::macros::stacks::two_shadows#3");
     let outage = "store unavailable; applying `on_store_error`";
     let trial = "it::macros::stacks::on_trial";
-    let expected = [(trial, limited), (first, undecided), (second, undecided), ("", outage)];
+    let (in_process, in_redis) = ("limits are decided in this process", "limits are decided in Redis");
+    let expected = [
+        ("", in_process),
+        (trial, limited),
+        (first, undecided),
+        (second, undecided),
+        ("", in_redis),
+        ("", outage),
+    ];
     let mut events: Vec<(String, String)> = Vec::new();
     for event in log.events() {
         // Events of a shadow policy are logged once a second.

@@ -1,5 +1,6 @@
 //! Captures what the library logs.
 
+use std::error::Error;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -114,6 +115,16 @@ impl Visit for Fields {
             self.policy = value.to_owned();
         }
         self.text += &format!("{field}={value}\n");
+    }
+
+    /// With the causes, as `tracing-subscriber` writes them.
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.record_debug(field, &format_args!("{value}"));
+        let mut source = value.source();
+        while let Some(cause) = source {
+            self.text += &format!("{field}.source={cause}\n");
+            source = cause.source();
+        }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {

@@ -1,12 +1,13 @@
 //! Calls to the servers of a store. Each ends by its deadline.
 
+use std::collections::HashMap;
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
-use redis::{Cmd, Value};
+use redis::{Cmd, FromRedisValue, Value, cmd};
 use tokio::time::Instant;
 
 use super::cluster::by_slot;
@@ -141,6 +142,14 @@ impl Client {
             Deployment::Node(node) => node.ping(deadline).await,
             Deployment::Cluster(cluster) => cluster.ping(deadline).await,
         }
+    }
+
+    /// Returns the name and version of a server, if it reports them by the deadline. `HELLO` needs no permission.
+    pub(super) async fn version(&self, deadline: Instant) -> Option<String> {
+        let reply = self.send(&[], &cmd("HELLO"), deadline, false).await.ok()?;
+        let fields = HashMap::<String, Value>::from_redis_value(reply).ok()?;
+        let field = |name| String::from_redis_value_ref(fields.get(name)?).ok();
+        Some(format!("{} {}", field("server")?, field("version")?))
     }
 
     /// Whether calls can only share a batch if their keys are in one slot.

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, Pipeline, ProtocolVersion,
-    PushInfo, PushKind, RedisConnectionInfo, RedisError, RedisResult, cmd,
+    AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind,
+    RedisConnectionInfo, RedisError, RedisResult, cmd,
 };
 
+use super::address::{address_of, addresses_of};
 use super::connection::OpenConnection;
 #[cfg(feature = "test-util")]
 use super::testing::test_stream::Dialer;
@@ -65,6 +66,18 @@ impl Target {
         }
     }
 
+    /// Returns the address of the server, or the name of the master and the addresses of its Sentinels.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Target::Server(server) => address_of(server),
+            Target::Master(Sentinels { master, sentinels, .. }) => {
+                format!("{master} at {}", addresses_of(sentinels))
+            }
+            #[cfg(feature = "test-util")]
+            Target::Stream(_) => String::from("stream"),
+        }
+    }
+
     pub(super) async fn open(&self, on_lost: impl OnLost) -> ConnectResult<OpenConnection> {
         match self {
             Target::Server(server) => {
@@ -96,7 +109,7 @@ async fn try_open(server: &ConnectionInfo, on_lost: impl OnLost) -> RedisResult<
     let reports_loss = server.redis_settings().protocol() != ProtocolVersion::RESP2;
     let config = if reports_loss { config(on_lost) } else { config_without_push() };
     #[cfg(feature = "tls")]
-    if matches!(server.addr(), ConnectionAddr::TcpTls { .. }) {
+    if matches!(server.addr(), redis::ConnectionAddr::TcpTls { .. }) {
         // rustls panics if it would have to choose between several providers.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
@@ -151,9 +164,10 @@ impl Sentinels {
         on_lost: impl OnLost,
     ) -> ConnectResult<OpenConnection> {
         let address = with_timeout(self.master_address(sentinel)).await;
-        let at = |server: &ConnectionInfo| address_of(server.addr());
-        let (host, port) = address
-            .map_err(|error| ConnectError { server: format!("the Sentinel at {}", at(sentinel)), error })?;
+        let (host, port) = address.map_err(|error| ConnectError {
+            server: format!("the Sentinel at {}", address_of(sentinel)),
+            error,
+        })?;
         let master = with_host(&self.login, &host, port);
         let opened = with_timeout(async {
             let mut opened = open(&master, on_lost).await?;
@@ -166,7 +180,9 @@ impl Sentinels {
                 _ => Ok(opened),
             }
         });
-        opened.await.map_err(|error| ConnectError { server: format!("Redis at {}", at(&master)), error })
+        opened
+            .await
+            .map_err(|error| ConnectError { server: format!("Redis at {}", address_of(&master)), error })
     }
 
     async fn master_address(&self, sentinel: &ConnectionInfo) -> RedisResult<(String, u16)> {
@@ -239,21 +255,11 @@ fn config_without_push() -> AsyncConnectionConfig {
         .set_pipeline_buffer_size(1024)
 }
 
-/// Returns the host and port, or the path of a socket.
-fn address_of(addr: &ConnectionAddr) -> String {
-    match addr {
-        ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } if host.contains(':') => {
-            format!("[{host}]:{port}")
-        }
-        addr => addr.to_string(),
-    }
-}
-
 impl fmt::Display for Target {
     /// Omits everything that may hold a user or a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Server(server) => write!(f, "Redis at {}", address_of(server.addr())),
+            Target::Server(server) => write!(f, "Redis at {}", address_of(server)),
             Target::Master(sentinels) => write!(f, "the Redis master `{}`", sentinels.master),
             #[cfg(feature = "test-util")]
             Target::Stream(_) => f.write_str("Redis"),

@@ -56,6 +56,23 @@ impl Deployment {
         shared.insert(digest, Arc::downgrade(&deployment));
         Ok(deployment)
     }
+
+    /// Returns what kind it is, for log events.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Deployment::Node(node) if matches!(node.target(), Target::Master(_)) => "sentinel",
+            Deployment::Node(_) => "single",
+            Deployment::Cluster(_) => "cluster",
+        }
+    }
+
+    /// Returns where its servers are, for log events.
+    pub(super) fn address(&self) -> String {
+        match self {
+            Deployment::Node(node) => node.target().address(),
+            Deployment::Cluster(cluster) => cluster.address(),
+        }
+    }
 }
 
 fn digest(url: &str, deadline: Duration, tls: &Tls) -> [u8; 32] {

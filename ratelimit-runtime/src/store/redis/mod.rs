@@ -1,5 +1,6 @@
 //! State in Redis, shared by all processes that use it.
 
+mod address;
 mod batches;
 mod breaker;
 mod client;
@@ -159,16 +160,31 @@ impl RedisStore {
         self.client.is_cluster()
     }
 
-    /// Connects and waits for a response, for at least two seconds.
+    /// Returns the deadline of every call, as a duration.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.client.timeout
+    }
+
+    /// Returns whether it is a single server, a Cluster, or watched by Sentinels, in a word for log events.
+    pub(crate) fn deployment(&self) -> &'static str {
+        self.client.deployment.kind()
+    }
+
+    /// Returns where its servers are, for log events.
+    pub(crate) fn server(&self) -> String {
+        self.client.deployment.address()
+    }
+
+    /// Connects and waits for a response, for at least two seconds. Returns the name and version of the server, if it reports them.
     ///
     /// # Errors
     ///
     /// If no server responds or authentication fails.
-    pub async fn ping(&self) -> Result<(), StoreError> {
+    pub async fn ping(&self) -> Result<Option<String>, StoreError> {
         let deadline = Instant::now() + self.client.timeout.max(Duration::from_secs(2));
         match self.client.ping(deadline).await {
             Err(error) if !error.is_no_permission() => Err(error.into()),
-            _ => Ok(()),
+            _ => Ok(self.client.version(deadline).await),
         }
     }
 

@@ -156,6 +156,11 @@ impl Node {
         self.breaker.failed(Instant::now(), severity, probe, reason);
     }
 
+    /// Returns what it connects to.
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Closes its connections.
     pub(super) fn close(&self) {
         self.connections.clear();

@@ -22,6 +22,7 @@ pub(super) use self::by_slot::{by_slot, slot_of};
 use self::redirect::Redirect;
 use self::slots::{NodeAddress, SlotRange, common_slot};
 use self::topology::{ClusterNode, Roles, Topology};
+use super::address::addresses_of;
 use super::connect::Target;
 use super::error::CallError;
 use super::jitter::{jittered, shuffled};
@@ -80,6 +81,11 @@ impl Cluster {
             |server: ConnectionInfo| SeedNode { node: Node::new(Target::Server(server.clone())), server };
         let seeds = seeds.into_iter().map(seed).collect();
         Arc::new(Cluster { seeds, state: Mutex::new(state), refreshed: Notify::new() })
+    }
+
+    /// Returns the addresses of the nodes in the URL.
+    pub(super) fn address(&self) -> String {
+        addresses_of(self.seeds.iter().map(|seed| &seed.server))
     }
 
     /// Waits for a response of any master.
