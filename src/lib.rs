@@ -8,6 +8,9 @@
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
 //! [What a decision costs]: guide::performance
+//! [Log events]: guide::logs
+//! [Production checklist]: guide::production
+//! [Testing]: guide::testing
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -152,8 +155,8 @@ pub use ratelimit_macros::funnel_limit;
 #[doc = include_str!("../guide/attributes.md")]
 pub use ratelimit_macros::window_limit;
 
-/// Guides: choosing a limit, the arguments of the attributes, axum, coming from other libraries, what a decision costs, and running
-/// with Redis.
+/// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
+/// costs, testing, running with Redis, a production checklist, and log events.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -165,12 +168,18 @@ pub mod guide {
     pub mod choosing {}
     #[doc = include_str!("../guide/functions.md")]
     pub mod functions {}
+    #[doc = include_str!("../guide/logs.md")]
+    pub mod logs {}
     #[doc = include_str!("../guide/migrating.md")]
     pub mod migrating {}
     #[doc = include_str!("../guide/performance.md")]
     pub mod performance {}
+    #[doc = include_str!("../guide/production.md")]
+    pub mod production {}
     #[doc = include_str!("../guide/redis.md")]
     pub mod redis {}
+    #[doc = include_str!("../guide/testing.md")]
+    pub mod testing {}
 }
 
 #[doc(hidden)]

@@ -1,5 +1,7 @@
 //! Log events.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use ratelimits::{Error, FixedWindow, OnStoreError, Registry, SlidingWindow, count_limit};
@@ -144,4 +146,48 @@ async fn events_have_the_target_of_the_facade() {
     );
     let text = log.text();
     assert!(text.contains("policy=it::events::on_trial\nalgorithm=fixed window\n"), "{text}");
+}
+
+const GUIDE: &str = include_str!("../../guide/logs.md");
+
+/// The level and the message of an event, without marks of code.
+type Event = (String, String);
+
+/// The events in the table of the guide.
+fn events_in_guide() -> BTreeSet<Event> {
+    let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let rows = rows.filter(|(level, _)| level.chars().all(char::is_uppercase));
+    rows.map(|(level, rest)| {
+        let message = rest.split(" | ").next().unwrap_or_default();
+        (level.to_owned(), message.replace('`', "").trim().to_owned())
+    })
+    .collect()
+}
+
+/// The events that the sources in this directory log: the message is the last text of a `log!`.
+fn events_in_sources(directory: &Path, events: &mut BTreeSet<Event>) {
+    for entry in std::fs::read_dir(directory).expect("the sources are there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            events_in_sources(&path, events);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let source = std::fs::read_to_string(&path).expect("it is a text");
+            for call in source.split("log!(").skip(1) {
+                let arguments = call.split(");").next().unwrap_or_default();
+                let level = arguments.split(',').next().unwrap_or_default().trim();
+                let message = arguments.rsplit('"').nth(1).unwrap_or_default();
+                let lines = message.split('\\').map(str::trim);
+                let message = lines.collect::<Vec<_>>().join(" ").replace('`', "");
+                events.insert((level.to_owned(), message));
+            }
+        }
+    }
+}
+
+#[test]
+fn guide_lists_all_events() {
+    let mut events = BTreeSet::new();
+    events_in_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ratelimit-runtime/src"), &mut events);
+    assert!(events.len() > 15, "{events:#?}");
+    assert_eq!(events, events_in_guide());
 }

@@ -104,9 +104,8 @@ async fn wrong_password_fails_connect_and_stays_secret() {
     Registry::connect(&url).await.unwrap();
 }
 
-/// Neither at the start nor in an outage.
 #[tokio::test]
-async fn log_events_contain_no_user_and_no_password() {
+async fn log_events_contain_no_key_user_or_password() {
     let log = LogCapture::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     for url in [
@@ -117,16 +116,25 @@ async fn log_events_contain_no_user_and_no_password() {
         "redis+cluster://secret-user:secret@127.0.0.1:1,127.0.0.1:2",
     ] {
         let registry = Registry::connect_lazy(url).unwrap();
-        registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap().try_acquire("a", 1).await.unwrap();
+        let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
+        limiter.try_acquire("secret-key", 1).await.unwrap();
+        limiter.try_acquire("secret-key", 1).await.unwrap_err();
+        limiter.on_store_error(OnStoreError::Deny).try_acquire("secret-key", 1).await.unwrap_err();
         Registry::connect(url).await.unwrap_err();
     }
     let server = Server::start();
     server.set_user("secret-user", "secret", &["~*", "+@all"]).await;
-    Registry::connect(&server.url_as("secret-user", "secret")).await.unwrap();
+    let registry = Registry::connect(&server.url_as("secret-user", "secret")).await.unwrap();
+    let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
+    limiter.try_acquire("secret-key", 1).await.unwrap();
+    let keys: Vec<String> = query(&server, &["KEYS", "*secret-key*"]).await;
+    let () = query(&server, &["SET", &keys[0], "not a state"]).await;
+    limiter.try_acquire("secret-key", 1).await.unwrap_err();
     let messages = log.messages();
     let count = |message: &str| messages.iter().filter(|logged| *logged == message).count();
     let outages = count("store unavailable; applying `on_store_error`");
     assert_eq!((count("limits are decided in Redis"), outages), (6, 5), "{messages:?}");
+    assert_eq!((count("call was limited"), count("call was refused")), (5, 6), "{messages:?}");
     assert!(!log.text().contains("secret"), "{}", log.text());
 }
 

@@ -12,6 +12,7 @@ mod dropped_waiters;
 mod events;
 mod failing;
 mod faulty_server;
+mod guide;
 mod late_polls;
 mod leases;
 #[expect(dead_code, reason = "used in part")]
