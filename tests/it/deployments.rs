@@ -14,7 +14,9 @@ use ratelimits::{
     Decision, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, RegistryBuilder, SlidingWindow,
     Source, TokenBucket,
 };
+use tracing::instrument::WithSubscriber;
 
+use crate::support::log_capture::LogCapture;
 use crate::support::registries::{LONG_DEADLINE, namespace};
 use crate::support::store::chain;
 
@@ -40,15 +42,22 @@ fn builder() -> RegistryBuilder {
     Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE)
 }
 
-/// Asserts that every operation works at this URL, connected eagerly and lazily.
+/// Asserts that every operation works at this URL, connected eagerly and lazily, and that the log has the server's version.
 async fn works_at(url: &str) {
-    works_as(url, |builder| builder).await;
+    let log = works_as(url, |builder| builder).await;
+    assert!(log.contains("\nversion="), "{url}: {log}");
 }
 
-async fn works_as(url: &str, set: impl Fn(RegistryBuilder) -> RegistryBuilder) {
-    let connected = set(builder()).connect(url).await;
+/// Returns what is logged while the registry connects.
+async fn works_as(url: &str, set: impl Fn(RegistryBuilder) -> RegistryBuilder) -> String {
+    let log = LogCapture::default();
+    let connected = set(builder()).connect(url).with_subscriber(log.clone()).await;
     works(&connected.unwrap_or_else(|error| panic!("{url}: {}", chain(&error)))).await;
     works(&set(builder()).connect_lazy(url).expect("the URL is valid")).await;
+    let kind = ["sentinel", "cluster"].into_iter().find(|kind| url.contains(&format!("+{kind}")));
+    let text = log.text();
+    assert!(text.contains(&format!("\ndeployment={}\n", kind.unwrap_or("single"))), "{url}: {text}");
+    text
 }
 
 async fn works(registry: &Registry) {

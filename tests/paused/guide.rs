@@ -42,5 +42,5 @@ async fn calls_are_a_second_apart() {
 fn guide_has_these_tests() {
     let (_, tests) = include_str!("guide.rs").split_once("\n\n").expect("there is code");
     let (tests, _) = tests.split_once("\n#[test]\n").expect("this is one");
-    assert!(include_str!("../../guide/testing.md").contains(&format!("```rust\n{tests}```")));
+    assert!(include_str!("../../guide/testing.md").contains(&format!("# mod tests {{\n{tests}# }}\n```")));
 }

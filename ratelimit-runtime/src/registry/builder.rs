@@ -73,7 +73,7 @@ impl Registry {
     /// Registries with the same URL, deadline and certificates share their connections, and notice an outage together. So a
     /// registry per tenant, each with its own [`namespace`](RegistryBuilder::namespace), costs a few KiB and no connection.
     ///
-    /// Connecting may take two seconds or the deadline, whichever is longer.
+    /// Connecting may take two seconds or the deadline, whichever is longer. A log event names the server and its version.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Registry {
     }
 
     /// Creates a registry on the store at this URL, without connecting yet. An absent Redis does not keep a process from
-    /// starting.
+    /// starting. A log event names the server.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{LOGIN_ERRORS, builder, chain, connect_error, works, works_at};
+use super::{LOGIN_ERRORS, builder, chain, connect_error, works, works_as, works_at};
 use crate::support::server::{Server, run};
 
 /// The number of keys in a database.
@@ -121,9 +121,12 @@ async fn noauth_instead_of_unknown_hello_is_understood() {
 #[tokio::test]
 async fn renamed_hello_works() {
     let hello = ["--rename-command", "HELLO", ""];
-    works_at(&Server::start_with(&hello).url()).await;
-    let server = Server::start_with(&[&hello[..], &["--requirepass", "s3cret"]].concat());
-    works_at(&server.url().replace("redis://", "redis://:s3cret@")).await;
+    let server = Server::start_with(&hello);
+    let protected = Server::start_with(&[&hello[..], &["--requirepass", "s3cret"]].concat());
+    for url in [server.url(), protected.url().replace("redis://", "redis://:s3cret@")] {
+        let log = works_as(&url, |builder| builder).await;
+        assert!(!log.contains("version="), "{log}");
+    }
 }
 
 /// Forwards to a server all connections that do not begin with `HELLO`. Returns its address.

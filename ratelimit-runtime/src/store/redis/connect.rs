@@ -70,9 +70,7 @@ impl Target {
     pub(super) fn address(&self) -> String {
         match self {
             Target::Server(server) => address_of(server),
-            Target::Master(Sentinels { master, sentinels, .. }) => {
-                format!("{master} at {}", addresses_of(sentinels))
-            }
+            Target::Master(by) => format!("{} at {}", by.master, addresses_of(&by.sentinels)),
             #[cfg(feature = "test-util")]
             Target::Stream(_) => String::from("stream"),
         }
