@@ -198,7 +198,7 @@ pub mod context {
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
     Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,
-    InvalidPolicy, LeakyBucket, Limited, Limiter, MissingKey, NamedCharge, Observation, OnStoreError, Policy,
-    PolicyDecision, Quota, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow, Source,
-    StoreError, StoreHealth, TokenBucket, install,
+    InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter, MissingKey, MostLimited, NamedCharge,
+    Observation, OnStoreError, Policy, PolicyDecision, Quota, Rate, Registry, RegistryBuilder,
+    RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, install,
 };

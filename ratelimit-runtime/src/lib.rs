@@ -34,6 +34,7 @@ mod backend;
 mod decision;
 mod endpoint;
 mod health;
+mod most_limited;
 mod observer;
 mod request;
 mod wait_queues;
@@ -62,6 +63,7 @@ pub use error::{Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, Mi
 pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
+pub use most_limited::{LimitedKey, MostLimited};
 pub use observer::{CallOutcome, Observation, Quota};
 pub use on_store_error::OnStoreError;
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};

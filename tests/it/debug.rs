@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use ratelimits::{
     Algorithm, CallOutcome, ClientIp, Error, FixedWindow, InstallError, LeakyBucket, Limited, MissingKey,
-    Observation, OnStoreError, Policy, Rate, Registry, RequestContext, SlidingWindow, TokenBucket,
+    MostLimited, Observation, OnStoreError, Policy, Rate, Registry, RequestContext, SlidingWindow,
+    TokenBucket,
 };
 
 use crate::support::registries::on_each_registry;
@@ -100,6 +101,14 @@ async fn every_public_type_is_harmless() {
     observed.limiter("a", bucket).unwrap().try_acquire(key(0), 1).await.unwrap();
     assert_eq!(observations.load(Ordering::Relaxed), 1);
     seen.extend(["Observation", "Quota"]);
+
+    let most_limited = MostLimited::new(10).with_keys();
+    let observed = Registry::builder().observer(most_limited.observer()).in_memory();
+    let limiter = observed.limiter("a", FixedWindow::new(1, HOUR)).unwrap();
+    assert!(limiter.try_acquire(key(0), 2).await.is_err());
+    assert_harmless(&most_limited);
+    assert_harmless(&most_limited.list()[0]);
+    seen.extend(["MostLimited", "LimitedKey"]);
 
     // A new public type needs a line above.
     let exported = include_str!("../../src/lib.rs").split_once("pub use ratelimit_runtime::{").unwrap().1;

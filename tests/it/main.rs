@@ -19,6 +19,7 @@ mod leases;
 mod linearizability;
 mod macros;
 mod model;
+mod most_limited;
 mod never;
 mod observer;
 mod per_instance;

@@ -1,0 +1,69 @@
+//! Which keys are limited most, over every store.
+
+use std::time::Duration;
+
+use ratelimits::{
+    Error, FixedWindow, LimitedKey, MostLimited, Registry, RegistryBuilder, count_limit, rate_limit,
+};
+
+use crate::support::registries::{LONG_DEADLINE, namespace};
+use crate::support::server::Server;
+
+#[count_limit(2, "1d", key = (user, room), name = "most.daily", registry = registry)]
+#[rate_limit("1/day", key = user, name = "most.trial", shadow, registry = registry)]
+#[rate_limit("3/day", 3, key = user, name = "most.bucket", registry = registry)]
+async fn send(registry: &Registry, user: &str, room: Option<u64>) -> Result<(), Error> {
+    Ok(())
+}
+
+fn builder(list: &MostLimited) -> RegistryBuilder {
+    Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE).observer(list.observer())
+}
+
+/// Returns the policy, the key and the refusals of each entry, of which none may be too high.
+fn text(list: &MostLimited) -> Vec<String> {
+    let text = |entry: LimitedKey| {
+        assert_eq!(entry.overcount, 0);
+        format!("{}{:?}: {}", entry.policy, entry.key.unwrap_or_default(), entry.refusals)
+    };
+    list.list().into_iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn only_the_policies_that_refuse_count() {
+    let server = Server::shared();
+    let list = MostLimited::new(10).with_keys();
+    for registry in [builder(&list).in_memory(), builder(&list).connect_lazy(&server.url()).unwrap()] {
+        for _ in 0..5 {
+            _ = send(&registry, "ann", Some(7)).await;
+        }
+        assert!(send(&registry, "ann", None).await.is_err());
+        for room in [1, 2, 3, 4] {
+            _ = send(&registry, "bob", Some(room)).await;
+        }
+        assert_eq!(text(&list), [r#"most.daily["ann", "7"]: 3"#, r#"most.bucket["bob"]: 1"#]);
+        list.clear();
+        assert_eq!(list.list(), []);
+    }
+}
+
+#[tokio::test]
+async fn hashes_identify_keys_within_one_list_only() {
+    let (one, other) = (MostLimited::new(3), MostLimited::new(3));
+    let registry = builder(&one).observer(other.observer()).in_memory();
+    let [daily, hourly] = [("daily", 1), ("hourly", 2)].map(|(name, limit)| {
+        registry.limiter(name, FixedWindow::new(limit, Duration::from_secs(86_400))).unwrap()
+    });
+    for _ in 0..4 {
+        _ = daily.try_acquire("s3cr3t", 1).await;
+        _ = hourly.try_acquire("s3cr3t", 1).await;
+    }
+    let refusals = |list: &MostLimited| list.list().iter().map(|entry| entry.refusals).collect::<Vec<_>>();
+    assert_eq!((refusals(&one), refusals(&other)), (vec![3, 2], vec![3, 2]));
+    let hashes = [&one, &one.clone(), &other].map(|list| list.list().into_iter().map(|entry| entry.key_hash));
+    let [hashes, again, others] = hashes.map(Vec::from_iter);
+    assert_eq!(hashes, again);
+    assert!(hashes.iter().all(|hash| hash.len() == 16 && !others.contains(hash)));
+    assert_ne!(hashes[0], hashes[1]);
+    assert!(one.list().iter().all(|entry| entry.key.is_none()));
+}
