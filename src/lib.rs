@@ -11,6 +11,7 @@
 //! [Log events]: guide::logs
 //! [Production checklist]: guide::production
 //! [Testing]: guide::testing
+//! [Metrics]: guide::metrics
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -156,7 +157,7 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 /// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-/// costs, testing, running with Redis, a production checklist, and log events.
+/// costs, metrics, testing, running with Redis, a production checklist, and log events.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -170,6 +171,8 @@ pub mod guide {
     pub mod functions {}
     #[doc = include_str!("../guide/logs.md")]
     pub mod logs {}
+    #[doc = include_str!("../guide/metrics.md")]
+    pub mod metrics {}
     #[doc = include_str!("../guide/migrating.md")]
     pub mod migrating {}
     #[doc = include_str!("../guide/performance.md")]
@@ -193,6 +196,9 @@ pub mod context {
     pub use ratelimit_runtime::context::spawn;
 }
 
+#[cfg(feature = "metrics")]
+#[doc(inline)]
+pub use ratelimit_runtime::metrics;
 #[cfg(any(feature = "tower", feature = "axum"))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "axum"))))]
 pub use ratelimit_runtime::web;

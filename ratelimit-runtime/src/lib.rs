@@ -43,6 +43,8 @@ mod waiter_limit;
 mod client_ip;
 pub mod context;
 mod limiter;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "web")]
 mod record;
 mod registry;

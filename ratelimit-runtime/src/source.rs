@@ -26,3 +26,17 @@ pub enum Source {
     /// Nowhere: the call costs nothing, or limits are disabled. The decision reports an unused policy.
     Skipped,
 }
+
+impl Source {
+    /// Returns a stable name, such as `redis`, for labels of metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Source::Memory => "memory",
+            Source::Redis => "redis",
+            Source::Local => "local",
+            Source::Allowed => "allowed",
+            Source::Skipped => "skipped",
+        }
+    }
+}

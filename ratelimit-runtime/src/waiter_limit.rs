@@ -26,7 +26,8 @@ impl WaiterLimit {
         Some(WaiterPermit(Arc::clone(self)))
     }
 
-    #[cfg(test)]
+    /// Returns how many calls wait.
+    #[cfg(any(test, feature = "metrics"))]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
     }

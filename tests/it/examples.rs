@@ -75,6 +75,23 @@ fn pace_spaces_calls_of_two_processes() {
     assert!(text.contains("\nsmallest spacing: "), "{text}");
 }
 
+#[cfg(feature = "metrics")]
+#[test]
+fn metrics_serves_what_was_decided() {
+    let text = succeeds(example("metrics").output());
+    for line in [
+        "GET /search/ann: 429 Too Many Requests",
+        r#"ratelimits_decisions_total{policy="search",outcome="admitted",source="memory"} 4"#,
+        r#"ratelimits_decisions_total{policy="search",outcome="limited",source="memory"} 3"#,
+        r#"ratelimits_limit{policy="search"} 3"#,
+        r#"ratelimits_decisions_total{policy="mail",outcome="admitted",source="memory"} 3"#,
+        "ratelimits_store_up 1",
+        ": 3 refusals",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+}
+
 /// Cargo builds examples next to the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");

@@ -18,6 +18,8 @@ mod known_limiter_bugs;
 mod leases;
 mod linearizability;
 mod macros;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod model;
 mod most_limited;
 mod never;

@@ -103,6 +103,12 @@ impl Backend {
         self.primary.as_ref().map_or(StoreHealth::HEALTHY, |endpoint| endpoint.health.health())
     }
 
+    /// Returns how many calls wait.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.primary.as_ref().map_or(0, |endpoint| endpoint.waiters.waiting())
+    }
+
     /// Connects to the store, if it is remote. Returns the name and version of the server, if it reports them.
     pub(crate) async fn ping(&self) -> Result<Option<String>, StoreError> {
         match self.store() {

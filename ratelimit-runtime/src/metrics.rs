@@ -1,0 +1,133 @@
+//! Metrics of limits, recorded with the [`metrics`](https://docs.rs/metrics/0.24) facade, for Prometheus and other systems.
+//!
+//! | series | kind | labels | meaning |
+//! | --- | --- | --- | --- |
+//! | `ratelimits_decisions_total` | counter | `policy`, `outcome`, `source` | calls, for each policy that was asked |
+//! | `ratelimits_wait_seconds` | histogram | `policy` | how long calls waited, of those that did |
+//! | `ratelimits_limit` | gauge | `policy` | the burst, capacity or limit of the policy, in permits |
+//! | `ratelimits_waiting` | gauge | | calls that wait now |
+//! | `ratelimits_store_up` | gauge | | 0 during an outage of the store, otherwise 1 |
+//! | `ratelimits_store_outages_total` | counter | | outages of the store |
+//! | `ratelimits_store_failed_decisions_total` | counter | | decisions that the store failed to make |
+//!
+//! An [`observer`] records the first three, and [`record_state`] the others. No label has a part of a key. At most 1,000 policies
+//! of an observer have a label of their own, and all further ones share `policy="(other)"`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ::metrics::{SharedString, Unit, counter, gauge, histogram};
+use ::metrics::{describe_counter, describe_gauge, describe_histogram};
+
+use crate::observer::Observation;
+use crate::registry::Registry;
+use crate::source::Source;
+
+const DECISIONS: &str = "ratelimits_decisions_total";
+const WAIT: &str = "ratelimits_wait_seconds";
+const LIMIT: &str = "ratelimits_limit";
+const WAITING: &str = "ratelimits_waiting";
+const STORE_UP: &str = "ratelimits_store_up";
+const OUTAGES: &str = "ratelimits_store_outages_total";
+const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
+
+/// How many policies have a label of their own. Names of limiters may come from user input.
+const MAX_POLICIES: usize = 1_000;
+
+/// The label of all others.
+const OTHER_POLICIES: &str = "(other)";
+
+/// Returns an observer that records each decision, for
+/// [`RegistryBuilder::observer`](crate::RegistryBuilder::observer), and calls [`describe`].
+///
+/// `ratelimits_decisions_total` counts calls, whatever they cost, once for each policy that was asked. `outcome` is
+/// [`CallOutcome::name`](crate::CallOutcome::name), `source` is [`Source::name`], or `none` if nothing decided the call.
+///
+/// `ratelimits_wait_seconds` has the calls that waited, in seconds, also if they were refused in the end. A call with several
+/// policies is in the histogram of each. Calls that could have waited but did not are left out, so the count is that of the calls
+/// that waited.
+///
+/// `ratelimits_limit` is the limit that the last call of the policy had. Shares of a limit, by which a process decides during an
+/// outage, are left out.
+///
+/// Without a recorder nothing is recorded. Install it first, because descriptions are not repeated.
+///
+/// ```
+/// use ratelimits::{Registry, metrics};
+///
+/// let registry = Registry::builder().observer(metrics::observer()).in_memory();
+/// metrics::record_state(&registry);
+/// ```
+pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
+    describe();
+    let labels = PolicyLabels::default();
+    move |seen| {
+        let policy = labels.get(seen.policy);
+        let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", Source::name));
+        counter!(DECISIONS, "policy" => policy.clone(), "outcome" => outcome, "source" => source)
+            .increment(1);
+        if let Some(quota) = seen.quota
+            && seen.source != Some(Source::Local)
+        {
+            gauge!(LIMIT, "policy" => policy.clone()).set(quota.limit as f64);
+        }
+        if !seen.waited.is_zero() {
+            histogram!(WAIT, "policy" => policy).record(seen.waited);
+        }
+    }
+}
+
+/// Records what no single decision tells about a registry: its [`StoreHealth`](crate::StoreHealth), and how many of its calls wait.
+///
+/// Call it before each scrape, or on an interval. The series have no labels, so record one registry of a process: that which is
+/// [`install`](crate::install)ed. On Redis, `ratelimits_waiting` includes calls that may have to wait while Redis decides.
+pub fn record_state(registry: &Registry) {
+    let health = registry.store_health();
+    gauge!(STORE_UP).set(if health.healthy { 1.0 } else { 0.0 });
+    counter!(OUTAGES).absolute(health.outages);
+    counter!(FAILED_DECISIONS).absolute(health.failed_decisions);
+    gauge!(WAITING).set(registry.backend().waiting() as f64);
+}
+
+/// Tells the recorder what each series means, and its unit. [`observer`] does so, so call it only if the recorder is installed
+/// later than that.
+pub fn describe() {
+    describe_counter!(DECISIONS, Unit::Count, "Calls, for each policy that was asked.");
+    describe_histogram!(WAIT, Unit::Seconds, "How long calls waited for permits, of those that did.");
+    describe_gauge!(LIMIT, Unit::Count, "The burst, capacity or limit of the policy, in permits.");
+    describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
+    describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
+    describe_counter!(OUTAGES, Unit::Count, "Outages of the store.");
+    describe_counter!(FAILED_DECISIONS, Unit::Count, "Decisions that the store failed to make.");
+}
+
+/// The names of the policies that have a label of their own.
+#[derive(Default)]
+struct PolicyLabels(RwLock<HashSet<Arc<str>>>);
+
+impl PolicyLabels {
+    /// Returns the label of a policy.
+    fn get(&self, policy: &str) -> SharedString {
+        self.known(policy).unwrap_or_else(|| self.add(policy))
+    }
+
+    /// Returns the label of a policy, unless it may get its own.
+    fn known(&self, policy: &str) -> Option<SharedString> {
+        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match names.get(policy) {
+            Some(name) => Some(Arc::clone(name).into()),
+            None => (names.len() >= MAX_POLICIES).then(|| OTHER_POLICIES.into()),
+        }
+    }
+
+    fn add(&self, policy: &str) -> SharedString {
+        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // Other threads may have taken the last label meanwhile.
+        if names.len() >= MAX_POLICIES && !names.contains(policy) {
+            return OTHER_POLICIES.into();
+        }
+        let name: Arc<str> = policy.into();
+        names.insert(Arc::clone(&name));
+        name.into()
+    }
+}
