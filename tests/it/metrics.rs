@@ -119,6 +119,9 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
         _ = limiter.try_acquire("a", 1).await;
     }
     assert_eq!(state(), [0.0, 1.0, 3.0]);
+    // Not the share of this process, which has just decided.
+    let limits = scrape(&recorder.handle());
+    assert_eq!(limits[r#"ratelimits_limit{policy="metered.local"}"#], 1_000_000.0);
 
     server.restart().await;
     let (mut by_redis, mut by_process) = (1.0, 1.0);
@@ -142,8 +145,6 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
     assert_eq!(counted("metered.allow", CallOutcome::Admitted, "allowed"), 1.0);
     assert_eq!(counted("metered.deny", CallOutcome::Admitted, "redis"), 1.0);
     assert_eq!(counted("metered.deny", CallOutcome::StoreError, "none"), 1.0);
-    // Not the share of this process.
-    assert_eq!(scrape[r#"ratelimits_limit{policy="metered.local"}"#], 1_000_000.0);
 }
 
 /// Lets one call wait, and another one pass.
