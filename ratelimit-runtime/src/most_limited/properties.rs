@@ -18,7 +18,7 @@ fn key() -> impl Strategy<Value = (usize, u32)> {
 
 fn observation<'a>(policy: &'a str, key: &'a [String], outcome: CallOutcome) -> Observation<'a> {
     let (algorithm, cost, waited) = (Algorithm::TokenBucket, 3, Duration::ZERO);
-    Observation { policy, algorithm, key, cost, outcome, source: None, quota: None, waited }
+    Observation { policy, algorithm, key, cost, shadow: false, outcome, source: None, quota: None, waited }
 }
 
 proptest! {
