@@ -1,4 +1,4 @@
-//! Run with `cargo run --example service --features axum`: a web service whose limits count by address, user, plan and size.
+//! Run with `cargo run --example service --features axum,metrics`: a web service whose limits count by address, user, plan and size.
 //!
 //! `PORT` is the port, 3000 by default. With `RATELIMITS_URL=redis://localhost`, all processes count together. `TRUSTED_PROXIES`
 //! lists the networks of the proxies that write `X-Forwarded-For`, separated by commas.
@@ -13,14 +13,17 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn;
 use axum::routing::{get, post};
+use metrics_exporter_prometheus::PrometheusBuilder;
 use ratelimits::web::{HeaderFormat, RateLimitHeaders, RateLimitLayer};
-use ratelimits::{ClientIp, Registry, RequestContext, TokenBucket};
+use ratelimits::{ClientIp, Registry, RequestContext, TokenBucket, metrics};
 use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let prometheus = PrometheusBuilder::new().install_recorder()?;
     let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
-    let registry = Registry::builder().observer(headers.observer()).from_env().await?;
+    let observed = Registry::builder().observer(headers.observer()).observer(metrics::observer());
+    let registry = observed.from_env().await?;
     ratelimits::install(registry.clone())?;
 
     let flood = registry.limiter("flood", TokenBucket::per_second(100).burst(200))?;
@@ -28,6 +31,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .client_ip(client_ip()?)
         .limit(flood, |_| RequestContext::current().ip())
         .headers(headers);
+    let scrape = move || {
+        metrics::record_state(&registry);
+        std::future::ready(prometheus.render())
+    };
     let for_users = Router::new()
         .route("/search", get(articles::search))
         .route("/files", post(articles::upload))
@@ -38,7 +45,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .route("/articles/{id}", get(articles::read))
         .merge(for_users)
         .layer(DefaultBodyLimit::max(1 << 20))
-        .layer(limits);
+        .layer(limits)
+        .route("/metrics", get(scrape));
 
     let port = std::env::var("PORT").map_or(Ok(3000), |port| port.parse())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;

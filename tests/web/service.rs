@@ -124,3 +124,32 @@ async fn messages_leave_at_the_pace_of_the_gateway() {
     // Slots are 100 ms apart, and no call starts before its slot.
     assert!(start.elapsed() >= Duration::from_millis(200));
 }
+
+/// The count of a series with these labels.
+fn count(scrape: &str, labels: [&str; 3]) -> u64 {
+    let line = scrape.lines().filter(|line| line.starts_with("ratelimits_decisions_total"));
+    let line = line.filter(|line| labels.iter().all(|label| line.contains(label)));
+    line.map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
+}
+
+#[tokio::test]
+async fn scraped_metrics_match_the_traffic() {
+    let service = Service::start("10.0.0.0/8");
+    for _ in 0..23 {
+        service.client.get("/articles/7", &[]).await;
+    }
+    for _ in 0..5 {
+        service.client.get("/search?cats", &[BOB]).await;
+    }
+    let scrape = service.client.get("/metrics", &[]).await.body;
+    let of = |policy, outcome| count(&scrape, [policy, outcome, "source=\"memory\""]);
+    let [admitted, limited] = ["outcome=\"admitted\"", "outcome=\"limited\""];
+    assert_eq!((of("policy=\"reads\"", admitted), of("policy=\"reads\"", limited)), (20, 3), "{scrape}");
+    assert_eq!((of("policy=\"searches\"", admitted), of("policy=\"searches\"", limited)), (3, 2), "{scrape}");
+    // Scrapes are not limited.
+    assert_eq!((of("policy=\"flood\"", admitted), of("policy=\"flood\"", limited)), (28, 0), "{scrape}");
+    for line in ["ratelimits_store_up 1", "ratelimits_limit{policy=\"reads\"} 20"] {
+        assert!(scrape.lines().any(|found| found == line), "{line} in {scrape}");
+    }
+    assert!(!scrape.contains("bob") && !scrape.contains("127.0.0.1"), "{scrape}");
+}
