@@ -152,7 +152,7 @@ impl<T: ?Sized + Extend<u8>> Named<'_, T> {
     }
 
     fn kept(&mut self, number: u8, text: Text) -> Option<Text> {
-        (self.name.len() > number.into()).then_some(text)
+        (self.name.len() > usize::from(number)).then_some(text)
     }
 }
 
