@@ -199,8 +199,8 @@ pub mod context {
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use ratelimit_runtime::metrics;
-#[cfg(any(feature = "tower", feature = "axum"))]
-#[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "axum"))))]
+#[cfg(any(feature = "tower", feature = "axum", feature = "actix"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "axum", feature = "actix"))))]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
     Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,

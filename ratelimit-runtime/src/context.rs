@@ -188,7 +188,7 @@ impl RequestContext {
     }
 
     /// Polls something in this context.
-    #[cfg(feature = "tower")]
+    #[cfg(any(feature = "tower", feature = "actix"))]
     pub(crate) fn poll<T>(&self, poll: impl FnOnce() -> T) -> T {
         CONTEXT.sync_scope(self.clone(), poll)
     }

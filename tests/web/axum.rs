@@ -7,11 +7,12 @@ use axum::http::Response;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use ratelimits::web::RateLimitLayer;
-use ratelimits::{Error, MissingKey, Policy, Registry, TokenBucket, count_limit, rate_limit};
+use ratelimits::{Error, count_limit, rate_limit};
 use tokio::net::TcpListener;
 
 use crate::client::Client;
 use crate::registry::headers;
+use crate::shared::{self, other_errors, user_of};
 
 /// Serves the app with the addresses of connections.
 pub(crate) async fn serve(app: Router) -> Client {
@@ -24,18 +25,13 @@ pub(crate) async fn serve(app: Router) -> Client {
     client
 }
 
-#[count_limit(1, "1h", name = "axum-daily", key_type = IP)]
-async fn daily() -> Result<String, Error> {
+#[count_limit(1, "1h", name = "shared-daily", key = "<framework>:<@ip>")]
+pub(crate) async fn daily(framework: &str) -> Result<String, Error> {
     Ok("done".into())
 }
 
-#[rate_limit(1.0, key_type = USER)]
-async fn for_users() -> Result<String, Error> {
-    Ok("done".into())
-}
-
-#[rate_limit(1.0, burst = 10, name = "axum \"upload\"", cost = pages(), key_type = IP)]
-async fn too_large() -> Result<String, Error> {
+#[rate_limit(1.0, burst = 10, name = "shared \"upload\"", cost = pages(), key = "<framework>:<@ip>")]
+pub(crate) async fn too_large(framework: &str) -> Result<String, Error> {
     Ok("done".into())
 }
 
@@ -45,13 +41,17 @@ fn pages() -> u64 {
 }
 
 #[tokio::test]
-async fn refusals_are_responses() {
+async fn shared_functions_are_limited() {
     let app = Router::new()
-        .route("/daily", get(daily))
-        .route("/users", get(for_users))
-        .route("/large", get(too_large))
-        .layer(RateLimitLayer::new());
-    let client = serve(app).await;
+        .route("/address", get(async || shared::by_address("axum").await))
+        .route("/user", get(async || shared::by_user("axum").await))
+        .layer(RateLimitLayer::new().user(user_of));
+    shared::assert_limited(serve(app).await).await;
+}
+
+/// Asserts what a server replies of which `/daily` and `/large` call the functions above, and `/user` calls
+/// [`by_user`](shared::by_user).
+pub(crate) async fn assert_refusals(client: Client) {
     let admitted = client.get("/daily", &[]).await;
     assert_eq!((admitted.status, admitted.body.as_str()), (200, "done"));
     let limited = client.get("/daily", &[]).await;
@@ -61,12 +61,12 @@ async fn refusals_are_responses() {
         limited.body,
         "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\
          \"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,\
-         \"violated-policies\":[\"axum-daily\"]}"
+         \"violated-policies\":[\"shared-daily\"]}"
     );
     let wait: u64 = limited.header("retry-after").unwrap().parse().unwrap();
     assert!((3590..=3600).contains(&wait), "{wait}");
 
-    let anonymous = client.get("/users", &[]).await;
+    let anonymous = client.get("/user", &[]).await;
     assert_eq!((anonymous.status, anonymous.header("retry-after")), (403, None));
     assert_eq!(anonymous.body, "{\"title\":\"The request needs a user\",\"status\":403}");
 
@@ -75,34 +75,40 @@ async fn refusals_are_responses() {
     assert_eq!(
         large.body,
         "{\"title\":\"The request costs more than its limit ever admits\",\"status\":413,\
-         \"violated-policies\":[\"axum \\\"upload\\\"\"]}"
+         \"violated-policies\":[\"shared \\\"upload\\\"\"]}"
     );
+}
+
+/// Asserts that a body is a problem with the status and kind expected of the `index`th error of [`other_errors`], and returns the
+/// status.
+pub(crate) fn status_of_problem(index: usize, body: &[u8]) -> u16 {
+    let expected =
+        [(503, Some("temporary-reduced-capacity")), (500, None), (500, None), (403, None), (400, None)];
+    let problem: serde_json::Value = serde_json::from_slice(body).unwrap();
+    let kind = problem.get("type").map(|kind| kind.as_str().unwrap().split('#').next_back().unwrap());
+    let status = problem["status"].as_u64().unwrap().try_into().unwrap();
+    assert_eq!((status, kind), expected[index]);
+    status
+}
+
+#[tokio::test]
+async fn refusals_are_responses() {
+    let app = Router::new()
+        .route("/daily", get(async || daily("axum").await))
+        .route("/user", get(async || shared::by_user("axum-refusals").await))
+        .route("/large", get(async || too_large("axum").await))
+        .layer(RateLimitLayer::new());
+    assert_refusals(serve(app).await).await;
 }
 
 #[tokio::test]
 async fn other_errors_are_responses() {
-    let nowhere = Registry::builder().on_store_error(ratelimits::OnStoreError::Deny);
-    let registry = nowhere.connect_lazy("redis://127.0.0.1:1").unwrap();
-    let limiter = registry.limiter("axum-nowhere", TokenBucket::per_second(1)).unwrap();
-    let failed = limiter.try_acquire((), 1).await.unwrap_err();
-    let zero: Policy = TokenBucket::per_second(1).burst(0).into();
-    let invalid = registry.limiter("axum-invalid", zero).unwrap_err();
-    for (error, status, kind) in [
-        (failed, 503, Some("temporary-reduced-capacity")),
-        (invalid, 500, None),
-        (MissingKey::Ip.into(), 500, None),
-        (MissingKey::User.into(), 403, None),
-        (MissingKey::Part.into(), 400, None),
-    ] {
-        let text = error.to_string();
+    for (index, error) in other_errors("axum").await.into_iter().enumerate() {
         let response: Response<_> = error.into_response();
-        assert_eq!(response.status(), status, "{text}");
-        assert_eq!(response.headers().get("retry-after"), None);
+        let (status, retry_after) = (response.status(), response.headers().get("retry-after").cloned());
         let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
-        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(problem["status"], status);
-        let found = problem.get("type").map(|kind| kind.as_str().unwrap().split('#').next_back().unwrap());
-        assert_eq!(found, kind);
+        assert_eq!(status, status_of_problem(index, &body));
+        assert_eq!(retry_after, None);
     }
 }
 

@@ -9,29 +9,25 @@ use ratelimits::web::RateLimitLayer;
 use crate::axum::serve;
 use crate::client::Client;
 
-async fn address() -> String {
+/// The address that the request counts by.
+pub(crate) async fn address() -> String {
     RequestContext::current().ip().map_or("none".into(), |ip| ip.to_string())
 }
 
 /// The connections of the tests are from 127.0.0.1.
-async fn behind<const N: usize>(trusted: [&str; N]) -> Client {
-    let client_ip = ClientIp::header("X-Forwarded-For", trusted).unwrap();
-    serve(Router::new().route("/", get(address)).layer(RateLimitLayer::new().client_ip(client_ip))).await
+pub(crate) fn behind<const N: usize>(trusted: [&str; N]) -> ClientIp {
+    ClientIp::header("X-Forwarded-For", trusted).unwrap()
 }
 
-#[tokio::test]
-async fn headers_from_untrusted_peers_change_nothing() {
-    let direct = serve(Router::new().route("/", get(address)).layer(RateLimitLayer::new())).await;
-    for client in [direct, behind(["10.0.0.0/8"]).await] {
-        for spoofed in ["x-forwarded-for: 192.0.2.1", "forwarded: for=192.0.2.1", "x-real-ip: 192.0.2.1"] {
-            assert_eq!(client.get("/", &[spoofed]).await.body, "127.0.0.1", "{spoofed}");
-        }
+/// Asserts that a server without trusted proxies counts clients by their connections. Its `/` replies with [`address`].
+pub(crate) async fn assert_headers_change_nothing(client: Client) {
+    for spoofed in ["x-forwarded-for: 192.0.2.1", "forwarded: for=192.0.2.1", "x-real-ip: 192.0.2.1"] {
+        assert_eq!(client.get("/", &[spoofed]).await.body, "127.0.0.1", "{spoofed}");
     }
 }
 
-#[tokio::test]
-async fn headers_are_read_through_trusted_proxies() {
-    let client = behind(["127.0.0.0/8", "10.0.0.0/8"]).await;
+/// Asserts that a server reads the header from 127.0.0.0/8 and 10.0.0.0/8. Its `/` replies with [`address`].
+pub(crate) async fn assert_headers_are_read(client: Client) {
     for (lines, address) in [
         (["x-forwarded-for: 192.0.2.1"].as_slice(), "192.0.2.1"),
         (&["x-forwarded-for: 1.1.1.1, 192.0.2.1, 10.0.0.1, 10.0.0.2"], "192.0.2.1"),
@@ -49,4 +45,20 @@ async fn headers_are_read_through_trusted_proxies() {
     ] {
         assert_eq!(client.get("/", lines).await.body, address, "{lines:?}");
     }
+}
+
+async fn serve_behind(client_ip: ClientIp) -> Client {
+    serve(Router::new().route("/", get(address)).layer(RateLimitLayer::new().client_ip(client_ip))).await
+}
+
+#[tokio::test]
+async fn headers_from_untrusted_peers_change_nothing() {
+    for client_ip in [ClientIp::peer(), behind(["10.0.0.0/8"])] {
+        assert_headers_change_nothing(serve_behind(client_ip).await).await;
+    }
+}
+
+#[tokio::test]
+async fn headers_are_read_through_trusted_proxies() {
+    assert_headers_are_read(serve_behind(behind(["127.0.0.0/8", "10.0.0.0/8"])).await).await;
 }

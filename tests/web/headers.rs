@@ -10,7 +10,7 @@ use ratelimits::{Error, count_limit, rate_limit, window_limit};
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
 use crate::axum::serve;
-use crate::client::Reply;
+use crate::client::{Client, Reply};
 use crate::registry::headers;
 
 /// The items of a header by their names, with their parameters.
@@ -30,26 +30,23 @@ fn params<const N: usize>(params: [(&str, i64); N]) -> HashMap<String, i64> {
     params.map(|(key, value)| (key.to_owned(), value)).into()
 }
 
-#[rate_limit("10/min", burst = 5, name = "headers-bucket", key_type = IP)]
-#[count_limit(2, "1h", name = "headers-window", key_type = IP)]
-#[window_limit(1, "1h", name = "headers-shadow", key_type = IP, shadow)]
-async fn two() -> Result<String, Error> {
+#[rate_limit("10/min", burst = 5, name = "headers-bucket", key = framework)]
+#[count_limit(2, "1h", name = "headers-window", key = framework)]
+#[window_limit(1, "1h", name = "headers-shadow", key = framework, shadow)]
+pub(crate) async fn two(framework: &str) -> Result<String, Error> {
     Ok("done".into())
 }
 
 /// Decides deep below the handler, and handles the refusal itself.
-async fn handled() -> String {
+pub(crate) async fn handled(framework: &str) -> String {
     for _ in 0..3 {
-        _ = two().await;
+        _ = two(framework).await;
     }
     "handled".into()
 }
 
-#[tokio::test]
-async fn headers_are_about_the_tightest_policy() {
-    let app = Router::new().route("/", get(two)).route("/handled", get(handled));
-    let client = serve(app.layer(RateLimitLayer::new().headers(headers()))).await;
-
+/// Asserts what a server tells of which `/` calls [`two`], and `/handled` calls [`handled`].
+pub(crate) async fn assert_tightest(client: Client) {
     let policies = HashMap::from([
         ("headers-bucket".to_owned(), params([("q", 5), ("w", 30)])),
         ("headers-window".to_owned(), params([("q", 2), ("w", 3600)])),
@@ -84,9 +81,24 @@ async fn headers_are_about_the_tightest_policy() {
 }
 
 #[tokio::test]
-async fn responses_without_decisions_have_no_headers() {
-    let app = Router::new().route("/", get(async || "free")).layer(RateLimitLayer::new().headers(headers()));
-    let reply = serve(app).await.get("/", &["origin: https://a.example"]).await;
+async fn headers_are_about_the_tightest_policy() {
+    let app = Router::new()
+        .route("/", get(async || two("axum").await))
+        .route("/handled", get(async || handled("axum").await))
+        .layer(RateLimitLayer::new().headers(headers()));
+    assert_tightest(serve(app).await).await;
+}
+
+/// Asserts what a server tells of which `/` makes no decision.
+pub(crate) async fn assert_no_headers(client: Client) {
+    let reply = client.get("/", &["origin: https://a.example"]).await;
+    assert_eq!(reply.status, 200);
     assert!(!format!("{reply:?}").contains("ratelimit"), "{reply:?}");
     assert_eq!(reply.header("access-control-expose-headers"), None);
+}
+
+#[tokio::test]
+async fn responses_without_decisions_have_no_headers() {
+    let app = Router::new().route("/", get(async || "free")).layer(RateLimitLayer::new().headers(headers()));
+    assert_no_headers(serve(app).await).await;
 }

@@ -6,51 +6,53 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
-use futures_util::{StreamExt, stream};
+use futures_util::{Stream, StreamExt, stream};
 use ratelimits::web::{PeerAddr, RateLimitLayer};
 use ratelimits::{Error, RequestContext, context, count_limit};
-use ratelimits::{FixedWindow, Limiter, Registry};
 use tokio::net::TcpListener;
 
 use crate::axum::serve;
 use crate::client::Client;
+use crate::shared::{once, user_of};
 
-const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
-
-#[count_limit(2, "1h", key = "<@user>:<@ip>")]
-async fn row() -> Result<String, Error> {
+#[count_limit(2, "1h", key = "<framework>:<@user>:<@ip>")]
+pub(crate) async fn row(framework: &'static str) -> Result<String, Error> {
     Ok(String::from("row "))
 }
 
 /// Rows until one is refused, made while the body is sent.
-async fn rows() -> Body {
-    let rows = stream::repeat_with(row).then(|row| row).map(|row| match row {
+pub(crate) fn rows(framework: &'static str) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let rows = stream::repeat_with(move || row(framework)).then(|row| row).map(|row| match row {
         Ok(text) => text,
         Err(error) => format!("{:?} ", error.is_limited()),
     });
-    Body::from_stream(rows.take(3).map(Ok::<_, Infallible>))
+    rows.take(3).map(|text| Ok(text.into()))
 }
 
-async fn spawned() -> Response {
-    let rows = [context::spawn(row()), context::spawn(row())];
+/// Two rows, made by tasks.
+pub(crate) async fn spawned(framework: &'static str) -> String {
+    let rows = [context::spawn(row(framework)), context::spawn(row(framework))];
     let [one, other] = rows.map(async |row| row.await.unwrap().unwrap());
-    (one.await + &other.await).into_response()
+    one.await + &other.await
 }
 
-fn user_of(request: &axum::http::request::Parts) -> Option<String> {
-    Some(request.headers.get("x-user")?.to_str().ok()?.to_owned())
-}
-
-#[tokio::test]
-async fn streamed_bodies_and_tasks_know_the_caller() {
-    let app = Router::new().route("/rows", get(rows)).route("/spawned", get(spawned));
-    let client = serve(app.layer(RateLimitLayer::new().user(user_of))).await;
+/// Asserts what a server replies that sends [`rows`] as `/rows`, and [`spawned`] as `/spawned`.
+pub(crate) async fn assert_caller_is_known(client: Client) {
     for user in ["x-user: ann", "x-user: bob"] {
         assert_eq!(client.get("/rows", &[user]).await.chunks(), "row row true ");
     }
     assert_eq!(client.get("/spawned", &["x-user: eve"]).await.body, "row row ");
+}
+
+#[tokio::test]
+async fn streamed_bodies_and_tasks_know_the_caller() {
+    let app = Router::new()
+        .route("/rows", get(async || Body::from_stream(rows("axum"))))
+        .route("/spawned", get(async || spawned("axum").await))
+        .layer(RateLimitLayer::new().user(user_of));
+    assert_caller_is_known(serve(app).await).await;
 }
 
 async fn authenticate(request: Request, next: Next) -> Response {
@@ -61,32 +63,30 @@ async fn authenticate(request: Request, next: Next) -> Response {
     }
 }
 
-async fn who() -> String {
+pub(crate) async fn who() -> String {
     let context = RequestContext::current();
     format!("{:?} {:?}", context.ip().map(|ip| ip.to_string()), context.user())
 }
 
-#[tokio::test]
-async fn authentication_adds_the_user() {
-    let app = Router::new().route("/", get(who)).layer(from_fn(authenticate)).layer(RateLimitLayer::new());
-    let client = serve(app).await;
+/// Asserts what a server replies of which `/` is [`who`] behind authentication by `x-user`.
+pub(crate) async fn assert_user_is_added(client: Client) {
     assert_eq!(client.get("/", &["x-user: ann"]).await.body, "Some(\"127.0.0.1\") Some(\"ann\")");
     assert_eq!(client.get("/", &["x-user:  "]).await.body, "Some(\"127.0.0.1\") None");
     assert_eq!(client.get("/", &[]).await.body, "Some(\"127.0.0.1\") None");
 }
 
-fn once(name: &str) -> Limiter {
-    Registry::in_memory().limiter(name, FixedWindow::new(1, HOUR)).unwrap()
+#[tokio::test]
+async fn authentication_adds_the_user() {
+    let app = Router::new().route("/", get(who)).layer(from_fn(authenticate)).layer(RateLimitLayer::new());
+    assert_user_is_added(serve(app).await).await;
 }
 
-async fn upload(body: Bytes) -> String {
+pub(crate) async fn upload(body: Bytes) -> String {
     body.len().to_string()
 }
 
-#[tokio::test]
-async fn layer_limits_before_bodies_are_read() {
-    let layer = RateLimitLayer::new().limit(once("layer-uploads"), |_| RequestContext::current().ip());
-    let client = serve(Router::new().route("/", post(upload)).layer(layer)).await;
+/// Asserts that a server limits POST requests to [`once`] an hour, by their addresses.
+pub(crate) async fn assert_limits_before_bodies_are_read(client: Client) {
     // Not charged, as a browser asks before it sends the request.
     let preflight = ["origin: https://a.example", "access-control-request-method: POST"];
     assert_eq!(client.send("OPTIONS", "/", &preflight).await.status, 405);
@@ -96,21 +96,32 @@ async fn layer_limits_before_bodies_are_read() {
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.header("access-control-expose-headers"), Some("retry-after"));
-    assert!(refused.body.contains("layer-uploads"), "{refused:?}");
+    assert!(refused.body.contains("-uploads"), "{refused:?}");
 }
 
 #[tokio::test]
-async fn layer_refuses_requests_without_a_key() {
-    let layer = RateLimitLayer::new().limit(once("layer-tenants"), user_of);
-    let client = serve(Router::new().route("/", get(who)).layer(layer)).await;
+async fn layer_limits_before_bodies_are_read() {
+    let layer = RateLimitLayer::new().limit(once("layer-uploads"), |_| RequestContext::current().ip());
+    let client = serve(Router::new().route("/", post(upload)).layer(layer)).await;
+    assert_limits_before_bodies_are_read(client).await;
+}
+
+/// Asserts that a server limits each user to [`once`] an hour, and refuses requests without one.
+pub(crate) async fn assert_refuses_without_a_key(client: Client) {
     assert_eq!(client.get("/", &[]).await.status, 400);
     assert_eq!(client.get("/", &["x-user: ann"]).await.status, 200);
     assert_eq!(client.get("/", &["x-user: ann"]).await.status, 429);
     assert_eq!(client.get("/", &["x-user: bob"]).await.status, 200);
 }
 
+#[tokio::test]
+async fn layer_refuses_requests_without_a_key() {
+    let layer = RateLimitLayer::new().limit(once("layer-tenants"), user_of);
+    assert_refuses_without_a_key(serve(Router::new().route("/", get(who)).layer(layer)).await).await;
+}
+
 #[count_limit(1, "1h", key_type = IP)]
-async fn by_address() -> Result<String, Error> {
+pub(crate) async fn by_address() -> Result<String, Error> {
     Ok("done".into())
 }
 

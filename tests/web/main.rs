@@ -1,10 +1,15 @@
 //! Limits in web services, over sockets.
 
+mod actix;
 mod axum;
 mod client;
 mod client_ip;
 mod headers;
 mod layer;
+#[expect(dead_code, reason = "used in part")]
+#[path = "../it/support/log_capture.rs"]
+mod log_capture;
 mod readme;
 mod registry;
 mod service;
+mod shared;

@@ -13,7 +13,7 @@ use crate::record::{Record, RecordedPolicy};
 
 /// Headers that tell clients about their limits: on all responses, from the decisions made anywhere below the layer.
 ///
-/// Pass it to the layer, and its [`observer`](Self::observer) to the registry. With an observer a decision in process takes about
+/// Pass it to the layer or middleware, and its [`observer`](Self::observer) to the registry. With an observer a decision in process takes about
 /// 0.5 µs more.
 ///
 /// Of several policies, the header that says what is left is about the tightest: the one that refuses for longest, or has the

@@ -1,35 +1,28 @@
 //! The layer that puts requests in a context, limits them, and completes their responses.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use http::header::{
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, HeaderName, HeaderValue, ORIGIN,
-    RETRY_AFTER,
-};
+use http::header::HeaderValue;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::RateLimitBody;
 use super::headers::RateLimitHeaders;
+use super::message::{RequestHead, ResponseHeaders};
+use super::options::Options;
 use super::peer;
 use super::response::response;
 use crate::client_ip::ClientIp;
-use crate::context::RequestContext;
-use crate::error::Error;
-use crate::error::missing_key::MissingKey;
 use crate::key::IntoKey;
 use crate::limiter::Limiter;
-use crate::log::log;
-use crate::record::Record;
 
-/// A layer that puts each request in a [`RequestContext`], so that every annotated function below it knows the caller.
+/// A layer that puts each request in a [`RequestContext`](crate::RequestContext), so that every annotated function below it knows the
+/// caller.
 ///
 /// It works with any service over `http` requests: axum, tonic, hyper. A context that an outer layer provides is replaced.
 /// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.run(request))`.
@@ -49,25 +42,17 @@ use crate::record::Record;
 /// let app: Router = Router::new().route("/search", get(search)).layer(RateLimitLayer::new().client_ip(client_ip));
 /// # drop(app); Ok(()) }
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RateLimitLayer {
-    client_ip: ClientIp,
-    user: Option<Arc<UserOf>>,
-    limit: Option<Arc<Limit>>,
-    headers: Option<RateLimitHeaders>,
-    /// Whether it was logged that requests have no address.
-    lacks_peer: Arc<AtomicBool>,
+    options: Options<Parts>,
 }
 
 /// The service of a [`RateLimitLayer`].
 #[derive(Clone, Debug)]
 pub struct RateLimitService<S> {
     service: S,
-    layer: RateLimitLayer,
+    options: Arc<Options<Parts>>,
 }
-
-type UserOf = dyn Fn(&Parts) -> Option<String> + Send + Sync;
-type Limit = dyn Fn(&Parts) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync;
 
 impl RateLimitLayer {
     /// Creates a layer that takes the client's address from the connection.
@@ -79,7 +64,7 @@ impl RateLimitLayer {
     /// Sets where the client's address comes from, for services behind proxies.
     #[must_use]
     pub fn client_ip(self, client_ip: ClientIp) -> Self {
-        RateLimitLayer { client_ip, ..self }
+        RateLimitLayer { options: self.options.client_ip(client_ip) }
     }
 
     /// Sets how to find the user of a request, from its headers or from what authentication has added to its extensions. A user
@@ -98,7 +83,7 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn user(self, user: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        RateLimitLayer { user: Some(Arc::new(user)), ..self }
+        RateLimitLayer { options: self.options.user(user) }
     }
 
     /// Limits requests before their bodies are read and their parameters parsed. Each takes one permit of the key that the function
@@ -126,60 +111,13 @@ impl RateLimitLayer {
         K: IntoKey<M> + Send + 'static,
         M: 'static,
     {
-        let limit = move |request: &Parts| -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
-            let (limiter, key) = (limiter.clone(), key(request));
-            Box::pin(async move {
-                limiter.try_acquire(key.ok_or(MissingKey::Part)?, 1).await?;
-                Ok(())
-            })
-        };
-        RateLimitLayer { limit: Some(Arc::new(limit)), ..self }
+        RateLimitLayer { options: self.options.limit(limiter, key) }
     }
 
     /// Adds headers about limits to responses. On requests of other origins, it also lets scripts of the browser read them.
     #[must_use]
     pub fn headers(self, headers: RateLimitHeaders) -> Self {
-        RateLimitLayer { headers: Some(headers), ..self }
-    }
-
-    fn context(&self, request: &Parts) -> RequestContext {
-        let context = match peer::address(&request.extensions) {
-            Some(peer) => {
-                let name = self.client_ip.header_name();
-                let lines: Vec<_> =
-                    name.map(|name| request.headers.get_all(name).iter().collect()).unwrap_or_default();
-                self.client_ip.context(peer, lines.iter().map(|line: &&HeaderValue| line.as_bytes()))
-            }
-            None => {
-                if !self.lacks_peer.swap(true, Ordering::Relaxed) {
-                    log!(
-                        WARN,
-                        advice = peer::ADVICE,
-                        "requests have no peer address, so calls that need one are refused"
-                    );
-                }
-                RequestContext::new()
-            }
-        };
-        match self.user.as_ref().and_then(|user| user(request)) {
-            Some(user) => context.with_user(user),
-            None => context,
-        }
-    }
-
-    /// Adds the headers about limits.
-    fn complete(&self, headers: &mut HeaderMap, record: &Record, from_browser: bool) {
-        let mut names = Vec::from_iter(headers.contains_key(RETRY_AFTER).then_some("retry-after"));
-        for (name, value) in self.headers.iter().flat_map(|headers| headers.fields(record)) {
-            // They have only ASCII.
-            let Ok(value) = HeaderValue::try_from(value) else { continue };
-            headers.insert(HeaderName::from_static(name), value);
-            names.push(name);
-        }
-        if from_browser && !names.is_empty() {
-            let names = HeaderValue::try_from(names.join(", ")).expect("names of headers are valid values");
-            headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, names);
-        }
+        RateLimitLayer { options: self.options.headers(headers) }
     }
 }
 
@@ -187,7 +125,7 @@ impl<S> Layer<S> for RateLimitLayer {
     type Service = RateLimitService<S>;
 
     fn layer(&self, service: S) -> Self::Service {
-        RateLimitService { service, layer: self.clone() }
+        RateLimitService { service, options: Arc::new(self.options.clone()) }
     }
 }
 
@@ -207,48 +145,52 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         // The service that is ready is this one, not its clone.
         let clone = self.service.clone();
-        let (mut service, layer) = (std::mem::replace(&mut self.service, clone), self.layer.clone());
+        let mut service = std::mem::replace(&mut self.service, clone);
+        let options = Arc::clone(&self.options);
         let (parts, body) = request.into_parts();
-        let (mut context, record) = (layer.context(&parts), Arc::new(Record::default()));
-        if layer.headers.is_some() {
-            context = context.with_record(Arc::clone(&record));
-        }
-        let from_browser = parts.headers.contains_key(ORIGIN);
-        let limit = layer.limit.clone().filter(|_| !is_preflight(&parts));
-        let in_context = context.clone();
+        let context = options.context(&parts, peer::address(&parts.extensions));
+        let is_cross_origin = parts.is_cross_origin();
+        let of_body = context.clone();
         Box::pin(context.scope(async move {
-            let refused = match limit {
-                Some(limit) => limit(&parts).await.err(),
-                None => None,
-            };
-            let mut response = match refused {
+            let mut response = match options.refusal(&parts).await {
                 Some(error) => response(&error).map(RateLimitBody::of_refusal),
                 None => {
                     let response = service.call(Request::from_parts(parts, body)).await?;
-                    response.map(|body| RateLimitBody::of_service(body, in_context))
+                    response.map(|body| RateLimitBody::of_service(body, of_body))
                 }
             };
-            layer.complete(response.headers_mut(), &record, from_browser);
+            options.complete(response.headers_mut(), is_cross_origin);
             Ok(response)
         }))
     }
 }
 
-/// Whether a browser asks if it may send the request. It does not send the request itself.
-fn is_preflight(request: &Parts) -> bool {
-    request.method == Method::OPTIONS
-        && request.headers.contains_key(ORIGIN)
-        && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+impl RequestHead for Parts {
+    const PEER_ADVICE: &'static str = peer::ADVICE;
+
+    fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    fn values<'a>(&'a self, header: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.headers.get_all(header).into_iter().map(HeaderValue::as_bytes)
+    }
 }
 
-impl fmt::Debug for RateLimitLayer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let RateLimitLayer { client_ip, user, limit, headers, .. } = self;
-        f.debug_struct("RateLimitLayer")
-            .field("client_ip", client_ip)
-            .field("has_user", &user.is_some())
-            .field("has_limit", &limit.is_some())
-            .field("headers", headers)
-            .finish_non_exhaustive()
+impl ResponseHeaders for HeaderMap {
+    fn has(&self, name: &'static str) -> bool {
+        self.contains_key(name)
+    }
+
+    fn set(&mut self, name: &'static str, value: String) {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            self.insert(name, value);
+        }
+    }
+
+    fn add(&mut self, name: &'static str, value: String) {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            self.append(name, value);
+        }
     }
 }

@@ -5,6 +5,9 @@
 //! function below it, however deep. With the feature `axum`, [`Error`](crate::Error) is a response. [`RateLimitHeaders`] tells
 //! clients on every response what they have left.
 //!
+//! For actix-web, [`RateLimitMiddleware`] does the same with the feature `actix`, which makes [`Error`](crate::Error) a
+//! `ResponseError`.
+//!
 //! | error | status | body |
 //! | --- | --- | --- |
 //! | limited | 429 with `Retry-After`, in whole seconds, rounded up | a problem of the type `quota-exceeded` |
@@ -17,6 +20,8 @@
 //! violated policies by the names given in attributes and to limiters. A policy without a name is `default`, as its own name would
 //! tell clients about the program's modules.
 
+#[cfg(feature = "actix")]
+mod actix;
 #[cfg(feature = "axum")]
 mod axum;
 #[cfg(feature = "tower")]
@@ -24,16 +29,26 @@ mod body;
 mod headers;
 #[cfg(feature = "tower")]
 mod layer;
+mod message;
+#[cfg(feature = "actix")]
+mod middleware;
+mod options;
 #[cfg(feature = "tower")]
 mod peer;
 mod refusal;
 #[cfg(feature = "tower")]
 mod response;
+#[cfg(feature = "actix")]
+mod scoped_body;
 
 #[cfg(feature = "tower")]
 pub use body::RateLimitBody;
 pub use headers::{HeaderFormat, RateLimitHeaders};
 #[cfg(feature = "tower")]
 pub use layer::{RateLimitLayer, RateLimitService};
+#[cfg(feature = "actix")]
+pub use middleware::{RateLimitMiddleware, RateLimitMiddlewareService};
 #[cfg(feature = "tower")]
 pub use peer::PeerAddr;
+#[cfg(feature = "actix")]
+pub use scoped_body::ScopedBody;

@@ -1,0 +1,35 @@
+//! What is read of requests and written to responses, in terms that all frameworks share.
+
+/// A request without its body.
+pub(super) trait RequestHead {
+    /// How to provide the address of the peer, for those who have forgotten it.
+    const PEER_ADVICE: &'static str;
+
+    fn method(&self) -> &str;
+
+    /// The values of a header, in order.
+    fn values<'a>(&'a self, header: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]>;
+
+    /// Whether a script of another origin may be waiting for the response.
+    fn is_cross_origin(&self) -> bool {
+        self.values("origin").next().is_some()
+    }
+
+    /// Whether a browser asks if it may send the request. It does not send the request itself.
+    fn is_preflight(&self) -> bool {
+        self.method() == "OPTIONS"
+            && self.is_cross_origin()
+            && self.values("access-control-request-method").next().is_some()
+    }
+}
+
+/// The headers of a response. Names are in lower case, and values are ASCII.
+pub(super) trait ResponseHeaders {
+    fn has(&self, name: &'static str) -> bool;
+
+    /// Sets a header to this value alone.
+    fn set(&mut self, name: &'static str, value: String);
+
+    /// Adds a value to those that the header has.
+    fn add(&mut self, name: &'static str, value: String);
+}

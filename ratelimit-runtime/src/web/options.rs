@@ -1,0 +1,153 @@
+//! What a layer or a middleware is told to do with requests, whatever the framework.
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::headers::RateLimitHeaders;
+use super::message::{RequestHead, ResponseHeaders};
+use crate::client_ip::ClientIp;
+use crate::context::{self, RequestContext};
+use crate::error::Error;
+use crate::error::missing_key::MissingKey;
+use crate::key::IntoKey;
+use crate::limiter::Limiter;
+use crate::log::log;
+
+/// The options of a layer for requests of the type `R`.
+pub(super) struct Options<R> {
+    client_ip: ClientIp,
+    user: Option<Arc<UserOf<R>>>,
+    limit: Option<Arc<Limit<R>>>,
+    headers: Option<RateLimitHeaders>,
+    /// Whether it was logged that requests have no address.
+    lacks_peer: Arc<AtomicBool>,
+}
+
+type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
+type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
+type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+impl<R> Options<R> {
+    pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
+        Options { client_ip, ..self }
+    }
+
+    pub(super) fn user(self, user: impl Fn(&R) -> Option<String> + Send + Sync + 'static) -> Self {
+        Options { user: Some(Arc::new(user)), ..self }
+    }
+
+    pub(super) fn limit<K, M>(
+        self,
+        limiter: Limiter,
+        key: impl Fn(&R) -> Option<K> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: IntoKey<M> + Send + 'static,
+        M: 'static,
+    {
+        let limit = move |request: &R| -> Verdict {
+            let (limiter, key) = (limiter.clone(), key(request));
+            Box::pin(async move {
+                limiter.try_acquire(key.ok_or(MissingKey::Part)?, 1).await?;
+                Ok(())
+            })
+        };
+        Options { limit: Some(Arc::new(limit)), ..self }
+    }
+
+    pub(super) fn headers(self, headers: RateLimitHeaders) -> Self {
+        Options { headers: Some(headers), ..self }
+    }
+
+    /// Adds the headers about limits to the response, in the context of its request.
+    pub(super) fn complete(&self, response: &mut impl ResponseHeaders, is_cross_origin: bool) {
+        let mut names = Vec::from_iter(response.has("retry-after").then_some("retry-after"));
+        let record = context::record();
+        for (name, value) in
+            self.headers.iter().zip(&record).flat_map(|(headers, record)| headers.fields(record))
+        {
+            response.set(name, value);
+            names.push(name);
+        }
+        if is_cross_origin && !names.is_empty() {
+            response.add("access-control-expose-headers", names.join(", "));
+        }
+    }
+}
+
+impl<R: RequestHead> Options<R> {
+    /// Returns the context of a request, given the address at the other end of its connection.
+    pub(super) fn context(&self, request: &R, peer: Option<IpAddr>) -> RequestContext {
+        let context = match peer {
+            Some(peer) => {
+                let header = self.client_ip.header_name().into_iter();
+                self.client_ip.context(peer, header.flat_map(|name| request.values(name)))
+            }
+            None => {
+                if !self.lacks_peer.swap(true, Ordering::Relaxed) {
+                    log!(
+                        WARN,
+                        advice = R::PEER_ADVICE,
+                        "requests have no peer address, so calls that need one are refused"
+                    );
+                }
+                RequestContext::new()
+            }
+        };
+        let context = match self.user.as_ref().and_then(|user| user(request)) {
+            Some(user) => context.with_user(user),
+            None => context,
+        };
+        match self.headers {
+            Some(_) => context.with_record(Arc::default()),
+            None => context,
+        }
+    }
+
+    /// Returns why a request is refused, if it is. To be called in its context.
+    pub(super) async fn refusal(&self, request: &R) -> Option<Error> {
+        let limit = self.limit.as_ref().filter(|_| !request.is_preflight())?;
+        limit(request).await.err()
+    }
+}
+
+impl<R> Clone for Options<R> {
+    fn clone(&self) -> Self {
+        let Options { client_ip, user, limit, headers, lacks_peer } = self;
+        Options {
+            client_ip: client_ip.clone(),
+            user: user.clone(),
+            limit: limit.clone(),
+            headers: headers.clone(),
+            lacks_peer: Arc::clone(lacks_peer),
+        }
+    }
+}
+
+impl<R> Default for Options<R> {
+    fn default() -> Self {
+        Options {
+            client_ip: ClientIp::default(),
+            user: None,
+            limit: None,
+            headers: None,
+            lacks_peer: Arc::default(),
+        }
+    }
+}
+
+impl<R> fmt::Debug for Options<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { client_ip, user, limit, headers, .. } = self;
+        f.debug_struct("Options")
+            .field("client_ip", client_ip)
+            .field("has_user", &user.is_some())
+            .field("has_limit", &limit.is_some())
+            .field("headers", headers)
+            .finish_non_exhaustive()
+    }
+}
