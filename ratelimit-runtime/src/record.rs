@@ -29,6 +29,11 @@ impl Record {
         }
     }
 
+    /// Removes a decision whose charge was given back: it is not what the policy has left.
+    pub(crate) fn remove(&self, policy: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|decided| *decided.name != *policy);
+    }
+
     pub(crate) fn policies(&self) -> Vec<RecordedPolicy> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -50,7 +50,9 @@ impl Drop for Service {
 async fn logins_are_limited_by_failures() {
     let service = Service::start("10.0.0.0/8");
     for _ in 0..4 {
-        assert_eq!(service.log_in("ann", "ann's secret").await.status, 200);
+        let right = service.log_in("ann", "ann's secret").await;
+        // That of the account gave its charge back.
+        assert_eq!((right.status, right.header("ratelimit-policy")), (200, Some(LOGINS)));
     }
     for status in [401, 401, 401, 429] {
         assert_eq!(service.log_in("ann", "guess").await.status, status);
@@ -67,6 +69,8 @@ async fn logins_are_limited_by_failures() {
     assert!(limited.body.ends_with("\"violated-policies\":[\"logins\"]}"), "{}", limited.body);
     assert!(limited.seconds() <= 60, "{limited:?}");
 }
+
+const LOGINS: &str = "\"flood\";q=200;w=2, \"logins\";q=10;w=60";
 
 #[tokio::test]
 async fn searches_are_limited_by_plan() {

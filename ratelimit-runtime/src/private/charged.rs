@@ -55,6 +55,10 @@ impl Charged {
         }
         RefundFuture(Some(Box::pin(async move {
             for RefundableCharge { site, receipt } in refunded {
+                #[cfg(feature = "web")]
+                if let Some(record) = crate::context::record() {
+                    record.remove(site.name);
+                }
                 if let Err(error) = receipt.refund().await {
                     log!(WARN, policy = site.name, %error, "failed to refund a charge");
                 }

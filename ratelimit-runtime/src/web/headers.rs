@@ -17,8 +17,9 @@ use crate::record::{Record, RecordedPolicy};
 /// 0.5 µs more.
 ///
 /// Of several policies, the header that says what is left is about the tightest: the one that refuses for longest, or has the
-/// smallest share of its limit left. Shadow policies are not mentioned. Decisions that are made later than the response, such as
-/// those of a streamed body, are not either.
+/// smallest share of its limit left. Shadow policies are not mentioned, nor are charges that `charge_when` has given back. A response
+/// has no such headers if no policy decided on its way: a path that is not found, a store that failed. Decisions that are made
+/// later than the response, such as those of a streamed body, come too late.
 ///
 /// ```
 /// use ratelimits::Registry;

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::error::missing_key::MissingKey;
 use crate::key::IntoKey;
 use crate::limiter::Limiter;
-use crate::log::log;
+use crate::log::{LogBound, log};
 
 /// The options of a layer for requests of the type `R`.
 pub(super) struct Options<R> {
@@ -23,8 +23,14 @@ pub(super) struct Options<R> {
     user: Option<Arc<UserOf<R>>>,
     limit: Option<Arc<Limit<R>>>,
     headers: Option<RateLimitHeaders>,
-    /// Whether it was logged that requests have no address.
-    lacks_peer: Arc<AtomicBool>,
+    events: Arc<Events>,
+}
+
+/// What was logged about requests without an address.
+#[derive(Default)]
+struct Events {
+    lacks_peer: AtomicBool,
+    lacks_client: LogBound,
 }
 
 type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
@@ -84,11 +90,18 @@ impl<R: RequestHead> Options<R> {
     pub(super) fn context(&self, request: &R, peer: Option<IpAddr>) -> RequestContext {
         let context = match peer {
             Some(peer) => {
-                let header = self.client_ip.header_name().into_iter();
-                self.client_ip.context(peer, header.flat_map(|name| request.values(name)))
+                let header = self.client_ip.header_name();
+                let context =
+                    self.client_ip.context(peer, header.into_iter().flat_map(|name| request.values(name)));
+                if context.ip().is_none()
+                    && let Some(requests) = self.events.lacks_client.count()
+                {
+                    log!(WARN, header, requests, "trusted proxies send requests without a client address");
+                }
+                context
             }
             None => {
-                if !self.lacks_peer.swap(true, Ordering::Relaxed) {
+                if !self.events.lacks_peer.swap(true, Ordering::Relaxed) {
                     log!(
                         WARN,
                         advice = R::PEER_ADVICE,
@@ -117,13 +130,13 @@ impl<R: RequestHead> Options<R> {
 
 impl<R> Clone for Options<R> {
     fn clone(&self) -> Self {
-        let Options { client_ip, user, limit, headers, lacks_peer } = self;
+        let Options { client_ip, user, limit, headers, events } = self;
         Options {
             client_ip: client_ip.clone(),
             user: user.clone(),
             limit: limit.clone(),
             headers: headers.clone(),
-            lacks_peer: Arc::clone(lacks_peer),
+            events: Arc::clone(events),
         }
     }
 }
@@ -135,7 +148,7 @@ impl<R> Default for Options<R> {
             user: None,
             limit: None,
             headers: None,
-            lacks_peer: Arc::default(),
+            events: Arc::default(),
         }
     }
 }
