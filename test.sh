@@ -43,8 +43,8 @@ run() {
 }
 
 # Built first, because a test runs each example.
-run cargo build --locked --examples --features tls,axum,metrics
-run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics
+run cargo build --locked --examples --features tls,actix,axum,metrics,tonic
+run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
 # Without Redis.

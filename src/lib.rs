@@ -199,8 +199,11 @@ pub mod context {
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use ratelimit_runtime::metrics;
-#[cfg(any(feature = "tower", feature = "axum", feature = "actix"))]
-#[cfg_attr(docsrs, doc(cfg(any(feature = "tower", feature = "axum", feature = "actix"))))]
+#[cfg(any(feature = "tower", feature = "axum", feature = "actix", feature = "tonic"))]
+#[cfg_attr(
+    docsrs,
+    doc(cfg(any(feature = "tower", feature = "axum", feature = "actix", feature = "tonic")))
+)]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
     Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,

@@ -5,6 +5,7 @@ mod axum;
 mod client;
 mod client_ip;
 mod headers;
+mod hyper;
 mod layer;
 #[expect(dead_code, reason = "used in part")]
 #[path = "../it/support/log_capture.rs"]
@@ -13,3 +14,4 @@ mod readme;
 mod registry;
 mod service;
 mod shared;
+mod tonic;

@@ -16,7 +16,7 @@ use super::headers::RateLimitHeaders;
 use super::message::{RequestHead, ResponseHeaders};
 use super::options::Options;
 use super::peer;
-use super::response::response;
+use super::response::response_to;
 use crate::client_ip::ClientIp;
 use crate::key::IntoKey;
 use crate::limiter::Limiter;
@@ -90,6 +90,8 @@ impl RateLimitLayer {
     /// returns; a request without a key is refused. The function runs in the context of the request, for keys such as
     /// `RequestContext::current().ip()`.
     ///
+    /// With the feature `tonic`, gRPC requests are refused with a status of gRPC.
+    ///
     /// Preflight requests of browsers pass. A layer has one limit: for several that are decided together, annotate a function.
     ///
     /// ```
@@ -147,13 +149,14 @@ where
         let clone = self.service.clone();
         let mut service = std::mem::replace(&mut self.service, clone);
         let options = Arc::clone(&self.options);
-        let (parts, body) = request.into_parts();
-        let context = options.context(&parts, peer::address(&parts.extensions));
+        let (mut parts, body) = request.into_parts();
+        let peer = peer::address(&mut parts.extensions);
+        let context = options.context(&parts, peer);
         let is_cross_origin = parts.is_cross_origin();
         let of_body = context.clone();
         Box::pin(context.scope(async move {
             let mut response = match options.refusal(&parts).await {
-                Some(error) => response(&error).map(RateLimitBody::of_refusal),
+                Some(error) => response_to(&parts, error).map(RateLimitBody::of_refusal),
                 None => {
                     let response = service.call(Request::from_parts(parts, body)).await?;
                     response.map(|body| RateLimitBody::of_service(body, of_body))

@@ -2,23 +2,29 @@
 //!
 //! [`RateLimitLayer`] is a layer for axum, tonic, hyper and everything else on `tower`. It puts each request in a
 //! [`RequestContext`](crate::RequestContext), so that `key_type = IP`, `key_type = USER` and `<@ip>` work in every annotated
-//! function below it, however deep. With the feature `axum`, [`Error`](crate::Error) is a response. [`RateLimitHeaders`] tells
-//! clients on every response what they have left.
+//! function below it, however deep. [`RateLimitHeaders`] tells clients on every response what they have left.
 //!
-//! For actix-web, [`RateLimitMiddleware`] does the same with the feature `actix`, which makes [`Error`](crate::Error) a
-//! `ResponseError`.
+//! For actix-web, [`RateLimitMiddleware`] does the same with the feature `actix`.
 //!
-//! | error | status | body |
-//! | --- | --- | --- |
-//! | limited | 429 with `Retry-After`, in whole seconds, rounded up | a problem of the type `quota-exceeded` |
-//! | the cost can never fit | 413 | a problem without a type |
-//! | the store failed | 503 | a problem of the type `temporary-reduced-capacity` |
-//! | a part of the key is missing | 400; without a user 403; without an address 500 | a problem without a type |
-//! | the policy is invalid | 500 | a problem without a type |
+//! [`Error`](crate::Error) is a response of axum with the feature `axum`, a `ResponseError` of actix-web with the feature `actix`, and
+//! becomes a `tonic::Status` with the feature `tonic`. For other frameworks, [`response()`] returns a response of the `http` crate.
 //!
-//! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They name the
-//! violated policies by the names given in attributes and to limiters. A policy without a name is `default`, as its own name would
-//! tell clients about the program's modules.
+//! With tonic, serve `Server::builder().layer(RateLimitLayer::new())`. The feature `tonic` enables tonic's `server`, which has the
+//! addresses of connections, and a program that has a TLS feature of tonic needs nothing else to find those of TLS connections.
+//!
+//! | error | status | body | code of gRPC |
+//! | --- | --- | --- | --- |
+//! | limited | 429 with `Retry-After`, in whole seconds, rounded up | a problem of the type `quota-exceeded` | `RESOURCE_EXHAUSTED` with `google.rpc.RetryInfo`, not rounded |
+//! | the cost can never fit | 413 | a problem without a type | `RESOURCE_EXHAUSTED` |
+//! | the store failed | 503 | a problem of the type `temporary-reduced-capacity` | `UNAVAILABLE` |
+//! | a part of the key is missing | 400 | a problem without a type | `INVALID_ARGUMENT` |
+//! | there is no user | 403 | a problem without a type | `PERMISSION_DENIED` |
+//! | there is no address | 500 | a problem without a type | `INTERNAL` |
+//! | the policy is invalid | 500 | a problem without a type | `INTERNAL` |
+//!
+//! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They and the
+//! messages of gRPC name the violated policies by the names given in attributes and to limiters. A policy without a name is
+//! `default`, as its own name would tell clients about the program's modules.
 
 #[cfg(feature = "actix")]
 mod actix;
@@ -40,6 +46,8 @@ mod refusal;
 mod response;
 #[cfg(feature = "actix")]
 mod scoped_body;
+#[cfg(feature = "tonic")]
+mod tonic;
 
 #[cfg(feature = "tower")]
 pub use body::RateLimitBody;
@@ -50,5 +58,7 @@ pub use layer::{RateLimitLayer, RateLimitService};
 pub use middleware::{RateLimitMiddleware, RateLimitMiddlewareService};
 #[cfg(feature = "tower")]
 pub use peer::PeerAddr;
+#[cfg(feature = "tower")]
+pub use response::response;
 #[cfg(feature = "actix")]
 pub use scoped_body::ScopedBody;

@@ -22,24 +22,7 @@ const TYPES: &str = "https://iana.org/assignments/http-problem-types#";
 
 impl Refusal {
     pub(super) fn of(error: &Error) -> Self {
-        let (status, kind, title) = match error {
-            Error::Limited(_) if error.is_never() => {
-                (413, "", "The request costs more than its limit ever admits")
-            }
-            Error::Limited(_) => {
-                (429, "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded")
-            }
-            Error::Store(_) => (
-                503,
-                "temporary-reduced-capacity",
-                "Request cannot be satisfied due to temporary server capacity constraints",
-            ),
-            Error::MissingKey(MissingKey::Part) => {
-                (400, "", "The request lacks what its limit is counted by")
-            }
-            Error::MissingKey(MissingKey::User) => (403, "", "The request needs a user"),
-            Error::MissingKey(MissingKey::Ip) | Error::Invalid(_) => (500, "", "Internal Server Error"),
-        };
+        let (status, kind, title) = summary(error);
         let mut problem = String::from("{");
         if !kind.is_empty() {
             problem += &format!("\"type\":\"{TYPES}{kind}\",");
@@ -50,6 +33,16 @@ impl Refusal {
         }
         problem.push('}');
         Refusal { status, retry_after: error.retry_after().map(whole_seconds), problem }
+    }
+}
+
+/// Returns what the problem says, as text, for protocols that have no documents.
+#[cfg(feature = "tonic")]
+pub(super) fn message(error: &Error) -> String {
+    let (_, _, title) = summary(error);
+    match error {
+        Error::Limited(limited) => format!("{title}: {}", violated(limited).join(", ")),
+        _ => title.into(),
     }
 }
 
@@ -64,6 +57,26 @@ pub(super) fn quoted(name: &str) -> String {
     let is_shown = !name.contains("::") && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let name = if is_shown { name } else { "default" };
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns the status, the type of the problem, and its title.
+fn summary(error: &Error) -> (u16, &'static str, &'static str) {
+    match error {
+        Error::Limited(_) if error.is_never() => {
+            (413, "", "The request costs more than its limit ever admits")
+        }
+        Error::Limited(_) => {
+            (429, "quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded")
+        }
+        Error::Store(_) => (
+            503,
+            "temporary-reduced-capacity",
+            "Request cannot be satisfied due to temporary server capacity constraints",
+        ),
+        Error::MissingKey(MissingKey::Part) => (400, "", "The request lacks what its limit is counted by"),
+        Error::MissingKey(MissingKey::User) => (403, "", "The request needs a user"),
+        Error::MissingKey(MissingKey::Ip) | Error::Invalid(_) => (500, "", "Internal Server Error"),
+    }
 }
 
 /// The names of the policies that refuse, each once.
