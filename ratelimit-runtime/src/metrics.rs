@@ -6,11 +6,12 @@
 //! | `ratelimits_wait_seconds` | histogram | `policy` | how long calls waited, of those that did |
 //! | `ratelimits_limit` | gauge | `policy` | the burst, capacity or limit of the policy, in permits |
 //! | `ratelimits_waiting` | gauge | | calls that wait now |
+//! | `ratelimits_store_seconds` | histogram | | how long Redis took for a script call, which decides one call or a batch |
 //! | `ratelimits_store_up` | gauge | | 0 during an outage of the store, otherwise 1 |
 //! | `ratelimits_store_outages_total` | counter | | outages of the store |
 //! | `ratelimits_store_failed_decisions_total` | counter | | decisions that the store failed to make |
 //!
-//! An [`observer`] records the first three, and [`record_state`] the others. No label has a part of a key. At most 1,000 policies
+//! An [`observer`] records the first three, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label has a part of a key. At most 1,000 policies
 //! of an observer have a label of their own, and all further ones share `policy="(other)"`.
 
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 use crate::observer::Observation;
 use crate::registry::Registry;
 use crate::source::Source;
+use crate::store::series::CALL_TIME;
 
 const DECISIONS: &str = "ratelimits_decisions_total";
 const WAIT: &str = "ratelimits_wait_seconds";
@@ -96,6 +98,7 @@ pub fn describe() {
     describe_histogram!(WAIT, Unit::Seconds, "How long calls waited for permits, of those that did.");
     describe_gauge!(LIMIT, Unit::Count, "The burst, capacity or limit of the policy, in permits.");
     describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
+    describe_histogram!(CALL_TIME, Unit::Seconds, "How long Redis took for a script call.");
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
     describe_counter!(OUTAGES, Unit::Count, "Outages of the store.");
     describe_counter!(FAILED_DECISIONS, Unit::Count, "Decisions that the store failed to make.");

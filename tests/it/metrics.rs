@@ -85,7 +85,12 @@ async fn a_scrape_shows_the_calls_that_were_made() {
             (limit("trial"), 1.0),
             (limit("bucket"), 3.0),
         ];
-        assert_eq!(scrape(&recorder.handle()), BTreeMap::from(expected));
+        let mut scrape = scrape(&recorder.handle());
+        // Of six calls, that without a key did not get to the store.
+        let calls = (source == "redis").then_some(5.0);
+        assert_eq!(scrape.get("ratelimits_store_seconds_count").copied(), calls);
+        scrape.retain(|series, _| !series.starts_with("ratelimits_store_seconds"));
+        assert_eq!(scrape, BTreeMap::from(expected));
     }
 }
 
@@ -113,6 +118,8 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
         state.map(|name| scrape[&format!("ratelimits_store_{name}")])
     };
     assert_eq!(state(), [1.0, 0.0, 0.0]);
+    let calls = || scrape(&recorder.handle())["ratelimits_store_seconds_count"];
+    assert_eq!(calls(), 3.0);
 
     server.kill();
     for limiter in limiters {
@@ -223,13 +230,15 @@ async fn the_dashboard_and_the_guide_have_the_series_that_are_recorded() {
     let recorder = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;
+    let on_redis = builder().connect_lazy(&Server::shared().url()).unwrap();
+    on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap().try_acquire("a", 1).await.unwrap();
     let text = recorder.handle().render();
     let described =
         text.lines().filter_map(|line| line.strip_prefix("# HELP ratelimits_")?.split(' ').next());
     let families: BTreeSet<&str> = described.collect();
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE ratelimits_")?.split(' ').next());
     assert_eq!(families, typed.collect(), "each series has a description");
-    assert_eq!(families.len(), 7);
+    assert_eq!(families.len(), 8);
 
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
     let queries = queries(&dashboard);

@@ -12,6 +12,8 @@ mod redis;
 #[cfg(not(feature = "redis"))]
 #[path = "redis_disabled.rs"]
 mod redis;
+#[cfg(feature = "metrics")]
+pub(crate) mod series;
 pub(crate) mod tls;
 
 pub use charge::{Charge, Outcome, Verdicts};

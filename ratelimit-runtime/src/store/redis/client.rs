@@ -17,6 +17,8 @@ use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome};
+#[cfg(feature = "metrics")]
+use crate::store::series::CALL_TIME;
 
 /// What a store needs for a call.
 #[derive(Debug)]
@@ -115,12 +117,17 @@ impl Client {
         deadline: Instant,
         is_batch: bool,
     ) -> Result<Value, CallError> {
-        match self.send(invocation.keys(), &invocation.evalsha(), deadline, is_batch).await {
+        #[cfg(feature = "metrics")]
+        let begin = Instant::now();
+        let reply = match self.send(invocation.keys(), &invocation.evalsha(), deadline, is_batch).await {
             Err(error) if error.is_no_script() => {
                 self.send(invocation.keys(), &invocation.eval(), deadline, is_batch).await
             }
             reply => reply,
-        }
+        };
+        #[cfg(feature = "metrics")]
+        metrics::histogram!(CALL_TIME).record(begin.elapsed());
+        reply
     }
 
     pub(super) async fn send(
