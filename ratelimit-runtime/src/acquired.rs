@@ -65,6 +65,14 @@ impl<'a> Acquired<'a> {
 
     /// Returns what a limiter returns, without a receipt for what was charged.
     fn decision(&self) -> Decision {
+        let decision = self.verdicts();
+        match self.request.key_parts(decision.reported()) {
+            Some(key) if !self.outcome.admitted => decision.with_key(key),
+            _ => decision,
+        }
+    }
+
+    fn verdicts(&self) -> Decision {
         if let Some(policy) = self.single() {
             return Decision::of_one(policy, self.source, self.waited, None);
         }

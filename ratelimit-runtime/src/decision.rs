@@ -62,6 +62,8 @@ struct More {
     /// Made for a single policy when somebody asks.
     listed: OnceLock<Listed>,
     receipt: Option<Receipt>,
+    /// The parts of the key that the reported policy refused, if there are observers.
+    key: Option<Box<[String]>>,
 }
 
 /// What each policy said.
@@ -166,7 +168,7 @@ impl Decision {
         let PolicyDecision { algorithm, admitted, limit, remaining, retry_after, reset_after, .. } =
             policies[reported];
         let listed = Listed { policies, reported }.into();
-        let more = LazyBox::of(More { listed, receipt: None });
+        let more = LazyBox::of(More { listed, ..More::default() });
         let (single, receipt) = (None, None);
         Decision {
             limit,
@@ -222,6 +224,20 @@ impl Decision {
             None => self.more = LazyBox::of(More { receipt, ..More::default() }),
         }
         self
+    }
+
+    /// Adds the parts of the key that the reported policy refused.
+    pub(crate) fn with_key(mut self, key: &[String]) -> Self {
+        let key = Some(key.into());
+        match self.more.get_mut() {
+            Some(more) => more.key = key,
+            None => self.more = LazyBox::of(More { key, ..More::default() }),
+        }
+        self
+    }
+
+    pub(crate) fn key(&self) -> Option<&[String]> {
+        self.more.get()?.key.as_deref()
     }
 
     /// Returns the index of the reported policy.

@@ -146,6 +146,11 @@ impl AcquireRequest {
         self.policies.iter().zip(observed).filter(|(_, charge)| charge.cost > 0)
     }
 
+    /// Returns the parts of the key of a policy, if there are observers.
+    pub(crate) fn key_parts(&self, policy: usize) -> Option<&[String]> {
+        Some(&self.observed.as_ref()?.get(policy)?.key)
+    }
+
     pub(crate) fn policies(&self) -> &[RequestedPolicy] {
         &self.policies
     }

@@ -73,6 +73,41 @@ async fn leased(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns the parts of the key that was refused.
+fn refused_key<T>(result: Result<T, Error>) -> Option<Vec<String>> {
+    match result {
+        Err(Error::Limited(limited)) => limited.key().map(<[_]>::to_vec),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("it is admitted"),
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_the_key_that_is_seen() {
+    let (seen, server) = (Seen::default(), Server::shared());
+    for (registry, _) in seen.registries(&server) {
+        send(&registry, "ann", 7, 2).await.unwrap();
+        // On Redis the second refusal repeats the first.
+        for _ in 0..2 {
+            let key = refused_key(send(&registry, "ann", 7, 1).await);
+            assert_eq!(key, Some(vec!["ann".to_owned(), "7".to_owned()]));
+        }
+        for _ in 0..2 {
+            stacked(&registry, Some(9)).await.unwrap();
+        }
+        assert_eq!(refused_key(stacked(&registry, Some(9)).await), Some(vec!["9".to_owned()]));
+        let limiter = registry.limiter("seen.key", FixedWindow::new(1, DAY)).unwrap();
+        limiter.try_acquire((), 1).await.unwrap();
+        assert_eq!(refused_key(limiter.try_acquire((), 1).await), Some(Vec::new()));
+        limiter.try_acquire("b", 1).await.unwrap();
+        let charges = ["a", "b", "c"].map(|key| limiter.charge(key, 1));
+        assert_eq!(refused_key(registry.try_acquire_all(charges).await), Some(vec!["b".to_owned()]));
+    }
+    let unobserved = Registry::in_memory();
+    send(&unobserved, "ann", 7, 2).await.unwrap();
+    assert_eq!(refused_key(send(&unobserved, "ann", 7, 1).await), None);
+}
+
 #[tokio::test]
 async fn each_call_of_a_function_is_seen_once() {
     let (seen, server) = (Seen::default(), Server::shared());

@@ -54,6 +54,25 @@ impl Limited {
         self.algorithm
     }
 
+    /// Returns the parts of the key, as [`Observation::key`](crate::Observation::key) has them, if the registry has an
+    /// [observer](crate::RegistryBuilder::observer). Otherwise `None`: a call in process has only a hash of its key. They may be
+    /// personal data.
+    ///
+    /// ```
+    /// # use ratelimits::{Error, FixedWindow, Registry};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+    /// let registry = Registry::builder().observer(|_| {}).in_memory();
+    /// let reports = registry.limiter("reports", FixedWindow::new(1, std::time::Duration::from_secs(60)))?;
+    /// reports.try_acquire(("tenant", 7), 1).await?;
+    /// let Err(Error::Limited(limited)) = reports.try_acquire(("tenant", 7), 1).await else { panic!() };
+    /// assert_eq!(limited.key(), Some(["tenant".to_owned(), "7".to_owned()].as_slice()));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn key(&self) -> Option<&[String]> {
+        self.decision.get()?.key()
+    }
+
     /// Returns the decision.
     #[must_use]
     pub fn decision(&self) -> &Decision {
@@ -113,7 +132,7 @@ impl Limited {
             reset_after: micros(decision.reset_after),
         };
         let limited = Limited::of_one(policy, decision.source);
-        if decision.single.is_some() && decision.waited.is_zero() {
+        if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
         Limited { single: None, decision: LazyBox::of(decision), ..limited }
