@@ -170,12 +170,21 @@ impl RequestContext {
     /// # }
     /// ```
     pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
-        ScopedStream { context: self, stream: Box::pin(stream) }
+        #[cfg(feature = "web")]
+        let context = self.in_the_same_request();
+        #[cfg(not(feature = "web"))]
+        let context = self;
+        ScopedStream { context, stream: Box::pin(stream) }
     }
 }
 
 #[cfg(feature = "web")]
 impl RequestContext {
+    /// Replaces the address by this one, which is reduced to a network already.
+    pub(crate) fn in_network(self, ip: Option<IpAddr>) -> Self {
+        RequestContext { ip, ..self }
+    }
+
     /// Adds a record of the decisions that are made in this context.
     pub(crate) fn with_record(self, record: Arc<Record>) -> Self {
         RequestContext { record: Some(record), ..self }

@@ -265,3 +265,14 @@ impl fmt::Debug for NamedCharge {
         charge.finish_non_exhaustive()
     }
 }
+
+#[cfg(feature = "web")]
+impl Limiter {
+    /// Decides a call that has no key: it is refused, unless limits are off.
+    pub(crate) fn try_acquire_without_key(&self, missing: MissingKey) -> Result<(), Error> {
+        match self.backend.primary() {
+            Some(_) => Err(self.definition.refused(&self.backend, 1, missing.into())),
+            None => Ok(()),
+        }
+    }
+}

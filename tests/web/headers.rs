@@ -102,3 +102,31 @@ async fn responses_without_decisions_have_no_headers() {
     let app = Router::new().route("/", get(async || "free")).layer(RateLimitLayer::new().headers(headers()));
     assert_no_headers(serve(app).await).await;
 }
+
+#[tokio::test]
+async fn layers_around_each_other_tell_of_the_same_decisions() {
+    let layer = || RateLimitLayer::new().headers(headers());
+    let client = serve(Router::new().route("/", get(nested)).layer(layer()).layer(layer())).await;
+    let reply = client.get("/", &[]).await;
+    assert_eq!(items(&reply, "ratelimit")["headers-nested"]["r"], 2);
+}
+
+#[count_limit(3, "1h", name = "headers-nested", key_type = IP)]
+async fn nested() -> Result<String, Error> {
+    Ok("done".into())
+}
+
+#[rate_limit("1000/min", burst = 500, key_type = IP)]
+#[count_limit(3, "1h", key_type = IP)]
+async fn unnamed() -> Result<String, Error> {
+    Ok("done".into())
+}
+
+#[tokio::test]
+async fn both_headers_are_about_the_same_policy() {
+    let client =
+        serve(Router::new().route("/", get(unnamed)).layer(RateLimitLayer::new().headers(headers()))).await;
+    let reply = client.get("/", &[]).await;
+    assert_eq!(items(&reply, "ratelimit-policy")["default"], params([("q", 3), ("w", 3600)]));
+    assert_eq!(items(&reply, "ratelimit")["default"]["r"], 2);
+}

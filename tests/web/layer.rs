@@ -10,7 +10,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
 use ratelimits::web::{PeerAddr, RateLimitLayer};
-use ratelimits::{Error, RequestContext, context, count_limit};
+use ratelimits::{ClientIp, Error, Registry, RequestContext, TokenBucket, context, count_limit};
 use tokio::net::TcpListener;
 
 use crate::axum::serve;
@@ -97,6 +97,13 @@ pub(crate) async fn assert_limits_before_bodies_are_read(client: Client) {
     assert!(refused.header("retry-after").is_some());
     assert_eq!(refused.header("access-control-expose-headers"), Some("retry-after"));
     assert!(refused.body.contains("-uploads"), "{refused:?}");
+    // Browsers send no such preflight.
+    for other in
+        ["authorization: Bearer x", "cookie: x=y", "content-type: application/grpc", "content-length: 1"]
+    {
+        let disguised = client.send("OPTIONS", "/", &[preflight[0], preflight[1], other]).await;
+        assert_eq!(disguised.status, 429, "{other}");
+    }
 }
 
 #[tokio::test]
@@ -146,4 +153,23 @@ async fn peer_addresses_can_be_inserted() {
     };
     let app = Router::new().route("/", get(who)).layer(RateLimitLayer::new()).layer(from_fn(add));
     assert_eq!(serve(app).await.get("/", &[]).await.body, "Some(\"192.0.2.1\") None");
+}
+
+#[tokio::test]
+async fn layers_add_to_the_context_of_those_around_them() {
+    let client_ip = ClientIp::header("x-forwarded-for", ["127.0.0.0/8"]).unwrap();
+    let outer = RateLimitLayer::new().client_ip(client_ip).user(user_of);
+    let app = Router::new().route("/", get(who)).layer(RateLimitLayer::new()).layer(outer);
+    let reply = serve(app).await.get("/", &["x-user: ann", "x-forwarded-for: 192.0.2.9"]).await;
+    assert_eq!(reply.body, "Some(\"192.0.2.9\") Some(\"ann\")");
+}
+
+#[tokio::test]
+async fn limits_that_are_off_need_no_key() {
+    let off = Registry::unlimited().limiter("layer-off", TokenBucket::per_second(1)).unwrap();
+    let app = Router::new().route("/", get(who)).layer(RateLimitLayer::new().limit(off, user_of));
+    let client = serve(app).await;
+    for _ in 0..2 {
+        assert_eq!(client.get("/", &[]).await.status, 200);
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::refusal::{quoted, whole_seconds};
 use crate::context;
@@ -77,11 +77,9 @@ impl RateLimitHeaders {
             let advice = "pass `RateLimitHeaders::observer` to `RegistryBuilder::observer`";
             log!(WARN, advice, "responses have no headers about limits, as no registry reports decisions");
         }
-        let policies = record.policies();
-        let Some(tightest) = policies.iter().max_by(|one, other| tightness(one).total_cmp(&tightness(other)))
-        else {
-            return Vec::new();
-        };
+        let mut policies = record.policies();
+        policies.sort_by(|one, other| other.tightness().total_cmp(&one.tightness()));
+        let Some(tightest) = policies.first() else { return Vec::new() };
         let mut fields = Vec::new();
         for format in &self.formats {
             match format {
@@ -93,8 +91,10 @@ impl RateLimitHeaders {
                     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                     fields.push(("x-ratelimit-limit", tightest.quota.limit.to_string()));
                     fields.push(("x-ratelimit-remaining", tightest.quota.remaining.to_string()));
-                    fields
-                        .push(("x-ratelimit-reset", whole_seconds(now + resets_after(tightest)).to_string()));
+                    fields.push((
+                        "x-ratelimit-reset",
+                        whole_seconds(now + tightest.resets_after()).to_string(),
+                    ));
                 }
             }
         }
@@ -102,21 +102,7 @@ impl RateLimitHeaders {
     }
 }
 
-/// Above 1 for a policy that refuses, by how long it does.
-fn tightness(policy: &RecordedPolicy) -> f64 {
-    let quota = &policy.quota;
-    match quota.retry_after {
-        _ if !policy.limited => 1.0 - quota.remaining as f64 / quota.limit.max(1) as f64,
-        Some(retry_after) => 2.0 + retry_after.as_secs_f64(),
-        None => f64::INFINITY,
-    }
-}
-
-/// A retry before this would be refused.
-fn resets_after(policy: &RecordedPolicy) -> Duration {
-    policy.quota.retry_after.filter(|_| policy.limited).unwrap_or(policy.quota.reset_after)
-}
-
+/// Names each policy once. Of those that are shown by one name, it is the first.
 fn draft_policies(policies: &[RecordedPolicy]) -> String {
     let (mut list, mut names) = (String::new(), Vec::new());
     for RecordedPolicy { name, quota, .. } in policies {
@@ -135,6 +121,6 @@ fn draft_policies(policies: &[RecordedPolicy]) -> String {
 fn draft_quota(policy: &RecordedPolicy) -> String {
     let RecordedPolicy { name, quota, .. } = policy;
     let (remaining, resets) =
-        (quota.remaining.min(LARGEST), whole_seconds(resets_after(policy)).min(LARGEST));
+        (quota.remaining.min(LARGEST), whole_seconds(policy.resets_after()).min(LARGEST));
     format!("{};r={remaining};t={resets}", quoted(name))
 }

@@ -24,8 +24,9 @@ use crate::limiter::Limiter;
 /// A layer that puts each request in a [`RequestContext`](crate::RequestContext), so that every annotated function below it knows the
 /// caller.
 ///
-/// It works with any service over `http` requests: axum, tonic, hyper. A context that an outer layer provides is replaced.
+/// It works with any service over `http` requests: axum, tonic, hyper. Of layers around each other, the inner one adds to the context of the outer one.
 /// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.run(request))`.
+/// The body of a response is in the context of the layer, however late it is sent, without what is added below.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -92,7 +93,9 @@ impl RateLimitLayer {
     ///
     /// With the feature `tonic`, gRPC requests are refused with a status of gRPC.
     ///
-    /// Preflight requests of browsers pass. A layer has one limit: for several that are decided together, annotate a function.
+    /// Preflight requests of browsers pass. So does any OPTIONS request that looks like one, without a body and credentials: where a
+    /// handler serves such requests, annotate it. A layer has one limit, that of the last call: for several that are decided
+    /// together, annotate a function.
     ///
     /// ```
     /// use ratelimits::web::RateLimitLayer;

@@ -15,11 +15,14 @@ pub(super) trait RequestHead {
         self.values("origin").next().is_some()
     }
 
-    /// Whether a browser asks if it may send the request. It does not send the request itself.
+    /// Whether this is what a browser sends to ask whether it may send a request: without a body and without credentials.
     fn is_preflight(&self) -> bool {
+        let has = |header: &&str| self.values(header).next().is_some();
         self.method() == "OPTIONS"
-            && self.is_cross_origin()
-            && self.values("access-control-request-method").next().is_some()
+            && ["origin", "access-control-request-method"].iter().all(has)
+            && !["authorization", "content-length", "content-type", "cookie", "transfer-encoding"]
+                .iter()
+                .any(has)
     }
 }
 

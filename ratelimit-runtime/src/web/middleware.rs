@@ -23,7 +23,7 @@ use crate::limiter::Limiter;
 /// Create it, and the limiter of [`limit`](Self::limit), before `HttpServer::new`, and clone it into the closure, which runs once
 /// for each worker: a registry or limiter created there would count for its worker only.
 ///
-/// Of several middlewares, the one that is wrapped last comes first. A context that an outer middleware provides is replaced.
+/// Of several middlewares, the one that is wrapped last comes first. It adds to the context of a middleware around it.
 /// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.call(request))`.
 /// Tasks take the context along with `actix_web::rt::spawn(RequestContext::current().scope(task))`.
 ///
@@ -98,7 +98,9 @@ impl RateLimitMiddleware {
     /// returns; a request without a key is refused. The function runs in the context of the request, for keys such as
     /// `RequestContext::current().ip()`.
     ///
-    /// Preflight requests of browsers pass. A middleware has one limit: for several that are decided together, annotate a function.
+    /// Preflight requests of browsers pass. So does any OPTIONS request that looks like one, without a body and credentials: where a
+    /// handler serves such requests, annotate it. A middleware has one limit, that of the last call: for several that are decided
+    /// together, annotate a function.
     ///
     /// ```
     /// use ratelimits::web::RateLimitMiddleware;

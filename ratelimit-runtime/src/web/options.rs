@@ -19,7 +19,8 @@ use crate::log::{LogBound, log};
 
 /// The options of a layer for requests of the type `R`.
 pub(super) struct Options<R> {
-    client_ip: ClientIp,
+    /// `None` for the address of the connection, unless an outer layer has found one.
+    client_ip: Option<ClientIp>,
     user: Option<Arc<UserOf<R>>>,
     limit: Option<Arc<Limit<R>>>,
     headers: Option<RateLimitHeaders>,
@@ -39,7 +40,7 @@ type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 impl<R> Options<R> {
     pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
-        Options { client_ip, ..self }
+        Options { client_ip: Some(client_ip), ..self }
     }
 
     pub(super) fn user(self, user: impl Fn(&R) -> Option<String> + Send + Sync + 'static) -> Self {
@@ -58,8 +59,14 @@ impl<R> Options<R> {
         let limit = move |request: &R| -> Verdict {
             let (limiter, key) = (limiter.clone(), key(request));
             Box::pin(async move {
-                limiter.try_acquire(key.ok_or(MissingKey::Part)?, 1).await?;
-                Ok(())
+                match key {
+                    Some(key) => limiter.try_acquire(key, 1).await.map(drop),
+                    // Without an address, that is what the service has to provide first.
+                    None if RequestContext::current().ip().is_none() => {
+                        limiter.try_acquire_without_key(MissingKey::Ip)
+                    }
+                    None => limiter.try_acquire_without_key(MissingKey::Part),
+                }
             })
         };
         Options { limit: Some(Arc::new(limit)), ..self }
@@ -86,39 +93,42 @@ impl<R> Options<R> {
 }
 
 impl<R: RequestHead> Options<R> {
-    /// Returns the context of a request, given the address at the other end of its connection.
+    /// Returns the context of a request, given the address at the other end of its connection. What this layer does not find out
+    /// is that of the layer around it.
     pub(super) fn context(&self, request: &R, peer: Option<IpAddr>) -> RequestContext {
-        let context = match peer {
-            Some(peer) => {
-                let header = self.client_ip.header_name();
-                let context =
-                    self.client_ip.context(peer, header.into_iter().flat_map(|name| request.values(name)));
-                if context.ip().is_none()
-                    && let Some(requests) = self.events.lacks_client.count()
-                {
-                    log!(WARN, header, requests, "trusted proxies send requests without a client address");
-                }
-                context
-            }
-            None => {
-                if !self.events.lacks_peer.swap(true, Ordering::Relaxed) {
-                    log!(
-                        WARN,
-                        advice = R::PEER_ADVICE,
-                        "requests have no peer address, so calls that need one are refused"
-                    );
-                }
-                RequestContext::new()
-            }
+        let outer = RequestContext::current();
+        let context = match &self.client_ip {
+            None if outer.ip().is_some() => outer,
+            None => outer.in_network(self.address(request, &ClientIp::peer(), peer)),
+            Some(client_ip) => outer.in_network(self.address(request, client_ip, peer)),
         };
         let context = match self.user.as_ref().and_then(|user| user(request)) {
             Some(user) => context.with_user(user),
             None => context,
         };
         match self.headers {
-            Some(_) => context.with_record(Arc::default()),
+            // Layers around each other tell of the same decisions.
+            Some(_) => context.with_record(context::record().unwrap_or_default()),
             None => context,
         }
+    }
+
+    fn address(&self, request: &R, client_ip: &ClientIp, peer: Option<IpAddr>) -> Option<IpAddr> {
+        let Some(peer) = peer else {
+            if !self.events.lacks_peer.swap(true, Ordering::Relaxed) {
+                let advice = R::PEER_ADVICE;
+                log!(WARN, advice, "requests have no peer address, so calls that need one are refused");
+            }
+            return None;
+        };
+        let header = client_ip.header_name();
+        let address = client_ip.find(peer, header.into_iter().flat_map(|name| request.values(name))).ok();
+        if address.is_none()
+            && let Some(requests) = self.events.lacks_client.count()
+        {
+            log!(WARN, header, requests, "trusted proxies send requests without a client address");
+        }
+        address
     }
 
     /// Returns why a request is refused, if it is. To be called in its context.
@@ -143,13 +153,7 @@ impl<R> Clone for Options<R> {
 
 impl<R> Default for Options<R> {
     fn default() -> Self {
-        Options {
-            client_ip: ClientIp::default(),
-            user: None,
-            limit: None,
-            headers: None,
-            events: Arc::default(),
-        }
+        Options { client_ip: None, user: None, limit: None, headers: None, events: Arc::default() }
     }
 }
 
