@@ -15,3 +15,4 @@ mod registry;
 mod service;
 mod shared;
 mod tonic;
+mod tower;

@@ -26,7 +26,8 @@ use tonic::{Request, metadata::MetadataMap};
 pub struct PeerAddr(pub SocketAddr);
 
 /// How to provide the address, for those who have forgotten it.
-pub(super) const ADVICE: &str = "with axum, serve `app.into_make_service_with_connect_info::<SocketAddr>()`; otherwise insert a \
+pub(super) const ADVICE: &str = "with axum, enable the feature `axum` and serve \
+                                 `app.into_make_service_with_connect_info::<SocketAddr>()`; otherwise insert a \
                                  `ratelimits::web::PeerAddr` into the request's extensions";
 
 pub(super) fn address(extensions: &mut Extensions) -> Option<IpAddr> {
