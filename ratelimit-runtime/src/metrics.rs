@@ -11,8 +11,9 @@
 //! | `ratelimits_store_outages_total` | counter | | outages of the store |
 //! | `ratelimits_store_failed_decisions_total` | counter | | decisions that the store failed to make |
 //!
-//! An [`observer`] records the first three, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label has a part of a key. At most 1,000 policies
-//! of an observer have a label of their own, and all further ones share `policy="(other)"`.
+//! An [`observer`] records the first three, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label
+//! has a part of a key. At most 1,000 policies of an observer have a label of their own, and all further ones share
+//! `policy="(other)"`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -78,7 +78,8 @@ impl MostLimited {
         MostLimited { refusals, seed: RandomState::new(), keeps_keys: false }
     }
 
-    /// Keeps the parts of keys as text, which may be personal data, and as long as callers make them. Observers of this list that exist already do not.
+    /// Keeps the parts of keys as text, which may be personal data, and as long as callers make them. Observers of this list that
+    /// exist already do not.
     #[must_use]
     pub fn with_keys(self) -> Self {
         MostLimited { keeps_keys: true, ..self }

@@ -24,9 +24,10 @@ use crate::limiter::Limiter;
 /// A layer that puts each request in a [`RequestContext`](crate::RequestContext), so that every annotated function below it knows the
 /// caller.
 ///
-/// It works with any service over `http` requests whose response body has data that can be made from `Bytes`: axum, tonic, hyper. Of layers around each other, the inner one adds to the context of the outer one.
-/// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.run(request))`.
-/// The body of a response is in the context of the layer, however late it is sent, without what is added below.
+/// It works with any service over `http` requests whose response body has data that can be made from `Bytes`: axum, tonic, hyper.
+/// Of layers around each other, the inner one adds to the context of the outer one. Middleware below it can add the user it has
+/// authenticated: `RequestContext::current().with_user(id).scope(next.run(request))`. The body of a response is in the context of
+/// the layer, however late it is sent, without what is added below.
 ///
 /// ```
 /// use axum::{Router, routing::get};

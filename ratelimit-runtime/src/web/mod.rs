@@ -6,8 +6,9 @@
 //!
 //! For actix-web, [`RateLimitMiddleware`] does the same with the feature `actix`.
 //!
-//! [`Error`](crate::Error) is a response of axum with the feature `axum`, a `ResponseError` of actix-web with the feature `actix`, and
-//! becomes a `tonic::Status` with the feature `tonic`. For other frameworks, [`response()`] returns a response of the `http` crate.
+//! [`Error`](crate::Error) is a response of axum with the feature `axum`, a `ResponseError` of actix-web with the feature `actix`,
+//! and becomes a `tonic::Status` with the feature `tonic`. For other frameworks, [`response()`] returns a response of the `http`
+//! crate.
 //!
 //! With tonic, serve `Server::builder().layer(RateLimitLayer::new())`. The feature `tonic` enables tonic's `server`, which has the
 //! addresses of connections, and a program that has a TLS feature of tonic needs nothing else to find those of TLS connections.
