@@ -22,8 +22,8 @@ pub(crate) struct Session {
     pub(crate) searches_per_minute: u32,
 }
 
-/// At most three wrong passwords per hour and account, and ten attempts per minute and address. If Redis fails, nobody guesses
-/// passwords.
+/// At most three wrong passwords per hour and account, and ten attempts per minute and address. With `deny`, an outage of Redis is
+/// no opportunity to guess passwords.
 #[count_limit(
     limit = 3,
     period = "1h",
