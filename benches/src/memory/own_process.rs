@@ -40,7 +40,7 @@ pub(super) fn longest_calls() -> Vec<Line> {
         ("call while a full store makes room", "longest-full"),
         ("call while 10M keys pass through", "longest-passing"),
     ];
-    let machine = line(("of 10M steps of a hundred writes to 64 MB, without a limiter", "longest-writes"));
+    let machine = line(("of 10M steps of 240 writes to 64 MB, without a limiter", "longest-writes"));
     calls.map(|call| line(call).at_most(1.0)).into_iter().chain([machine]).collect()
 }
 
@@ -86,12 +86,12 @@ fn longest_call(limiter: &Limiter, untimed: u64, timed: u64) -> f64 {
     longest((untimed..untimed + timed).map(call))
 }
 
-/// The longest of as many steps as there are calls, which write to random places of as much memory for as long: what the machine
-/// itself adds to a call.
+/// The longest of as many steps as there are calls, which write to random places of as much memory and take about as long: what the
+/// machine itself may add to a call.
 fn longest_writes(steps: u64) -> f64 {
     let (mut memory, mut random) = (vec![0_u64; 8 << 20], 1_u64);
     longest((0..steps).map(|_| {
-        for _ in 0..100 {
+        for _ in 0..240 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let place = (random >> 32) as usize % memory.len();
             memory[place] = black_box(random);
