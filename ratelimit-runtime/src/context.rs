@@ -141,11 +141,7 @@ impl RequestContext {
 
     /// Runs the future in this context, which replaces the surrounding one: neither its address nor its user applies.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
-        #[cfg(feature = "web")]
-        let context = self.in_the_same_request();
-        #[cfg(not(feature = "web"))]
-        let context = self;
-        CONTEXT.scope(context, future).await
+        CONTEXT.scope(self.in_the_same_request(), future).await
     }
 
     /// Runs the stream in this context, however late and wherever it is polled.
@@ -170,11 +166,18 @@ impl RequestContext {
     /// # }
     /// ```
     pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
+        ScopedStream { context: self.in_the_same_request(), stream: Box::pin(stream) }
+    }
+
+    /// Gives the record of the current context to one that has none.
+    fn in_the_same_request(self) -> Self {
         #[cfg(feature = "web")]
-        let context = self.in_the_same_request();
-        #[cfg(not(feature = "web"))]
-        let context = self;
-        ScopedStream { context, stream: Box::pin(stream) }
+        let record = self.record.or_else(record);
+        RequestContext {
+            #[cfg(feature = "web")]
+            record,
+            ..self
+        }
     }
 }
 
@@ -188,12 +191,6 @@ impl RequestContext {
     /// Adds a record of the decisions that are made in this context.
     pub(crate) fn with_record(self, record: Arc<Record>) -> Self {
         RequestContext { record: Some(record), ..self }
-    }
-
-    /// Gives the record of the current context to one that has none.
-    fn in_the_same_request(self) -> Self {
-        let record = self.record.or_else(|| RequestContext::current().record);
-        RequestContext { record, ..self }
     }
 
     /// Polls something in this context.

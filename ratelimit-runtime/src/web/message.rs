@@ -2,7 +2,7 @@
 
 /// A request without its body.
 pub(super) trait RequestHead {
-    /// How to provide the address of the peer, for those who have forgotten it.
+    /// How to provide the address of the peer, for the log.
     const PEER_ADVICE: &'static str;
 
     fn method(&self) -> &str;

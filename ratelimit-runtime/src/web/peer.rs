@@ -25,7 +25,7 @@ use tonic::{Request, metadata::MetadataMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// How to provide the address, for those who have forgotten it.
+/// How to provide the address, for the log.
 pub(super) const ADVICE: &str = "with axum, enable the feature `axum` and serve \
                                  `app.into_make_service_with_connect_info::<SocketAddr>()`; otherwise insert a \
                                  `ratelimits::web::PeerAddr` into the request's extensions";
