@@ -1,10 +1,11 @@
 //! Decisions that are asked for while others are in flight share the next call, so that a thousand concurrent decisions do not
 //! cost a thousand script calls.
 //!
-//! A call that finds nothing in flight is sent at once. Any other waits in a queue, which a task sends as one batch, and again
-//! until the queue is empty. Nothing waits for a call that was sent at once: only its caller polls it, who may do other things
-//! first. And nothing waits for long if Redis is slow or far away: what a full batch or [`MAX_WAIT`] brings together is sent,
-//! however many batches are in flight.
+//! The first [`MAX_SINGLES`] calls are sent at once, because a batch takes its calls longer than a connection that they share.
+//! A call that finds as many in flight waits in a queue, which a task sends as one batch, and again until the queue is empty, and
+//! so do the calls after it meanwhile. Nothing waits for a call that was sent at once: only its caller polls it, who may do other
+//! things first. And nothing waits for long if Redis is slow or far away: what a full batch or [`MAX_WAIT`] brings together is
+//! sent, however many batches are in flight.
 //!
 //! Whatever a batch shares, its calls do not notice: each is decided alone, fails alone, and ends by its own deadline.
 
@@ -42,8 +43,8 @@ impl Batches {
         let reply = {
             let mut lanes = self.0.lock();
             let lane = lanes.entry(id).or_default();
-            if lane.is_idle() {
-                lane.has_single = true;
+            if lane.sends_at_once() {
+                lane.singles += 1;
                 None
             } else {
                 let (reply, receiver) = oneshot::channel();
@@ -77,7 +78,7 @@ impl Drop for Single<'_> {
     fn drop(&mut self) {
         let mut lanes = self.lanes.lock();
         if let Entry::Occupied(mut entry) = lanes.entry(self.id) {
-            entry.get_mut().has_single = false;
+            entry.get_mut().singles -= 1;
             if entry.get().is_idle() {
                 entry.remove();
             }

@@ -13,6 +13,10 @@ use crate::store::charge::{Outcome, SharedCharges};
 use crate::store::redis::number_map::NumberMap;
 use crate::store::redis::scripts::Form;
 
+/// The calls that are sent at once. A batch saves Redis and this process most of their work, but hands each call to another task
+/// and back, which takes longer than it saves if few calls share it. If Redis is busy, more calls are in flight.
+pub(super) const MAX_SINGLES: usize = 8;
+
 /// The tasks that send batches of a lane. While Redis decides one batch, the replies of the other are read.
 const USUAL_SENDERS: usize = 2;
 
@@ -38,8 +42,8 @@ pub(in crate::store::redis) struct LaneId {
 
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Whether a call was sent at once that has not ended.
-    pub(super) has_single: bool,
+    /// How many calls were sent at once and have not ended.
+    pub(super) singles: usize,
     pub(super) senders: usize,
     /// What one of them is about to do.
     next: Next,
@@ -83,8 +87,13 @@ impl Lanes {
 }
 
 impl Lane {
+    /// Whether the next call is sent at once. None overtakes those that wait.
+    pub(super) fn sends_at_once(&self) -> bool {
+        self.singles < MAX_SINGLES && self.senders == 0 && self.waiting.is_empty()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
-        !self.has_single && self.senders == 0 && self.waiting.is_empty()
+        self.singles == 0 && self.senders == 0 && self.waiting.is_empty()
     }
 
     /// Returns what another sender is to do for the calls that wait, and counts it.
