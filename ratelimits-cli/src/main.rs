@@ -1,0 +1,28 @@
+//! The command `ratelimits`.
+#![forbid(unsafe_code)]
+
+mod completions;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Lists, inspects, resets and changes rate limits.
+#[derive(Debug, Parser)]
+#[command(name = "ratelimits", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Completions(completions::Completions),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Completions(completions) => completions.run::<Cli>(),
+    }
+    ExitCode::SUCCESS
+}
