@@ -47,6 +47,10 @@ run cargo build --locked --examples --features tls,actix,axum,metrics,tonic
 run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
+# The linker collects the inventory of policies.
+for profile in dev release fat-lto thin-lto; do
+  run cargo run --locked --quiet --profile "$profile" -p inventory-test
+done
 # Without Redis.
 run cargo check --locked --no-default-features
 

@@ -206,8 +206,9 @@ pub use ratelimit_runtime::metrics;
 )]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
-    Algorithm, CallOutcome, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey, InvalidClientIp,
-    InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter, MissingKey, MostLimited, NamedCharge,
-    Observation, OnStoreError, Policy, PolicyDecision, Quota, Rate, Registry, RegistryBuilder,
-    RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, install,
+    Algorithm, CallOutcome, CheckError, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey,
+    InvalidClientIp, InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter, MissingKey, MostLimited,
+    NamedCharge, Observation, OnStoreError, Policy, PolicyDecision, PolicyInfo, Quota, Rate, Registry,
+    RegistryBuilder, RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, check,
+    install, policies,
 };

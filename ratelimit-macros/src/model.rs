@@ -6,6 +6,7 @@ mod fallback;
 mod limit;
 mod policy;
 mod stack;
+mod written;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Type;
@@ -18,6 +19,7 @@ use crate::stack::{LimitAttribute, last_number};
 pub(crate) use fallback::{Fallback, Target};
 pub(crate) use limit::{Limit, Tag};
 pub(crate) use policy::{Policy, Refill};
+pub(crate) use written::Written;
 
 /// A function and the limits on it, which are decided together.
 pub(crate) struct LimitedFunction {

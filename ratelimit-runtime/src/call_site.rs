@@ -3,70 +3,42 @@
 //! A name identifies state. If two functions got the same name by accident, they would share a counter unnoticed, so each call
 //! site claims its names before its first charge, and a clash is an error.
 
-use std::collections::HashMap;
-use std::fmt::{self, Display};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+mod attribute;
+mod claims;
 
+use std::borrow::Cow;
+use std::iter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+pub use self::attribute::{Attribute, SiteOptions, SiteText, Tag};
+use self::claims::claims;
+pub(crate) use self::claims::{Claim, Claims};
 use crate::algorithm::AlgorithmSpec;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::key::{Head, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::log::{LogBound, log};
 use crate::name::FunctionName;
-use crate::on_store_error::OnStoreError;
-use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
 
-/// An attribute in the source.
+/// An attribute, and the names that its calls have claimed.
 #[derive(Debug)]
 pub struct CallSite {
-    module: &'static str,
-    file: &'static str,
-    line: u32,
-    options: SiteOptions,
+    pub(crate) attribute: Attribute,
     /// Returns the type name of a closure in the initializer of this site.
     item: fn() -> &'static str,
     names: OnceLock<Box<SiteName>>,
 }
 
-/// The options of an attribute that are the same for all calls.
+/// A call site that the linker has collected.
 #[derive(Debug)]
-pub struct SiteOptions {
-    /// The index of the attribute on its function.
-    pub policy: usize,
-    /// The name, if the attribute gives one.
-    pub name: Option<&'static str>,
-    /// The number of the attribute among those of the function that have no name, from 1.
-    pub number: u32,
-    /// The prefix of the keys.
-    pub prefix: &'static str,
-    /// The algorithm.
-    pub algorithm: Algorithm,
-    /// The algorithm with its options, which policies of one name share.
-    pub variant: &'static str,
-    /// What the keys share a cluster slot by.
-    pub tag: Tag,
-    /// Whether the policy never refuses.
-    pub shadow: bool,
-    /// Whether charges may be refunded once the output is known.
-    pub refundable: bool,
-    /// How many permits the process takes of Redis at a time, if it takes more than a call needs.
-    pub lease: Option<u64>,
-    /// What to do when the store fails, if it overrides the registry's setting.
-    pub on_store_error: Option<OnStoreError>,
-}
+pub struct RegisteredSite(pub &'static CallSite);
 
-/// What the keys of a policy share a cluster slot by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tag {
-    /// The parts of the key.
-    Key,
-    /// The name of the policy: the key has no parts.
-    Name,
-    /// The function: the other policies of the decision have other keys.
-    Function,
-}
+inventory::collect!(RegisteredSite);
+
+/// The call sites with a claim, for platforms on which the linker collects none.
+static CLAIMED: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 
 /// A name that a call site has claimed. A site in a generic function or in a trait has several.
 #[derive(Debug)]
@@ -75,8 +47,7 @@ pub(crate) struct SiteName {
     pub(crate) options: &'static SiteOptions,
     pub(crate) name: &'static str,
     pub(crate) policy: PolicyId,
-    /// The function, if it is the tag.
-    pub(crate) function: Option<Box<str>>,
+    pub(crate) function: Box<str>,
     /// The policy, if its numbers are literals.
     literal: Option<LiteralPolicy>,
     /// The same policy for the fast lane, if its calls may take it: its usual state is plain, it can refuse, and `charge_when`
@@ -107,40 +78,34 @@ struct Clash {
 impl CallSite {
     /// Creates a call site that has claimed no name.
     #[must_use]
-    pub const fn new(
-        module: &'static str,
-        file: &'static str,
-        line: u32,
-        options: SiteOptions,
-        item: fn() -> &'static str,
-    ) -> Self {
-        CallSite { module, file, line, options, item, names: OnceLock::new() }
+    pub const fn new(attribute: Attribute, item: fn() -> &'static str) -> Self {
+        CallSite { attribute, item, names: OnceLock::new() }
     }
 
-    /// Returns the name of the policy in the function that holds this closure, and claims it on the first call. `literal` is the
-    /// policy if all its numbers are literals.
+    /// Returns the call sites of the program, in the order of their files and lines.
+    pub(crate) fn all() -> Vec<&'static CallSite> {
+        let mut sites = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        sites.extend(inventory::iter::<RegisteredSite>().map(|RegisteredSite(site)| *site));
+        sites.sort_by_key(|site| (site.attribute.file, site.attribute.line, std::ptr::from_ref(*site)));
+        sites.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        sites
+    }
+
+    /// Returns the name of the policy in the function that holds this closure, and claims it on the first call.
     #[inline]
-    pub(crate) fn resolve(
-        &'static self,
-        closure: &'static str,
-        literal: &'static Option<Policy>,
-    ) -> &'static SiteName {
+    pub(crate) fn resolve(&'static self, closure: &'static str) -> &'static SiteName {
         match self.names.get() {
             Some(site) if std::ptr::eq(site.closure, closure) => site,
-            _ => self.resolve_any(closure, literal),
+            _ => self.resolve_any(closure),
         }
     }
 
     /// Resolves a closure that is not that of the first name, or for which the compiler has made another copy of its type name.
     #[inline(never)]
-    fn resolve_any(
-        &'static self,
-        closure: &'static str,
-        literal: &'static Option<Policy>,
-    ) -> &'static SiteName {
+    fn resolve_any(&'static self, closure: &'static str) -> &'static SiteName {
         let mut names = &self.names;
         loop {
-            let site = names.get_or_init(|| self.claim(closure, literal));
+            let site = names.get_or_init(|| self.claim(closure));
             if std::ptr::eq(site.closure, closure) || site.closure == closure {
                 return site;
             }
@@ -148,26 +113,51 @@ impl CallSite {
         }
     }
 
+    /// Returns the names that calls have claimed so far.
+    pub(crate) fn claimed(&'static self) -> impl Iterator<Item = &'static SiteName> {
+        iter::successors(self.names.get(), |site| site.next.get()).map(|site| &**site)
+    }
+
+    /// Returns the name of the function, and of the policy if no call needs to be known for it. If the function has several types,
+    /// the name stands for those of all of them.
+    pub(crate) fn names_without_call(&self) -> (String, String) {
+        let function = self.function((self.item)());
+        let name = self.policy_name(&function).into_owned();
+        (function, name)
+    }
+
+    fn function(&self, closure: &'static str) -> String {
+        FunctionName { module: self.attribute.module, item: (self.item)(), closure }.to_string()
+    }
+
+    fn policy_name<'a>(&self, function: &'a str) -> Cow<'a, str> {
+        match self.attribute.options {
+            SiteOptions { name: Some(name), .. } => Cow::Borrowed(name),
+            SiteOptions { number: 1, .. } => Cow::Borrowed(function),
+            SiteOptions { number, .. } => Cow::Owned(format!("{function}#{number}")),
+        }
+    }
+
     #[cold]
-    fn claim(&'static self, closure: &'static str, literal: &'static Option<Policy>) -> Box<SiteName> {
-        let function = FunctionName { module: self.module, item: (self.item)(), closure };
-        let function: Box<str> = function.to_string().into();
-        let options = &self.options;
+    fn claim(&'static self, closure: &'static str) -> Box<SiteName> {
+        let function: Box<str> = self.function(closure).into();
+        let options = &self.attribute.options;
         // A site lives as long as the process, and so does its name.
-        let name: &'static str = match options {
-            SiteOptions { name: Some(name), .. } => name,
-            SiteOptions { number: 1, .. } => Box::leak(function.clone()),
-            SiteOptions { number, .. } => format!("{function}#{number}").leak(),
-        };
-        let function = (options.tag == Tag::Function).then_some(function);
+        let name: &'static str =
+            options.name.unwrap_or_else(|| self.policy_name(&function).into_owned().leak());
         let policy = PolicyId::new(options.prefix, name);
-        let literal_policy = literal.and_then(|policy| policy.spec().ok()).map(|spec| {
-            let function = function.as_deref();
-            let head = Head { prefix: options.prefix, name, shape: &spec, function };
+        let literal_policy = self.attribute.literal().and_then(|policy| policy.spec().ok()).map(|spec| {
+            let head =
+                Head { prefix: options.prefix, name, shape: &spec, function: options.tag.of(&function) };
             LiteralPolicy { spec, key_heads: KeyHeads::new(head) }
         });
-        let claim = Claim { site: self, function: function.clone(), literal };
-        let clash = claim.register(name).map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
+        if self.names.get().is_none() {
+            CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+        }
+        let claim = Claim { attribute: &self.attribute, function: options.tag.of(&function).map(Into::into) };
+        let clash = claims()
+            .register(claim, name)
+            .map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
         let may_be_fast = clash.is_none() && !options.shadow && !options.refundable;
         let lane = literal_policy
             .as_ref()
@@ -206,7 +196,7 @@ impl SiteName {
 
     /// Returns the head of the keys of a call whose policy has this spec.
     pub(crate) fn head<'a>(&'a self, spec: &'a AlgorithmSpec) -> Head<'a> {
-        let function = self.function.as_deref();
+        let function = self.options.tag.of(&self.function);
         Head { prefix: self.options.prefix, name: self.name, shape: spec, function }
     }
 
@@ -224,61 +214,5 @@ impl Clash {
             log!(ERROR, policy, error = %invalid, "policy has the name of another and decides no calls");
         }
         invalid
-    }
-}
-
-impl Display for CallSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-struct Claim {
-    site: &'static CallSite,
-    function: Option<Box<str>>,
-    literal: &'static Option<Policy>,
-}
-
-impl Claim {
-    /// Registers the claim, unless it clashes with an earlier one. Returns the clash.
-    fn register(self, name: &str) -> Option<String> {
-        type Claims = HashMap<(&'static str, Box<str>), Vec<Claim>>;
-        static CLAIMS: LazyLock<Mutex<Claims>> = LazyLock::new(Mutex::default);
-        let mut claims = CLAIMS.lock().unwrap_or_else(PoisonError::into_inner);
-        let earlier = claims.entry((self.site.options.prefix, name.into())).or_default();
-        let clash = earlier.iter().find_map(|earlier| self.clash(name, earlier));
-        if clash.is_none() && !earlier.iter().any(|earlier| std::ptr::eq(earlier.site, self.site)) {
-            earlier.push(self);
-        }
-        clash
-    }
-
-    fn clash(&self, name: &str, earlier: &Claim) -> Option<String> {
-        let (this, that) = (&self.site.options, &earlier.site.options);
-        let sites = format!("({}, {})", earlier.site, self.site);
-        let tags_differ = (this.tag, &self.function) != (that.tag, &earlier.function);
-        // One site has several types if its function is generic or belongs to a trait.
-        if std::ptr::eq(self.site, earlier.site) && (this.name.is_none() || !tags_differ) {
-            return None;
-        }
-        if this.name.is_none() || that.name.is_none() {
-            return Some(format!("is `{name}` for two policies {sites}; set `name = …` on one"));
-        }
-        let numbers_differ =
-            matches!((self.literal, earlier.literal), (Some(a), Some(b)) if a.spec() != b.spec());
-        // A bucket with computed numbers has one state whatever they are, and one with literal numbers has its own.
-        let only_literal = self.literal.xor(*earlier.literal);
-        let difference = if this.variant != that.variant {
-            "with different algorithms"
-        } else if matches!(only_literal, Some(Policy::TokenBucket(_) | Policy::LeakyBucket(_))) {
-            "one with literal and one with computed numbers"
-        } else if numbers_differ {
-            "with different numbers"
-        } else if tags_differ {
-            "whose keys a Cluster groups differently"
-        } else {
-            return None;
-        };
-        Some(format!("is `{name}` for two policies {difference} {sites}; rename one"))
     }
 }

@@ -28,6 +28,9 @@ pub mod algorithm;
 mod policy;
 pub mod store;
 
+mod check;
+mod policies;
+
 mod acquire;
 mod acquired;
 mod backend;
@@ -58,6 +61,7 @@ mod property_tests;
 #[doc(hidden)]
 pub mod private;
 
+pub use check::{CheckError, check};
 pub use client_ip::ClientIp;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
@@ -68,6 +72,7 @@ pub use limiter::{Limiter, NamedCharge};
 pub use most_limited::{LimitedKey, MostLimited};
 pub use observer::{CallOutcome, Observation, Quota};
 pub use on_store_error::OnStoreError;
+pub use policies::{PolicyInfo, policies};
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};

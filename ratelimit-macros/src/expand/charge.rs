@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 
 use super::context::{Expansion, hygienic, local};
 use super::policy::Numbers;
-use crate::model::{Limit, Policy, Tag};
+use crate::model::{Limit, Policy, Tag, Written};
 use crate::template::Part;
 
 /// Adds a policy to the call.
@@ -14,7 +14,8 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let [call, closure, skips] = ["call", "closure", "skips"].map(local);
     let numbers = Numbers::new(limit);
     let (computed, constants) = (numbers.computed(), numbers.constants());
-    let (literal, lease) = (option(numbers.literal_policy()), option(numbers.lease()));
+    let (computed_names, lease) = (numbers.computed_names(), option(numbers.lease()));
+    let text = site_text(limit);
     let (function, numbers) = match numbers.literal_charge() {
         Some(literal) => (quote!(charge_literal), literal),
         None => (quote!(charge), numbers.charge()),
@@ -29,19 +30,19 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
             #constants
             // The runtime knows the name `SITE`.
             static SITE: __ratelimits::CallSite = __ratelimits::CallSite::new(
-                ::core::module_path!(),
-                ::core::file!(),
-                #line,
-                #options,
+                __ratelimits::Attribute {
+                    module: ::core::module_path!(),
+                    file: ::core::file!(),
+                    line: #line,
+                    options: #options,
+                    policy: POLICY,
+                    computed: &[#(#computed_names),*],
+                    text: #text,
+                },
                 || ::core::any::type_name_of_val(&|| ()),
             );
-            __ratelimits::Call::#function(
-                &mut #call,
-                &SITE,
-                #closure,
-                const { &#literal },
-                #numbers
-            );
+            __ratelimits::inventory::submit! { __ratelimits::RegisteredSite(&SITE) }
+            __ratelimits::Call::#function(&mut #call, &SITE, #closure, #numbers);
         }
         #parts
     };
@@ -103,6 +104,20 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
             refundable: #refundable,
             lease: #lease,
             on_store_error: #on_store_error,
+        }
+    }
+}
+
+/// Returns the attribute as it is written.
+fn site_text(limit: &Limit) -> TokenStream {
+    let (attribute, Written { arguments, key, flags }) = (limit.kind.name(), &limit.written);
+    let key = option(key.as_ref().map(|key| quote!(#key)));
+    quote! {
+        __ratelimits::SiteText {
+            attribute: #attribute,
+            arguments: #arguments,
+            key: #key,
+            flags: &[#(#flags),*],
         }
     }
 }

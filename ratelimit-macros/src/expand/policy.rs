@@ -69,9 +69,9 @@ impl<'a> Numbers<'a> {
         self.limit.lease.as_ref().map(|lease| constant_name(lease).into_token_stream())
     }
 
-    /// Returns the policy as a constant, if it is one.
-    pub(super) fn literal_policy(&self) -> Option<TokenStream> {
-        self.is_literal.then(|| quote!(POLICY))
+    /// Returns the names of the policy's numbers that are not literals.
+    pub(super) fn computed_names(&self) -> impl Iterator<Item = &'static str> {
+        self.policy.iter().filter(|number| !number.is_literal()).map(|number| number.name)
     }
 
     /// Returns the cost and the maximum wait in microseconds, if all numbers are literals.
@@ -139,14 +139,8 @@ impl<'a> Numbers<'a> {
             let name = number.name;
             quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::check(&#checked, #name);)
         });
-        let checks: Vec<_> = checks.collect();
-        let name = match self.is_literal {
-            true => quote!(POLICY),
-            false if checks.is_empty() => return TokenStream::new(),
-            false => quote!(_),
-        };
         quote! {
-            const #name: __ratelimits::Policy = {
+            const POLICY: __ratelimits::Policy = {
                 let #checked = #policy;
                 #(#checks)*
                 #checked

@@ -6,11 +6,12 @@ use syn::{Expr, LitStr, Path};
 use super::conditions;
 use super::fallback::Fallback;
 use super::policy::Policy;
+use super::written::Written;
 use crate::args::Args;
 use crate::errors::{Errors, listed};
 use crate::expr::{literal, peel, word};
 use crate::function::Function;
-use crate::kind::KEY_TYPES;
+use crate::kind::{KEY_TYPES, Kind};
 use crate::number::{Number, Unit};
 use crate::template::{self, Part};
 
@@ -18,6 +19,8 @@ use crate::template::{self, Part};
 pub(crate) struct Limit {
     /// The attribute.
     pub(crate) span: Span,
+    pub(crate) kind: Kind,
+    pub(crate) written: Written,
     pub(crate) policy: Policy,
     pub(crate) name: Option<LitStr>,
     /// The number of the limit among those of the function that have no name, from 1. For one with a name it is 0.
@@ -67,6 +70,8 @@ impl Limit {
         let expr = |name| args.value(name).map(|value| peel(value).clone());
         Some(Limit {
             span: args.attribute,
+            kind: args.kind,
+            written: Written::read(args),
             policy: policy?,
             name,
             number: 0,

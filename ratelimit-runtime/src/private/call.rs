@@ -78,15 +78,8 @@ impl Call {
 
     /// Starts the charge of a policy with literal numbers and a literal cost, for which the call waits for at most `wait`
     /// microseconds. A cost of 0 adds no charge.
-    pub fn charge_literal(
-        &mut self,
-        site: &'static CallSite,
-        closure: &'static str,
-        literal: &'static Option<Policy>,
-        cost: u64,
-        wait: u64,
-    ) {
-        let site = site.resolve(closure, literal);
+    pub fn charge_literal(&mut self, site: &'static CallSite, closure: &'static str, cost: u64, wait: u64) {
+        let site = site.resolve(closure);
         self.begin();
         if self.is_fast
             && cost > 0
@@ -108,12 +101,11 @@ impl Call {
         &mut self,
         site: &'static CallSite,
         closure: &'static str,
-        literal: &'static Option<Policy>,
         policy: Checked<Policy>,
         cost: Checked<u64>,
         timeout: Checked<Duration>,
     ) {
-        let site = site.resolve(closure, literal);
+        let site = site.resolve(closure);
         self.begin();
         let (general, backend) = self.general();
         general.charge(site, || policy?.spec(), cost, timeout.map(max_wait), backend);

@@ -13,7 +13,9 @@ pub use charged::{Charged, RefundFuture, Refusal};
 pub use future::DecisionFuture;
 pub use refusal::*;
 
-pub use crate::call_site::{CallSite, SiteOptions, Tag};
+pub use ::inventory;
+
+pub use crate::call_site::{Attribute, CallSite, RegisteredSite, SiteOptions, SiteText, Tag};
 pub use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 pub use crate::key::KeyPart;

@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use super::Registry;
 use super::off::is_off;
+use crate::check::log_problems;
 use crate::error::install::InstallError;
 use crate::log::log;
 
@@ -13,6 +14,8 @@ tokio::task_local! {
 }
 
 /// Installs the registry of the process, which decides every limited function outside a [`Registry::scope`].
+///
+/// Logs what [`check`](crate::check) finds at error level.
 ///
 /// # Errors
 ///
@@ -25,7 +28,9 @@ tokio::task_local! {
 /// # Ok(()) }
 /// ```
 pub fn install(registry: Registry) -> Result<(), InstallError> {
-    process::install(registry)
+    process::install(registry)?;
+    log_problems();
+    Ok(())
 }
 
 impl Registry {
