@@ -7,6 +7,7 @@
 mod bounds;
 mod call_site;
 mod clock;
+mod closest;
 mod error;
 mod key;
 mod lane;
@@ -63,6 +64,8 @@ pub mod private;
 
 pub use check::{CheckError, check};
 pub use client_ip::ClientIp;
+#[doc(hidden)]
+pub use closest::closest;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
 pub use error::{Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError};
@@ -74,6 +77,8 @@ pub use observer::{CallOutcome, Observation, Quota};
 pub use on_store_error::OnStoreError;
 pub use policies::{PolicyInfo, policies};
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+#[doc(hidden)]
+pub use policy::{ArgumentValue, Attribute};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};
 pub use source::Source;

@@ -26,8 +26,8 @@ use crate::error::invalid_policy::InvalidPolicy;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
-    limit: u64,
-    period: Duration,
+    pub(super) limit: u64,
+    pub(super) period: Duration,
     aligned: bool,
 }
 

@@ -24,14 +24,14 @@ use crate::rate::Rate;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeakyBucket {
-    capacity: u64,
-    leak: Leak,
+    pub(super) capacity: u64,
+    pub(super) leak: Leak,
     queue: bool,
     adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Leak {
+pub(super) enum Leak {
     Rate(Rate),
     Drain(Duration),
 }

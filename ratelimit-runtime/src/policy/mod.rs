@@ -1,13 +1,17 @@
 //! The policies that users write: an algorithm and its numbers.
 
 mod algorithm;
+mod arguments;
+mod attribute;
 mod fixed_window;
 mod leaky_bucket;
-mod numbers;
+pub(crate) mod numbers;
 mod sliding_window;
 mod token_bucket;
 
 pub use algorithm::Algorithm;
+pub use arguments::ArgumentValue;
+pub use attribute::Attribute;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;

@@ -39,6 +39,28 @@ pub(super) const fn checked_count(count: u64, argument: &'static str) -> Result<
     }
 }
 
+/// Returns an integer as a count of permits.
+pub(crate) const fn count_of(argument: &'static str, value: i128) -> Result<u64, InvalidPolicy> {
+    whole(argument, value, "is negative; write a positive whole number")
+}
+
+/// Returns an integer of permits per second as a rate.
+pub(crate) const fn rate_of(argument: &'static str, per_second: i128) -> Result<Rate, InvalidPolicy> {
+    const NEGATIVE: &str = "is negative; write permits per second (5.0) or \"1/min\"";
+    Ok(Rate::per_second(tri!(whole(argument, per_second, NEGATIVE))))
+}
+
+const fn whole(argument: &'static str, value: i128, negative: &'static str) -> Result<u64, InvalidPolicy> {
+    let problem = if value < 0 {
+        negative
+    } else if value > u64::MAX as i128 {
+        TOO_MANY
+    } else {
+        return Ok(value as u64);
+    };
+    Err(InvalidPolicy::new(argument, problem))
+}
+
 /// Returns the period in microseconds.
 pub(super) const fn checked_period(period: Duration, argument: &'static str) -> Result<u64, InvalidPolicy> {
     let nanos = period.as_nanos();

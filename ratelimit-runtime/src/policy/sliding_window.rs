@@ -30,9 +30,9 @@ const MAX_LOG: u64 = 10_000;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindow {
-    limit: u64,
-    period: Duration,
-    precision: Option<Duration>,
+    pub(super) limit: u64,
+    pub(super) period: Duration,
+    pub(super) precision: Option<Duration>,
 }
 
 impl SlidingWindow {

@@ -31,11 +31,11 @@ use crate::rate::Rate;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket {
-    rate: Rate,
+    pub(super) rate: Rate,
     burst: BurstSize,
-    interval_refill: bool,
+    pub(super) interval_refill: bool,
     borrow: bool,
-    warmup: Option<Duration>,
+    pub(super) warmup: Option<Duration>,
     adjustable: bool,
 }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::runtime_args::{checked_count, checked_rate};
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::policy::numbers::{count_of, rate_of};
 use crate::policy::{FixedWindow, Policy};
 use crate::rate::Rate;
 use crate::request::max_wait;
@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[track_caller]
 #[must_use]
 pub const fn count(argument: &'static str, value: i128) -> u64 {
-    let count = valid(argument, checked_count(argument, value));
+    let count = valid(argument, count_of(argument, value));
     valid(argument, FixedWindow::new(count, SECOND).check());
     count
 }
@@ -24,14 +24,14 @@ pub const fn count(argument: &'static str, value: i128) -> u64 {
 #[track_caller]
 #[must_use]
 pub const fn cost(argument: &'static str, value: i128) -> u64 {
-    valid(argument, checked_count(argument, value))
+    valid(argument, count_of(argument, value))
 }
 
 /// Returns permits per second.
 #[track_caller]
 #[must_use]
 pub const fn rate_int(argument: &'static str, value: i128) -> Rate {
-    valid(argument, checked_rate(argument, value))
+    valid(argument, rate_of(argument, value))
 }
 
 /// Returns permits per second.
@@ -52,7 +52,7 @@ pub const fn rate_str(argument: &'static str, value: &str) -> Rate {
 #[track_caller]
 #[must_use]
 pub const fn seconds(argument: &'static str, value: i128) -> Duration {
-    let seconds = valid(argument, checked_count(argument, value));
+    let seconds = valid(argument, count_of(argument, value));
     period(argument, Duration::from_secs(seconds))
 }
 

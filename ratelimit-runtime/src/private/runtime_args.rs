@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::Checked;
-use crate::bounds::TOO_MANY;
 use crate::error::invalid_policy::InvalidPolicy;
+use crate::policy::numbers::{count_of, rate_of};
 use crate::policy::{Policy, TokenBucket};
 use crate::rate::Rate;
 use crate::units;
@@ -86,7 +86,7 @@ impl Burst {
 
 /// Returns the count of permits that the argument is.
 pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
-    checked_count(argument, value.number())
+    count_of(argument, value.number())
 }
 
 /// Returns the rate that the argument is.
@@ -130,29 +130,6 @@ pub fn policy(build: impl FnOnce() -> Checked<Policy>) -> Checked<Policy> {
     build()
 }
 
-pub(super) const fn checked_count(argument: &'static str, value: i128) -> Checked<u64> {
-    whole(argument, value, "is negative; write a positive whole number")
-}
-
-pub(super) const fn checked_rate(argument: &'static str, per_second: i128) -> Checked<Rate> {
-    const NEGATIVE: &str = "is negative; write permits per second (5.0) or \"1/min\"";
-    match whole(argument, per_second, NEGATIVE) {
-        Ok(permits) => Ok(Rate::per_second(permits)),
-        Err(invalid) => Err(invalid),
-    }
-}
-
-const fn whole(argument: &'static str, value: i128, negative: &'static str) -> Checked<u64> {
-    let problem = if value < 0 {
-        negative
-    } else if value > u64::MAX as i128 {
-        TOO_MANY
-    } else {
-        return Ok(value as u64);
-    };
-    Err(InvalidPolicy::new(argument, problem))
-}
-
 // References too: a destructured argument is borrowed during the decision.
 macro_rules! borrowed {
     ($trait:ident::$method:ident -> $output:ty: $type:ty) => {
@@ -175,19 +152,19 @@ macro_rules! integers {
 
         impl IntoRate for $integer {
             fn rate(self) -> Checked<Rate> {
-                checked_rate("rate", self.number())
+                rate_of("rate", self.number())
             }
         }
 
         impl Period for $integer {
             fn period(self) -> Checked<Duration> {
-                Ok(Duration::from_secs(checked_count("period", self.number())?))
+                Ok(Duration::from_secs(count_of("period", self.number())?))
             }
         }
 
         impl IntoBurst for $integer {
             fn burst(self) -> Checked<Burst> {
-                Ok(Burst::Permits(checked_count("burst", self.number())?))
+                Ok(Burst::Permits(count_of("burst", self.number())?))
             }
         }
 
