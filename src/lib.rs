@@ -208,7 +208,7 @@ pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
     Algorithm, CallOutcome, CheckError, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey,
     InvalidClientIp, InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter, MissingKey, MostLimited,
-    NamedCharge, Observation, OnStoreError, Policy, PolicyDecision, PolicyInfo, Quota, Rate, Registry,
-    RegistryBuilder, RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket, check,
-    install, policies,
+    NamedCharge, Observation, OnStoreError, Policy, PolicyDecision, PolicyHandle, PolicyInfo, Quota, Rate,
+    Registry, RegistryBuilder, RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket,
+    UnknownPolicy, Usage, check, install, policies,
 };

@@ -31,6 +31,7 @@ pub mod store;
 
 mod check;
 mod policies;
+mod policy_handle;
 
 mod acquire;
 mod acquired;
@@ -68,7 +69,9 @@ pub use client_ip::ClientIp;
 pub use closest::closest;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
-pub use error::{Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError};
+pub use error::{
+    Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError, UnknownPolicy,
+};
 pub use health::StoreHealth;
 pub use key::IntoKey;
 pub use limiter::{Limiter, NamedCharge};
@@ -78,7 +81,8 @@ pub use on_store_error::OnStoreError;
 pub use policies::{PolicyInfo, policies};
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 #[doc(hidden)]
-pub use policy::{ArgumentValue, Attribute};
+pub use policy::{ArgumentValue, AttributeKind};
+pub use policy_handle::{PolicyHandle, Usage};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};
 pub use source::Source;

@@ -70,6 +70,11 @@ async fn every_public_type_is_harmless() {
     check("MissingKey", &MissingKey::User);
     check("InvalidPolicy", &FixedWindow::new(0, HOUR).check().unwrap_err());
     check("InstallError", &InstallError::AlreadyInUse);
+    check("UnknownPolicy", &registry.policy("?").unwrap_err());
+    let info = ratelimits::policies().swap_remove(0);
+    check("PolicyHandle", &registry.policy(&info.name).unwrap());
+    check("PolicyInfo", &info);
+    check("Usage", &registry.policy("policies.window").unwrap().usage(key(0)).await.unwrap());
 
     let (window, bucket) = (FixedWindow::new(u64::MAX, Duration::MAX), TokenBucket::new(Rate::per_second(1)));
     check("FixedWindow", &window.aligned());
@@ -101,6 +106,11 @@ async fn every_public_type_is_harmless() {
     observed.limiter("a", bucket).unwrap().try_acquire(key(0), 1).await.unwrap();
     assert_eq!(observations.load(Ordering::Relaxed), 1);
     seen.extend(["Observation", "Quota"]);
+
+    // As long as its problems are many, since `main` prints it. Names and files are all it knows.
+    let problems = ratelimits::check().unwrap_err();
+    assert_eq!(format!("{problems:?}"), problems.to_string());
+    seen.push("CheckError");
 
     let most_limited = MostLimited::new(10).with_keys();
     let observed = Registry::builder().observer(most_limited.observer()).in_memory();

@@ -25,6 +25,7 @@ mod most_limited;
 mod never;
 mod observer;
 mod per_instance;
+mod policies;
 mod process;
 mod property;
 mod redis;

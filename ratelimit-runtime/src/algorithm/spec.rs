@@ -1,6 +1,7 @@
 //! A policy in the numbers its algorithm counts in, and the dispatch to that algorithm.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
@@ -10,6 +11,8 @@ use super::sliding_window::SlidingWindowSpec;
 use super::state::State;
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use super::warming_up::WarmingUpSpec;
+use crate::bounds::MOST;
+use crate::rate::Rate;
 
 /// A policy in the numbers its algorithm counts in: permits and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -104,6 +107,37 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
             AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
+        }
+    }
+
+    /// Returns a spec with the same keys whose limit no key reaches, if numbers can change. So it reports what a key has used
+    /// when the numbers are not known.
+    #[must_use]
+    pub(crate) fn unbounded(self) -> Self {
+        const RATE: Rate = Rate::new(1, Duration::from_micros(1));
+        match self {
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+                let kind = match spec.kind {
+                    GcraKind::Borrowing(_) => GcraKind::Borrowing(RATE),
+                    kind => kind,
+                };
+                // A permit takes a microsecond.
+                AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec {
+                    kind,
+                    interval: 1,
+                    capacity: MOST,
+                }))
+            }
+            AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
+                AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MOST, ..spec })
+            }
+            AlgorithmSpec::FixedWindow(spec) => {
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: MOST, ..spec })
+            }
+            AlgorithmSpec::SlidingWindow(spec) => {
+                AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MOST, ..spec })
+            }
+            spec => spec,
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod invalid_policy;
 mod limited;
 pub(crate) mod missing_key;
 pub(crate) mod store;
+pub(crate) mod unknown_policy;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -21,6 +22,7 @@ pub use invalid_policy::InvalidPolicy;
 pub use limited::Limited;
 pub use missing_key::MissingKey;
 pub use store::StoreError;
+pub use unknown_policy::UnknownPolicy;
 
 /// Why a call did not go ahead.
 ///

@@ -2,7 +2,7 @@
 
 mod algorithm;
 mod arguments;
-mod attribute;
+mod attribute_kind;
 mod fixed_window;
 mod leaky_bucket;
 pub(crate) mod numbers;
@@ -11,7 +11,7 @@ mod token_bucket;
 
 pub use algorithm::Algorithm;
 pub use arguments::ArgumentValue;
-pub use attribute::Attribute;
+pub use attribute_kind::AttributeKind;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;
@@ -74,6 +74,15 @@ impl Policy {
             Policy::FixedWindow(policy) => policy.spec(),
             Policy::LeakyBucket(policy) => policy.spec(),
             Policy::SlidingWindow(policy) => policy.spec(),
+        }
+    }
+
+    /// Returns the policy as attributes have it whose numbers are computed: a bucket keeps one state whatever they are.
+    pub(crate) const fn computed(self) -> Self {
+        match self {
+            Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.adjustable()),
+            Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.adjustable()),
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => self,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::error::invalid_policy::InvalidPolicy;
 #[doc(hidden)]
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Attribute {
+pub struct AttributeKind {
     /// The name of the attribute.
     pub name: &'static str,
     /// The arguments that may be positional.
@@ -47,7 +47,7 @@ macro_rules! attribute {
         $name:literal: $($number:literal)*, $list:literal;
         positional: $positional:expr; others: $others:expr; flags: $flags:expr;
     ) => {
-        Attribute {
+        AttributeKind {
             name: $name,
             positional: $positional,
             numbers: &[$($number),*],
@@ -64,7 +64,7 @@ macro_rules! attribute {
 }
 
 #[rustfmt::skip]
-static ATTRIBUTES: [Attribute; 4] = [
+static ATTRIBUTES: [AttributeKind; 4] = [
     attribute! {
         "rate_limit": "rate" "burst" "warmup", "`rate`, `burst` and `warmup`";
         positional: ["rate", "burst"];
@@ -95,7 +95,7 @@ impl Algorithm {
     /// Returns the attribute of the algorithm.
     #[doc(hidden)]
     #[must_use]
-    pub fn attribute(self) -> &'static Attribute {
+    pub fn attribute(self) -> &'static AttributeKind {
         match self {
             Algorithm::TokenBucket => &ATTRIBUTES[0],
             Algorithm::FixedWindow => &ATTRIBUTES[1],
@@ -105,7 +105,7 @@ impl Algorithm {
     }
 }
 
-impl Attribute {
+impl AttributeKind {
     /// Returns all arguments.
     pub fn arguments(&self) -> impl Iterator<Item = &'static str> + use<> {
         [self.numbers, self.others, &SHARED, self.flags].into_iter().flatten().copied()
@@ -113,7 +113,7 @@ impl Attribute {
 
     /// Returns the error for an argument that is not a number of the policy.
     pub(super) fn not_a_number(&self, argument: &str) -> InvalidPolicy {
-        let find = |attribute: &Attribute| attribute.arguments().find(|known| *known == argument);
+        let find = |attribute: &AttributeKind| attribute.arguments().find(|known| *known == argument);
         if let Some(known) = find(self) {
             return InvalidPolicy::new(known, self.fixed);
         }
