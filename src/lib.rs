@@ -196,6 +196,9 @@ pub mod context {
     pub use ratelimit_runtime::context::spawn;
 }
 
+#[cfg(feature = "overrides")]
+#[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
+pub use ratelimit_runtime::Override;
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use ratelimit_runtime::metrics;

@@ -20,6 +20,7 @@ use crate::key::{Head, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::log::{LogBound, log};
 use crate::name::FunctionName;
+use crate::policy::Policy;
 use crate::policy_id::PolicyId;
 
 /// An attribute, and the names that its calls have claimed.
@@ -64,7 +65,8 @@ pub(crate) struct SiteName {
 /// A policy that is the same for all calls.
 #[derive(Clone, Debug)]
 struct LiteralPolicy {
-    /// The policy in the numbers its algorithm counts in.
+    policy: Policy,
+    /// The same in the numbers its algorithm counts in.
     spec: AlgorithmSpec,
     key_heads: KeyHeads,
 }
@@ -146,10 +148,11 @@ impl CallSite {
         let name: &'static str =
             options.name.unwrap_or_else(|| self.policy_name(&function).into_owned().leak());
         let policy = PolicyId::new(options.prefix, name);
-        let literal_policy = self.attribute.literal().and_then(|policy| policy.spec().ok()).map(|spec| {
-            let head =
-                Head { prefix: options.prefix, name, shape: &spec, function: options.tag.of(&function) };
-            LiteralPolicy { spec, key_heads: KeyHeads::new(head) }
+        let literal_policy = self.attribute.literal().and_then(|policy| {
+            let spec = policy.spec().ok()?;
+            let function = options.tag.of(&function);
+            let key_heads = KeyHeads::new(Head { prefix: options.prefix, name, shape: &spec, function });
+            Some(LiteralPolicy { policy, spec, key_heads })
         });
         if self.names.get().is_none() {
             CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
@@ -189,9 +192,14 @@ impl SiteName {
     }
 
     /// Returns the policy, whose numbers are literals.
-    pub(crate) fn literal_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
-        let literal = self.literal.as_ref().map(|literal| literal.spec);
+    pub(crate) fn literal_policy(&self) -> Result<Policy, InvalidPolicy> {
+        let literal = self.literal.as_ref().map(|literal| literal.policy);
         literal.ok_or(InvalidPolicy::new("policy", "has numbers that are no literals"))
+    }
+
+    /// Returns the policy in the numbers its algorithm counts in, if they are literals.
+    pub(crate) fn literal_spec(&self) -> Option<&AlgorithmSpec> {
+        self.literal.as_ref().map(|literal| &literal.spec)
     }
 
     /// Returns the head of the keys of a call whose policy has this spec.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::call_site::{CallSite, Claim, Claims};
 use crate::log::log;
+use crate::overrides::problems as problems_of_overrides;
 
 /// What is wrong with the policies of a program. [`check`] returns it.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,7 +36,8 @@ pub struct CheckError {
 /// # the_test().unwrap();
 /// ```
 pub fn check() -> Result<(), CheckError> {
-    let problems = clashes();
+    let mut problems = clashes();
+    problems.extend(problems_of_overrides());
     if problems.is_empty() { Ok(()) } else { Err(CheckError { problems }) }
 }
 

@@ -165,8 +165,9 @@ impl Decision {
             .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
         let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
         let reported = refused.or_else(fewest).unwrap_or(0);
-        let PolicyDecision { algorithm, admitted, limit, remaining, retry_after, reset_after, .. } =
-            policies[reported];
+        let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
+        // Shadows may say otherwise, but do not refuse.
+        let (admitted, retry_after) = (refused.is_none(), retry_after.filter(|_| refused.is_some()));
         let listed = Listed { policies, reported }.into();
         let more = LazyBox::of(More { listed, ..More::default() });
         let (single, receipt) = (None, None);

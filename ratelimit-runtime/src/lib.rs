@@ -30,6 +30,12 @@ mod policy;
 pub mod store;
 
 mod check;
+#[cfg(feature = "overrides")]
+#[doc(hidden)]
+pub mod overrides;
+#[cfg(not(feature = "overrides"))]
+#[path = "overrides_disabled.rs"]
+mod overrides;
 mod policies;
 mod policy_handle;
 
@@ -78,6 +84,8 @@ pub use limiter::{Limiter, NamedCharge};
 pub use most_limited::{LimitedKey, MostLimited};
 pub use observer::{CallOutcome, Observation, Quota};
 pub use on_store_error::OnStoreError;
+#[cfg(feature = "overrides")]
+pub use overrides::Override;
 pub use policies::{PolicyInfo, policies};
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 #[doc(hidden)]

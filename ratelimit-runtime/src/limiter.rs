@@ -16,11 +16,11 @@ use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::error::missing_key::MissingKey;
 use crate::key::{IntoKey, Key};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
 use crate::request::{AcquireRequest, PolicyCharge};
+use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
@@ -182,7 +182,8 @@ impl Limiter {
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
         let charge = self.definition.policy_charge(&self.backend, key, permits, Duration::ZERO)?.charge;
-        Ok(self.backend.refund(&charge).await?)
+        // Also of a policy that is off by now.
+        Ok(self.backend.refund(&Charge { cost: permits, ..charge }).await?)
     }
 
     /// Removes the state of the key: the next call finds a full bucket or an empty window.
@@ -201,6 +202,14 @@ impl Limiter {
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
         let charge = self.definition.policy_charge(&self.backend, key, 0, Duration::ZERO)?.charge;
         Ok(self.backend.reset(&charge.key).await?)
+    }
+
+    /// Looks at the key with numbers that no key exceeds, so that what is missing is what it has used.
+    pub(crate) async fn peek_unbounded<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        let Limiter { backend, definition } = self;
+        let mut request = AcquireRequest::default();
+        request.push(definition.charge_of(backend, key, definition.spec.unbounded(), 0, 0)?)?;
+        backend.decide(request).await
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
@@ -234,7 +243,7 @@ impl fmt::Debug for Limiter {
 pub struct NamedCharge {
     limiter: Limiter,
     cost: u64,
-    charge: Result<PolicyCharge, MissingKey>,
+    charge: Result<PolicyCharge, Error>,
 }
 
 impl NamedCharge {
@@ -249,7 +258,7 @@ impl NamedCharge {
         if !Arc::ptr_eq(&own, backend) {
             return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
         }
-        let added = charge.map_err(Error::from).and_then(|charge| Ok(request.push_indexed(charge, by_key)?));
+        let added = charge.and_then(|charge| Ok(request.push_indexed(charge, by_key)?));
         added.map_err(|error| definition.refused(backend, cost, error))
     }
 }
@@ -259,8 +268,8 @@ impl fmt::Debug for NamedCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut charge = f.debug_struct("NamedCharge");
         charge.field("name", &self.limiter.definition.name).field("cost", &self.cost);
-        if let Err(missing) = &self.charge {
-            charge.field("missing", missing);
+        if let Err(error) = &self.charge {
+            charge.field("error", error);
         }
         charge.finish_non_exhaustive()
     }
@@ -269,7 +278,7 @@ impl fmt::Debug for NamedCharge {
 #[cfg(feature = "web")]
 impl Limiter {
     /// Decides a call that has no key: it is refused, unless limits are off.
-    pub(crate) fn try_acquire_without_key(&self, missing: MissingKey) -> Result<(), Error> {
+    pub(crate) fn try_acquire_without_key(&self, missing: crate::error::MissingKey) -> Result<(), Error> {
         match self.backend.primary() {
             Some(_) => Err(self.definition.refused(&self.backend, 1, missing.into())),
             None => Ok(()),

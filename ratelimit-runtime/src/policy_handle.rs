@@ -161,7 +161,7 @@ impl PolicyHandle {
         if matches!(spec, AlgorithmSpec::WarmingUp(_)) && self.info.policy.is_none() {
             return Err(InvalidPolicy::new("warmup", "or `rate` is computed; use `limiter_with`").into());
         }
-        let decision = self.with_spec(self.info.site.policy, spec.unbounded()).peek(key).await?;
+        let decision = self.with_spec(self.info.site.policy, spec).peek_unbounded(key).await?;
         let used = decision.limit.saturating_sub(decision.remaining);
         Ok(Usage { used, reset_after: decision.reset_after })
     }

@@ -24,6 +24,8 @@ mod model;
 mod most_limited;
 mod never;
 mod observer;
+#[cfg(feature = "overrides")]
+mod overrides;
 mod per_instance;
 mod policies;
 mod process;

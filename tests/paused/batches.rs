@@ -48,20 +48,20 @@ async fn calls_are_sent_soon_however_many_are_in_flight() {
 #[tokio::test(start_paused = true)]
 async fn calls_that_have_given_up_are_not_sent_alone() {
     let (server, store) = connected().await;
-    let latency = DEADLINE / 10;
+    let latency = DEADLINE / 20;
     server.set(Fault::SlowError(latency, "NOPERM No permissions to access a key"));
     let before = server.commands();
-    let mut calls: Vec<_> = (0..4).map(|_| Box::pin(decide(&store))).collect();
+    let mut calls: Vec<_> = (0..11).map(|_| Box::pin(decide(&store))).collect();
     for call in &mut calls {
         assert_pending(call.as_mut()).await;
     }
-    // The first is sent at once, and the others as a batch, which the server begins after its first reply.
-    sleep(latency + latency / 2).await;
-    assert_eq!(server.commands() - before, 2);
-    calls.truncate(2);
+    // Eight are sent at once, and the others as a batch, which the server begins after its replies to them.
+    sleep(8 * latency + latency / 2).await;
+    assert_eq!(server.commands() - before, 9);
+    calls.truncate(9);
     for call in calls {
         assert!(call.await.0.is_err());
     }
     sleep(DEADLINE).await;
-    assert_eq!(server.commands() - before, 3);
+    assert_eq!(server.commands() - before, 10);
 }

@@ -19,6 +19,7 @@ use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHea
 use crate::log::log;
 use crate::observer::Observers;
 use crate::on_store_error::OnStoreError;
+use crate::overrides::Overrides;
 use crate::policy_id::PolicyId;
 use crate::source::Source;
 use crate::store::{Charge, Clock, Denials, Leases, MemoryStore, Store};
@@ -40,6 +41,7 @@ pub(crate) struct Backend {
     one_slot_log: OneSlotLog,
     /// `None` if there are none, so that nothing is made for them.
     observers: Option<Observers>,
+    overrides: Arc<Overrides>,
 }
 
 /// The settings of a backend.
@@ -80,6 +82,7 @@ impl Backend {
             on_store_error,
             one_slot_log,
             observers,
+            overrides: Arc::default(),
         })
     }
 
@@ -88,10 +91,22 @@ impl Backend {
         self.primary.as_ref()
     }
 
-    /// Returns the store, if it is in process. The fast lane is open where this is, and closed where there are observers.
+    /// Returns the store, if it is in process. The fast lane is open where this is, and closed where there are observers or
+    /// overrides.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
-        self.memory.as_ref()
+        if self.overrides.is_active() { None } else { self.memory.as_ref() }
+    }
+
+    /// Returns what operators have changed of policies.
+    pub(crate) fn overrides(&self) -> &Arc<Overrides> {
+        &self.overrides
+    }
+
+    /// Returns the key of overrides in Redis. No key of a policy is like it, as they have more pieces.
+    #[cfg(feature = "overrides")]
+    pub(crate) fn overrides_key(&self) -> String {
+        self.namespace_text.with("overrides")
     }
 
     /// Returns what happens on a store error, given what the policy says.
@@ -221,7 +236,7 @@ impl Backend {
         store.reset(key).await
     }
 
-    fn store(&self) -> Option<&Store> {
+    pub(crate) fn store(&self) -> Option<&Store> {
         self.primary.as_ref().map(|endpoint| &endpoint.store)
     }
 }

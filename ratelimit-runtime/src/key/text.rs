@@ -32,6 +32,14 @@ impl NamespaceText {
     }
 }
 
+#[cfg(feature = "overrides")]
+impl NamespaceText {
+    /// Returns a key in the namespace that is no policy's.
+    pub(crate) fn with(&self, word: &str) -> String {
+        String::from_utf8_lossy(&self.0).into_owned() + word
+    }
+}
+
 /// What the keys of a policy begin with, after the namespace.
 #[derive(Clone, Debug)]
 pub(crate) struct TextHead {

@@ -115,6 +115,9 @@ impl<'a> LimiterCall<'a> {
 
     /// Refuses a call that the store is known to refuse, without the text of its key.
     fn denied<M>(&self, key: &impl IntoKey<M>) -> Option<Error> {
+        if self.backend.overrides().is_active() {
+            return None;
+        }
         let LimiterCall { backend, definition: Definition { interned, spec, key_heads, .. }, cost, timeout } =
             *self;
         let (denials, name) = (backend.denials()?, interned.filter(|_| timeout.is_zero())?);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
 use crate::error::Error;
-use crate::error::missing_key::MissingKey;
 use crate::key::{Head, IntoKey, KeyHeads};
 use crate::lane::LanePolicy;
 use crate::name::{Name, intern};
@@ -78,7 +77,7 @@ impl Definition {
         timeout: Duration,
     ) -> Result<(), Error> {
         let charge = self.policy_charge(backend, key, cost, timeout);
-        let charge = charge.map_err(|missing| self.refused(backend, cost, missing.into()))?;
+        let charge = charge.map_err(|error| self.refused(backend, cost, error))?;
         Ok(request.push(charge)?)
     }
 
@@ -95,25 +94,44 @@ impl Definition {
         error
     }
 
-    /// Returns what one call charges.
+    /// Returns what one call charges: nothing, if an operator has turned the policy off.
     pub(super) fn policy_charge<M>(
         &self,
         backend: &Backend,
         key: impl IntoKey<M>,
         cost: u64,
         timeout: Duration,
-    ) -> Result<PolicyCharge, MissingKey> {
-        let mut parts = backend.key_writer(self.head(), Some(&self.key_heads));
+    ) -> Result<PolicyCharge, Error> {
+        let Some(overridden) = backend.overrides().of(&self.prefix, &self.name) else {
+            return self.charge_of(backend, key, self.spec, cost, max_wait(timeout));
+        };
+        let spec = overridden.spec(Some(&self.spec), self.policy)?;
+        let cost = if overridden.is_off() { 0 } else { cost };
+        let mut charge = self.charge_of(backend, key, spec, cost, max_wait(timeout))?;
+        if overridden.is_shadow() {
+            (charge.charge.shadow, charge.charge.wait) = (true, 0);
+        }
+        Ok(charge)
+    }
+
+    /// Returns the charge of a call that is decided by this spec, which may have other numbers than the limiter.
+    pub(crate) fn charge_of<M>(
+        &self,
+        backend: &Backend,
+        key: impl IntoKey<M>,
+        spec: AlgorithmSpec,
+        cost: u64,
+        wait: u64,
+    ) -> Result<PolicyCharge, Error> {
+        let kept = (spec == self.spec).then_some(&self.key_heads);
+        let function = self.function.as_deref();
+        let head = Head { prefix: &self.prefix, name: &self.name, shape: &spec, function };
+        let mut parts = backend.key_writer(head, kept);
         key.write(&mut parts);
         let key_texts = parts.take_texts();
         let key = backend.finish_key(parts, &self.name, self.policy_id)?;
-        let charge = Charge { key, spec: self.spec, cost, wait: max_wait(timeout), shadow: false };
+        let charge = Charge { key, spec, cost, wait, shadow: false };
         let on_store_error = backend.on_store_error(self.on_store_error);
         Ok(PolicyCharge { name: self.to_name(), site: None, charge, key_texts, on_store_error })
-    }
-
-    fn head(&self) -> Head<'_> {
-        let function = self.function.as_deref();
-        Head { prefix: &self.prefix, name: &self.name, shape: &self.spec, function }
     }
 }

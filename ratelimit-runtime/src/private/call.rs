@@ -92,7 +92,7 @@ impl Call {
             return;
         }
         let (general, backend) = self.general();
-        general.charge(site, || site.literal_spec(), Ok(cost), Ok(wait), backend);
+        general.charge(site, site.literal_policy(), Ok(cost), Ok(wait), backend);
     }
 
     /// Starts the charge of a policy with computed numbers, for which the call waits for at most `timeout`. A cost of 0 adds no
@@ -108,7 +108,7 @@ impl Call {
         let site = site.resolve(closure);
         self.begin();
         let (general, backend) = self.general();
-        general.charge(site, || policy?.spec(), cost, timeout.map(max_wait), backend);
+        general.charge(site, policy, cost, timeout.map(max_wait), backend);
     }
 
     /// Adds a part to the key of the last charge.
@@ -261,7 +261,7 @@ impl Call {
         let dropped = self.open.take().and_then(|_| *self.charges.get(self.complete)?);
         let (general, _) = self.general();
         match dropped {
-            Some(charge) => general.fail(charge.site, charge.cost, missing.into()),
+            Some(charge) => general.fail(charge.site, charge.cost, false, missing.into()),
             None => general.missing(missing),
         }
     }
@@ -275,13 +275,13 @@ impl SiteCharge {
 
     fn push_to(&self, general: &mut GeneralCall, backend: &Backend) {
         let SiteCharge { site, cost, wait, key, .. } = *self;
-        match site.literal_spec() {
+        match site.literal_policy().and_then(|policy| policy.spec()) {
             Ok(spec) => {
                 let key = Key::hashed(key, site.policy);
                 let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
                 general.push(site, charge, None, backend);
             }
-            Err(invalid) => general.fail(site, cost, invalid.into()),
+            Err(invalid) => general.fail(site, cost, false, invalid.into()),
         }
     }
 }

@@ -128,7 +128,8 @@ pub(super) fn log_shadow_failure(site: &SiteName, error: &Error) {
 
 fn shadow_sites(request: &AcquireRequest) -> impl Iterator<Item = (&RequestedPolicy, &'static SiteName)> {
     let policies = request.policies().iter();
-    policies.filter_map(|policy| Some((policy, policy.site.filter(|site| site.options.shadow)?)))
+    let is_shadow = |policy: &&RequestedPolicy| request.charges()[policy.charge].shadow;
+    policies.filter(is_shadow).filter_map(|policy| Some((policy, policy.site?)))
 }
 
 impl Future for RefundFuture {

@@ -16,7 +16,7 @@ use crate::error::missing_key::MissingKey;
 use crate::error::{Error, Limited};
 use crate::key::{KeyPart, KeyTexts, KeyWriter};
 use crate::name::Name;
-use crate::policy::Algorithm;
+use crate::policy::{Algorithm, Policy};
 use crate::request::{AcquireRequest, PolicyCharge};
 use crate::source::Source;
 use crate::store::Charge;
@@ -37,6 +37,7 @@ struct OpenCharge {
     spec: AlgorithmSpec,
     cost: u64,
     wait: u64,
+    is_shadow: bool,
     parts: KeyWriter,
 }
 
@@ -45,31 +46,41 @@ struct OpenCharge {
 struct Failure {
     site: &'static SiteName,
     cost: u64,
+    is_shadow: bool,
     error: Error,
 }
 
 impl GeneralCall {
-    /// Starts the charge of a policy, for which the call waits for at most `wait` microseconds. A cost of 0 adds no charge.
+    /// Starts the charge of a policy, for which the call waits for at most `wait` microseconds. A cost of 0 adds no charge, and
+    /// neither does a policy that an operator has turned off.
     pub(super) fn charge(
         &mut self,
         site: &'static SiteName,
-        spec: impl FnOnce() -> Checked<AlgorithmSpec>,
+        policy: Checked<Policy>,
         cost: Checked<u64>,
         wait: Checked<u64>,
         backend: &Backend,
     ) {
         self.close(backend);
-        if cost == Ok(0) {
+        let overridden = backend.overrides().of(site.options.prefix, site.name);
+        if cost == Ok(0) || overridden.as_ref().is_some_and(|it| it.is_off()) {
             return;
         }
         let known_cost = *cost.as_ref().unwrap_or(&0);
+        let is_shadow = site.options.shadow || overridden.as_ref().is_some_and(|it| it.is_shadow());
+        let spec = || match &overridden {
+            Some(overridden) => overridden.spec(site.literal_spec(), policy?),
+            None => site.literal_spec().copied().map_or_else(|| policy?.spec(), Ok),
+        };
         let checked = site.check().and_then(|()| Ok((spec()?, cost?, wait?)));
         match checked {
             Ok((spec, cost, wait)) => {
-                let parts = backend.key_writer(site.head(&spec), site.key_heads());
-                self.open = Some(OpenCharge { site, spec, cost, wait, parts });
+                let kept = site.key_heads().filter(|_| overridden.is_none());
+                let parts = backend.key_writer(site.head(&spec), kept);
+                let wait = if is_shadow { 0 } else { wait };
+                self.open = Some(OpenCharge { site, spec, cost, wait, is_shadow, parts });
             }
-            Err(invalid) => self.fail(site, known_cost, invalid.into()),
+            Err(invalid) => self.fail(site, known_cost, is_shadow, invalid.into()),
         }
     }
 
@@ -85,20 +96,22 @@ impl GeneralCall {
     /// Drops the open charge, because its key lacks a part.
     pub(super) fn missing(&mut self, missing: MissingKey) {
         if let Some(open) = self.open.take() {
-            self.fail(open.site, open.cost, missing.into());
+            self.fail(open.site, open.cost, open.is_shadow, missing.into());
         }
     }
 
     /// Adds the open charge to the request.
     fn close(&mut self, backend: &Backend) {
-        let Some(OpenCharge { site, spec, cost, wait, mut parts }) = self.open.take() else { return };
+        let Some(OpenCharge { site, spec, cost, wait, is_shadow, mut parts }) = self.open.take() else {
+            return;
+        };
         let key_texts = parts.take_texts();
         match backend.finish_key(parts, site.name, site.policy) {
             Ok(key) => {
-                let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+                let charge = Charge { key, spec, cost, wait, shadow: is_shadow };
                 self.push(site, charge, key_texts, backend);
             }
-            Err(missing) => self.fail(site, cost, missing.into()),
+            Err(missing) => self.fail(site, cost, is_shadow, missing.into()),
         }
     }
 
@@ -111,30 +124,30 @@ impl GeneralCall {
         key_texts: KeyTexts,
         backend: &Backend,
     ) {
-        let cost = charge.cost;
+        let (cost, is_shadow) = (charge.cost, charge.shadow);
         let on_store_error = backend.on_store_error(site.options.on_store_error);
         let name = Name::Static(site.name);
         let policy = PolicyCharge { name, site: Some(site), charge, key_texts, on_store_error };
         if let Err(invalid) = self.request.push(policy) {
-            self.fail(site, cost, invalid.into());
+            self.fail(site, cost, is_shadow, invalid.into());
         }
     }
 
     /// Notes that a policy cannot decide the call.
     #[cold]
-    pub(super) fn fail(&mut self, site: &'static SiteName, cost: u64, error: Error) {
-        self.failures.push(Failure { site, cost, error });
+    pub(super) fn fail(&mut self, site: &'static SiteName, cost: u64, is_shadow: bool, error: Error) {
+        self.failures.push(Failure { site, cost, is_shadow, error });
     }
 
     /// Reports the policies that cannot decide the call. Returns the first refusal by one of them, as shadow policies never refuse.
     #[cold]
     fn refusal(&mut self, backend: &Backend) -> Option<Refusal> {
         let mut refusal = None;
-        for Failure { site, cost, error } in self.failures.drain(..) {
+        for Failure { site, cost, is_shadow, error } in self.failures.drain(..) {
             if let Some(observers) = backend.observers() {
                 observers.refused(site.name, site.options.algorithm, cost, &error);
             }
-            if site.options.shadow {
+            if is_shadow {
                 log_shadow_failure(site, &error);
             } else {
                 error.log_refusal(site.name);
@@ -146,7 +159,7 @@ impl GeneralCall {
 
     /// Admits a call for which there are leased permits to spare, without the text of its key.
     fn is_leased(&self, backend: &Backend) -> bool {
-        if let Some(OpenCharge { site, spec, cost, parts, .. }) = &self.open
+        if let Some(OpenCharge { site, spec, cost, is_shadow: false, parts, .. }) = &self.open
             && site.options.lease.is_some()
             && self.failures.is_empty()
             && !backend.mirrors()
@@ -161,9 +174,11 @@ impl GeneralCall {
     /// leased permits suffice for it.
     fn denied(&self, backend: &Backend) -> Option<Refusal> {
         let denials = backend.denials()?;
-        let OpenCharge { site, spec, cost, wait: 0, parts } = self.open.as_ref()? else { return None };
-        let SiteOptions { policy, shadow, refundable, lease, .. } = *site.options;
-        if shadow || refundable || !self.failures.is_empty() || !self.request.is_empty() {
+        let OpenCharge { site, spec, cost, wait: 0, is_shadow: false, parts } = self.open.as_ref()? else {
+            return None;
+        };
+        let SiteOptions { policy, refundable, lease, .. } = *site.options;
+        if refundable || !self.failures.is_empty() || !self.request.is_empty() {
             return None;
         }
         let key = parts.fingerprint().ok()?;

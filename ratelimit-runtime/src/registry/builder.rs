@@ -2,11 +2,15 @@
 
 use std::env::VarError;
 use std::fmt;
+#[cfg(feature = "overrides")]
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Registry;
 use super::off::{check, is_off, warn, warn_if_off};
+#[cfg(feature = "overrides")]
+use super::watch::Source as OverridesSource;
 use crate::backend::{Backend, BackendOptions};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -46,6 +50,8 @@ pub struct RegistryBuilder {
     local_denials: bool,
     shares_calls: bool,
     tls: Tls,
+    #[cfg(feature = "overrides")]
+    overrides: Option<OverridesSource>,
 }
 
 impl Registry {
@@ -128,6 +134,8 @@ impl Registry {
             local_denials: true,
             shares_calls: true,
             tls: Tls::default(),
+            #[cfg(feature = "overrides")]
+            overrides: None,
         }
     }
 }
@@ -270,6 +278,63 @@ impl RegistryBuilder {
         self
     }
 
+    /// Sets a file of overrides: numbers, `shadow` and `off` for policies by name, which are in force at once and whenever the file
+    /// changes, without a restart. It is TOML with a table for each policy:
+    ///
+    /// ```toml
+    /// ["app::search#2"]          # a number keeps the state of every key
+    /// rate = "100/min"
+    /// burst = 20
+    ///
+    /// ["sms.daily"]
+    /// shadow = true              # evaluate and report, but never refuse
+    ///
+    /// ["legacy.import"]
+    /// off = true                 # neither limit nor charge
+    /// ```
+    ///
+    /// The numbers are those of the attribute, in the same spellings. A thread of its own reads the file every two seconds, once it
+    /// has not been written to for half a second. If anything in it is wrong, an unknown name included, it changes nothing: what
+    /// was in force stays so, one event at error level tells what is wrong, and [`check`](crate::check) returns it. The same holds
+    /// while there is no file. The policies of limiters are known once the limiters are created.
+    ///
+    /// While there are overrides, all calls in process take the general path (about 0.5 µs more).
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// use ratelimits::Registry;
+    ///
+    /// # let limits = std::env::temp_dir().join(format!("limits-{}.toml", std::process::id()));
+    /// std::fs::write(&limits, "")?;
+    /// let registry = Registry::builder().overrides(&limits).in_memory();
+    /// # std::fs::remove_file(limits)
+    /// # }
+    /// ```
+    #[cfg(feature = "overrides")]
+    pub fn overrides(mut self, file: impl Into<PathBuf>) -> Self {
+        self.overrides = Some(OverridesSource::File(file.into()));
+        self
+    }
+
+    /// Sets that overrides, as of [`overrides`](Self::overrides), are in the Redis of the registry, so that they are in force in all
+    /// processes of its namespace. The command `ratelimits override` writes them, to the hash `namespace:overrides`. Replaces a
+    /// file.
+    ///
+    /// A thread of its own asks for their version every two seconds, over its own connection. The user of the connection needs the
+    /// permission `+hmget`. While Redis does not answer, what was in force stays so.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// # use ratelimits::Registry;
+    /// let registry = Registry::builder().overrides_in_redis().connect_lazy("redis://127.0.0.1:6379")?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(all(feature = "overrides", feature = "redis"))]
+    pub fn overrides_in_redis(mut self) -> Self {
+        self.overrides = Some(OverridesSource::Redis);
+        self
+    }
+
     /// Sends every decision to Redis in a call of its own, for tests that count calls.
     #[doc(hidden)]
     pub fn without_batches(mut self) -> Self {
@@ -401,7 +466,12 @@ impl RegistryBuilder {
 
     fn build(self, store: Option<Store>) -> Registry {
         let RegistryBuilder { backend, max_limiters, .. } = self;
-        Registry::new(Backend::new(store.filter(|_| !is_off()), backend), max_limiters)
+        let registry = Registry::new(Backend::new(store.filter(|_| !is_off()), backend), max_limiters);
+        #[cfg(feature = "overrides")]
+        if let Some(source) = self.overrides {
+            registry.watch(source);
+        }
+        registry
     }
 }
 

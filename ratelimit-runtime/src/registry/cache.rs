@@ -59,6 +59,13 @@ impl LimiterCache {
         limiters.insert(&definition);
         Ok(definition)
     }
+
+    /// Returns the names and policies of all limiters.
+    #[cfg(feature = "overrides")]
+    pub(super) fn list(&self) -> Vec<(Arc<str>, Policy)> {
+        let limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        limiters.queue.iter().map(|limiter| (Arc::clone(&limiter.name), limiter.policy)).collect()
+    }
 }
 
 impl Limiters {

@@ -4,6 +4,8 @@ mod builder;
 mod cache;
 pub(crate) mod current;
 mod off;
+#[cfg(feature = "overrides")]
+mod watch;
 
 pub use builder::RegistryBuilder;
 pub use current::install;
@@ -11,6 +13,8 @@ pub use current::install;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "overrides")]
+use std::sync::{OnceLock, mpsc::Sender};
 
 use crate::backend::Backend;
 use crate::decision::Decision;
@@ -41,6 +45,9 @@ pub struct Registry(Arc<Inner>);
 struct Inner {
     backend: Arc<Backend>,
     limiters: LimiterCache,
+    /// Ends the thread that looks for overrides, when it is dropped.
+    #[cfg(feature = "overrides")]
+    watcher: OnceLock<Sender<()>>,
 }
 
 impl Registry {
@@ -104,7 +111,12 @@ impl Registry {
     }
 
     fn new(backend: Arc<Backend>, max_limiters: usize) -> Self {
-        Registry(Arc::new(Inner { backend, limiters: LimiterCache::new(max_limiters) }))
+        Registry(Arc::new(Inner {
+            backend,
+            limiters: LimiterCache::new(max_limiters),
+            #[cfg(feature = "overrides")]
+            watcher: OnceLock::new(),
+        }))
     }
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {

@@ -250,6 +250,29 @@ impl RedisStore {
         Ok(())
     }
 
+    /// Returns the version of the overrides under a key, and their text if the version is not the known one.
+    #[cfg(feature = "overrides")]
+    pub(crate) async fn overrides(
+        &self,
+        key: &str,
+        known: Option<&str>,
+    ) -> Result<(String, Option<String>), StoreError> {
+        let fields = async |fields: &[&str]| {
+            let command = redis::cmd("HMGET").arg(key).arg(fields).take();
+            let reply = self.client.send(&[key], &command, self.client.deadline(), false).await?;
+            redis::from_redis_value::<Vec<Option<String>>>(reply).map_err(|error| {
+                StoreError::transient("Redis holds something else than overrides").caused_by(error)
+            })
+        };
+        let version = fields(&["version"]).await?.pop().flatten().unwrap_or_default();
+        if known == Some(&version) {
+            return Ok((version, None));
+        }
+        let mut both = fields(&["version", "toml"]).await?;
+        let text = both.pop().flatten().unwrap_or_default();
+        Ok((both.pop().flatten().unwrap_or_default(), Some(text)))
+    }
+
     /// Returns the lane in which a decision can share a batch. One that cannot be sent has none.
     fn lane(&self, runtime: &Handle, form: Form, charges: &[Charge]) -> Option<LaneId> {
         charges.iter().try_for_each(|charge| scripts::key_text(&charge.key).map(drop)).ok()?;

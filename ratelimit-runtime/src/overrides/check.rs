@@ -1,0 +1,70 @@
+//! Whether overrides fit the policies of a program.
+
+use super::entry::Override;
+use crate::closest::closest;
+use crate::policy::Policy;
+
+/// A policy that overrides may change.
+#[derive(Clone, Debug)]
+pub struct KnownPolicy {
+    /// The name.
+    pub name: String,
+    /// The prefix of the keys.
+    pub prefix: String,
+    /// The policy, with any numbers for those that are computed.
+    pub policy: Policy,
+    /// The names of the numbers that are computed for each call.
+    pub computed: Vec<String>,
+    /// Whether its attribute has `shadow`.
+    pub shadow: bool,
+}
+
+/// Checks that each override names a policy and leaves it valid. Returns all problems.
+#[must_use]
+pub fn check(overrides: &[Override], known: &[KnownPolicy]) -> Vec<String> {
+    overrides.iter().flat_map(|it| problems(it, known)).collect()
+}
+
+fn problems(it: &Override, known: &[KnownPolicy]) -> Vec<String> {
+    let name = &it.policy;
+    let mut named = known.iter().filter(|known| known.is_named(name)).peekable();
+    if named.peek().is_none() {
+        let meant = closest(name, known.iter().map(|known| &*known.name));
+        let hint = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
+        return vec![format!("no policy is named `{name}`{hint}")];
+    }
+    let mut problems: Vec<_> =
+        named.filter_map(|known| known.problem(it)).map(|problem| format!("`{name}`: {problem}")).collect();
+    problems.dedup();
+    problems
+}
+
+impl KnownPolicy {
+    /// Whether the name is that of the policy, or its prefix and name.
+    #[must_use]
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name
+            || name.strip_prefix(&*self.prefix).and_then(|rest| rest.strip_prefix(':')) == Some(&*self.name)
+    }
+
+    fn problem(&self, it: &Override) -> Option<String> {
+        if self.shadow && it.shadow == Some(false) {
+            return Some(
+                "`shadow` is in its attribute; remove it there, as the function may have no way to refuse"
+                    .to_owned(),
+            );
+        }
+        let changed = match it.numbers_on(self.policy) {
+            Ok(changed) => changed,
+            Err(invalid) => return Some(invalid.to_string()),
+        };
+        let is_known = |computed: &String| it.numbers.iter().any(|(argument, _)| argument == computed);
+        // Numbers of other calls decide whether the rest of the policy is valid.
+        if self.computed.iter().all(is_known)
+            && let Err(invalid) = changed.check()
+        {
+            return Some(invalid.to_string());
+        }
+        None
+    }
+}

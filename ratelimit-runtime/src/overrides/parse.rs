@@ -1,0 +1,103 @@
+//! The text of overrides.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::entry::{Override, Value};
+
+/// Parses overrides: TOML with a table for each policy, by its name.
+///
+/// # Errors
+///
+/// Returns all problems, with their lines.
+pub fn parse(text: &str) -> Result<Vec<Override>, Vec<String>> {
+    if !text.is_empty() && !text.ends_with('\n') {
+        return Err(vec!["the last line is not complete; end it with a line break".to_owned()]);
+    }
+    let table = match DeTable::parse(text) {
+        Ok(table) => table.into_inner(),
+        Err(error) => {
+            let line = error.span().map_or(String::new(), |span| format!("line {}: ", line_of(text, span)));
+            return Err(vec![format!("{line}{}", error.message())]);
+        }
+    };
+    let mut sections: Vec<_> = table.into_iter().collect();
+    sections.sort_by_key(|(name, _)| name.span().start);
+    let (mut overrides, mut problems) = (Vec::new(), Vec::new());
+    for (name, value) in sections {
+        let at = |span, problem| format!("line {}: {problem}", line_of(text, span));
+        match value.into_inner() {
+            DeValue::Table(settings) => match section(name.get_ref(), settings) {
+                Ok(section) => overrides.push(section),
+                Err(found) => problems.extend(
+                    found.into_iter().map(|(span, problem)| at(span.unwrap_or(name.span()), problem)),
+                ),
+            },
+            _ => {
+                let problem = format!(
+                    "`{}` is outside of a policy; write `[\"name of the policy\"]` above it",
+                    name.get_ref()
+                );
+                problems.push(at(name.span(), problem));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(overrides) } else { Err(problems) }
+}
+
+type Problem = (Option<Range<usize>>, String);
+
+fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> {
+    let (mut section, mut problems) =
+        (Override { policy: name.to_owned(), ..Override::default() }, Vec::new());
+    let mut settings: Vec<_> = settings.into_iter().collect();
+    settings.sort_by_key(|(name, _)| name.span().start);
+    if settings.is_empty() {
+        problems.push((
+            None,
+            format!("`{name}` has no settings; write a number, `shadow = true` or `off = true`"),
+        ));
+    }
+    for (argument, value) in settings {
+        let (argument, value, span) = (argument.get_ref(), value.get_ref(), value.span());
+        match (&**argument, value) {
+            ("shadow", DeValue::Boolean(shadow)) => section.shadow = Some(*shadow),
+            ("off", DeValue::Boolean(off)) => section.off = *off,
+            ("shadow" | "off", _) => problems.push((Some(span), format!("`{argument}` is true or false"))),
+            (_, DeValue::Table(_)) => {
+                let problem = format!("a name with dots needs quotes; write `[\"{name}.{argument}\"]`");
+                problems.push((Some(span), problem));
+            }
+            (_, value) => match number(value) {
+                Some(value) => section.numbers.push((argument.clone().into_owned(), value)),
+                None => {
+                    let problem = format!("`{argument}` is no number, rate or duration; write {EXAMPLES}");
+                    problems.push((Some(span), problem));
+                }
+            },
+        }
+    }
+    if problems.is_empty() { Ok(section) } else { Err(problems) }
+}
+
+const EXAMPLES: &str = "10, \"100/min\" or \"5s\"";
+
+fn number(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::Integer(integer) => {
+            i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(Value::Integer)
+        }
+        DeValue::Float(float) => float.as_str().parse().ok().map(Value::Float),
+        DeValue::String(text) => Some(Value::Text(text.clone().into_owned())),
+        _ => None,
+    }
+}
+
+/// Returns the line in which a span begins, from 1.
+fn line_of(text: &str, span: Range<usize>) -> usize {
+    1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests;

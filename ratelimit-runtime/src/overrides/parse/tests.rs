@@ -1,0 +1,86 @@
+use super::*;
+
+fn problems(text: &str) -> Vec<String> {
+    parse(text).unwrap_err()
+}
+
+#[test]
+fn overrides_are_parsed() {
+    let text = "# a comment\n[\"a::b#2\"]\nrate = \"100/min\"\nburst = 20\n\n[\"sms.daily\"]\nshadow = true\nlimit = 1_000\n\n[c]\noff = true\nleak_rate = 0.5\n";
+    let overrides = parse(text).unwrap();
+    let expected = [
+        Override {
+            policy: "a::b#2".into(),
+            numbers: vec![
+                ("rate".into(), Value::Text("100/min".into())),
+                ("burst".into(), Value::Integer(20)),
+            ],
+            ..Override::default()
+        },
+        Override {
+            policy: "sms.daily".into(),
+            numbers: vec![("limit".into(), Value::Integer(1000))],
+            shadow: Some(true),
+            ..Override::default()
+        },
+        Override {
+            policy: "c".into(),
+            numbers: vec![("leak_rate".into(), Value::Float(0.5))],
+            off: true,
+            ..Override::default()
+        },
+    ];
+    assert_eq!(overrides, expected);
+    assert_eq!(parse("").unwrap(), []);
+    assert_eq!(parse("# nothing\n").unwrap(), []);
+}
+
+#[test]
+fn written_overrides_are_parsed_again() {
+    let overrides = vec![
+        Override {
+            policy: "a::<B as C<'\"'>>::d\\".into(),
+            numbers: vec![
+                ("rate".into(), Value::Float(1e300)),
+                ("burst".into(), Value::Text("5s".into())),
+                ("limit".into(), Value::Integer(i64::MAX)),
+            ],
+            shadow: Some(false),
+            off: true,
+        },
+        Override { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Override::default() },
+    ];
+    let text: String = overrides.iter().map(|it| format!("{it}\n")).collect();
+    assert_eq!(parse(&text).unwrap(), overrides, "{text}");
+}
+
+#[test]
+fn problems_have_lines_and_remedies() {
+    let text = "limit = 5\n[sms.daily]\nlimit = 5\n[\"a\"]\n[\"b\"]\nshadow = 1\nrate = [1]\n";
+    assert_eq!(
+        problems(text),
+        [
+            "line 1: `limit` is outside of a policy; write `[\"name of the policy\"]` above it",
+            "line 2: a name with dots needs quotes; write `[\"sms.daily\"]`",
+            "line 4: `a` has no settings; write a number, `shadow = true` or `off = true`",
+            "line 6: `shadow` is true or false",
+            "line 7: `rate` is no number, rate or duration; write 10, \"100/min\" or \"5s\"",
+        ]
+    );
+    assert_eq!(problems("[\"a\"]\noff = true"), ["the last line is not complete; end it with a line break"]);
+    let [problem] = &problems("[\"a\"]\noff = \n")[..] else { panic!() };
+    assert!(problem.starts_with("line 2: "), "{problem}");
+    let [problem] = &problems("[\"a\"]\noff = true\n[\"a\"]\noff = true\n")[..] else { panic!() };
+    assert!(problem.contains("duplicate"), "{problem}");
+    let [problem] = &problems("[\"a\"]\nlimit = 99999999999999999999\n")[..] else { panic!() };
+    assert!(problem.starts_with("line 2: `limit` is no number"), "{problem}");
+}
+
+/// No prefix of a text but those that end with a section is a text, and no section is without settings.
+#[test]
+fn cut_off_texts_are_no_texts() {
+    let text = "[\"a\"]\nrate = \"10/s\"\nburst = 20\n";
+    let complete = (0..text.len()).filter(|end| parse(&text[..*end]).is_ok());
+    // Empty, and one setting less.
+    assert_eq!(complete.collect::<Vec<_>>(), [0, 20]);
+}
