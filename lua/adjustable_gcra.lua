@@ -3,7 +3,7 @@
 --
 -- key    "tat written credited until slot changed pace": as in gcra.lua; the time of the first charge at this rate; and the
 --        microseconds in which one permit refills, which may have a fraction
--- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call
+-- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires

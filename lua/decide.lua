@@ -8,8 +8,9 @@
 -- of an error replaces the whole decision, or what the check of a shadow read.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
--- only reads. Redis does not roll back a failed script, so an error, which may follow a charge, is caught, and every key
--- is restored before the error is returned. The error of a shadow only means that the shadow is not charged.
+-- only reads, what one of cost 1 would find, and counts as admitted. Redis does not roll back a failed script, so an error,
+-- which may follow a charge, is caught, and every key is restored before the error is returned. The error of a shadow only
+-- means that the shadow is not charged.
 local function decide(offset, size, kinds, at)
   local entries, admitted, failure, needs_cleanup = {}, true, nil, false
   for i = 1, size do

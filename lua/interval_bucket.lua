@@ -113,9 +113,11 @@ local function check(key, at)
   if adjustable then
     entry[2] = own_missing(bucket, spec)
     if bucket.refill ~= spec.refill then entry[3] = 0 end
-    entry[4] = slot_of(bucket.anchor, entry[2] + cost, spec, spec.refill)
+    -- A cost of 0 reads when one of 1 fits.
+    local asked = math.max(cost, 1)
+    entry[4] = slot_of(bucket.anchor, entry[2] + asked, spec, spec.refill)
     if spec.refill <= bucket.refill or entry[4] > bucket.slot then
-      entry[4] = slot_of(bucket.anchor, bucket.missing + cost, spec, bucket.refill)
+      entry[4] = slot_of(bucket.anchor, bucket.missing + asked, spec, bucket.refill)
     end
     entry[5] = full(bucket.anchor, bucket.missing, bucket.refill, spec.period)
     -- Never so late if the cost fits, which is all that this is for.

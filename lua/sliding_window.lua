@@ -78,8 +78,10 @@ local function check(key, at)
   local function counted(i) return (entry.total - total(key, i)) % WRAP end
   entry[1], entry[3] = counted(entry.live), entry.newest
   entry.admits = cost == 0 or entry[1] + cost <= limit
-  if not entry.admits and cost <= limit then
-    local last = first(entry.live, n, function(i) return counted(i + 1) + cost <= limit end)
+  -- A cost of 0 reads when one of 1 will fit.
+  local asked = math.max(cost, 1)
+  if entry[1] + asked > limit and asked <= limit then
+    local last = first(entry.live, n, function(i) return counted(i + 1) + asked <= limit end)
     entry[2] = ends(math.min(stamp(key, last), now), period, precision)
   end
   return entry

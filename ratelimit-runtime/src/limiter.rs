@@ -161,11 +161,34 @@ impl Limiter {
         NamedCharge { limiter: self.clone(), cost, charge }
     }
 
-    /// Returns what a call now would get, without charging or writing anything.
+    /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.
+    ///
+    /// If it would be refused, that is no error: [`Decision::retry_after`] is the time until it would be admitted, and
+    /// [`PolicyDecision::admitted`](crate::PolicyDecision::admitted) is false. [`Decision::remaining`] and
+    /// [`Decision::reset_after`] describe the state as it is. The answer may be outdated at once, so it does not replace
+    /// [`try_acquire`](Self::try_acquire).
+    ///
+    /// It is no call: observers and metrics do not see it, and no refusal is logged. It always asks the store. During an outage
+    /// [`OnStoreError`] applies to it, and permits that are leased count as used.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call.
+    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call. [`Error::MissingKey`] if a part of the
+    /// key is missing.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, Registry};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let daily = FixedWindow::new(3, std::time::Duration::from_secs(86_400));
+    /// let reports = Registry::in_memory().limiter("reports", daily)?;
+    /// let fresh = reports.peek("tenant-7").await?;
+    /// assert_eq!((fresh.remaining, fresh.retry_after), (3, None));
+    /// reports.try_acquire("tenant-7", 3).await?;
+    /// let spent = reports.peek("tenant-7").await?;
+    /// assert_eq!(spent.remaining, 0);
+    /// assert!(spent.retry_after.is_some());
+    /// # Ok(()) }
+    /// ```
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
         let mut request = AcquireRequest::default();
         self.definition.add_to(&mut request, &self.backend, key, 0, Duration::ZERO)?;
@@ -186,7 +209,10 @@ impl Limiter {
         Ok(self.backend.refund(&Charge { cost: permits, ..charge }).await?)
     }
 
-    /// Removes the state of the key: the next call finds a full bucket or an empty window.
+    /// Removes the state of the key: the next call finds a full bucket or an empty window. Returns whether there was any: state
+    /// in the store, permits that this process has leased, or what it counted during an outage.
+    ///
+    /// State that has expired is none. In Redis it may count for up to a second after it has expired.
     ///
     /// In process, calls that wait for a bucket are charged to the new state first. In Redis they keep their slots, and new
     /// calls are admitted beside them. What this process counted during an outage of Redis is removed as well, but not what
@@ -198,8 +224,19 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails.
-    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
+    /// [`Error::Store`] if the store fails. [`Error::MissingKey`] if a part of the key is missing.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(2).burst(10))?;
+    /// reports.try_acquire("tenant-7", 10).await?;
+    /// assert!(reports.reset("tenant-7").await?);
+    /// assert_eq!(reports.peek("tenant-7").await?.remaining, 10);
+    /// assert!(!reports.reset("tenant-7").await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
         let charge = self.definition.policy_charge(&self.backend, key, 0, Duration::ZERO)?.charge;
         Ok(self.backend.reset(&charge.key).await?)
     }

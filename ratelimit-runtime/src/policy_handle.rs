@@ -33,7 +33,7 @@ use crate::registry::Registry;
 /// let policy = registry.policy("handle.search")?;
 /// assert_eq!(policy.peek(42).await?.remaining, 9);
 /// assert_eq!(policy.usage(42).await?.used, 1);
-/// policy.reset(42).await?;
+/// assert!(policy.reset(42).await?);
 /// assert_eq!(policy.peek(42).await?.remaining, 10);
 /// # Ok(()) }
 /// ```
@@ -140,7 +140,7 @@ impl PolicyHandle {
         }
     }
 
-    /// Returns what a call of cost 1 would get now, as [`Limiter::peek`] does.
+    /// Returns what a call of cost 1 that does not wait would get now, as [`Limiter::peek`] does.
     ///
     /// # Errors
     ///
@@ -166,13 +166,14 @@ impl PolicyHandle {
         Ok(Usage { used, reset_after: decision.reset_after })
     }
 
-    /// Removes the state of the key, as [`Limiter::reset`] does, also if numbers of the policy are computed for each call.
+    /// Removes the state of the key, and returns whether there was any, as [`Limiter::reset`] does, also if numbers of the policy
+    /// are computed for each call.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] if a number is computed that the key depends on, as for [`usage`](Self::usage). [`Error::Store`] if the
     /// store fails.
-    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<(), Error> {
+    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
         self.with_spec(self.info.site.policy, self.known_spec()?).reset(key).await
     }
 

@@ -6,6 +6,7 @@ mod errors;
 mod guava;
 mod lane;
 mod lists;
+mod peeks;
 mod queues;
 mod receipts;
 mod shadows;
@@ -75,8 +76,14 @@ fn never(at: i64, cost: u64, remaining: i128, reset_after: i64) -> Step {
     decide(at, cost, false, remaining, None, reset_after)
 }
 
+/// Finds that a call would be admitted.
 fn peek(at: i64, remaining: i128, reset_after: i64) -> Step {
     admits(at, 0, remaining, reset_after)
+}
+
+/// Finds that a call would be refused.
+fn peek_refused(at: i64, remaining: i128, retry_after: i64, reset_after: i64) -> Step {
+    refuses(at, 0, remaining, retry_after, reset_after)
 }
 
 /// Admits a call with a slot after `wait`.

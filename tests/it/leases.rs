@@ -278,9 +278,23 @@ async fn resets_end_leases() {
     let registry = fixture.registry();
     let limiter = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
     window(&registry, "a").await.unwrap();
-    limiter.reset("a").await.unwrap();
+    assert!(limiter.reset("a").await.unwrap());
     window(&registry, "a").await.unwrap();
     assert_eq!(remaining(&limiter, "a").await, 90);
+}
+
+/// Even where another process has removed what Redis has.
+#[tokio::test]
+async fn leases_are_state_to_reset() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry();
+    let limiter = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
+    window(&registry, "a").await.unwrap();
+    for (limiter, was_state) in
+        [(&fixture.window(), true), (&fixture.window(), false), (&limiter, true), (&limiter, false)]
+    {
+        assert_eq!(limiter.reset("a").await.unwrap(), was_state);
+    }
 }
 
 #[tokio::test]

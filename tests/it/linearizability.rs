@@ -160,10 +160,7 @@ impl History {
                 self.refund(key, cost, Some(id))
             }
             Operation::Refund { key, cost } => self.refund(*key, *cost, None),
-            Operation::Reset(key) => {
-                self.store.reset(&Key::raw(NAMES[*key]));
-                Event::Reset(*key)
-            }
+            Operation::Reset(key) => Event::Reset(*key, self.store.reset(&Key::raw(NAMES[*key]))),
             Operation::Step(micros) => {
                 self.clock.fetch_add(*micros, Ordering::SeqCst);
                 return None;

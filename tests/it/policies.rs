@@ -153,16 +153,20 @@ async fn handles_share_the_state_of_functions() {
             };
             let usage = of(limit - 1).await;
             assert!(usage.used == 1 && !usage.reset_after.is_zero(), "{name}: {usage:?}");
-            match name {
-                "policies.tied" => policy.reset((7, 7)).await.unwrap(),
-                _ => policy.reset(7).await.unwrap(),
+            for was_state in [true, false] {
+                let reset = match name {
+                    "policies.tied" => policy.reset((7, 7)).await,
+                    _ => policy.reset(7).await,
+                };
+                assert_eq!(reset.unwrap(), was_state, "{name}");
             }
             let usage = of(limit).await;
             assert!(usage.used == 0 && usage.reset_after.is_zero(), "{name}: {usage:?}");
         }
         let limiter = registry.policy("policies.literal").unwrap().limiter().unwrap();
         limiter.try_acquire(7, 10).await.unwrap();
-        assert_eq!(registry.policy("policies.literal").unwrap().peek(7).await.unwrap().remaining, 0);
+        let peeked = registry.policy("policies.literal").unwrap().peek(7).await.unwrap();
+        assert!(peeked.remaining == 0 && peeked.retry_after.is_some(), "{peeked:?}");
     })
     .await;
 }
@@ -193,7 +197,7 @@ async fn usage_needs_no_computed_numbers() {
             let usage = policy.usage(()).await.unwrap();
             assert!(usage.used == used && !usage.reset_after.is_zero(), "{name}: {usage:?}");
             assert!(policy.limiter().unwrap_err().to_string().contains("limiter_with"), "{name}");
-            policy.reset(()).await.unwrap();
+            assert!(policy.reset(()).await.unwrap(), "{name}");
             assert_eq!(policy.usage(()).await.unwrap().used, 0, "{name}");
         }
         let policy = registry.policy("policies.bucket").unwrap();

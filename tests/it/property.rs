@@ -230,7 +230,7 @@ impl Run<'_> {
     /// Checks the model, and with it the stores, against the bound checkers.
     fn check_states(&mut self, at: i64) -> Result<(), String> {
         for (key, checker) in self.keys.iter().zip(&self.checkers) {
-            let peek = self.model.peek(absolute(at), &key.name, key.pairs[0].model, 0, 0);
+            let peek = self.model.verdict(absolute(at), &key.name, key.pairs[0].model, 0, 0);
             checker.check_state(absolute(at), &peek)?;
             self.hints.push(at + peek.reset_after as i64);
         }

@@ -84,7 +84,7 @@ impl Simulation {
 
     async fn change(&mut self, random: &mut Random) {
         match random.below(3) {
-            0 => self.limiter.reset(()).await.unwrap(),
+            0 => _ = self.limiter.reset(()).await.unwrap(),
             1 => self.limiter.refund((), random.between(1, 5)).await.unwrap(),
             _ => {
                 if let Some(decision) = self.decisions.pop() {

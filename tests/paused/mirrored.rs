@@ -113,6 +113,17 @@ async fn refunds_are_mirrored() {
     assert_eq!(fixture.local().await, 90);
 }
 
+/// The server has none.
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_in_an_outage_is_state_to_reset() {
+    let fixture = start(Registry::builder());
+    fixture.fail().await;
+    fixture.acquire(10, Source::Local).await;
+    fixture.recover().await;
+    assert!(fixture.limiter.reset("a").await.unwrap());
+    assert!(!fixture.limiter.reset("a").await.unwrap());
+}
+
 #[count_limit(100, "1d", name = "a", key = name, charge_when = |out| !matches!(out, Ok(true)))]
 async fn log_in(name: &str, succeeds: bool) -> Result<bool, Error> {
     let _ = name;

@@ -4,7 +4,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ratelimit_runtime::store::AlgorithmSpec;
-use ratelimits::{Decision, Registry, TokenBucket};
+use ratelimits::{Decision, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 use tokio::time::{Instant, advance};
 
 use crate::budget::budget;
@@ -61,7 +61,7 @@ async fn no_slot_is_granted_twice() {
                 }
                 12 if random.percent(20) => {
                     match random.below(2) {
-                        0 => limiter.reset(()).await.unwrap(),
+                        0 => _ = limiter.reset(()).await.unwrap(),
                         _ => limiter.refund((), random.between(1, 5)).await.unwrap(),
                     }
                     check(&mut served, &policy.spec().unwrap(), permit, since);
@@ -114,6 +114,30 @@ async fn receipts_expire_on_reset() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn expired_state_is_none_to_reset() {
+    let second = Duration::from_secs(1);
+    let bucket = TokenBucket::per_second(1).burst(5);
+    let policies: [Policy; 6] = [
+        bucket.into(),
+        bucket.interval_refill().into(),
+        bucket.adjustable().into(),
+        FixedWindow::new(5, second).into(),
+        SlidingWindow::new(5, second).into(),
+        LeakyBucket::new(5, Rate::new(1, second)).queue().into(),
+    ];
+    for policy in policies {
+        for micros in [1_000_000, 999_999] {
+            let limiter = Registry::in_memory().limiter("a", policy).unwrap();
+            assert!(!limiter.reset(()).await.unwrap(), "{policy:?}");
+            limiter.try_acquire((), 1).await.unwrap();
+            advance(Duration::from_micros(micros)).await;
+            assert_eq!(limiter.reset(()).await.unwrap(), micros < 1_000_000, "{policy:?}");
+            assert!(!limiter.reset(()).await.unwrap(), "{policy:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn refunds_go_to_waiters() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(2)).unwrap();
     let first = limiter.acquire((), 2).await.unwrap();
@@ -142,7 +166,7 @@ async fn refunds_go_to_waiters() {
     limiter.refund((), 1).await.unwrap();
     assert_eq!(served(1), 1);
     // The last waiter is served before calls that come after the reset.
-    limiter.reset(()).await.unwrap();
+    assert!(limiter.reset(()).await.unwrap());
     assert_eq!(served(1), 0);
     assert_eq!(limiter.try_acquire((), 1).await.unwrap().remaining, 0);
     assert!(limiter.try_acquire((), 1).await.is_err());

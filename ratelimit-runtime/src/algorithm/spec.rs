@@ -55,10 +55,10 @@ impl AlgorithmSpec {
         }
     }
 
-    /// Reads the state for a call of this cost.
+    /// Reads the state for a call of this cost, or for a cost of 0 what a call of cost 1 would find.
     #[must_use]
     pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
-        dispatch!(self, spec => spec.check(state, now, cost))
+        dispatch!(self, spec => spec.check(state, now, cost.max(1)))
     }
 
     /// Decides a call of this cost that waits for at most `wait` microseconds. A cost of 0 only reads. Windows ignore
@@ -66,6 +66,14 @@ impl AlgorithmSpec {
     #[must_use]
     pub fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, wait))
+    }
+
+    /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
+    /// that of a cost of 0.
+    #[must_use]
+    pub fn peek(&self, snapshot: Snapshot, now: u64) -> Verdict {
+        let Verdict { admitted, retry_after, .. } = self.verdict(snapshot, now, 1, 0);
+        Verdict { admitted, retry_after, ..self.verdict(snapshot, now, 0, 0) }
     }
 
     /// Returns whether a call can reserve permits that are not available yet, and wait for them.

@@ -227,13 +227,14 @@ impl Backend {
         }
     }
 
-    /// Removes the state of a key.
-    pub(crate) async fn reset(&self, key: &Key) -> Result<(), StoreError> {
-        let Some(store) = self.store() else { return Ok(()) };
-        if let Some(local) = &self.local {
-            local.endpoint().store.reset(key).await?;
-        }
-        store.reset(key).await
+    /// Removes the state of a key. Returns whether there was any.
+    pub(crate) async fn reset(&self, key: &Key) -> Result<bool, StoreError> {
+        let Some(store) = self.store() else { return Ok(false) };
+        let was_local = match &self.local {
+            Some(local) => local.endpoint().store.reset(key).await?,
+            None => false,
+        };
+        Ok(store.reset(key).await? || was_local)
     }
 
     pub(crate) fn store(&self) -> Option<&Store> {

@@ -24,7 +24,8 @@ pub struct Charge {
     pub key: Key,
     /// The policy, in the numbers its algorithm counts in.
     pub spec: AlgorithmSpec,
-    /// The permits. 0 reads the state and writes nothing.
+    /// The permits. 0 reads the state and writes nothing. If all charges of a decision cost nothing, it is a peek: its verdicts
+    /// say whether calls of cost 1 would be admitted, beside the state as it is.
     pub cost: u64,
     /// How long the call may wait for them, in microseconds. Windows ignore it.
     pub wait: u64,
@@ -64,6 +65,11 @@ impl Charge {
     }
 }
 
+/// Whether a decision about these charges only looks.
+pub(crate) fn is_peek(charges: &[Charge]) -> bool {
+    charges.iter().all(|charge| charge.cost == 0)
+}
+
 /// The decision about a list of charges.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -88,7 +94,11 @@ impl Outcome {
     pub(crate) fn judge(&mut self, charges: &[Charge], snapshots: &[Snapshot]) {
         let Outcome { now, admitted, verdicts, .. } = self;
         let pairs = || charges.iter().zip(snapshots);
+        let is_peek = is_peek(charges);
         verdicts.extend(pairs().map(|(charge, snapshot)| {
+            if is_peek {
+                return charge.spec.peek(*snapshot, *now);
+            }
             let verdict = charge.spec.verdict(*snapshot, *now, charge.cost, charge.wait);
             // A shadow delays no call, whatever slot it takes.
             Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }

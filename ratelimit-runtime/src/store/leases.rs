@@ -147,6 +147,12 @@ impl Leases {
         Some((receiver, fetches.then(|| self.fetch(charge, size))))
     }
 
+    /// Returns whether there are leased permits of a key, whatever its numbers.
+    pub(crate) fn holds(&self, key: &Key) -> bool {
+        let holds = |leased: &mut LeasedKey<Waiting>| leased.permits.suffice(1, Instant::now());
+        self.with(key.fingerprint(), holds).unwrap_or(false)
+    }
+
     /// Ends the leases of a key once the reset that begins now has ended.
     pub(crate) fn end_after(&self, key: &Key) -> EndOnDrop<'_> {
         EndOnDrop { leases: self, key: key.fingerprint() }

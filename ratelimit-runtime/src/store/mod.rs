@@ -100,17 +100,14 @@ impl Store {
         }
     }
 
-    /// Removes the state of a key.
-    pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
+    /// Removes the state of a key. Returns whether there was any.
+    pub async fn reset(&self, key: &Key) -> Result<bool, StoreError> {
         match self {
-            Store::Memory(store) => {
-                store.reset(key);
-                Ok(())
-            }
+            Store::Memory(store) => Ok(store.reset(key)),
             Store::Redis(store) => {
                 let _forgets = store.denials().map(|denials| denials.forget_after(key));
-                let _ends = store.leases().end_after(key);
-                store.reset(key).await
+                let (is_leased, _ends) = (store.leases().holds(key), store.leases().end_after(key));
+                Ok(store.reset(key).await? || is_leased)
             }
         }
     }

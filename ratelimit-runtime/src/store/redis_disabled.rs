@@ -111,7 +111,7 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn reset(&self, _key: &Key) -> Result<(), StoreError> {
+    pub(crate) async fn reset(&self, _key: &Key) -> Result<bool, StoreError> {
         match *self {}
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ratelimits::{Rate, TokenBucket};
 
-use super::{Case, S, admits, case, never, peek, refund, refund_of, refuses};
+use super::{Case, S, admits, case, never, peek, peek_refused, refund, refund_of, refuses};
 use crate::model::Policy;
 use crate::support::policies::{
     draining_bucket, interval_refill, leaky_bucket, pair, token_bucket, token_bucket_for,
@@ -26,7 +26,7 @@ fn continuous() -> Vec<Case> {
             refuses(0, 1, 0, 500_000, 1_500_000),
             refuses(499_999, 1, 0, 1, 1_000_001),
             admits(500_000, 1, 0, 1_500_000),
-            peek(999_999, 0, 1_000_001),
+            peek_refused(999_999, 0, 1, 1_000_001),
             peek(S, 1, S),
             peek(2 * S, 3, 0),
             admits(3600 * S, 3, 0, 1_500_000),
@@ -46,8 +46,8 @@ fn continuous() -> Vec<Case> {
             refuses(9 * S, 1, 0, S, 2 * S),
             admits(10 * S, 1, 0, 2 * S),
             // A peek moves nothing: the bucket is full at 12 s.
-            peek(9_500_000, 0, 2 * S),
-            peek(10_500_000, 0, 1_500_000),
+            peek_refused(9_500_000, 0, S, 2 * S),
+            peek_refused(10_500_000, 0, 500_000, 1_500_000),
             // Nor does a cost that never fits, while the state is within reach.
             never(10_100_000, 3, 0, 1_900_000),
             peek(11 * S, 1, S),

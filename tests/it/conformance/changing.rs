@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Step::UsePolicy;
-use super::{Case, FOREVER, S, admits, case_of, peek, refund, refund_of, refuses, waits};
+use super::{Case, FOREVER, S, admits, case_of, peek, peek_refused, refund, refund_of, refuses, waits};
 use crate::support::policies::adjustable::{
     borrowing, interval_refill, leaky_bucket, queue, token_bucket, warming_up,
 };
@@ -41,7 +41,7 @@ fn bursts() -> Vec<Case> {
             UsePolicy(1),
             admits(0, 3, 0, 5 * S),
             UsePolicy(0),
-            peek(S, 0, 4 * S),
+            peek_refused(S, 0, 3 * S, 4 * S),
         ]),
     ]
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Case, FOREVER, S, admits, case, never, peek, refund, refund_of, refuses, times_out, waits, within,
+    Case, FOREVER, S, admits, case, never, peek, peek_refused, refund, refund_of, refuses, times_out, waits,
+    within,
 };
 use crate::support::policies::{borrowing, borrowing_for, warming_up};
 
@@ -61,17 +62,17 @@ fn borrowing_cases() -> Vec<Case> {
                 waits(0, 1, FOREVER, 2 * S, 0, 5 * S),
                 waits(0, 3, FOREVER, 3 * S, 0, 8 * S),
                 refund_of(0, 2),
-                peek(0, 0, 5 * S),
+                peek_refused(0, 0, 3 * S, 5 * S),
                 // Without the second call the bucket would be full at 4 s. That call's slot is at 2 s, but the bucket only
                 // knows that it is not after 3 s.
                 refund_of(0, 0),
-                peek(0, 0, 4 * S),
+                peek_refused(0, 0, 2 * S, 4 * S),
                 waits(0, 1, FOREVER, 2 * S, 0, 5 * S),
             ]),
         case("a step back moves a debt", borrowing(1, SECOND, Some(1))).steps([
             admits(10 * S, 10, 0, 10 * S),
             refuses(5 * S, 1, 0, 9 * S, 10 * S),
-            peek(6 * S, 0, 9 * S),
+            peek_refused(6 * S, 0, 8 * S, 9 * S),
         ]),
     ]
 }
@@ -102,9 +103,9 @@ fn warmups() -> Vec<Case> {
             admits(0, 1, 0, 3_500_000),
             waits(0, 1, FOREVER, 2_500_000, 0, 6 * S),
             refund_of(S, 0),
-            peek(S, 0, 5 * S),
+            peek_refused(S, 0, 3 * S, 5 * S),
             refund_of(S, 1),
-            peek(S, 0, 2_500_000),
+            peek_refused(S, 0, 1_500_000, 2_500_000),
             refund_of(S, 0),
             peek(S, 4, 0),
         ]),
@@ -123,11 +124,11 @@ fn warmups() -> Vec<Case> {
         .steps([admits(0, 3, 0, 18_370_391), peek(18_370_390, 5, 1), peek(18_370_391, 5, 0)]),
         case("a step back moves a debt with warmup", policy()).steps([
             admits(20 * S, 1, 0, 3_500_000),
-            peek(10 * S, 0, 3_500_000),
+            peek_refused(10 * S, 0, 2_500_000, 3_500_000),
             refuses(10 * S, 1, 0, 2_500_000, 3_500_000),
-            peek(11 * S, 0, 2_500_000),
+            peek_refused(11 * S, 0, 1_500_000, 2_500_000),
             refund(9 * S, 1),
-            peek(9 * S, 0, 2_500_000),
+            peek_refused(9 * S, 0, 1_500_000, 2_500_000),
         ]),
         case("the debt with warmup is at most ten years", policy()).steps([
             within(FOREVER, 0, never(0, 400_000_000, 4, 0)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, FOREVER, S, admits, case, never, peek, refuses, times_out, waits, within};
+use super::{Case, FOREVER, S, admits, case, never, peek, peek_refused, refuses, times_out, waits, within};
 use crate::support::policies::{interval_refill, leaky_bucket, queue, token_bucket};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ fn buckets() -> Vec<Case> {
             // A call that does not wait is not admitted before those that do.
             refuses(0, 1, 0, 3 * S, 4 * S),
             within(FOREVER, 0, never(0, 3, 0, 4 * S)),
-            peek(2 * S, 0, 2 * S),
+            peek_refused(2 * S, 0, S, 2 * S),
             refuses(2_999_999, 1, 0, 1, 1_000_001),
             admits(3 * S, 1, 0, 2 * S),
         ]),
@@ -51,7 +51,7 @@ fn buckets() -> Vec<Case> {
             waits(10 * S, 1, FOREVER, S, 0, 3 * S),
             // The queue was 3 s long, and still is.
             refuses(5 * S, 1, 0, 2 * S, 3 * S),
-            peek(6 * S, 0, 2 * S),
+            peek_refused(6 * S, 0, S, 2 * S),
             waits(6 * S, 1, S, S, 0, 3 * S),
         ]),
     ]
@@ -86,7 +86,7 @@ pub(super) fn longest_wait_queue() -> Case {
         times_out(0, MOST, FOREVER, 0, 4503 * S, 4503 * S),
         waits(0, LEFT, FOREVER, 4503 * S, 0, 4504 * S),
         times_out(0, 1, FOREVER, 0, 4503 * S, 4504 * S),
-        peek(4502 * S, 0, 2 * S),
+        peek_refused(4502 * S, 0, S, 2 * S),
         peek(4503 * S, i128::from(MOST - LEFT), S),
         waits(4503 * S, MOST, S, S, 0, 2 * S),
     ];
@@ -106,7 +106,7 @@ fn queues() -> Vec<Case> {
                 times_out(0, 1, FOREVER, 0, S, 3 * S),
                 times_out(999_999, 1, FOREVER, 0, 1, 2_000_001),
                 waits(S, 1, FOREVER, 2 * S, 0, 3 * S),
-                peek(2 * S, 1, 2 * S),
+                peek_refused(2 * S, 1, 2 * S, 2 * S),
                 // An idle queue stores nothing.
                 admits(3600 * S, 1, 2, S),
                 refuses(3600 * S, 1, 2, S, S),
@@ -124,7 +124,7 @@ fn queues() -> Vec<Case> {
         case("a queue is at most full after a step back", queue(2, 1, SECOND)).steps([
             admits(10 * S, 1, 2, S),
             waits(10 * S, 1, FOREVER, S, 1, 2 * S),
-            peek(9 * S, 0, 3 * S),
+            peek_refused(9 * S, 0, 3 * S, 3 * S),
             times_out(5 * S, 1, FOREVER, 0, S, 3 * S),
             waits(6 * S, 1, FOREVER, 2 * S, 0, 3 * S),
         ]),

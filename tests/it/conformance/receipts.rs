@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Case, FOREVER, S, Step, admits, case, peek, refund, refund_of, refuses, times_out, waits};
+use super::{
+    Case, FOREVER, S, Step, admits, case, peek, peek_refused, refund, refund_of, refuses, times_out, waits,
+};
 use crate::support::policies::{interval_refill, queue, token_bucket};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -18,9 +20,9 @@ fn waiting() -> Vec<Case> {
             waits(0, 1, FOREVER, S, 0, 3 * S),
             waits(0, 1, FOREVER, 2 * S, 0, 4 * S),
             refund_of(0, 2),
-            peek(0, 0, 3 * S),
+            peek_refused(0, 0, 2 * S, 3 * S),
             refund_of(500_000, 1),
-            peek(500_000, 0, 1_500_000),
+            peek_refused(500_000, 0, 500_000, 1_500_000),
             // No call waits any more, so the first gets back what time has not refilled.
             refund_of(500_000, 0),
             peek(500_000, 2, 0),
@@ -34,12 +36,12 @@ fn waiting() -> Vec<Case> {
                 // Without these two the bucket would be full at 2 s and 3 s, not before the last slot at 3 s.
                 refund_of(0, 0),
                 refund_of(0, 1),
-                peek(0, 0, 5 * S),
+                peek_refused(0, 0, 4 * S, 5 * S),
                 // Without this one it would be full at 4 s.
                 refund_of(0, 2),
-                peek(0, 0, 4 * S),
+                peek_refused(0, 0, 3 * S, 4 * S),
                 waits(0, 1, FOREVER, 3 * S, 0, 5 * S),
-                peek(3 * S, 0, 2 * S),
+                peek_refused(3 * S, 0, S, 2 * S),
             ]),
         case(
             "the last call that waits for a refill is refunded completely",
@@ -50,11 +52,11 @@ fn waiting() -> Vec<Case> {
             waits(0, 1, FOREVER, 10 * S, 0, 20 * S),
             waits(0, 5, FOREVER, 20 * S, 0, 30 * S),
             refund_of(0, 2),
-            peek(0, 0, 20 * S),
+            peek_refused(0, 0, 10 * S, 20 * S),
             waits(0, 4, FOREVER, 10 * S, 0, 20 * S),
             // One in the middle: at 10 s one of 6 permits would be missing.
             refund_of(0, 1),
-            peek(0, 0, 20 * S),
+            peek_refused(0, 0, 10 * S, 20 * S),
             waits(0, 1, FOREVER, 10 * S, 0, 20 * S),
         ]),
         case("a refund without a receipt keeps the last slot", token_bucket(1, SECOND, 2)).steps([

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Case, S, Step, admits, case, case_of, never, peek, refund, refund_of, refuses};
+use super::{Case, S, Step, admits, case, case_of, never, peek, peek_refused, refund, refund_of, refuses};
 use crate::support::policies::{fixed_window, sliding_window};
 
 const TEN: Duration = Duration::from_secs(10);
@@ -49,7 +49,7 @@ fn fixed() -> Vec<Case> {
             admits(S, 1, 1, 9 * S),
             Step::UsePolicy(2),
             refuses(2 * S, 1, 0, 8 * S, 8 * S),
-            peek(2 * S, 0, 8 * S),
+            peek_refused(2 * S, 0, 8 * S, 8 * S),
             Step::UsePolicy(0),
             refuses(3 * S, 1, 0, 7 * S, 7 * S),
             admits(10 * S, 3, 0, 10 * S),
@@ -128,7 +128,7 @@ fn logs() -> Vec<Case> {
             Step::UsePolicy(1),
             // The count is 1 once the third charge has ended.
             refuses(4 * S, 1, 0, 8 * S, 9 * S),
-            peek(4 * S, 0, 9 * S),
+            peek_refused(4 * S, 0, 8 * S, 9 * S),
             Step::UsePolicy(2),
             admits(4 * S, 2, 0, 10 * S),
             Step::UsePolicy(1),
@@ -151,7 +151,7 @@ fn logs() -> Vec<Case> {
                 admits(8 * S, 1, 2, 10 * S),
                 admits(9 * S, 1, 1, 10 * S),
                 admits(5 * S, 1, 0, 10 * S),
-                peek(9_999_999, 0, 5_000_001),
+                peek_refused(9_999_999, 0, 1, 5_000_001),
                 peek(10 * S, 1, 5 * S),
                 peek(15 * S, 4, 0),
             ]),

@@ -49,7 +49,7 @@ pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>) {
         let latest = ordered.get(made + 20).map_or(i128::MAX, |record| record.now);
         others.retain(|it| {
             let is_near = (earliest..=latest).contains(&it.now);
-            !is_near || model.peek(it.now, name, policy, it.cost, it.max_wait) != it.verdict
+            !is_near || model.verdict(it.now, name, policy, it.cost, it.max_wait) != it.verdict
         });
         ordered.get(made).map(|record| decide(&mut model, name, policy, record));
     }
@@ -81,7 +81,7 @@ fn in_order(
         (record.now, admitted, -remaining, wait, reset_after)
     });
     let mut model = Model::default();
-    let peek = |model: &Model, it: &Record| model.peek(it.now, name, policy, it.cost, it.max_wait);
+    let peek = |model: &Model, it: &Record| model.verdict(it.now, name, policy, it.cost, it.max_wait);
     let (mut ordered, mut used) = (Vec::new(), vec![false; records.len()]);
     let (mut choices, mut failure, mut dead_ends) = (Vec::<Choice>::new(), None, 0);
     let mut used_up_to = 0;

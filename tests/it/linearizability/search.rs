@@ -23,8 +23,13 @@ pub(super) struct Record {
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Decided(Vec<Request>, Box<Outcome>),
-    Refunded { key: usize, cost: u64, id: Option<ChargeId> },
-    Reset(usize),
+    Refunded {
+        key: usize,
+        cost: u64,
+        id: Option<ChargeId>,
+    },
+    /// Of a key, with whether it had state.
+    Reset(usize, bool),
 }
 
 /// The states of all keys, and when each was last charged or refunded.
@@ -84,9 +89,7 @@ impl Record {
     fn times(&self) -> std::ops::RangeInclusive<u64> {
         match &self.event {
             Event::Decided(_, outcome) => outcome.now.max(self.earliest)..=outcome.now.min(self.latest),
-            Event::Refunded { .. } => self.earliest..=self.latest,
-            // At any time, which makes no difference.
-            Event::Reset(_) => self.earliest..=self.earliest,
+            Event::Refunded { .. } | Event::Reset(..) => self.earliest..=self.latest,
         }
     }
 }
@@ -97,23 +100,28 @@ impl Keys {
         let mut after = self.clone();
         match event {
             Event::Decided(requests, outcome) => {
+                let is_peek = requests.iter().all(|request| request.cost == 0);
+                let verdict = |spec: &AlgorithmSpec, snapshot, cost, wait| match is_peek {
+                    true => spec.peek(snapshot, now),
+                    false => spec.verdict(snapshot, now, cost, wait),
+                };
                 for (i, &Request { key, cost, wait }) in requests.iter().enumerate() {
                     let (spec, state) = (specs[key], &mut after.states[key]);
                     let snapshot = spec.check(state.as_ref(), now, cost);
-                    let mut verdict = spec.verdict(snapshot, now, cost, wait);
+                    let mut expected = verdict(&spec, snapshot, cost, wait);
                     if outcome.admitted && cost > 0 {
                         spec.commit(state, snapshot, now, cost);
-                    } else if verdict.admitted {
-                        verdict = spec.verdict(snapshot, now, 0, 0);
+                    } else if expected.admitted {
+                        expected = spec.verdict(snapshot, now, 0, 0);
                     }
-                    if verdict != outcome.verdicts[i] || self.written[key] > now {
+                    if expected != outcome.verdicts[i] || self.written[key] > now {
                         return None;
                     }
                 }
                 let refuses = |request: &Request| {
                     let (spec, state) = (specs[request.key], self.states[request.key].as_ref());
                     let snapshot = spec.check(state, now, request.cost);
-                    !spec.verdict(snapshot, now, request.cost, request.wait).admitted
+                    !verdict(&spec, snapshot, request.cost, request.wait).admitted
                 };
                 if outcome.admitted == requests.iter().any(refuses) {
                     return None;
@@ -125,9 +133,10 @@ impl Keys {
                 }
                 specs[*key].refund(&mut after.states[*key], now, *cost, *id);
             }
-            Event::Reset(key) => {
-                after.states[*key] = None;
-                return Some(after);
+            Event::Reset(key, was_state) => {
+                let state = after.states[*key].take();
+                let is_live = state.is_some_and(|state| specs[*key].ends(&state) > now);
+                return (is_live == *was_state).then_some(after);
             }
         }
         for ((written, after), before) in after.written.iter_mut().zip(&after.states).zip(&self.states) {

@@ -151,10 +151,18 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Makes all charges, except for shadows that their policies refuse, or none. A charge of cost 0 only reads.
+    /// Makes all charges, except for shadows that their policies refuse, or none. A charge of cost 0 only reads. If all are such,
+    /// they say what calls of cost 1 that do not wait would get.
     pub(crate) fn decide(&mut self, now: i128, charges: &[Charge<'_>]) -> Outcome {
-        let verdict =
-            |charge: &Charge<'_>, cost| self.peek(now, charge.key, charge.policy, cost, charge.max_wait);
+        let only_reads = charges.iter().all(|charge| charge.cost == 0);
+        let verdict = |charge: &Charge<'_>, cost| {
+            let verdict = self.verdict(now, charge.key, charge.policy, cost, charge.max_wait);
+            if !only_reads {
+                return verdict;
+            }
+            let Verdict { admitted, retry_after, .. } = self.verdict(now, charge.key, charge.policy, 1, 0);
+            Verdict { admitted, retry_after, ..verdict }
+        };
         let mut verdicts: Vec<Verdict> = charges.iter().map(|charge| verdict(charge, charge.cost)).collect();
         let fits: Vec<bool> = verdicts.iter().map(|verdict| verdict.admitted).collect();
         let admitted = charges.iter().zip(&fits).all(|(charge, fits)| charge.shadow || *fits);
@@ -208,7 +216,14 @@ impl Model {
     }
 
     /// Returns the verdict about a charge, without making it.
-    pub(crate) fn peek(&self, now: i128, key: &str, policy: Policy, cost: i128, max_wait: i128) -> Verdict {
+    pub(crate) fn verdict(
+        &self,
+        now: i128,
+        key: &str,
+        policy: Policy,
+        cost: i128,
+        max_wait: i128,
+    ) -> Verdict {
         policy.algorithm().verdict(self.history(key), now, cost, max_wait)
     }
 

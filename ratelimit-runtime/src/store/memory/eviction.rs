@@ -51,9 +51,14 @@ impl Table {
         }
     }
 
-    /// Removes a key. Calls that wait for it keep their slots.
-    pub(super) fn remove(&mut self, slot: SlotId) {
-        self.remove_if(slot, |_| true);
+    /// Removes a key. Calls that wait for it keep their slots. Returns when its state ends.
+    pub(super) fn remove(&mut self, slot: SlotId) -> u64 {
+        let mut ends = 0;
+        self.remove_if(slot, |content| {
+            ends = content.ends;
+            true
+        });
+        ends
     }
 
     /// Removes a key if its content says so, which other threads may change until the slot is locked.

@@ -173,13 +173,15 @@ impl MemoryStore {
         self.report_refund(key);
     }
 
-    /// Removes the key's state. Calls that wait for it move up, as if they came now.
-    pub fn reset(&self, key: &Key) {
+    /// Removes the key's state. Calls that wait for it move up, as if they came now. Returns whether there was any that had not
+    /// expired.
+    pub fn reset(&self, key: &Key) -> bool {
         let mut table = self.lock();
         let now = self.clock.now_in_order();
-        table.reset(self.index(key), now);
+        let was_live = table.reset(self.index(key), now);
         self.unlock(table);
         self.report_refund(key);
+        was_live
     }
 
     /// Has this called with each key that is refunded or reset. Only the first listener counts.

@@ -236,15 +236,17 @@ impl Table {
         }
     }
 
-    /// Removes a state but for the queued charges, which then move up.
-    pub(super) fn reset(&mut self, index: KeyIndex, now: u64) {
+    /// Removes a state but for the queued charges, which then move up. Returns whether there was any that had not expired.
+    pub(super) fn reset(&mut self, index: KeyIndex, now: u64) -> bool {
         self.move_up(index, now);
         if let Some(queue) = self.queues.get_mut(&index.fingerprint) {
-            queue.change(now, |before| *before = None);
+            let (spec, mut was_live) = (queue.spec, false);
+            queue.change(now, |before| was_live = before.take().is_some_and(|state| spec.ends(&state) > now));
             self.settle(index, now);
-        } else if let Some(slot) = self.slots.locate(index.fingerprint) {
-            self.remove(slot);
+            return was_live;
         }
+        let slot = self.slots.locate(index.fingerprint);
+        slot.is_some_and(|slot| self.remove(slot) > now)
     }
 }
 

@@ -238,16 +238,16 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Deletes the state of the key.
+    /// Deletes the state of the key. Returns whether there was any.
     ///
     /// # Errors
     ///
     /// If Redis fails.
-    pub async fn reset(&self, key: &Key) -> Result<(), StoreError> {
+    pub async fn reset(&self, key: &Key) -> Result<bool, StoreError> {
         let key = scripts::key_text(key)?;
         let command = &redis::cmd("DEL").arg(key).take();
-        self.client.send(&[key], command, self.client.deadline(), false).await?;
-        Ok(())
+        let deleted = self.client.send(&[key], command, self.client.deadline(), false).await?;
+        Ok(matches!(deleted, redis::Value::Int(1..)))
     }
 
     /// Returns the version of the overrides under a key, and their text if the version is not the known one.

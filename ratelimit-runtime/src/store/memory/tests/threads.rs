@@ -68,7 +68,7 @@ fn charge_hot_keys(store: &MemoryStore, thread: u64, calls: u64) -> HashMap<u64,
             *kept.entry(key).or_default() -= cost;
         }
         match random(&mut state, 20) {
-            0 => store.reset(&charge_of("reset", key, 1).key),
+            0 => _ = store.reset(&charge_of("reset", key, 1).key),
             1 => {
                 let waiting = [Charge { wait: 100 * HOUR, ..charge_by("queue", key, BUCKET, 15) }];
                 if let (outcome, Some(waiter)) = store.reserve(&waiting) {

@@ -74,7 +74,7 @@ fn slots_never_move_back() {
                 7 => store.move_up(&[charge]),
                 8 => _ = store.decide(&[Charge { cost: 0, ..charge }]),
                 9 => store.refund(&key, &spec, cost, None),
-                10 if random.below(5) == 0 => store.reset(&key),
+                10 if random.below(5) == 0 => _ = store.reset(&key),
                 11 => time.store(now + random.below(50_000), Ordering::SeqCst),
                 12 => time.store(now + random.below(3_000_000), Ordering::SeqCst),
                 13 if random.below(8) == 0 => time.store(now - random.below(2_000_000), Ordering::SeqCst),

@@ -129,7 +129,9 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
             let charge = spec.charge(cost);
-            let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
+            // A cost of 0 reads what one of 1 would find.
+            let lead = spec.lead(spec.charge(cost.max(1)));
+            let lead = lead.map_or(Argument::Text("-1".into()), Argument::Number);
             let wait = spec.max_wait(charge, wait);
             vec![charge.into(), lead, wait.into(), adjustable.pace().into()]
         }

@@ -9,7 +9,7 @@ use redis::Value;
 use super::arguments;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::error::store::StoreError;
-use crate::store::charge::{Charge, Outcome, Snapshots};
+use crate::store::charge::{Charge, Outcome, Snapshots, is_peek};
 use crate::store::redis::error_code::{is_permanent, message};
 
 /// The largest number of a script: up to here Lua represents integers exactly.
@@ -129,7 +129,11 @@ impl ReplyReader {
         outcome.failed = failed;
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
         let judged = charges.iter().zip(&outcome.verdicts).filter(|(charge, _)| charge.shadow);
-        let agree = outcome.admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows);
+        let agree = match is_peek(charges) {
+            // To a script, what costs nothing is admitted.
+            true => decided,
+            false => outcome.admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows),
+        };
         Ok(if agree { Ok(outcome) } else { Err(disagreement()) })
     }
 

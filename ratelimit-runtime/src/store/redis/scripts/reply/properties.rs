@@ -240,8 +240,10 @@ proptest! {
         let decided = decided(&decisions, &reply);
         let read = read(&decisions, &reply);
         prop_assert_eq!(read.is_ok(), decided.is_some(), "{:?}", read);
-        for (outcome, decided) in read.into_iter().flatten().zip(decided.into_iter().flatten()) {
+        let decided = decided.into_iter().flatten();
+        for ((outcome, decided), charges) in read.into_iter().flatten().zip(decided).zip(&decisions) {
             match outcome {
+                Ok(_) if is_peek(charges) => prop_assert_eq!(decided, Some(true)),
                 Ok(outcome) => prop_assert_eq!(Some(outcome.admitted), decided),
                 // The decision failed, or does not follow from what the script read.
                 Err(error) => prop_assert!(decided.is_none() || error.is_permanent(), "{error}"),
