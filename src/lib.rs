@@ -12,6 +12,7 @@
 //! [Production checklist]: guide::production
 //! [Testing]: guide::testing
 //! [Metrics]: guide::metrics
+//! [Operating]: guide::operating
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -157,7 +158,7 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 /// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-/// costs, metrics, testing, running with Redis, a production checklist, and log events.
+/// costs, metrics, operating, testing, running with Redis, a production checklist, and log events.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -175,6 +176,8 @@ pub mod guide {
     pub mod metrics {}
     #[doc = include_str!("../guide/migrating.md")]
     pub mod migrating {}
+    #[doc = include_str!("../guide/operating.md")]
+    pub mod operating {}
     #[doc = include_str!("../guide/performance.md")]
     pub mod performance {}
     #[doc = include_str!("../guide/production.md")]

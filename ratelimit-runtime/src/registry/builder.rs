@@ -321,7 +321,7 @@ impl RegistryBuilder {
     /// file.
     ///
     /// A thread of its own asks for their version every two seconds, over its own connection. The user of the connection needs the
-    /// permission `+hmget`. While Redis does not answer, what was in force stays so.
+    /// permission `+hmget`. While Redis does not answer, what was in force stays so. It has no effect in process.
     ///
     /// ```
     /// # fn main() -> Result<(), ratelimits::Error> {
