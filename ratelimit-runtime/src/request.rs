@@ -162,7 +162,9 @@ impl AcquireRequest {
     /// Returns the charge and the permits of a lease, if the policy has one.
     pub(crate) fn lease(&self) -> Option<(&Charge, u64)> {
         match (&*self.charges, &*self.policies) {
-            ([charge], [RequestedPolicy { site: Some(site), .. }]) => Some((charge, site.options.lease?)),
+            ([charge], [RequestedPolicy { site: Some(site), .. }]) if !charge.shadow => {
+                Some((charge, site.options.lease?))
+            }
             _ => None,
         }
     }

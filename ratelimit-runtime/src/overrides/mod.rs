@@ -55,8 +55,10 @@ impl Overrides {
             return None;
         }
         let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
-        let with_prefix = || by_name.get(&*format!("{prefix}:{name}"));
-        by_name.get(name).or_else(with_prefix).map(Arc::clone)
+        match by_name.get(name) {
+            None if !prefix.is_empty() => by_name.get(&*format!("{prefix}:{name}")).map(Arc::clone),
+            overridden => overridden.map(Arc::clone),
+        }
     }
 
     /// Returns all of them, by name.
