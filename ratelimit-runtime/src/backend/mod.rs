@@ -91,11 +91,16 @@ impl Backend {
         self.primary.as_ref()
     }
 
-    /// Returns the store, if it is in process. The fast lane is open where this is, and closed where there are observers or
-    /// overrides.
+    /// Returns the store, if it is in process and has no observers.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
-        if self.overrides.is_active() { None } else { self.memory.as_ref() }
+        self.memory.as_ref()
+    }
+
+    /// Whether the fast lane is open: where the store is in process, without observers, and without overrides now.
+    #[inline]
+    pub(crate) fn has_lane(&self) -> bool {
+        self.memory.is_some() && !self.overrides.is_active()
     }
 
     /// Returns what operators have changed of policies.

@@ -105,7 +105,7 @@ impl<'a> LimiterCall<'a> {
     fn decide_plain<M>(&self, key: Option<&impl IntoKey<M>>) -> Option<Decided<'a>> {
         let (memory, lane) = (self.backend.memory()?, self.definition.lane.as_ref()?);
         let waits = !self.timeout.is_zero();
-        if self.cost == 0 || waits && !lane.reserves() {
+        if self.cost == 0 || waits && !lane.reserves() || self.backend.overrides().is_active() {
             return None;
         }
         let charge = lane.charge(lane.key_head.fingerprint(key?).ok()?, self.cost);

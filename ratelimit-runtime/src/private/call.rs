@@ -219,7 +219,7 @@ impl Call {
 
     #[inline]
     fn start(&mut self, registry: CurrentRegistry) {
-        self.is_fast = registry.backend().memory().is_some();
+        self.is_fast = registry.backend().has_lane();
         self.registry = Some(registry);
     }
 
