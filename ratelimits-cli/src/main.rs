@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod completions;
+mod policy_text;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,170 @@
+//! Policies as text, in the form of an attribute: `rate_limit(rate = "100/min", burst = 20)`.
+
+mod literal;
+mod parsing;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ratelimit_runtime::{
+    Algorithm, ArgumentValue, Attribute, FixedWindow, InvalidPolicy, LeakyBucket, Policy, Rate,
+    SlidingWindow, TokenBucket,
+};
+
+use literal::Literal;
+use parsing::{Argument, Value};
+
+/// A policy, and what its text says besides.
+#[derive(Clone, Debug)]
+pub(crate) struct PolicyText {
+    pub(crate) policy: Policy,
+    /// The name that the text gives the policy, or the text itself.
+    pub(crate) label: String,
+    /// The permits of a call.
+    pub(crate) cost: u64,
+    /// The arguments that say something else than the numbers of the policy.
+    pub(crate) ignored: Vec<&'static str>,
+}
+
+/// What is wrong with the text of a policy, and what to write instead.
+#[derive(Debug)]
+pub(crate) struct InvalidText(String);
+
+impl FromStr for PolicyText {
+    type Err = InvalidText;
+
+    /// Parses an attribute, also with `#[…]` around it. Its numbers are literals, or arithmetic on literals.
+    fn from_str(text: &str) -> Result<Self, InvalidText> {
+        let (algorithm, arguments) = parsing::parse(text)?;
+        let attribute = algorithm.attribute();
+        let mut policy = base(algorithm, &arguments)?;
+        let mut parsed = PolicyText { policy, label: label(text), cost: 1, ignored: Vec::new() };
+        for Argument { name, value } in &arguments {
+            match (*name, value) {
+                (name, Value::Literal(value)) if attribute.numbers.contains(&name) => {
+                    policy = policy.with_argument(name, value.as_argument())?;
+                }
+                (name, _) if attribute.numbers.contains(&name) => return Err(computed(name)),
+                ("refill" | "borrow" | "aligned" | "queue", _) => {}
+                ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
+                ("cost", Value::Literal(Literal::Integer(cost))) => {
+                    parsed.cost = u64::try_from(*cost).map_err(|_| InvalidText(NEGATIVE_COST.to_owned()))?;
+                }
+                (name, _) => parsed.ignored.push(name),
+            }
+        }
+        check_required(attribute, &arguments)?;
+        policy.check()?;
+        Ok(PolicyText { policy, ..parsed })
+    }
+}
+
+const NEGATIVE_COST: &str =
+    "`cost` is negative or too large; write a whole number of permits, like `cost = 2`";
+
+/// Returns a policy with the options of the text, whose numbers are still to be set.
+fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidText> {
+    const SECOND: Duration = Duration::from_secs(1);
+    let has = |name| arguments.iter().any(|argument| argument.name == name);
+    Ok(match algorithm {
+        Algorithm::TokenBucket => {
+            let mut bucket = TokenBucket::per_second(1);
+            if let Some(refill) = arguments.iter().find(|argument| argument.name == "refill") {
+                if !matches!(&refill.value, Value::Word(word) if word == "interval") {
+                    return Err(invalid("`refill` is `interval`; leave it out for continuous refill"));
+                }
+                bucket = bucket.interval_refill();
+            }
+            if has("borrow") {
+                bucket = bucket.borrow();
+            }
+            if has("warmup") {
+                bucket = bucket.warmup(SECOND);
+            }
+            bucket.into()
+        }
+        Algorithm::FixedWindow if has("aligned") => FixedWindow::new(1, SECOND).aligned().into(),
+        Algorithm::FixedWindow => FixedWindow::new(1, SECOND).into(),
+        Algorithm::LeakyBucket if has("queue") => LeakyBucket::new(1, Rate::per_second(1)).queue().into(),
+        Algorithm::LeakyBucket => LeakyBucket::new(1, Rate::per_second(1)).into(),
+        Algorithm::SlidingWindow if has("precision") => {
+            SlidingWindow::new(1, SECOND).precision(SECOND / 2).into()
+        }
+        Algorithm::SlidingWindow => SlidingWindow::new(1, SECOND).into(),
+        _ => return Err(invalid("this version of the command does not know the algorithm")),
+    })
+}
+
+fn check_required(attribute: &Attribute, arguments: &[Argument]) -> Result<(), InvalidText> {
+    let has = |name| arguments.iter().any(|argument| argument.name == name);
+    if has("leak_rate") && has("drain") {
+        return Err(invalid("`drain` and `leak_rate` set the same number; leave out one of them"));
+    }
+    let missing = attribute.positional.into_iter().find(|name| match *name {
+        "burst" => false,
+        "leak_rate" => !has("leak_rate") && !has("drain"),
+        name => !has(name),
+    });
+    match missing {
+        Some(name) => Err(InvalidText(format!("missing argument `{name}`; write `{}`", example(name)))),
+        None => Ok(()),
+    }
+}
+
+fn computed(name: &str) -> InvalidText {
+    InvalidText(format!(
+        "`{name}` is computed, and only the program knows its value; write `{}`",
+        example(name)
+    ))
+}
+
+fn example(name: &str) -> String {
+    let value = match name {
+        "rate" | "leak_rate" => "\"100/min\"",
+        "burst" | "capacity" => "10",
+        "limit" => "100",
+        "precision" | "warmup" => "\"1s\"",
+        _ => "\"1m\"",
+    };
+    format!("{name} = {value}")
+}
+
+/// Returns the text without `#[…]` and line breaks.
+fn label(text: &str) -> String {
+    let text = text.trim();
+    let inner = text.strip_prefix('#').map_or(text, |text| text.trim_start().trim_matches(['[', ']']));
+    let words = inner.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.replace("( ", "(").replace(" )", ")").replace(",)", ")")
+}
+
+fn invalid(problem: &str) -> InvalidText {
+    InvalidText(problem.to_owned())
+}
+
+impl From<InvalidPolicy> for InvalidText {
+    fn from(invalid: InvalidPolicy) -> Self {
+        InvalidText(invalid.to_string())
+    }
+}
+
+impl fmt::Display for InvalidText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for InvalidText {}
+
+impl Literal {
+    fn as_argument(&self) -> ArgumentValue<'_> {
+        match self {
+            Literal::Integer(value) => ArgumentValue::Integer(*value),
+            Literal::Float(value) => ArgumentValue::Float(*value),
+            Literal::Text(text) => ArgumentValue::Text(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
