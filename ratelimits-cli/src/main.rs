@@ -3,6 +3,8 @@
 
 mod completions;
 mod policy_text;
+mod simulate;
+mod simulation;
 
 use std::process::ExitCode;
 
@@ -19,11 +21,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Completions(completions::Completions),
+    Simulate(simulate::Simulate),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Completions(completions) => completions.run::<Cli>(),
+        Command::Simulate(simulate) => return simulate.run(),
     }
     ExitCode::SUCCESS
 }

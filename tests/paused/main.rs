@@ -23,6 +23,7 @@ mod mirrored;
 mod random;
 mod rate_bound;
 mod refunds;
+mod simulate;
 mod store_down;
 mod wait_limits;
 mod window_queue;

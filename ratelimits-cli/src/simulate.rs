@@ -1,0 +1,133 @@
+//! The command `simulate`.
+
+mod counts;
+mod fields;
+mod log;
+mod report;
+mod time;
+
+use std::io::{self, BufRead, Write, stderr, stdin, stdout};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::policy_text::PolicyText;
+use crate::simulation::Charge;
+use counts::Counts;
+use fields::Field;
+use log::Format;
+use report::Report;
+
+/// Show what policies would have refused over a log.
+///
+/// Reads a log from standard input, and decides each line as a call, by the algorithms of the library and the times of the
+/// log. Several policies decide together, as several attributes on a function do: a call that one of them refuses is charged
+/// by none. Calls wait for a `queue`, and for no other policy.
+///
+/// A line is in the common or combined log format, or begins with a time, or is a JSON object. Times are RFC 3339 or Unix
+/// time, in seconds or milliseconds. A line with a time before that of an earlier line is decided at the earlier line's time.
+/// Lines without a readable time or key are counted and skipped.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ratelimits simulate 'rate_limit(rate = \"100/min\", burst = 20)' < access.log
+  ratelimits simulate 'rate_limit(5.0)' 'count_limit(1000, \"1d\", aligned)' --key user < access.log
+  ratelimits simulate 'window_limit(100, \"1m\")' --key request.remote_ip --time ts < log.jsonl
+
+Exit codes: 0, 1 if no line could be read, 2 for a wrong usage.")]
+pub(crate) struct Simulate {
+    /// A policy as an attribute: 'rate_limit(rate = "100/min", burst = 20)', in single quotes for the shell.
+    #[arg(required = true, value_name = "POLICY")]
+    policies: Vec<PolicyText>,
+    /// What calls are counted by: `ip`, `user`, `method` or `path` of an access log, the number of a field between spaces
+    /// from 1, or the name of a JSON field, where dots lead into objects.
+    #[arg(long, value_name = "FIELD", default_value = "ip")]
+    key: Field,
+    /// The field with the permits that each call takes. Without it a call takes the `cost` of the policy, or one permit.
+    #[arg(long, value_name = "FIELD")]
+    cost: Option<Field>,
+    /// The JSON field with the time. Without it: `time`, `timestamp`, `ts` or `@timestamp`.
+    #[arg(long, value_name = "FIELD")]
+    time: Option<String>,
+    /// How many of the most refused keys to show.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Write JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many lines that cannot be read are named.
+const NAMED: u64 = 5;
+
+impl Simulate {
+    pub(crate) fn run(self) -> ExitCode {
+        match self.simulate(stdin().lock()) {
+            Ok(code) => code,
+            // Whoever reads the output has seen enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+            Err(error) => {
+                _ = writeln!(stderr(), "error: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn simulate(self, log: impl BufRead) -> io::Result<ExitCode> {
+        let Some(charges) = self.charges() else { return Ok(ExitCode::from(2)) };
+        for policy in self.policies.iter().filter(|policy| !policy.ignored.is_empty()) {
+            let ignored = policy.ignored.join("`, `");
+            writeln!(stderr(), "note: ignored `{ignored}` of {}", policy.label)?;
+        }
+        let format = Format { key: self.key, cost: self.cost, time: self.time };
+        let mut counts = Counts::new(charges);
+        let skipped = read(log, &format, &mut counts)?;
+        if counts.calls == 0 {
+            let problem = if skipped == 0 { "the log is empty" } else { "no line of the log could be read" };
+            writeln!(stderr(), "error: {problem}; `ratelimits simulate --help` lists the formats")?;
+            return Ok(ExitCode::FAILURE);
+        }
+        let labels = self.policies.iter().map(|policy| policy.label.as_str());
+        let report = Report::new(&counts, labels, self.top, skipped);
+        let mut out = stdout().lock();
+        if self.json {
+            report.write_json(&mut out)?
+        } else {
+            report.write_table(&mut out)?
+        }
+        out.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns what the policies take of a call. They have been checked when they were parsed.
+    fn charges(&self) -> Option<Vec<Charge>> {
+        let charge =
+            |policy: &PolicyText| Some(Charge { spec: policy.policy.spec().ok()?, cost: policy.cost });
+        self.policies.iter().map(charge).collect()
+    }
+}
+
+/// Decides all lines of a log. Returns the number of lines that cannot be read; the first of them are named.
+fn read(mut log: impl BufRead, format: &Format, counts: &mut Counts) -> io::Result<u64> {
+    let (mut line, mut number, mut skipped) = (Vec::new(), 0u64, 0u64);
+    while log.read_until(b'\n', &mut line)? > 0 {
+        number += 1;
+        let text = String::from_utf8_lossy(&line);
+        let text = text.trim();
+        if !text.is_empty() {
+            match format.parse(text) {
+                Ok(call) => counts.add(&call),
+                Err(problem) => {
+                    skipped += 1;
+                    if skipped <= NAMED {
+                        writeln!(stderr(), "line {number}: {problem}")?;
+                    }
+                }
+            }
+        }
+        line.clear();
+    }
+    if skipped > NAMED {
+        writeln!(stderr(), "and {} more lines that cannot be read", skipped - NAMED)?;
+    }
+    Ok(skipped)
+}

@@ -1,0 +1,104 @@
+//! What is counted of a log, key by key.
+
+use std::collections::HashMap;
+
+use ratelimit_runtime::algorithm::Verdict;
+
+use super::log::LoggedCall;
+use crate::simulation::{Charge, KeyStates};
+
+/// The calls of a log and what has become of them.
+#[derive(Debug)]
+pub(super) struct Counts {
+    charges: Vec<Charge>,
+    pub(super) calls: u64,
+    pub(super) refused: u64,
+    /// How many admitted calls have waited, and the longest wait in microseconds.
+    pub(super) waited: u64,
+    pub(super) longest_wait: u64,
+    /// How many calls each policy has refused.
+    pub(super) refused_by: Vec<u64>,
+    pub(super) keys: HashMap<Box<str>, KeyCounts>,
+    /// The times of the first and the last decision.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// The calls since states that have ended were looked for.
+    since_sweep: usize,
+    verdicts: Vec<Verdict>,
+}
+
+/// The calls of one key.
+#[derive(Debug, Default)]
+pub(super) struct KeyCounts {
+    pub(super) calls: u64,
+    pub(super) refused: u64,
+    /// The time of the first refusal, if there is one.
+    pub(super) first_refusal: u64,
+    states: KeyStates,
+}
+
+/// The lowest number of calls between two searches for states that have ended.
+const SWEEP: usize = 65_536;
+
+impl Counts {
+    pub(super) fn new(charges: Vec<Charge>) -> Self {
+        Counts {
+            calls: 0,
+            refused: 0,
+            waited: 0,
+            longest_wait: 0,
+            refused_by: vec![0; charges.len()],
+            keys: HashMap::new(),
+            first: 0,
+            last: 0,
+            since_sweep: 0,
+            verdicts: Vec::new(),
+            charges,
+        }
+    }
+
+    /// Decides a call and counts it. One from before the last call is decided at the time of the last call.
+    pub(super) fn add(&mut self, call: &LoggedCall<'_>) {
+        let now = call.time.max(self.last);
+        if self.calls == 0 {
+            self.first = now;
+        }
+        (self.last, self.calls) = (now, self.calls + 1);
+        if let Some(cost) = call.cost {
+            self.charges.iter_mut().for_each(|charge| charge.cost = cost);
+        }
+        if !self.keys.contains_key(&*call.key) {
+            self.keys.insert((&*call.key).into(), KeyCounts::default());
+        }
+        let Some(key) = self.keys.get_mut(&*call.key) else { return };
+        key.calls += 1;
+        if key.states.decide(&self.charges, now, &mut self.verdicts) {
+            let wait = self.verdicts.iter().map(|verdict| verdict.wait).max().unwrap_or(0);
+            self.waited += u64::from(wait > 0);
+            self.longest_wait = self.longest_wait.max(wait);
+        } else {
+            if key.refused == 0 {
+                key.first_refusal = now;
+            }
+            key.refused += 1;
+            self.refused += 1;
+            let verdicts = self.refused_by.iter_mut().zip(&self.verdicts);
+            verdicts.for_each(|(refused, verdict)| *refused += u64::from(!verdict.admitted));
+        }
+        self.sweep(now);
+    }
+
+    /// Drops the states that have ended. Their keys are still counted.
+    fn sweep(&mut self, now: u64) {
+        self.since_sweep += 1;
+        if self.since_sweep < self.keys.len().max(SWEEP) {
+            return;
+        }
+        self.since_sweep = 0;
+        for key in self.keys.values_mut() {
+            if key.states.end(&self.charges) <= now {
+                key.states = KeyStates::default();
+            }
+        }
+    }
+}
