@@ -1,17 +1,17 @@
 //! Policies as text, in the form of an attribute: `rate_limit(rate = "100/min", burst = 20)`.
 
+mod invalid_text;
 mod literal;
 mod parsing;
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use ratelimit_runtime::{
-    Algorithm, ArgumentValue, Attribute, FixedWindow, InvalidPolicy, LeakyBucket, Policy, Rate,
-    SlidingWindow, TokenBucket,
+    Algorithm, ArgumentValue, Attribute, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket,
 };
 
+use invalid_text::InvalidText;
 use literal::Literal;
 use parsing::{Argument, Value};
 
@@ -26,10 +26,6 @@ pub(crate) struct PolicyText {
     /// The arguments that say something else than the numbers of the policy.
     pub(crate) ignored: Vec<&'static str>,
 }
-
-/// What is wrong with the text of a policy, and what to write instead.
-#[derive(Debug)]
-pub(crate) struct InvalidText(String);
 
 impl FromStr for PolicyText {
     type Err = InvalidText;
@@ -49,7 +45,7 @@ impl FromStr for PolicyText {
                 ("refill" | "borrow" | "aligned" | "queue", _) => {}
                 ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
                 ("cost", Value::Literal(Literal::Integer(cost))) => {
-                    parsed.cost = u64::try_from(*cost).map_err(|_| InvalidText(NEGATIVE_COST.to_owned()))?;
+                    parsed.cost = u64::try_from(*cost).map_err(|_| InvalidText::new(NEGATIVE_COST))?;
                 }
                 (name, _) => parsed.ignored.push(name),
             }
@@ -72,7 +68,9 @@ fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidT
             let mut bucket = TokenBucket::per_second(1);
             if let Some(refill) = arguments.iter().find(|argument| argument.name == "refill") {
                 if !matches!(&refill.value, Value::Word(word) if word == "interval") {
-                    return Err(invalid("`refill` is `interval`; leave it out for continuous refill"));
+                    return Err(InvalidText::new(
+                        "`refill` is `interval`; leave it out for continuous refill",
+                    ));
                 }
                 bucket = bucket.interval_refill();
             }
@@ -92,14 +90,14 @@ fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidT
             SlidingWindow::new(1, SECOND).precision(SECOND / 2).into()
         }
         Algorithm::SlidingWindow => SlidingWindow::new(1, SECOND).into(),
-        _ => return Err(invalid("this version of the command does not know the algorithm")),
+        _ => return Err(InvalidText::new("this version of the command does not know the algorithm")),
     })
 }
 
 fn check_required(attribute: &Attribute, arguments: &[Argument]) -> Result<(), InvalidText> {
     let has = |name| arguments.iter().any(|argument| argument.name == name);
     if has("leak_rate") && has("drain") {
-        return Err(invalid("`drain` and `leak_rate` set the same number; leave out one of them"));
+        return Err(InvalidText::new("`drain` and `leak_rate` set the same number; leave out one of them"));
     }
     let missing = attribute.positional.into_iter().find(|name| match *name {
         "burst" => false,
@@ -107,13 +105,13 @@ fn check_required(attribute: &Attribute, arguments: &[Argument]) -> Result<(), I
         name => !has(name),
     });
     match missing {
-        Some(name) => Err(InvalidText(format!("missing argument `{name}`; write `{}`", example(name)))),
+        Some(name) => Err(InvalidText::new(format!("missing argument `{name}`; write `{}`", example(name)))),
         None => Ok(()),
     }
 }
 
 fn computed(name: &str) -> InvalidText {
-    InvalidText(format!(
+    InvalidText::new(format!(
         "`{name}` is computed, and only the program knows its value; write `{}`",
         example(name)
     ))
@@ -137,24 +135,6 @@ fn label(text: &str) -> String {
     let words = inner.split_whitespace().collect::<Vec<_>>().join(" ");
     words.replace("( ", "(").replace(" )", ")").replace(",)", ")")
 }
-
-fn invalid(problem: &str) -> InvalidText {
-    InvalidText(problem.to_owned())
-}
-
-impl From<InvalidPolicy> for InvalidText {
-    fn from(invalid: InvalidPolicy) -> Self {
-        InvalidText(invalid.to_string())
-    }
-}
-
-impl fmt::Display for InvalidText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidText {}
 
 impl Literal {
     fn as_argument(&self) -> ArgumentValue<'_> {

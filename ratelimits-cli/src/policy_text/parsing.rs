@@ -5,7 +5,7 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Expr, Ident, Path, Token, bracketed, parenthesized};
 
-use super::InvalidText;
+use super::invalid_text::InvalidText;
 use super::literal::{self, Literal};
 
 /// An argument of an attribute.
@@ -49,8 +49,8 @@ pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidTex
         };
     // The errors below say what to write, those of syn do not.
     parse.parse_str(text).map_err(|error| match error.to_string() {
-        problem if problem.contains(';') => InvalidText(problem),
-        problem => InvalidText(format!(
+        problem if problem.contains(';') => InvalidText::new(problem),
+        problem => InvalidText::new(format!(
             "{problem}; write a policy like `rate_limit(rate = \"100/min\", burst = 20)`"
         )),
     })

@@ -102,3 +102,40 @@ impl Counts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ratelimit_runtime::{FixedWindow, Policy};
+
+    use super::*;
+
+    fn one_per_second() -> Counts {
+        let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(1)));
+        Counts::new(vec![Charge { spec: policy.spec().unwrap(), cost: 1 }])
+    }
+
+    #[test]
+    fn states_that_have_ended_are_dropped() {
+        let mut counts = one_per_second();
+        let calls = 3 * SWEEP as u64;
+        for i in 0..calls {
+            let key = (i / 2).to_string().into();
+            counts.add(&LoggedCall { time: 100 * i, key, cost: None });
+        }
+        assert_eq!((counts.keys.len() as u64, counts.refused), (calls / 2, calls / 2));
+        let with_state = counts.keys.values().filter(|key| key.states.end(&counts.charges) > 0).count();
+        assert!(with_state < 2 * SWEEP, "{with_state}");
+    }
+
+    #[test]
+    fn calls_from_before_the_last_one_are_decided_at_its_time() {
+        let mut counts = one_per_second();
+        for time in [5_000_000, 1_000_000, 5_999_999, 0, 6_000_000] {
+            counts.add(&LoggedCall { time, key: "a".into(), cost: None });
+        }
+        assert_eq!((counts.refused, counts.first, counts.last), (3, 5_000_000, 6_000_000));
+        assert_eq!(counts.keys["a"].first_refusal, 5_000_000);
+    }
+}
