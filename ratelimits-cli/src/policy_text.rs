@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ratelimit_runtime::{
-    Algorithm, ArgumentValue, Attribute, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket,
+    Algorithm, ArgumentValue, AttributeKind, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket,
 };
 
 use invalid_text::InvalidText;
@@ -94,7 +94,7 @@ fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidT
     })
 }
 
-fn check_required(attribute: &Attribute, arguments: &[Argument]) -> Result<(), InvalidText> {
+fn check_required(attribute: &AttributeKind, arguments: &[Argument]) -> Result<(), InvalidText> {
     let has = |name| arguments.iter().any(|argument| argument.name == name);
     if has("leak_rate") && has("drain") {
         return Err(InvalidText::new("`drain` and `leak_rate` set the same number; leave out one of them"));
