@@ -166,6 +166,8 @@ pub mod guide {
     #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
     #[doc = include_str!("../guide/axum.md")]
     pub mod axum {}
+    // The pictures. Of two definitions of a link the first counts, and the paths in the guide work only in the repository.
+    #[doc = include_str!("../guide/pictures/data-uris.md")]
     #[doc = include_str!("../guide/choosing.md")]
     pub mod choosing {}
     #[doc = include_str!("../guide/functions.md")]

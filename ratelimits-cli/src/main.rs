@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod completions;
+mod pictures;
 mod policy_text;
 mod simulate;
 mod simulation;
@@ -21,12 +22,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Completions(completions::Completions),
+    Pictures(pictures::Pictures),
     Simulate(simulate::Simulate),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Completions(completions) => completions.run::<Cli>(),
+        Command::Pictures(pictures) => return pictures.run(),
         Command::Simulate(simulate) => return simulate.run(),
     }
     ExitCode::SUCCESS
