@@ -8,7 +8,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ratelimit_runtime::{
-    Algorithm, ArgumentValue, AttributeKind, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket,
+    Algorithm, ArgumentValue, AttributeKind, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow,
+    TokenBucket,
 };
 
 use invalid_text::InvalidText;

@@ -6,7 +6,7 @@ mod log;
 mod report;
 mod time;
 
-use std::io::{self, BufRead, Write, stderr, stdin, stdout};
+use std::io::{self, BufRead, Read, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -59,6 +59,9 @@ pub(crate) struct Simulate {
 /// How many lines that cannot be read are named.
 const NAMED: u64 = 5;
 
+/// How many bytes of a line are read.
+const LONGEST: u64 = 1 << 20;
+
 impl Simulate {
     pub(crate) fn run(self) -> ExitCode {
         match self.simulate(stdin().lock()) {
@@ -109,8 +112,11 @@ impl Simulate {
 /// Decides all lines of a log. Returns the number of lines that cannot be read; the first of them are named.
 fn read(mut log: impl BufRead, format: &Format, counts: &mut Counts) -> io::Result<u64> {
     let (mut line, mut number, mut skipped) = (Vec::new(), 0u64, 0u64);
-    while log.read_until(b'\n', &mut line)? > 0 {
+    while log.by_ref().take(LONGEST).read_until(b'\n', &mut line)? > 0 {
         number += 1;
+        if line.last() != Some(&b'\n') {
+            log.skip_until(b'\n')?;
+        }
         let text = String::from_utf8_lossy(&line);
         let text = text.trim();
         if !text.is_empty() {

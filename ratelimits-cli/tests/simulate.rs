@@ -52,6 +52,8 @@ fn tables_show_what_is_refused() {
 calls  admitted  refused   share  keys  keys with refusals
     6         4        2  33.3 %     2                   1
 
+calls decided at the time of an earlier line, which was later: 1
+
 policy                                 refused   share
 rate_limit(rate = "1/min", burst = 2)        2  33.3 %
 count_limit(100, "1d", key = user)           0   0.0 %
@@ -76,6 +78,7 @@ fn json_shows_the_same() {
         "longest_wait_seconds": 0.0,
         "keys": 2,
         "refused_keys": 1,
+        "late_calls": 1,
         "skipped_lines": 1,
         "policies": [{ "policy": "frank's", "refused": 2 }],
         "most_refused": [{ "key": "192.0.2.1", "calls": 5, "refused": 2, "first_refusal": "2000-10-10T20:55:37Z" }],
@@ -99,7 +102,7 @@ fn calls_wait_for_a_queue() {
     assert_eq!((&report["waited"], &report["longest_wait_seconds"]), (&json!(3), &json!(119.0)));
     assert_eq!(report["refused"], 1);
     let table = simulate(&["funnel_limit(2, \"1/min\", queue)"], LOG);
-    assert!(table.out.contains("\n3 calls waited, for up to 119 s\n"), "{}", table.out);
+    assert!(table.out.contains("\ncalls that waited: 3, for up to 119 s\n"), "{}", table.out);
 }
 
 #[test]
@@ -155,7 +158,11 @@ fn wrong_usage_is_an_error() {
 fn odd_bytes_are_read() {
     let mut log = b"971211336 \xff\x1b[31m\x07 x\n971211336 \xff\x1b[31m\x07\n".to_vec();
     log.extend(b"\0".repeat(1000));
+    log.extend(b"\n971211336 long ");
+    log.extend(b"x".repeat(3 << 20));
+    log.extend(b"\n971211336 long");
     let run = simulate(&["count_limit(1, 60)", "--key", "2"], log);
     assert!(run.out.contains("\n\u{fffd}\\u{1b}[31m\\u{7}      2        1  50.0 %"), "{}", run.out);
-    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("\nlong                  2        1  50.0 %"), "{}", run.out);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), "line 3: no readable time\n"));
 }

@@ -16,6 +16,8 @@ pub(super) struct Counts {
     /// How many admitted calls have waited, and the longest wait in microseconds.
     pub(super) waited: u64,
     pub(super) longest_wait: u64,
+    /// How many calls have a time before that of an earlier line.
+    pub(super) late: u64,
     /// How many calls each policy has refused.
     pub(super) refused_by: Vec<u64>,
     pub(super) keys: HashMap<Box<str>, KeyCounts>,
@@ -47,6 +49,7 @@ impl Counts {
             refused: 0,
             waited: 0,
             longest_wait: 0,
+            late: 0,
             refused_by: vec![0; charges.len()],
             keys: HashMap::new(),
             first: 0,
@@ -63,6 +66,7 @@ impl Counts {
         if self.calls == 0 {
             self.first = now;
         }
+        self.late += u64::from(call.time < now);
         (self.last, self.calls) = (now, self.calls + 1);
         if let Some(cost) = call.cost {
             self.charges.iter_mut().for_each(|charge| charge.cost = cost);
@@ -135,7 +139,8 @@ mod tests {
         for time in [5_000_000, 1_000_000, 5_999_999, 0, 6_000_000] {
             counts.add(&LoggedCall { time, key: "a".into(), cost: None });
         }
-        assert_eq!((counts.refused, counts.first, counts.last), (3, 5_000_000, 6_000_000));
+        assert_eq!((counts.refused, counts.late), (3, 2));
+        assert_eq!((counts.first, counts.last), (5_000_000, 6_000_000));
         assert_eq!(counts.keys["a"].first_refusal, 5_000_000);
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Report<'r> {
     longest_wait_seconds: f64,
     keys: usize,
     refused_keys: usize,
+    /// How many calls have a time before that of an earlier line.
+    late_calls: u64,
     skipped_lines: u64,
     policies: Vec<PolicyReport<'r>>,
     most_refused: Vec<KeyReport<'r>>,
@@ -65,6 +67,7 @@ impl<'r> Report<'r> {
             longest_wait_seconds: counts.longest_wait as f64 / 1e6,
             keys: counts.keys.len(),
             refused_keys: refused.len(),
+            late_calls: counts.late,
             skipped_lines,
             policies: labels.zip(&counts.refused_by).map(policy_report).collect(),
             most_refused: refused.iter().take(top).map(key_report).collect(),
@@ -88,7 +91,14 @@ impl<'r> Report<'r> {
             [vec![calls, admitted, refused, share, keys, refused_keys]],
         )?;
         if self.waited > 0 {
-            writeln!(out, "\n{} calls waited, for up to {} s", self.waited, self.longest_wait_seconds)?;
+            writeln!(out, "\ncalls that waited: {}, for up to {} s", self.waited, self.longest_wait_seconds)?;
+        }
+        if self.late_calls > 0 {
+            writeln!(
+                out,
+                "\ncalls decided at the time of an earlier line, which was later: {}",
+                self.late_calls
+            )?;
         }
         writeln!(out)?;
         let policies = self.policies.iter().map(|PolicyReport { policy, refused }| {
