@@ -30,6 +30,8 @@ async fn window(limit: u64) -> Result<(), Error> {
     Ok(())
 }
 
+// Known without a call.
+#[allow(dead_code)]
 #[rate_limit(rate = "10/d", name = "overrides.shadow", shadow)]
 async fn in_shadow() -> Result<(), Error> {
     Ok(())
