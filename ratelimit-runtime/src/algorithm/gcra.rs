@@ -4,7 +4,7 @@
 //! All of them advance a theoretical arrival time (TAT), and differ in how far it may be ahead of a call's slot. A call that
 //! waits advances it beyond the capacity, which reserves its slot.
 
-use std::fmt;
+use std::{fmt, mem};
 
 use super::credits::{CREDITS_WRAP, since};
 use super::state::{GcraState, State};
@@ -55,6 +55,11 @@ impl GcraSpec {
             GcraKind::Borrowing(_) => (charge <= LONGEST_MICROS).then_some(self.capacity),
             GcraKind::Queue => (charge <= self.capacity).then_some(0),
         }
+    }
+
+    /// Returns whether both are the same kind of bucket, of whatever numbers.
+    pub(super) fn is_same_kind(&self, other: &Self) -> bool {
+        mem::discriminant(&self.kind) == mem::discriminant(&other.kind)
     }
 
     /// Limits a call's wait to the slots of the queue.
@@ -198,7 +203,7 @@ impl GcraSpec {
     }
 
     /// Returns the state to store, without what has expired.
-    fn keep(&self, bucket: GcraState, now: u64) -> Option<State> {
+    pub(super) fn keep(&self, bucket: GcraState, now: u64) -> Option<State> {
         let GcraState { tat, credited, .. } = bucket;
         let slot = if bucket.slot > now { bucket.slot } else { 0 };
         let until = if credited > 0 { bucket.until } else { 0 };

@@ -20,7 +20,7 @@ use crate::store::charge::Charge;
 const MIXED_WIDTH: usize = 5;
 
 /// The number of arguments of each refund. Shorter ones are padded.
-const REFUND_WIDTH: usize = 7;
+const REFUND_WIDTH: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
@@ -120,7 +120,7 @@ pub(super) fn mixed_check(charge: &Charge) -> impl Iterator<Item = Argument> {
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost, which Lua represents exactly.
 pub(super) fn check(charge: &Charge) -> Vec<Argument> {
     let Charge { spec, cost, wait, .. } = *charge;
-    match spec {
+    match spec.numbers() {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
             let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
@@ -145,6 +145,7 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         }
         AlgorithmSpec::FixedWindow(spec) => fixed_window_check(spec, cost).map(Argument::from).to_vec(),
         AlgorithmSpec::SlidingWindow(spec) => sliding_window_check(spec, cost).map(Argument::from).to_vec(),
+        AlgorithmSpec::Changed(_) => Vec::new(),
     }
 }
 
@@ -161,11 +162,13 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
     let at = Argument::from(charge_id.map(|charge_id| charge_id.at));
     let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
     let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
-    let mut arguments = match *spec {
+    let mut arguments = match spec.numbers() {
         AlgorithmSpec::Gcra(spec) => {
             let last_only = u64::from(spec.kind == GcraKind::Queue);
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
-            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
+            // For a state that calls with other numbers have left.
+            let others = [level, AdjustableGcraSpec(spec).refundable(cost).into()];
+            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).chain(others).collect()
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
@@ -175,8 +178,7 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
         AlgorithmSpec::IntervalBucket(spec) => {
             let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
             // Another call may have charged more than this bucket holds.
-            let most = if spec.adjustable { MOST_MISSING } else { spec.burst };
-            [cost.min(most).into(), at, level, credited].into_iter().chain(numbers).collect()
+            [cost.min(MOST_MISSING).into(), at, level, credited].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::WarmingUp(spec) => {
             let stored =
@@ -189,6 +191,7 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
         AlgorithmSpec::SlidingWindow(spec) => {
             vec![cost.min(MOST).into(), at, spec.period.into(), spec.precision.into()]
         }
+        AlgorithmSpec::Changed(_) => Vec::new(),
     };
     arguments.resize(REFUND_WIDTH, Argument::EMPTY);
     arguments
