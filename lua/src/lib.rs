@@ -122,7 +122,13 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
 fn assemble(pieces: &[&str]) -> String {
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Errors last, as other files include it.
-    let others = [("first_pass", FIRST_PASS), ("prelude", PRELUDE), ("decide", DECIDE), ("gcra_value", GCRA_VALUE), ("errors", ERRORS)];
+    let others = [
+        ("first_pass", FIRST_PASS),
+        ("prelude", PRELUDE),
+        ("decide", DECIDE),
+        ("gcra_value", GCRA_VALUE),
+        ("errors", ERRORS),
+    ];
     let files = ALGORITHMS.into_iter().chain(others);
     for (name, source) in files {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);

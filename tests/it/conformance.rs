@@ -6,6 +6,7 @@ mod errors;
 mod guava;
 mod lane;
 mod lists;
+mod overridden;
 mod peeks;
 mod queues;
 mod receipts;
@@ -129,6 +130,7 @@ async fn cases_hold() {
     let files = [
         buckets::cases(),
         changing::cases(),
+        overridden::cases(),
         queues::cases(),
         receipts::cases(),
         guava::cases(),
@@ -163,10 +165,12 @@ async fn run_on_stores(case: &Case) {
 async fn run(case: &Case, lane: &Lane) {
     let mut receipts: Vec<(u64, Receipt)> = Vec::new();
     let mut pair = &case.policies[0];
+    // With a shape, as limiters write it.
+    let key = format!("{}:{}:{{}}", case.name, pair.spec);
     for (i, step) in case.steps.iter().enumerate() {
         match *step {
             Step::Decide { at, cost, max_wait, expected } => {
-                let request = Request { max_wait: max_wait as u64, ..Request::new(case.name, pair, cost) };
+                let request = Request { max_wait: max_wait as u64, ..Request::new(&key, pair, cost) };
                 let outcome = lane.decide(at, &[request]).await;
                 let expected = Verdict { limit: pair.model.limit(), ..expected };
                 let step = format!("{}: step {i} at {at} in {}", case.name, lane.name());
@@ -174,12 +178,12 @@ async fn run(case: &Case, lane: &Lane) {
                 assert_eq!(outcome.admitted, expected.admitted, "{step}");
                 receipts.extend(outcome.receipts[0].map(|receipt| (cost, receipt)));
             }
-            Step::Refund { at, cost } => lane.refund(at, case.name, pair, cost, None).await,
+            Step::Refund { at, cost } => lane.refund(at, &key, pair, cost, None).await,
             Step::RefundReceipt { at, nth } => {
                 let (cost, receipt) = receipts[nth];
-                lane.refund(at, case.name, pair, cost, Some(receipt)).await;
+                lane.refund(at, &key, pair, cost, Some(receipt)).await;
             }
-            Step::Reset => lane.reset(case.name).await,
+            Step::Reset => lane.reset(&key).await,
             Step::UsePolicy(policy) => pair = &case.policies[policy],
         }
     }

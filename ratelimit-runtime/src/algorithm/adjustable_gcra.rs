@@ -100,20 +100,23 @@ impl AdjustableGcraSpec {
             AdjustableGcraState { tat, slot, until: bucket.until.max(tat), ..bucket }
         } else {
             // The receipts of earlier charges count at another rate.
-            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: made, pace, written: now, ..bucket }
+            AdjustableGcraState {
+                tat,
+                slot,
+                until: tat,
+                credited: 0,
+                changed: made,
+                pace,
+                written: now,
+                ..bucket
+            }
         };
         *state = keep(bucket, now);
     }
 
     /// Charges a call to a key with a plain layout. Receipts for that layout do not say when their charges were made, so the state
     /// remembers until when those from before a change of the rate could be worth something.
-    pub(super) fn commit_changed(
-        &self,
-        state: &mut Option<State>,
-        snapshot: Snapshot,
-        now: u64,
-        cost: u64,
-    ) {
+    pub(super) fn commit_changed(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let mut bucket = self.current(stored(state.as_ref()), now);
         if bucket.pace != self.pace() {
             bucket.before = bucket.before.max(bucket.tat).max(bucket.until);
@@ -173,7 +176,13 @@ impl AdjustableGcraSpec {
     /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something.
     pub(super) fn to_plain(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
         let AdjustableGcraState { tat, credited, until, slot, pace, before, .. } = *bucket;
-        (pace == self.pace() && before == 0).then_some(GcraState { tat, credited, until, slot, written: None })
+        (pace == self.pace() && before == 0).then_some(GcraState {
+            tat,
+            credited,
+            until,
+            slot,
+            written: None,
+        })
     }
 
     /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.

@@ -110,13 +110,7 @@ impl ChangedSpec {
         self.change(state, |state| decide!(self, to => to.undo(state, now)));
     }
 
-    pub(super) fn refund(
-        &self,
-        state: &mut Option<State>,
-        now: u64,
-        cost: u64,
-        charge_id: Option<ChargeId>,
-    ) {
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         self.change(state, |state| decide!(self, to => to.refund(state, now, cost, charge_id)));
     }
 

@@ -82,13 +82,7 @@ impl IntervalBucketSpec {
     }
 
     /// Charges a call to a key with a plain layout, as [`AdjustableGcraSpec`](super::adjustable_gcra::AdjustableGcraSpec) does.
-    pub(super) fn commit_changed(
-        &self,
-        state: &mut Option<State>,
-        snapshot: Snapshot,
-        now: u64,
-        cost: u64,
-    ) {
+    pub(super) fn commit_changed(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let mut bucket = self.current(stored(state.as_ref()), now);
         let ends = self.refills_of(&bucket).full(bucket.anchor, bucket.missing).max(bucket.until);
         if let Some(refill) = &mut bucket.refill

@@ -29,7 +29,9 @@ impl AlgorithmSpec {
                 let verdict = self.verdict(snapshot, now, cost, u64::MAX);
                 verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
             }
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Changed(_) => false,
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Changed(_) => {
+                false
+            }
         };
         takes.then_some(cost)
     }

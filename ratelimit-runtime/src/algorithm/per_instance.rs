@@ -63,10 +63,9 @@ impl ChangedSpec {
                 as_written: as_written.per_instance(instances),
                 to: to.per_instance(instances),
             },
-            ChangedSpec::IntervalBucket { as_written, to } => ChangedSpec::IntervalBucket {
-                as_written: as_written.per_instance(n),
-                to: to.per_instance(n),
-            },
+            ChangedSpec::IntervalBucket { as_written, to } => {
+                ChangedSpec::IntervalBucket { as_written: as_written.per_instance(n), to: to.per_instance(n) }
+            }
             ChangedSpec::WarmingUp { as_written, to } => ChangedSpec::WarmingUp {
                 as_written: as_written.per_instance(instances),
                 to: to.per_instance(instances),

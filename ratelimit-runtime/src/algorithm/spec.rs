@@ -76,7 +76,9 @@ impl AlgorithmSpec {
             {
                 ChangedSpec::interval_bucket(as_written, to)
             }
-            (AlgorithmSpec::WarmingUp(as_written), AlgorithmSpec::WarmingUp(to)) if !as_written.adjustable => {
+            (AlgorithmSpec::WarmingUp(as_written), AlgorithmSpec::WarmingUp(to))
+                if !as_written.adjustable =>
+            {
                 ChangedSpec::warming_up(as_written, to)
             }
             (_, to) => return to,
