@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use self::acquire::Acquire;
 pub(crate) use self::definition::Definition;
+use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
@@ -79,6 +80,26 @@ impl Limiter {
         let on_store_error = Some(on_store_error);
         let definition = Definition { on_store_error, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
+    /// Returns this limiter with other numbers on the same keys, which keep their state as those of a policy with computed numbers
+    /// do. A limiter with the numbers as written reads that state, and this one reads its.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the policy is invalid, or of another algorithm.
+    #[doc(hidden)]
+    pub fn with_numbers(&self, policy: impl Into<Policy>) -> Result<Self, InvalidPolicy> {
+        let Definition { name, prefix, function, on_store_error, policy: as_written, spec, .. } =
+            &*self.definition;
+        let policy = policy.into();
+        if policy.algorithm() != as_written.algorithm() {
+            return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
+        }
+        let spec = AlgorithmSpec::changed(spec, &policy.spec()?);
+        let definition = Definition::new(Arc::clone(name), prefix, function.as_deref(), policy, spec);
+        let definition = Definition { on_store_error: *on_store_error, ..definition };
+        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
     }
 
     /// Returns the name.

@@ -77,8 +77,8 @@ impl AdjustableGcraSpec {
         // For a queue `retry_after` ends at a slot that is within the call's wait. A queue that moves at another rate is within
         // it at the latest when it is empty, which is when a faster call retries.
         let retry_after = until_slot.map(|until_slot| match self.0.kind {
-            GcraKind::Queue if tat < full_at => full_at - now,
-            GcraKind::Queue => (until_slot - max_wait.min(until_slot)).min(full_at - now),
+            GcraKind::Queue if tat < full_at => full_at.saturating_sub(now),
+            GcraKind::Queue => (until_slot - max_wait.min(until_slot)).min(full_at.saturating_sub(now)),
             _ => free_at.saturating_sub(now),
         });
         Verdict {
@@ -87,7 +87,7 @@ impl AdjustableGcraSpec {
             limit: self.0.limit(),
             remaining: self.0.permits(self.0.capacity.saturating_sub(after)),
             retry_after: retry_after.filter(|_| !admitted),
-            reset_after: if admitted && cost > 0 { after } else { full_at - now },
+            reset_after: if admitted && cost > 0 { after } else { full_at.saturating_sub(now) },
             charge_id: ChargeId { at: now + after, level: made, credited },
         }
     }

@@ -165,3 +165,6 @@ impl ChangedSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;
