@@ -165,7 +165,7 @@ impl AdjustableGcraSpec {
     }
 
     /// Returns the same state as one of a bucket with these numbers, which do not change.
-    pub(super) fn of_plain(&self, bucket: &GcraState) -> AdjustableGcraState {
+    pub(super) fn adjustable_state(&self, bucket: &GcraState) -> AdjustableGcraState {
         let GcraState { tat, credited, until, slot, written } = *bucket;
         // A plain state from the future is as far ahead of now as the capacity, or as it was when written.
         let full = tat.saturating_sub(self.0.capacity);
@@ -174,7 +174,7 @@ impl AdjustableGcraSpec {
     }
 
     /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something.
-    pub(super) fn to_plain(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
+    pub(super) fn plain_state(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
         let AdjustableGcraState { tat, credited, until, slot, pace, before, .. } = *bucket;
         (pace == self.pace() && before == 0).then_some(GcraState {
             tat,

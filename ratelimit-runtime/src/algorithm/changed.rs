@@ -130,10 +130,10 @@ impl ChangedSpec {
     fn adjustable(&self, state: Option<&State>) -> Option<State> {
         Some(match (self, state?) {
             (ChangedSpec::Gcra { as_written, .. }, State::Gcra(bucket)) => {
-                State::AdjustableGcra(Box::new(AdjustableGcraSpec(*as_written).of_plain(bucket)))
+                State::AdjustableGcra(Box::new(AdjustableGcraSpec(*as_written).adjustable_state(bucket)))
             }
             (ChangedSpec::IntervalBucket { as_written, .. }, State::IntervalBucket(bucket)) => {
-                State::IntervalBucket(as_written.of_plain(bucket))
+                State::IntervalBucket(as_written.adjustable_state(bucket))
             }
             (_, state) => state.clone(),
         })
@@ -143,13 +143,13 @@ impl ChangedSpec {
     fn plain(&self, state: &State, now: u64) -> Option<State> {
         match (self, state) {
             (ChangedSpec::Gcra { as_written, to }, State::AdjustableGcra(bucket)) if as_written == to => {
-                let bucket = AdjustableGcraSpec(*to).to_plain(bucket)?;
+                let bucket = AdjustableGcraSpec(*to).plain_state(bucket)?;
                 as_written.keep(bucket, now)
             }
             (ChangedSpec::IntervalBucket { as_written, to }, State::IntervalBucket(bucket))
                 if as_written.has_numbers_of(to) =>
             {
-                as_written.keep(as_written.to_plain(bucket, now)?, now)
+                as_written.keep(as_written.plain_state(bucket, now)?, now)
             }
             _ => None,
         }

@@ -164,7 +164,7 @@ impl IntervalBucketSpec {
     }
 
     /// Returns the same state as one of a bucket with these numbers, which do not change.
-    pub(super) fn of_plain(&self, bucket: &IntervalBucketState) -> IntervalBucketState {
+    pub(super) fn adjustable_state(&self, bucket: &IntervalBucketState) -> IntervalBucketState {
         if bucket.refill.is_some() {
             return bucket.clone();
         }
@@ -175,7 +175,7 @@ impl IntervalBucketSpec {
 
     /// The other way round, if the bucket gets the refills of this spec, has for as long as any receipt is worth something, and no
     /// call waits for a later slot than the missing permits tell.
-    pub(super) fn to_plain(&self, bucket: &IntervalBucketState, now: u64) -> Option<IntervalBucketState> {
+    pub(super) fn plain_state(&self, bucket: &IntervalBucketState, now: u64) -> Option<IntervalBucketState> {
         let refill = bucket.refill.as_ref()?;
         let last = self.slot(self.refills(), bucket.anchor, bucket.missing).max(now);
         let is_plain = refill.permits == self.refill && refill.before == 0 && bucket.slot <= last;

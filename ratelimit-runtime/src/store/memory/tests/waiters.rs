@@ -2,10 +2,11 @@
 //! with a clock that steps back.
 
 use super::*;
+use crate::algorithm::AlgorithmSpec;
 use crate::policy::LeakyBucket;
 use crate::rate::Rate;
 
-const RUNS: u64 = 150;
+const RUNS: u64 = 300;
 const OPERATIONS: u64 = 300;
 
 struct Call {
@@ -26,19 +27,27 @@ impl Random {
     }
 }
 
-/// Policies of one kind with different numbers.
-fn policies(random: &mut Random) -> Vec<Policy> {
+/// Policies of one kind with different numbers on one key: computed ones, or one that is literal and others on its keys.
+fn specs(random: &mut Random) -> Vec<AlgorithmSpec> {
+    let is_literal = random.below(2) == 0;
+    let specs: Vec<_> = policies(random, !is_literal).iter().map(|policy| policy.spec().unwrap()).collect();
+    specs.iter().map(|spec| AlgorithmSpec::changed(&specs[0], spec)).collect()
+}
+
+fn policies(random: &mut Random, adjustable: bool) -> Vec<Policy> {
     let kind = random.below(5);
     let period = Duration::from_millis(100 + random.below(900));
     let numbers = (0..1 + random.below(4)).map(|_| (1 + random.below(9), 4 + random.below(16)));
     let policy = |(permits, burst)| {
-        let bucket = TokenBucket::new(Rate::new(permits, period)).adjustable();
+        let bucket = TokenBucket::new(Rate::new(permits, period));
+        let bucket = if adjustable { bucket.adjustable() } else { bucket };
+        let funnel = LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue();
         match kind {
             0 => bucket.burst(burst).into(),
             1 => bucket.burst(burst).interval_refill().into(),
             2 => bucket.burst(burst).borrow().into(),
             3 => bucket.warmup(period * 10).into(),
-            _ => LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue().adjustable().into(),
+            _ => if adjustable { funnel.adjustable() } else { funnel }.into(),
         }
     };
     numbers.map(policy).collect()
@@ -49,7 +58,7 @@ fn slots_never_move_back() {
     let mut moved_up = 0;
     for run in 0..RUNS {
         let mut random = Random(run);
-        let specs: Vec<_> = policies(&mut random).iter().map(|policy| policy.spec().unwrap()).collect();
+        let specs = specs(&mut random);
         let time = Arc::new(AtomicU64::new(1_000_000_000));
         let store = MemoryStore::new(10, Clock::manual(Arc::clone(&time)));
         let key = Key::raw("key");

@@ -17,7 +17,7 @@ const MAX_NUMBER: u64 = 1 << 53;
 
 /// Stands before what a check of a literal bucket has read of a state that calls with other numbers have left, which is as much as
 /// of a bucket whose numbers can change.
-const OF_CHANGING_NUMBERS: i64 = -1;
+const OF_OTHERS: i64 = -1;
 
 /// Returns the outcome of the only decision of a reply.
 pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Result<Box<Outcome>, StoreError> {
@@ -147,11 +147,11 @@ impl ReplyReader {
 
     fn snapshot(&mut self, spec: &AlgorithmSpec) -> Result<Snapshot, StoreError> {
         let (mut snapshot, spec) = (Snapshot::default(), spec.numbers());
-        let is_of_changing_numbers = self.values.as_slice().first() == Some(&Value::Int(OF_CHANGING_NUMBERS));
-        if is_of_changing_numbers {
+        let is_of_others = self.values.as_slice().first() == Some(&Value::Int(OF_OTHERS));
+        if is_of_others && may_be_of_others(&spec) {
             self.values.next();
         }
-        let width = if is_of_changing_numbers { snapshot.len() } else { width(&spec) };
+        let width = if is_of_others { snapshot.len() } else { width(&spec) };
         for (index, number) in snapshot[..width].iter_mut().enumerate() {
             let is_double = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
             *number = if is_double { self.double()?.to_bits() } else { self.number()? };
@@ -220,6 +220,11 @@ fn width(spec: &AlgorithmSpec) -> usize {
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::FixedWindow(_) => 2,
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
     }
+}
+
+/// Whether the state of a spec can be one that calls with other numbers have left, as that of a literal bucket can.
+fn may_be_of_others(spec: &AlgorithmSpec) -> bool {
+    spec.reserves() && !spec.is_adjustable()
 }
 
 #[cfg(test)]
