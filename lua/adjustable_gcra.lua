@@ -37,11 +37,11 @@ local function rounded_down(micros, from, to)
   return math.min(math.max(most, 0), MAX_LEVEL)
 end
 
--- Returns the pace and the capacity in the shape of a key, which are those of its plain values. Nothing else in a key can look
--- like it: a name has neither `:` nor `{`.
+-- Returns the pace and the capacity in the shape of a key, which are those of its plain values, and whether it is a queue. Nothing
+-- else in a key can look like the shape: a name has neither `:` nor `{`.
 local function shape_of(key)
-  local interval, capacity = string.match(key, '^[^{]*:[tl][bq]1%-(%d+)%-(%d+):{')
-  if interval then return tonumber(interval), tonumber(capacity) end
+  local kind, interval, capacity = string.match(key, '^[^{]*:([tl][bq])1%-(%d+)%-(%d+):{')
+  if kind then return tonumber(interval), tonumber(capacity), kind == 'lq' end
   local permits, nanos, capacity = string.match(key, '^[^{]*:bb1%-(%d+)%-(%d+)%-(%d+):{')
   if permits then return tonumber(nanos) / 1000 / tonumber(permits), tonumber(capacity) end
 end
@@ -53,13 +53,15 @@ local function load(value, key)
   local tat, written, credited, till, slot, changed, pace, before =
     string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d[%d.e+-]*) ?(%d*)$')
   if not tat then
-    local pace, capacity = shape_of(key)
+    local pace, capacity, is_queue = shape_of(key)
     local plain = pace and load_plain(value) or corrupt()
+    -- The last slot of a queue, which a plain state omits, is at least a permit before its end.
+    local slot = math.max(plain.slot or 0, is_queue and plain.tat - pace or 0)
     -- A plain state from the future is as far ahead of now as the capacity, or as it was when written.
     local full = math.max(plain.tat - capacity, 0)
     return {
       tat = plain.tat, written = math.min(plain.written or full, full), credited = plain.credited or 0,
-      till = plain.till or 0, slot = plain.slot or 0, changed = 0, pace = pace, before = 0,
+      till = plain.till or 0, slot = slot, changed = 0, pace = pace, before = 0,
     }
   end
   local bucket = {

@@ -24,14 +24,6 @@ local function adjustable()
   return {shape_of = shape_of, check = check_by, charge = charge, keep = keep, undo = undo, refund = refund_by}
 end
 
--- Checks such a state, by the numbers in the shape of the key.
-local function check_beside(key, value, charge, lead, wait)
-  local others = adjustable()
-  local entry = others.check(key, value, charge, lead, wait, others.shape_of(key) or corrupt())
-  entry.others, entry.changes = others, true
-  return entry
-end
-
 -- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
 local function current(bucket, capacity)
   local reach = math.max(bucket.written and bucket.tat - bucket.written or 0, capacity)
@@ -95,8 +87,9 @@ local function check(key, at)
       entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
       entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
     else
-      entry = check_beside(key, entry.value, charge, lead, wait)
-      entry.capacity = capacity
+      local others = adjustable()
+      entry = others.check(key, entry.value, charge, lead, wait, others.shape_of(key) or corrupt())
+      entry.others, entry.changes, entry.capacity = others, true, capacity
     end
   end
   if not entry.others then entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait end

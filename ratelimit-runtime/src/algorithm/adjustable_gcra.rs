@@ -167,6 +167,9 @@ impl AdjustableGcraSpec {
     /// Returns the same state as one of a bucket with these numbers, which do not change.
     pub(super) fn adjustable_state(&self, bucket: &GcraState) -> AdjustableGcraState {
         let GcraState { tat, credited, until, slot, written } = *bucket;
+        // The last slot of a queue, which a plain state omits, is at least a permit before its end.
+        let is_queue = self.0.kind == GcraKind::Queue;
+        let slot = if is_queue { slot.max(tat.saturating_sub(self.0.interval)) } else { slot };
         // A plain state from the future is as far ahead of now as the capacity, or as it was when written.
         let full = tat.saturating_sub(self.0.capacity);
         let written = written.map_or(full, |written| written.min(full));

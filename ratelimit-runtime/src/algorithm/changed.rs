@@ -68,7 +68,7 @@ impl ChangedSpec {
     }
 
     /// Returns a reference that is never freed, the same one for equal specs, so that specs remain small. Changes are rare: a
-    /// process has one spec for each pair of numbers that it has ever had.
+    /// process has one spec for each pair of numbers that it has ever had. Only this takes a lock, and no step.
     pub(super) fn interned(self) -> &'static Self {
         static INTERNED: LazyLock<RwLock<HashSet<&'static ChangedSpec>>> = LazyLock::new(RwLock::default);
         if let Some(known) = INTERNED.read().unwrap_or_else(PoisonError::into_inner).get(&self) {

@@ -187,6 +187,22 @@ fn waiting() -> Vec<Case> {
                 refund_of(1_200_000, 3),
                 peek(1_200_000, 4, 1_800_000),
             ]),
+        case(
+            "a call that waits since before an override leaves its slot",
+            [queue(5, 1, SECOND), queue(5, 2, SECOND)],
+        )
+        .steps([
+            admits(0, 1, 5, S),
+            waits(0, 1, FOREVER, S, 4, 2 * S),
+            UsePolicy(1),
+            waits(0, 1, FOREVER, 1_500_000, 2, 2 * S),
+            UsePolicy(0),
+            refund_of(0, 1),
+            peek(0, 2, 2 * S),
+            UsePolicy(1),
+            refund_of(0, 2),
+            peek(0, 3, 1_500_000),
+        ]),
         case("debt waits at the rate of the call", [borrowing(1, SECOND, 1), borrowing(10, SECOND, 1)])
             .steps([
                 admits(0, 5, 0, 5 * S),

@@ -8,7 +8,7 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::algorithm::AlgorithmSpec;
-use crate::policy::{LeakyBucket, Policy, TokenBucket};
+use crate::policy::{FixedWindow, LeakyBucket, Policy, TokenBucket};
 use crate::property_tests::config;
 use crate::rate::Rate;
 
@@ -105,6 +105,48 @@ fn fastest(numbers: &[Numbers]) -> f64 {
 
 fn largest_burst(numbers: &[Numbers]) -> f64 {
     numbers.iter().map(|(.., burst)| *burst).max().unwrap_or(0) as f64
+}
+
+#[test]
+fn specs_stay_small() {
+    assert!(size_of::<AlgorithmSpec>() <= 48, "{}", size_of::<AlgorithmSpec>());
+}
+
+#[test]
+fn equal_numbers_change_nothing() {
+    let [five, six] =
+        [5, 6].map(|burst| Policy::from(TokenBucket::per_second(1).burst(burst)).spec().unwrap());
+    let changed = AlgorithmSpec::changed(&five, &six);
+    assert_eq!(AlgorithmSpec::changed(&five, &five), five);
+    assert_eq!(AlgorithmSpec::changed(&changed, &five), five);
+    assert_eq!(AlgorithmSpec::changed(&changed, &six), changed);
+    assert_eq!(changed.to_string(), five.to_string());
+}
+
+#[test]
+fn specs_that_keep_no_literal_state_are_replaced() {
+    let spec = |policy: Policy| policy.spec().unwrap();
+    let every = |seconds| {
+        let rate = Rate::new(1, Duration::from_secs(seconds));
+        spec(TokenBucket::new(rate).interval_refill().into())
+    };
+    let window = |limit| spec(FixedWindow::new(limit, Duration::from_secs(1)).into());
+    let computed = |burst| spec(TokenBucket::per_second(1).burst(burst).adjustable().into());
+    let meter = spec(LeakyBucket::new(5, Rate::per_second(1)).into());
+    let queue = spec(LeakyBucket::new(5, Rate::per_second(1)).queue().into());
+    for (as_written, to) in
+        [(every(1), every(2)), (window(1), window(2)), (computed(1), computed(2)), (meter, queue)]
+    {
+        assert_eq!(AlgorithmSpec::changed(&as_written, &to), to);
+    }
+}
+
+#[test]
+fn share_of_changed_numbers_is_one_of_both() {
+    let [as_written, to] = [10, 40].map(|burst| Policy::from(TokenBucket::per_second(burst)).spec().unwrap());
+    let share = AlgorithmSpec::changed(&as_written, &to).per_instance(4);
+    let [as_written, to] = [as_written, to].map(|spec| spec.per_instance(4));
+    assert_eq!(share, AlgorithmSpec::changed(&as_written, &to));
 }
 
 proptest! {
