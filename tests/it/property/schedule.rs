@@ -133,7 +133,7 @@ pub(super) fn overridden_keys(random: &mut Random, schedule: u64) -> Vec<TestKey
 fn overridden_key(random: &mut Random, scale: u64, name: &str) -> TestKey {
     loop {
         let (limit, period) = (random.between(1, 8), random.between(1, 40) * scale);
-        let kind = random.below(6);
+        let kind = random.pick(&[0, 1, 2, 3, 3, 3, 4, 5]);
         let buckets = [(); 3].map(|()| {
             let (permits, burst) = (random.between(1, 5), random.between(1, limit + 4));
             let is_whole = kind == 2 || random.percent(50);
