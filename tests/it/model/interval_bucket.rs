@@ -92,10 +92,7 @@ impl Algorithm for IntervalBucket {
                 return Vec::new();
             }
             Some(Receipt::Missing { missing, since, credits, made }) => {
-                let since = match self.adjustable {
-                    true => made,
-                    false => since,
-                };
+                let since = if self.adjustable { made } else { since };
                 let is_past = self.adjustable || since <= now;
                 // The last refill before the charge.
                 let phase = if is_past { (since - state.since).rem_euclid(self.every) } else { 0 };
