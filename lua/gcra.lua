@@ -5,7 +5,8 @@
 --        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"; after calls
 --        with other numbers than those in the key, as in adjustable_gcra.lua
 -- args   charge, capacity, lead, wait      all in microseconds of refill; lead is how far the arrival time may be ahead of
---                                          a call's slot, -1 if the call can never be admitted; wait is the maximum wait
+--                                          a call's slot, -1 if the call can never be admitted, and for a charge of 0
+--                                          that of one permit; wait is the maximum wait
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds; after
 --                                          calls with other numbers -1, and the reply of adjustable_gcra.lua
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is

@@ -4,12 +4,13 @@
 //! All of them advance a theoretical arrival time (TAT), and differ in how far it may be ahead of a call's slot. A call that
 //! waits advances it beyond the capacity, which reserves its slot.
 
+use std::time::Duration;
 use std::{fmt, mem};
 
 use super::credits::{CREDITS_WRAP, since};
 use super::state::{GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
-use crate::bounds::LONGEST_MICROS;
+use crate::bounds::{LONGEST_MICROS, MOST};
 use crate::rate::Rate;
 
 /// A bucket in microseconds of refill.
@@ -37,6 +38,15 @@ pub enum GcraKind {
 }
 
 impl GcraSpec {
+    /// Returns a bucket of the same kind that holds more permits than any other, each of which takes a microsecond.
+    pub(super) fn unbounded(self) -> Self {
+        let kind = match self.kind {
+            GcraKind::Borrowing(_) => GcraKind::Borrowing(Rate::new(1, Duration::from_micros(1))),
+            kind => kind,
+        };
+        GcraSpec { kind, interval: 1, capacity: MOST }
+    }
+
     /// Returns the microseconds of refill that a cost takes. Costs that never fit are cut to the smallest that does not.
     #[inline]
     pub(crate) fn charge(&self, cost: u64) -> u64 {

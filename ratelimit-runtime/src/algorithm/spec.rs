@@ -1,7 +1,6 @@
 //! A policy in the numbers its algorithm counts in, and the dispatch to that algorithm.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::changed::ChangedSpec;
@@ -13,7 +12,6 @@ use super::state::{IntervalBucketState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use super::warming_up::WarmingUpSpec;
 use crate::bounds::MOST;
-use crate::rate::Rate;
 
 /// A policy in the numbers its algorithm counts in: permits and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,23 +219,16 @@ impl AlgorithmSpec {
         }
     }
 
-    /// Returns a spec with the same keys whose limit no key reaches, if numbers can change. So it reports what a key has used
-    /// when the numbers are not known.
+    /// Returns a spec with the same keys whose limit no key reaches, so that it reports what a key has used, by whatever numbers.
+    /// Literal interval refill and warm-ups keep theirs.
     #[must_use]
     pub(crate) fn unbounded(self) -> Self {
-        const RATE: Rate = Rate::new(1, Duration::from_micros(1));
         match self {
+            AlgorithmSpec::Gcra(spec) => {
+                AlgorithmSpec::changed(&self, &AlgorithmSpec::Gcra(spec.unbounded()))
+            }
             AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-                let kind = match spec.kind {
-                    GcraKind::Borrowing(_) => GcraKind::Borrowing(RATE),
-                    kind => kind,
-                };
-                // A permit takes a microsecond.
-                AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec {
-                    kind,
-                    interval: 1,
-                    capacity: MOST,
-                }))
+                AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.unbounded()))
             }
             AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
                 AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MOST, ..spec })
@@ -250,11 +241,6 @@ impl AlgorithmSpec {
             }
             spec => spec,
         }
-    }
-
-    /// Stand-in.
-    pub(crate) fn changed(_as_written: &AlgorithmSpec, to: &AlgorithmSpec) -> AlgorithmSpec {
-        *to
     }
 
     /// Returns the microseconds that the limit is for: the period of a window, or the time in which an empty bucket fills up.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Step::{Reset, UsePolicy};
-use super::{Case, FOREVER, S, admits, case_of, peek, refund, refund_of, refuses, waits};
+use super::{Case, FOREVER, S, admits, case_of, peek, peek_refused, refund, refund_of, refuses, waits};
 use crate::support::policies::Pair;
 use crate::support::policies::literal::{
     borrowing, interval_refill, leaky_bucket, overridden, queue, token_bucket, warming_up,
@@ -90,7 +90,7 @@ fn numbers() -> Vec<Case> {
             UsePolicy(1),
             admits(0, 3, 0, 5 * S),
             UsePolicy(0),
-            peek(S, 0, 4 * S),
+            peek_refused(S, 0, 3 * S, 4 * S),
             admits(4 * S, 1, 0, 2 * S),
         ]),
         case("debt keeps its permits", [borrowing(1, SECOND, 1), borrowing(10, SECOND, 10)]).steps([
@@ -185,7 +185,7 @@ fn waiting() -> Vec<Case> {
                 UsePolicy(0),
                 waits(1_200_000, 1, FOREVER, 1_800_000, 3, 2_800_000),
                 refund_of(1_200_000, 3),
-                peek(1_200_000, 4, 1_800_000),
+                peek_refused(1_200_000, 4, 1_800_000, 1_800_000),
             ]),
         case(
             "a call that waits since before an override leaves its slot",
@@ -198,10 +198,10 @@ fn waiting() -> Vec<Case> {
             waits(0, 1, FOREVER, 1_500_000, 2, 2 * S),
             UsePolicy(0),
             refund_of(0, 1),
-            peek(0, 2, 2 * S),
+            peek_refused(0, 2, 2 * S, 2 * S),
             UsePolicy(1),
             refund_of(0, 2),
-            peek(0, 3, 1_500_000),
+            peek_refused(0, 3, 1_500_000, 1_500_000),
         ]),
         case("debt waits at the rate of the call", [borrowing(1, SECOND, 1), borrowing(10, SECOND, 1)])
             .steps([
@@ -292,7 +292,7 @@ fn late_refunds() -> Vec<Case> {
             // Full since 6 s. Of the first call four permits would be missing without the others.
             admits(6 * S, 10, 0, 10 * S),
             refund_of(6 * S, 0),
-            peek(6 * S, 0, 10 * S),
+            peek_refused(6 * S, 0, S, 10 * S),
             // A receipt from after the change counts, also once there is nothing left to remember.
             admits(10 * S, 1, 3, 7 * S),
             refund_of(10 * S, 3),
@@ -313,7 +313,7 @@ fn late_refunds() -> Vec<Case> {
             UsePolicy(0),
             admits(7 * S, 10, 0, 10 * S),
             refund_of(7 * S, 0),
-            peek(7 * S, 0, 10 * S),
+            peek_refused(7 * S, 0, S, 10 * S),
         ]),
     ]
 }
@@ -356,11 +356,11 @@ fn intervals() -> Vec<Case> {
             admits(500_000, 4, 0, 1_500_000),
             UsePolicy(0),
             refund_of(500_000, 0),
-            peek(500_000, 0, 1_500_000),
+            peek_refused(500_000, 0, 500_000, 1_500_000),
             // Full since 2 s.
             admits(2_500_000, 10, 0, 5 * S),
             refund_of(2_500_000, 0),
-            peek(2_500_000, 0, 5 * S),
+            peek_refused(2_500_000, 0, S, 5 * S),
             refund_of(2_500_000, 2),
             peek(2_500_000, 10, 0),
         ]),

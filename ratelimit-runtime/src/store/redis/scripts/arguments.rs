@@ -123,17 +123,13 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
     match spec.numbers() {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
-            let lead = spec.lead(charge).map_or(Argument::Text("-1".into()), Argument::Number);
-            vec![charge.into(), spec.capacity.into(), lead, spec.max_wait(charge, wait).into()]
+            vec![charge.into(), spec.capacity.into(), lead(spec, cost), spec.max_wait(charge, wait).into()]
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
             let charge = spec.charge(cost);
-            // A cost of 0 reads what one of 1 would find.
-            let lead = spec.lead(spec.charge(cost.max(1)));
-            let lead = lead.map_or(Argument::Text("-1".into()), Argument::Number);
             let wait = spec.max_wait(charge, wait);
-            vec![charge.into(), lead, wait.into(), adjustable.pace().into()]
+            vec![charge.into(), lead(spec, cost), wait.into(), adjustable.pace().into()]
         }
         AlgorithmSpec::IntervalBucket(spec) => {
             [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
@@ -147,6 +143,12 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         AlgorithmSpec::SlidingWindow(spec) => sliding_window_check(spec, cost).map(Argument::from).to_vec(),
         AlgorithmSpec::Changed(_) => Vec::new(),
     }
+}
+
+/// Returns how far the arrival time may be ahead of a call's slot. A cost of 0 reads what one of 1 would find.
+fn lead(spec: GcraSpec, cost: u64) -> Argument {
+    let lead = spec.lead(spec.charge(cost.max(1)));
+    lead.map_or(Argument::Text("-1".into()), Argument::Number)
 }
 
 fn fixed_window_check(spec: FixedWindowSpec, cost: u64) -> [u64; 4] {
