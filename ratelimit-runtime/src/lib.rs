@@ -66,6 +66,9 @@ pub mod web;
 #[cfg(test)]
 mod property_tests;
 
+#[cfg(feature = "redis")]
+#[doc(hidden)]
+pub mod inspect;
 #[doc(hidden)]
 pub mod private;
 

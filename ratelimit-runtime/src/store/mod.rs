@@ -25,6 +25,8 @@ pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome};
 pub(crate) use plain_receipt::{CompactSpec, PlainReceipt};
 pub(crate) use receipt::{Mirrored, Receipt};
+#[cfg(feature = "redis")]
+pub use redis::Master;
 pub use redis::RedisStore;
 #[cfg(all(feature = "redis", feature = "test-util"))]
 pub use redis::{Dial, Stream};

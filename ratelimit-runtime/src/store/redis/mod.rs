@@ -11,6 +11,7 @@ mod deployment;
 mod error;
 mod error_code;
 mod jitter;
+mod keyspace;
 mod node;
 mod number_map;
 mod scripts;
@@ -30,6 +31,7 @@ use self::cluster::slot_of;
 #[cfg(feature = "test-util")]
 use self::connect::Target;
 use self::deployment::Deployment;
+pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
 use self::scripts::{Form, Scripts};

@@ -93,6 +93,13 @@ impl Cluster {
         self.master(0, deadline).await?.node.ping(deadline).await
     }
 
+    /// Returns the masters.
+    pub(super) async fn masters(self: &Arc<Self>, deadline: Instant) -> Result<Vec<Arc<Node>>, CallError> {
+        self.master(0, deadline).await?;
+        let Roles { masters, .. } = self.state().topology.roles();
+        Ok(masters.into_iter().map(|master| Arc::clone(&master.node)).collect())
+    }
+
     /// Sends a command to the master of its keys and waits for the reply. It is repeated while some of its keys are being moved,
     /// unless it is a batch, whose decisions can be sent alone.
     pub(super) async fn send(

@@ -1,0 +1,143 @@
+//! What a key's shape says about its policy, and the state under the key.
+
+use std::time::Duration;
+
+use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::{AlgorithmSpec, Verdict};
+use crate::bounds::{LONGEST_MICROS, MOST};
+use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::rate::Rate;
+
+/// The highest limit of an exact log.
+const MOST_IN_LOG: u64 = 10_000;
+
+/// How the state under keys of one shape is read.
+///
+/// The shape of a bucket with literal numbers has all of them. That of a window lacks the limit, and that of a bucket with computed
+/// numbers has none. Without them the state is read with numbers that no policy exceeds, which still tell how many permits are
+/// used and when the state ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub(super) spec: AlgorithmSpec,
+    knows_limit: bool,
+}
+
+/// The state under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    /// The permits that a full bucket or an empty window would have beyond those that are left. Unknown for a bucket with
+    /// `warmup` whose rate is.
+    pub used: Option<u64>,
+    /// The burst, capacity or limit, if it is known.
+    pub limit: Option<u64>,
+    /// The whole permits that a call would get now, if the limit is known.
+    pub remaining: Option<u64>,
+    /// Whether a call of cost 1 would be refused now, if that is known. For a queue, one that waits as long as the queue takes.
+    pub limited: Option<bool>,
+    /// The time until it would be admitted, if it is limited.
+    pub retry_after: Option<Duration>,
+    /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none.
+    pub reset_after: Duration,
+}
+
+impl Reading {
+    /// Returns how keys of this shape are read, given the policy that a program has under their name, if it is known. Returns
+    /// `None` if no policy has this shape.
+    #[must_use]
+    pub fn of(shape: &str, policy: Option<&Policy>) -> Option<Self> {
+        let own = policy.and_then(|policy| policy.spec().ok());
+        let has_shape = |spec: &AlgorithmSpec| spec.to_string() == shape;
+        if let Some(spec) = own.into_iter().flat_map(|spec| [spec, spec.adjustable()]).find(has_shape) {
+            return Some(Reading { spec, knows_limit: true });
+        }
+        let (spec, knows_limit) = of_shape(shape)?;
+        // The bounds of policies are those of shapes.
+        has_shape(&spec).then_some(Reading { spec, knows_limit })
+    }
+
+    /// Returns the algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        Algorithm::of(&self.spec)
+    }
+
+    /// Returns whether the shape and the policy tell the limit.
+    #[must_use]
+    pub fn knows_limit(&self) -> bool {
+        self.knows_limit
+    }
+
+    /// Returns the state that a decision of cost 0 has found.
+    pub(super) fn state(&self, verdict: &Verdict) -> KeyState {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        let used = limit.saturating_sub(remaining);
+        let (limited, retry_after) = match self.spec.longest_wait() {
+            Some(longest_wait) => (remaining == 0, retry_after.map(|wait| wait.saturating_sub(longest_wait))),
+            None => (!admitted, retry_after),
+        };
+        let knows_whether_limited = match self.spec {
+            // A call is admitted unless there is debt, whatever the numbers.
+            AlgorithmSpec::WarmingUp(_) => true,
+            _ => self.knows_limit || used == 0,
+        };
+        KeyState {
+            used: (self.knows_limit || !matches!(self.spec, AlgorithmSpec::WarmingUp(_))).then_some(used),
+            limit: self.knows_limit.then_some(limit),
+            remaining: self.knows_limit.then_some(remaining),
+            limited: knows_whether_limited.then_some(limited),
+            retry_after: retry_after.filter(|_| limited && knows_whether_limited).map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+        }
+    }
+}
+
+/// Returns the numbers of a shape, and whether they are those of its policy.
+fn of_shape(shape: &str) -> Option<(AlgorithmSpec, bool)> {
+    let mut pieces = shape.split('-');
+    let kind = pieces.next()?;
+    let numbers: Vec<u64> = pieces.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let micros = Duration::from_micros;
+    // Buckets that refill a permit each microsecond and hold more permits than others.
+    let (fast, largest) = (TokenBucket::per_second(1_000_000).adjustable(), MOST);
+    let queue = |capacity, rate| LeakyBucket::new(capacity, rate).queue();
+    let policy: Policy = match (kind, &numbers[..]) {
+        ("tb1", [interval, capacity]) => {
+            TokenBucket::new(Rate::new(1, micros(*interval))).burst_for(micros(*capacity)).into()
+        }
+        ("lb1", [interval, capacity]) => {
+            LeakyBucket::new(capacity.checked_div(*interval)?, Rate::new(1, micros(*interval))).into()
+        }
+        ("lq1", [interval, capacity]) => {
+            queue(capacity.checked_div(*interval)?.checked_sub(1)?, Rate::new(1, micros(*interval))).into()
+        }
+        ("bb1", [permits, nanos, capacity]) => {
+            let rate = Rate::new(*permits, Duration::from_nanos(*nanos));
+            TokenBucket::new(rate).borrow().burst_for(micros(*capacity)).into()
+        }
+        ("ib1", [burst, refill, period]) => {
+            TokenBucket::new(Rate::new(*refill, micros(*period))).interval_refill().burst(*burst).into()
+        }
+        ("wu1", [permits, nanos, warmup]) => {
+            TokenBucket::new(Rate::new(*permits, Duration::from_nanos(*nanos))).warmup(micros(*warmup)).into()
+        }
+        ("fw1", [period]) => FixedWindow::new(MOST, micros(*period)).into(),
+        ("fa1", [period]) => FixedWindow::new(MOST, micros(*period)).aligned().into(),
+        ("sl1", [period]) => SlidingWindow::new(MOST_IN_LOG, micros(*period)).into(),
+        ("sc1", [period, precision]) => {
+            SlidingWindow::new(MOST, micros(*period)).precision(micros(*precision)).into()
+        }
+        ("tb2", []) => fast.burst(largest).into(),
+        ("bb2", []) => fast.borrow().burst(largest).into(),
+        ("lb2", []) => LeakyBucket::new(largest, Rate::per_second(1_000_000)).adjustable().into(),
+        ("lq2", []) => queue(largest, Rate::per_second(1_000_000)).adjustable().into(),
+        ("wu2", []) => TokenBucket::per_second(1).warmup(Duration::from_secs(1)).adjustable().into(),
+        ("ib2", [period @ 1..=LONGEST_MICROS]) => {
+            // A bucket of so many permits would take too long to fill up, which only matters to a charge.
+            let bucket = IntervalBucketSpec { burst: MOST, refill: 1, period: *period, adjustable: true };
+            return Some((AlgorithmSpec::IntervalBucket(bucket), false));
+        }
+        _ => return None,
+    };
+    let has_numbers = kind.ends_with('1') && !matches!(kind, "fw1" | "fa1" | "sl1" | "sc1");
+    Some((policy.spec().ok()?, has_numbers))
+}
