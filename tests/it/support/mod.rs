@@ -15,4 +15,5 @@ pub(crate) mod server;
 pub(crate) mod stall_monitor;
 pub(crate) mod store;
 pub(crate) mod test_store;
+mod tests;
 pub(crate) mod until;

@@ -5,7 +5,6 @@ pub(crate) mod ports;
 mod process;
 mod replication;
 pub(crate) mod sentinels;
-mod tests;
 pub(crate) mod tls;
 
 use std::path::{Path, PathBuf};

@@ -2,7 +2,6 @@
 
 mod members;
 mod migration;
-mod tests;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

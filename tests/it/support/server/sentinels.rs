@@ -1,7 +1,5 @@
 //! A master, its replica, and three sentinels that promote the replica when the master fails.
 
-mod tests;
-
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ impl Authority {
     }
 
     /// Returns a client's certificate and key, as PEM.
-    #[cfg(feature = "tls")]
+    #[allow(dead_code, reason = "the tests that present it need the feature `tls`")]
     pub(crate) fn client(&self) -> (String, String) {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "test client");

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use redis::{ErrorKind, ServerErrorKind};
 
-use super::Sentinels;
 use crate::support::client::increment;
+use crate::support::server::sentinels::Sentinels;
 use crate::support::until::until;
 
 const WITHIN: Duration = Duration::from_secs(90);

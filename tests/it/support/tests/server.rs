@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use redis::ErrorKind;
 
-use super::Server;
-use super::tls::{Authority, TlsServer};
 use crate::support::client::{connect, get, increment};
+use crate::support::server::Server;
+use crate::support::server::tls::{Authority, TlsServer};
 use crate::support::until::until;
 
 const SHORT: Duration = Duration::from_millis(200);

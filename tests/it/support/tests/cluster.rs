@@ -1,8 +1,8 @@
 use redis::RedisError;
 
-use super::Cluster;
 use crate::support::client::{get, increment};
 use crate::support::server::Server;
+use crate::support::server::cluster::Cluster;
 
 /// The code of an error, and the port to which it redirects.
 fn redirect(error: &RedisError) -> (&str, u16) {
