@@ -2,14 +2,31 @@
 #![forbid(unsafe_code)]
 
 mod completions;
+mod connection;
+mod duration;
+mod failure;
+mod inventory;
+mod key;
+mod list;
+mod output;
+mod peek;
 mod pictures;
 mod policy_text;
+mod progress;
+mod reset;
 mod simulate;
 mod simulation;
+mod survey;
+mod table;
+mod target;
+mod top;
+mod walk;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use self::failure::Failure;
 
 /// Lists, inspects, resets and changes rate limits.
 #[derive(Debug, Parser)]
@@ -21,16 +38,35 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Completions(completions::Completions),
+    List(list::List),
+    Watch(list::Watch),
+    Top(top::Top),
+    Peek(peek::Peek),
+    Reset(reset::Reset),
     Pictures(pictures::Pictures),
     Simulate(simulate::Simulate),
+    Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Completions(completions) => completions.run::<Cli>(),
-        Command::Pictures(pictures) => return pictures.run(),
-        Command::Simulate(simulate) => return simulate.run(),
+        Command::List(list) => wait_for(list.run()),
+        Command::Watch(watch) => wait_for(watch.run()),
+        Command::Top(top) => wait_for(top.run()),
+        Command::Peek(peek) => wait_for(peek.run()),
+        Command::Reset(reset) => wait_for(reset.run()),
+        Command::Pictures(pictures) => pictures.run(),
+        Command::Simulate(simulate) => simulate.run(),
+        Command::Completions(completions) => {
+            completions.run::<Cli>();
+            ExitCode::SUCCESS
+        }
     }
-    ExitCode::SUCCESS
+}
+
+/// Runs a command that works on a Redis.
+fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(command));
+    done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -1,0 +1,66 @@
+//! The Redis that a command works on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use ratelimit_runtime::inspect::{Keyspace, Login};
+
+use crate::failure::{Failure, store_failure};
+
+/// The deadline of each command to Redis, and of connecting.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// Where Redis is, as for `Registry::connect`: redis://user:password@host:6379/0, rediss://…, redis+unix:///path,
+    /// redis+sentinel://host1,host2/name, or redis+cluster://host1,host2.
+    #[arg(long, env = "RATELIMITS_URL", hide_env_values = true)]
+    url: String,
+    /// What the keys of the program begin with, as for `Registry::builder().namespace(…)`.
+    #[arg(long, default_value = "rl", value_name = "NAME")]
+    pub(crate) namespace: String,
+    /// The authorities to verify a rediss:// server with, in place of those of the system, in PEM.
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// The certificate to present to a rediss:// server, in PEM.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+}
+
+impl Connection {
+    pub(crate) async fn open(&self) -> Result<Keyspace, Failure> {
+        if self.url.to_ascii_lowercase().starts_with("memory:") {
+            let problem =
+                "the state of memory:// is in the process of the program, where only the program reaches it";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
+        let read = |path: &Option<PathBuf>| path.as_deref().map(read_file).transpose();
+        let client = read(&self.cert)?.zip(read(&self.key)?);
+        let login = Login { url: self.url.clone(), authorities: read(&self.cacert)?, client };
+        Keyspace::connect(login, DEADLINE).await.map_err(|error| Failure::Redis(error.to_string()))
+    }
+
+    /// Returns the failure of a command to Redis.
+    pub(crate) fn failure(&self, keyspace: &Keyspace, error: &impl ToString) -> Failure {
+        store_failure(&error.to_string(), &keyspace.server(), self.user(), &self.namespace)
+    }
+
+    /// Returns the user in the URL, if it is plain there.
+    fn user(&self) -> Option<&str> {
+        let (_, rest) = self.url.split_once("://")?;
+        let (login, _) =
+            rest.split_once(['/', '?', '#']).map_or(rest, |(hosts, _)| hosts).rsplit_once('@')?;
+        let user = login.split(':').next()?;
+        (!user.is_empty() && !user.contains('%')).then_some(user)
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))
+}

@@ -1,0 +1,110 @@
+//! Why a command fails, and its exit code.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no such key or policy.
+    NoSuchKey(String),
+    /// The arguments, or a file that they name, are wrong.
+    Usage(String),
+    /// Redis failed.
+    Redis(String),
+    /// Standard output failed.
+    Output(io::Error),
+}
+
+/// The commands with which scripts read.
+const READS: [&str; 4] = ["get", "lindex", "llen", "time"];
+
+/// What the help of the command says about exit codes.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  there is no such key or policy
+  2  the arguments, or a file that they name, are wrong
+  3  Redis cannot be reached, refuses the command, or fails";
+
+impl Failure {
+    /// Writes what is wrong to standard error, and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let code = match self {
+            // Whoever reads the output has seen enough.
+            Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
+            Failure::NoSuchKey(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Redis(_) | Failure::Output(_) => 3,
+        };
+        eprintln!("error: {self}");
+        ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::NoSuchKey(problem) | Failure::Usage(problem) | Failure::Redis(problem) => {
+                f.write_str(problem)
+            }
+            Failure::Output(error) => write!(f, "cannot write the output: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+/// Returns the failure of a command at a server: what it lacks a permission for, if that is the reason.
+pub(crate) fn store_failure(error: &str, server: &str, user: Option<&str>, namespace: &str) -> Failure {
+    let problem =
+        if error.contains(server) { error.to_owned() } else { format!("Redis at {server}: {error}") };
+    let rules = missing_rules(error, namespace);
+    if rules.is_empty() {
+        return Failure::Redis(problem);
+    }
+    let user = user.unwrap_or("default");
+    Failure::Redis(format!("{problem}\nAdd the permission: ACL SETUSER {user} {}", rules.join(" ")))
+}
+
+/// Returns the ACL rules that allow what Redis says is not permitted.
+fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
+    let lower = error.to_ascii_lowercase();
+    if lower.contains("permissions to access") {
+        return vec![format!("~{namespace}:*")];
+    }
+    // A script names what the user may not run of all that it may need. Here, scripts only read.
+    let listed = || Some(lower.split_once("may not run ")?.1);
+    let quoted = || lower.split_once("permissions to run the '")?.1.split('\'').next();
+    let rule = |name: &str| format!("+{name}");
+    match quoted() {
+        Some(name) => vec![rule(name)],
+        None => {
+            let names = listed().unwrap_or_default().split([',', ' ']);
+            names.filter(|name| READS.contains(name)).map(rule).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_permissions_are_named() {
+        for (error, rules) in [
+            ("NOPERM: this user has no permissions to run the 'scan' command", "+scan"),
+            ("NoPerm: this user has no permissions to run the 'scan' command or its subcommand", "+scan"),
+            ("NOPERM the user of this connection may not run DEL, GET, LLEN", "+get +llen"),
+            ("NOPERM: No permissions to access a key", "~shop:*"),
+            ("NOPERM: this user has no permissions to access one of the keys", "~shop:*"),
+            ("could not connect: refused", ""),
+        ] {
+            assert_eq!(missing_rules(error, "shop").join(" "), rules, "{error}");
+        }
+    }
+}

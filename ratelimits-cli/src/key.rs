@@ -1,0 +1,120 @@
+//! A key and its state.
+
+use std::time::Duration;
+
+use ratelimit_runtime::inspect::{KeyPieces, KeyState, Parts};
+use serde::{Serialize, Serializer};
+
+use crate::duration::human;
+use crate::survey::unknown_limits;
+use crate::table::{grouped, printable};
+use crate::walk::Kind;
+
+/// A key of a policy, and its state.
+#[derive(Debug, Serialize)]
+pub(crate) struct KeyRow {
+    pub(crate) policy: String,
+    pub(crate) prefix: String,
+    algorithm: &'static str,
+    /// The parts. Where they are too long for a key, their digest.
+    pub(crate) key: Vec<String>,
+    #[serde(flatten, serialize_with = "serialize_state")]
+    pub(crate) state: KeyState,
+    /// The key as it is in Redis.
+    pub(crate) redis_key: String,
+}
+
+impl KeyRow {
+    pub(crate) fn new(kind: &Kind, redis_key: &str, state: &KeyState) -> Self {
+        let parts = KeyPieces::split(redis_key).map(|pieces| pieces.parts());
+        KeyRow {
+            policy: kind.name.clone(),
+            prefix: kind.prefix.clone(),
+            algorithm: kind.reading.map_or("unknown", |reading| reading.algorithm().name()),
+            key: match parts {
+                Some(Parts::Texts(parts)) => parts,
+                Some(Parts::Digest(digest)) => vec![digest],
+                None => Vec::new(),
+            },
+            state: *state,
+            redis_key: redis_key.to_owned(),
+        }
+    }
+
+    /// Returns the time until a call is admitted, for people.
+    pub(crate) fn retry_after(&self) -> String {
+        match (self.state.limited, self.state.retry_after) {
+            (None, _) => "?".to_owned(),
+            (Some(true), None) => "never".to_owned(),
+            (Some(true), Some(retry_after)) => human(retry_after),
+            (Some(false), _) => "now".to_owned(),
+        }
+    }
+
+    /// Returns a line for each number.
+    pub(crate) fn lines(&self, has_inventory: bool) -> String {
+        let KeyState { used, limit, remaining, reset_after, .. } = self.state;
+        let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
+        let lines = [
+            ("policy", self.policy.clone()),
+            ("prefix", self.prefix.clone()),
+            ("algorithm", self.algorithm.to_owned()),
+            ("key", quoted(&self.key)),
+            ("used", number(used)),
+            ("remaining", number(remaining)),
+            ("limit", number(limit)),
+            ("retry after", self.retry_after()),
+            ("reset after", human(reset_after)),
+            ("redis key", self.redis_key.clone()),
+        ];
+        let lines = lines.iter().filter(|(title, text)| !(*title == "prefix" && text.is_empty()));
+        let mut text: String =
+            lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
+        if limit.is_none() {
+            text += unknown_limits(has_inventory);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Writes the numbers, with times in seconds.
+fn serialize_state<S: Serializer>(state: &KeyState, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct State {
+        limited: Option<bool>,
+        used: Option<u64>,
+        remaining: Option<u64>,
+        limit: Option<u64>,
+        retry_after_seconds: Option<f64>,
+        reset_after_seconds: f64,
+    }
+    let KeyState { used, limit, remaining, limited, retry_after, reset_after } = *state;
+    let (retry_after_seconds, reset_after_seconds) =
+        (retry_after.as_ref().map(Duration::as_secs_f64), reset_after.as_secs_f64());
+    State { limited, used, remaining, limit, retry_after_seconds, reset_after_seconds }.serialize(serializer)
+}
+
+/// Returns the parts of a key in the form in which a shell takes them as arguments.
+pub(crate) fn quoted(parts: &[String]) -> String {
+    let quote = |part: &String| {
+        let is_plain = |char: char| char.is_alphanumeric() || "-_.:/@%+=,~".contains(char);
+        if !part.is_empty() && part.chars().all(is_plain) {
+            part.clone()
+        } else {
+            format!("'{}'", part.replace('\'', r"'\''"))
+        }
+    };
+    parts.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn parts_are_quoted_for_a_shell() {
+        let parts = ["u1", "", "a b", "it's", "$HOME", "10.0.0.1", "größe"].map(str::to_owned);
+        assert_eq!(quoted(&parts), r"u1 '' 'a b' 'it'\''s' '$HOME' 10.0.0.1 größe");
+    }
+}

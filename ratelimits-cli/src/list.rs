@@ -1,0 +1,117 @@
+//! `ratelimits list` and `ratelimits watch`.
+
+use std::io::{IsTerminal, stdout};
+use std::time::Duration;
+
+use clap::Args;
+use ratelimit_runtime::inspect::Keyspace;
+use tokio::signal::ctrl_c;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::inventory::{Inventory, InventoryFile};
+use crate::output::{write, write_json, write_notes};
+use crate::progress::Progress;
+use crate::survey::Survey;
+use crate::walk::{Selection, Walk};
+
+/// List the policies that have keys, and how many of these are limited now.
+///
+/// A key is limited if a call of cost 1 would be refused now.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct List {
+    #[command(flatten)]
+    listed: Listed,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// List the policies again and again, with what has changed.
+///
+/// Ends with Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Watch {
+    /// The seconds from one list to the next.
+    #[arg(long, default_value_t = 2, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    interval: u64,
+    #[command(flatten)]
+    listed: Listed,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Args)]
+struct Listed {
+    /// Only the policy of this name, as in the code: `app::send`.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    #[command(flatten)]
+    inventory: InventoryFile,
+    /// Write JSON: an object on one line.
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let inventory = self.listed.inventory.read()?;
+        let keyspace = self.connection.open().await?;
+        let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::new()).await?;
+        if self.listed.json {
+            return write_json(&survey);
+        }
+        write(&survey.table(None))?;
+        write_notes(&survey.notes(inventory.is_given()));
+        Ok(())
+    }
+}
+
+impl Watch {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        tokio::select! {
+            ended = self.rounds() => ended,
+            _ = ctrl_c() => Ok(()),
+        }
+    }
+
+    async fn rounds(&self) -> Result<(), Failure> {
+        let inventory = self.listed.inventory.read()?;
+        let keyspace = self.connection.open().await?;
+        let mut rounds = interval(Duration::from_secs(self.interval));
+        rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut last: Option<Survey> = None;
+        loop {
+            rounds.tick().await;
+            let survey =
+                self.listed.survey(&self.connection, &keyspace, &inventory, Progress::hidden()).await?;
+            if self.listed.json {
+                write_json(&survey)?;
+            } else {
+                let mut text = survey.table(last.as_ref());
+                for note in survey.notes(inventory.is_given()) {
+                    text += &(note + "\n");
+                }
+                // To the top, and then without what is left of the last round.
+                let screen = stdout().is_terminal();
+                write(&if screen { format!("\x1b[H\x1b[J{text}") } else { text + "\n" })?;
+            }
+            last = Some(survey);
+        }
+    }
+}
+
+impl Listed {
+    async fn survey(
+        &self,
+        connection: &Connection,
+        keyspace: &Keyspace,
+        inventory: &Inventory,
+        progress: Progress,
+    ) -> Result<Survey, Failure> {
+        let selection = Selection { name: self.policy.clone(), ..Selection::default() };
+        Survey::take(&Walk { connection, keyspace, inventory }, &selection, progress).await
+    }
+}

@@ -1,0 +1,61 @@
+//! `ratelimits peek`.
+
+use clap::Args;
+use ratelimit_runtime::inspect::KeyState;
+use serde::Serialize;
+
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::inventory::InventoryFile;
+use crate::key::KeyRow;
+use crate::output::{write, write_json};
+use crate::progress::Progress;
+use crate::target::Target;
+use crate::walk::{Kind, Walk};
+
+/// Show the state of a key: what is used, what remains, and when a call is admitted.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Peek {
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    inventory: InventoryFile,
+    /// Write JSON: an object on one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Serialize)]
+struct States {
+    /// Several if policies with other numbers or another prefix have the name.
+    states: Vec<KeyRow>,
+}
+
+impl Peek {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let inventory = self.inventory.read()?;
+        let keyspace = self.connection.open().await?;
+        let walk = Walk { connection: &self.connection, keyspace: &keyspace, inventory: &inventory };
+        let (mut found, mut unreadable) = (States { states: Vec::new() }, None);
+        let add = |kind: &Kind, key: &str, state: Option<&KeyState>| match state {
+            // Redis deletes a key up to a second after its state has ended.
+            Some(state) if state.reset_after.is_zero() => {}
+            Some(state) => found.states.push(KeyRow::new(kind, key, state)),
+            None => unreadable = Some(key.to_owned()),
+        };
+        walk.states(&self.target.key(), Progress::new(), add).await?;
+        if let Some(key) = unreadable {
+            return Err(Failure::Redis(format!("the value under {key} is no state of a policy; delete it")));
+        }
+        if self.json {
+            write_json(&found)?;
+        } else {
+            let states = found.states.iter().map(|state| state.lines(inventory.is_given()));
+            write(&states.collect::<Vec<_>>().join("\n"))?;
+        }
+        if found.states.is_empty() { Err(self.target.absent(&walk, true).await) } else { Ok(()) }
+    }
+}

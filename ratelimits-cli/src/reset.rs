@@ -1,0 +1,107 @@
+//! `ratelimits reset`.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, stderr, stdin};
+
+use clap::Args;
+use ratelimit_runtime::inspect::KeyPieces;
+use serde::Serialize;
+
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::inventory::Inventory;
+use crate::output::{write, write_json};
+use crate::progress::Progress;
+use crate::table::grouped;
+use crate::target::Target;
+use crate::walk::{Selection, Walk};
+
+/// Delete the state of a key: its next call finds a full bucket or an empty window.
+///
+/// Processes that have just refused the key may do so for up to a second longer.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Reset {
+    #[command(flatten)]
+    target: Target,
+    /// Delete the states of all keys of the policy.
+    #[arg(long, conflicts_with = "parts")]
+    all: bool,
+    /// With --all, do not ask.
+    #[arg(long, requires = "all")]
+    yes: bool,
+    /// Write JSON: an object on one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Serialize)]
+struct Deleted {
+    deleted: u64,
+}
+
+/// The keys that a reset would delete.
+#[derive(Default)]
+struct Found {
+    keys: u64,
+    prefixes: BTreeSet<String>,
+}
+
+impl Reset {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        if self.all && !self.yes && !(stdin().is_terminal() && stderr().is_terminal()) {
+            return Err(Failure::Usage("there is no terminal to ask on; add --yes".to_owned()));
+        }
+        let keyspace = self.connection.open().await?;
+        let inventory = Inventory::default();
+        let walk = Walk { connection: &self.connection, keyspace: &keyspace, inventory: &inventory };
+        let selection = if self.all { self.target.all_keys() } else { self.target.key() };
+        let found = count(&walk, &selection).await?;
+        self.target.check_prefixes(found.prefixes.iter().map(String::as_str))?;
+        if self.all && !self.yes && found.keys > 0 && !confirms(found.keys)? {
+            return Err(Failure::Usage("nothing was deleted".to_owned()));
+        }
+        let deleted = if found.keys > 0 { delete(&walk, &selection).await? } else { 0 };
+        if self.json {
+            write_json(&Deleted { deleted })?;
+        } else if deleted > 0 {
+            write(&format!("deleted {} {}\n", grouped(deleted), if deleted == 1 { "key" } else { "keys" }))?;
+        }
+        if deleted == 0 { Err(self.target.absent(&walk, !self.all).await) } else { Ok(()) }
+    }
+}
+
+async fn count(walk: &Walk<'_>, selection: &Selection) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    walk.keys(selection, &mut Progress::new(), async |page| {
+        found.keys += page.len() as u64;
+        for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
+            if !found.prefixes.contains(pieces.prefix) {
+                found.prefixes.insert(pieces.prefix.to_owned());
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(found)
+}
+
+async fn delete(walk: &Walk<'_>, selection: &Selection) -> Result<u64, Failure> {
+    let mut deleted = 0;
+    walk.keys(selection, &mut Progress::new(), async |page| {
+        let page = walk.keyspace.delete(&page).await;
+        deleted += page.map_err(|error| walk.connection.failure(walk.keyspace, &error))?;
+        Ok(())
+    })
+    .await?;
+    Ok(deleted)
+}
+
+fn confirms(keys: u64) -> Result<bool, Failure> {
+    eprint!("Delete {} {}? [y/N] ", grouped(keys), if keys == 1 { "key" } else { "keys" });
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}

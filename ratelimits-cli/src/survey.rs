@@ -1,0 +1,172 @@
+//! The keys of each policy, and how many of them are limited.
+
+use std::collections::BTreeMap;
+
+use ratelimit_runtime::inspect::KeyState;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::table::{Column, Table, grouped};
+use crate::walk::{Kind, Selection, Walk};
+
+/// The policies that have keys, and those of the inventory.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Survey {
+    pub(crate) policies: Vec<Row>,
+    /// Keys in the namespace that belong to no policy.
+    pub(crate) foreign_keys: u64,
+}
+
+/// A policy.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    #[serde(flatten)]
+    pub(crate) id: PolicyId,
+    #[serde(flatten)]
+    pub(crate) counts: Counts,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct PolicyId {
+    pub(crate) policy: String,
+    pub(crate) prefix: String,
+    /// A policy has two while a release changes it.
+    pub(crate) algorithm: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Counts {
+    pub(crate) keys: u64,
+    /// The keys that are limited now, of those whose limit is known.
+    pub(crate) limited: u64,
+    /// The keys of which it is not known whether they are limited.
+    pub(crate) unknown: u64,
+    /// The keys whose value is not the state of a policy.
+    pub(crate) unreadable: u64,
+}
+
+impl Survey {
+    pub(crate) async fn take(
+        walk: &Walk<'_>,
+        selection: &Selection,
+        progress: Progress,
+    ) -> Result<Survey, Failure> {
+        let mut policies = BTreeMap::<PolicyId, Counts>::new();
+        let is_selected = |prefix: &str, name: &str| {
+            selection.name.as_deref().is_none_or(|selected| selected == name)
+                && selection.prefix.as_deref().is_none_or(|selected| selected == prefix)
+        };
+        for entry in walk.inventory.entries().filter(|entry| is_selected(&entry.prefix, &entry.name)) {
+            policies.entry(PolicyId::new(&entry.name, &entry.prefix, &entry.algorithm)).or_default();
+        }
+        let add = |kind: &Kind, _: &str, state: Option<&KeyState>| {
+            let algorithm = kind.reading.map_or("unknown", |reading| reading.algorithm().name());
+            policies.entry(PolicyId::new(&kind.name, &kind.prefix, algorithm)).or_default().add(state);
+        };
+        let foreign_keys = walk.states(selection, progress, add).await?;
+        let policies = policies.into_iter().map(|(id, counts)| Row { id, counts }).collect();
+        Ok(Survey { policies, foreign_keys })
+    }
+
+    /// Returns the table, with what has changed since another survey.
+    pub(crate) fn table(&self, since: Option<&Survey>) -> String {
+        let mut table = Table::new(vec![
+            Column::text("policy"),
+            Column::text("prefix"),
+            Column::text("algorithm"),
+            Column::number("keys"),
+            Column::number("limited"),
+            Column::number("share"),
+        ]);
+        for Row { id, counts } in &self.policies {
+            let before = since.and_then(|since| since.policies.iter().find(|row| row.id == *id));
+            let before = before.map(|row| row.counts);
+            let keys = with_change(grouped(counts.keys), counts.keys, before.map(|before| before.keys));
+            let limited =
+                with_change(counts.limited_text(), counts.limited, before.map(|before| before.limited));
+            table.row([
+                id.policy.clone(),
+                id.prefix.clone(),
+                id.algorithm.clone(),
+                keys,
+                limited,
+                counts.share(),
+            ]);
+        }
+        table.text()
+    }
+
+    /// Returns what the table does not say.
+    pub(crate) fn notes(&self, has_inventory: bool) -> Vec<String> {
+        let mut notes = Vec::new();
+        let total = |of: fn(&Counts) -> u64| self.policies.iter().map(|row| of(&row.counts)).sum::<u64>();
+        if total(|counts| counts.unknown) > 0 {
+            notes.push(unknown_limits(has_inventory).to_owned());
+        }
+        if let unreadable @ 1.. = total(|counts| counts.unreadable) {
+            notes.push(format!("{} keys have values that are no state of a policy", grouped(unreadable)));
+        }
+        if self.foreign_keys > 0 {
+            notes.push(format!(
+                "{} other keys in the namespace belong to no policy",
+                grouped(self.foreign_keys)
+            ));
+        }
+        notes
+    }
+}
+
+/// Says why a limit is unknown, and how to get it.
+pub(crate) fn unknown_limits(has_inventory: bool) -> &'static str {
+    if has_inventory {
+        "?: the limit is computed for each call, or the inventory does not have it"
+    } else {
+        "?: the limits of windows, and computed numbers, are not in Redis; add the program's inventory with --inventory"
+    }
+}
+
+impl PolicyId {
+    fn new(policy: &str, prefix: &str, algorithm: &str) -> Self {
+        PolicyId { policy: policy.to_owned(), prefix: prefix.to_owned(), algorithm: algorithm.to_owned() }
+    }
+}
+
+impl Counts {
+    fn add(&mut self, state: Option<&KeyState>) {
+        self.keys += 1;
+        match state.map(|state| state.limited) {
+            Some(Some(limited)) => self.limited += u64::from(limited),
+            Some(None) => self.unknown += 1,
+            None => self.unreadable += 1,
+        }
+    }
+
+    fn known(&self) -> u64 {
+        self.keys - self.unknown - self.unreadable
+    }
+
+    fn limited_text(&self) -> String {
+        match (self.limited, self.unknown) {
+            (limited, 0) => grouped(limited),
+            (0, _) => "?".to_owned(),
+            (limited, _) => format!("{}+?", grouped(limited)),
+        }
+    }
+
+    /// Returns the share of limited keys.
+    fn share(&self) -> String {
+        if self.known() == 0 || self.unknown > 0 {
+            return String::new();
+        }
+        format!("{:.1} %", self.limited as f64 * 100.0 / self.known() as f64)
+    }
+}
+
+fn with_change(text: String, now: u64, before: Option<u64>) -> String {
+    match before.map(|before| (now.cmp(&before), now.abs_diff(before))) {
+        Some((std::cmp::Ordering::Greater, change)) => format!("{text} (+{})", grouped(change)),
+        Some((std::cmp::Ordering::Less, change)) => format!("{text} (-{})", grouped(change)),
+        _ => text,
+    }
+}

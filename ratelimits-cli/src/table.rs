@@ -1,0 +1,103 @@
+//! Tables of text.
+
+/// Rows under a header. Columns are as wide as their widest cell.
+#[derive(Debug)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<String>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Column {
+    title: &'static str,
+    is_number: bool,
+}
+
+impl Column {
+    /// A column that begins at the left.
+    pub(crate) fn text(title: &'static str) -> Self {
+        Column { title, is_number: false }
+    }
+
+    /// A column that ends at the right.
+    pub(crate) fn number(title: &'static str) -> Self {
+        Column { title, is_number: true }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(columns: Vec<Column>) -> Self {
+        Table { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row with a cell for each column. Control characters in keys are escaped, as a terminal would obey them.
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
+    }
+
+    /// Writes the table, without columns that are empty.
+    pub(crate) fn text(&self) -> String {
+        let width = |text: &str| text.chars().count();
+        let widths = self.columns.iter().enumerate().map(|(i, column)| {
+            let widest = self.rows.iter().map(|row| width(&row[i])).max().unwrap_or(0);
+            if widest == 0 && !self.rows.is_empty() { 0 } else { widest.max(width(column.title)) }
+        });
+        let widths: Vec<usize> = widths.collect();
+        let header: Vec<String> = self.columns.iter().map(|column| column.title.to_uppercase()).collect();
+        let mut out = String::new();
+        for row in std::iter::once(&header).chain(&self.rows) {
+            let mut line = String::new();
+            for ((cell, column), width) in row.iter().zip(&self.columns).zip(&widths) {
+                match (column.is_number, *width) {
+                    (_, 0) => {}
+                    (true, width) => line += &format!("{cell:>width$}  "),
+                    (false, width) => line += &format!("{cell:<width$}  "),
+                }
+            }
+            out += line.trim_end();
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Escapes control characters.
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |char: char| if char.is_control() { char.escape_default().to_string() } else { char.into() };
+    text.chars().map(escape).collect()
+}
+
+/// Writes a number with separators between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_empty_ones_left_out() {
+        let mut table =
+            Table::new(vec![Column::text("policy"), Column::text("prefix"), Column::number("keys")]);
+        table.row(["a", "", "1,000"].map(str::to_owned));
+        table.row(["größe\u{1b}[2J", "", "7"].map(str::to_owned));
+        let expected = "POLICY           KEYS\na               1,000\ngröße\\u{1b}[2J      7\n";
+        assert_eq!(table.text(), expected);
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The key or the policy that a command is about.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use ratelimit_runtime::closest;
+use ratelimit_runtime::inspect::{KeyPieces, path_of};
+
+use crate::failure::Failure;
+use crate::key::quoted;
+use crate::progress::Progress;
+use crate::walk::{Selection, Walk};
+
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// The name of the policy, as in the code: `app::send`, or `app::send#2` for the second attribute of a function.
+    policy: String,
+    /// The parts of the key, in the order of the attribute's `key`. None for a policy without a key.
+    #[arg(value_name = "KEY_PART")]
+    parts: Vec<String>,
+    /// The prefix of the policy, where policies of one name have several.
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<String>,
+}
+
+impl Target {
+    /// Selects the key.
+    pub(crate) fn key(&self) -> Selection {
+        Selection { parts: Some(self.parts.clone()), ..self.all_keys() }
+    }
+
+    /// Selects all keys of the policy.
+    pub(crate) fn all_keys(&self) -> Selection {
+        Selection { prefix: self.prefix.clone(), name: Some(self.policy.clone()), parts: None }
+    }
+
+    /// Returns the failure of a command that concerns keys of policies with several prefixes.
+    pub(crate) fn check_prefixes<'p>(&self, found: impl Iterator<Item = &'p str>) -> Result<(), Failure> {
+        let prefixes: BTreeSet<&str> = found.collect();
+        if prefixes.len() < 2 {
+            return Ok(());
+        }
+        let written = prefixes.iter().map(|prefix| format!("--prefix '{prefix}'")).collect::<Vec<_>>();
+        let problem =
+            format!("policies named `{}` have several prefixes; add {}", self.policy, written.join(" or "));
+        Err(Failure::Usage(problem))
+    }
+
+    /// Returns why there is no such key. A name that no policy has is probably misspelled.
+    pub(crate) async fn absent(&self, walk: &Walk<'_>, with_parts: bool) -> Failure {
+        let names = match self.names(walk).await {
+            Ok(names) => names,
+            Err(failure) => return failure,
+        };
+        let policy = &self.policy;
+        if names.contains(policy) {
+            return Failure::NoSuchKey(match (with_parts, &self.parts[..]) {
+                (false, _) => format!("`{policy}` has no keys: its calls find full buckets or empty windows"),
+                (true, []) => {
+                    format!(
+                        "`{policy}` has no state without a key: a call finds a full bucket or an empty window"
+                    )
+                }
+                (true, parts) => format!(
+                    "`{policy}` has no state for {}: a call finds a full bucket or an empty window",
+                    quoted(parts)
+                ),
+            });
+        }
+        let tail = format!("::{policy}");
+        let suggestion = closest(policy, names.iter().map(String::as_str))
+            .or_else(|| names.iter().map(String::as_str).find(|name| name.ends_with(&tail)));
+        Failure::NoSuchKey(match suggestion {
+            Some(suggestion) => {
+                format!("no key belongs to a policy named `{policy}`; did you mean `{suggestion}`?")
+            }
+            None => format!("no key belongs to a policy named `{policy}`; `ratelimits list` lists the names"),
+        })
+    }
+
+    /// Returns the names of all policies that have keys or are in the inventory.
+    async fn names(&self, walk: &Walk<'_>) -> Result<BTreeSet<String>, Failure> {
+        let mut names: BTreeSet<String> = walk.inventory.entries().map(|entry| entry.name.clone()).collect();
+        if names.contains(&self.policy) {
+            return Ok(names);
+        }
+        let mut last = String::new();
+        walk.keys(&Selection::default(), &mut Progress::new(), async |page| {
+            for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
+                if pieces.name != last {
+                    pieces.name.clone_into(&mut last);
+                    names.insert(path_of(pieces.name));
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(names)
+    }
+}

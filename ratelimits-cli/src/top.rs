@@ -1,0 +1,116 @@
+//! `ratelimits top`.
+
+use clap::Args;
+use ratelimit_runtime::inspect::KeyState;
+use serde::Serialize;
+
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::inventory::InventoryFile;
+use crate::key::{KeyRow, quoted};
+use crate::output::{write, write_json, write_notes};
+use crate::progress::Progress;
+use crate::survey::unknown_limits;
+use crate::table::{Column, Table, grouped};
+use crate::walk::{Kind, Selection, Walk};
+
+/// List the keys that are limited the longest from now.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Top {
+    /// The number of keys.
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT")]
+    count: usize,
+    /// Only the policy of this name, as in the code: `app::send`.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    #[command(flatten)]
+    inventory: InventoryFile,
+    /// Write JSON: an object on one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Serialize)]
+struct Limited {
+    keys: Vec<KeyRow>,
+    /// The keys of which it is not known whether they are limited.
+    unknown: u64,
+}
+
+impl Top {
+    pub(crate) async fn run(self) -> Result<(), Failure> {
+        let inventory = self.inventory.read()?;
+        let keyspace = self.connection.open().await?;
+        let walk = Walk { connection: &self.connection, keyspace: &keyspace, inventory: &inventory };
+        let selection = Selection { name: self.policy.clone(), ..Selection::default() };
+        let mut limited = Limited { keys: Vec::new(), unknown: 0 };
+        let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
+            limited.unknown += u64::from(state.is_some_and(|state| state.limited.is_none()));
+            if let Some(state) = state.filter(|state| state.limited == Some(true)) {
+                limited.add(KeyRow::new(kind, key, state), self.count);
+            }
+        };
+        walk.states(&selection, Progress::new(), add).await?;
+        limited.cut(self.count);
+        if self.json {
+            return write_json(&limited);
+        }
+        write(&limited.table())?;
+        if limited.unknown > 0 {
+            let problem = "keys are not considered";
+            write_notes(&[format!(
+                "{} {problem}; {}",
+                grouped(limited.unknown),
+                unknown_limits(inventory.is_given())
+            )]);
+        }
+        Ok(())
+    }
+}
+
+impl Limited {
+    fn add(&mut self, row: KeyRow, most: usize) {
+        self.keys.push(row);
+        if self.keys.len() >= 2 * most + 1000 {
+            self.cut(most);
+        }
+    }
+
+    /// Keeps those that are limited the longest.
+    fn cut(&mut self, most: usize) {
+        self.keys.sort_by(|one, other| {
+            other
+                .state
+                .retry_after
+                .cmp(&one.state.retry_after)
+                .then_with(|| one.redis_key.cmp(&other.redis_key))
+        });
+        self.keys.truncate(most);
+    }
+
+    fn table(&self) -> String {
+        let mut table = Table::new(vec![
+            Column::text("policy"),
+            Column::text("prefix"),
+            Column::text("key"),
+            Column::number("retry after"),
+            Column::number("used"),
+            Column::number("limit"),
+        ]);
+        for row in &self.keys {
+            let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
+            table.row([
+                row.policy.clone(),
+                row.prefix.clone(),
+                quoted(&row.key),
+                row.retry_after(),
+                number(row.state.used),
+                number(row.state.limit),
+            ]);
+        }
+        table.text()
+    }
+}

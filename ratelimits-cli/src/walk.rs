@@ -1,0 +1,222 @@
+//! Goes through the states of policies in Redis.
+
+use std::collections::HashMap;
+
+use ratelimit_runtime::inspect::{KeyPieces, KeyState, Keyspace, Reading, key_text, path_of};
+
+use crate::connection::Connection;
+use crate::failure::Failure;
+use crate::inventory::Inventory;
+use crate::progress::Progress;
+
+/// How many states are read at a time. In a Cluster each slot is asked by itself, so that fewer would take more commands.
+const AT_ONCE: usize = 32_768;
+
+/// Where to look for states, and what a program says about their policies.
+#[derive(Debug)]
+pub(crate) struct Walk<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) keyspace: &'a Keyspace,
+    pub(crate) inventory: &'a Inventory,
+}
+
+/// Which states are meant: all those with these pieces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selection {
+    pub(crate) prefix: Option<String>,
+    pub(crate) name: Option<String>,
+    /// The parts of a key.
+    pub(crate) parts: Option<Vec<String>>,
+}
+
+/// What keys with the same beginning are states of.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) prefix: String,
+    pub(crate) name: String,
+    /// How their states are read. `None` if no policy of this version has such a shape.
+    pub(crate) reading: Option<Reading>,
+}
+
+/// A selection as it is in keys.
+struct Encoded {
+    pattern: String,
+    prefix: Option<String>,
+    name: Option<String>,
+    /// None inside for a key without parts.
+    parts: Option<Option<String>>,
+}
+
+impl Walk<'_> {
+    /// Calls `each` with every selected state: `None` if its value is not one. Returns the number of keys in the namespace that
+    /// belong to no policy.
+    pub(crate) async fn states(
+        &self,
+        selection: &Selection,
+        mut progress: Progress,
+        mut each: impl FnMut(&Kind, &str, Option<&KeyState>),
+    ) -> Result<u64, Failure> {
+        let (mut kinds, mut pending) = (Kinds::default(), Vec::new());
+        let foreign = self
+            .keys(selection, &mut progress, async |page| {
+                for key in page {
+                    let Some(pieces) = KeyPieces::split(&key) else { continue };
+                    let kind = kinds.of(&pieces, self.inventory);
+                    match kinds.list[kind].reading {
+                        Some(reading) => pending.push((kind, (key, reading))),
+                        None => each(&kinds.list[kind], &key, None),
+                    }
+                }
+                if pending.len() >= AT_ONCE {
+                    self.read(&kinds, &mut pending, &mut each).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        self.read(&kinds, &mut pending, &mut each).await?;
+        Ok(foreign)
+    }
+
+    /// Calls `each` with the selected keys, many at a time. Returns the number of those that belong to no policy.
+    pub(crate) async fn keys(
+        &self,
+        selection: &Selection,
+        progress: &mut Progress,
+        mut each: impl AsyncFnMut(Vec<String>) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let failed = |error| self.connection.failure(self.keyspace, &error);
+        let encoded = selection.encoded(&self.connection.namespace);
+        let mut scan = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
+        let (mut found, mut foreign) = (0, 0);
+        while let Some(mut page) = scan.next().await.map_err(failed)? {
+            page.retain(|key| match KeyPieces::split(key) {
+                Some(pieces) => encoded.has(&pieces),
+                None => {
+                    foreign += 1;
+                    false
+                }
+            });
+            found += page.len() as u64;
+            each(page).await?;
+            progress.show(scan.progress(), found);
+        }
+        Ok(foreign)
+    }
+
+    async fn read(
+        &self,
+        kinds: &Kinds,
+        pending: &mut Vec<(usize, (String, Reading))>,
+        each: &mut impl FnMut(&Kind, &str, Option<&KeyState>),
+    ) -> Result<(), Failure> {
+        let (of, keys): (Vec<usize>, Vec<(String, Reading)>) = pending.drain(..).unzip();
+        let each = |i: usize, state: Option<KeyState>| each(&kinds.list[of[i]], &keys[i].0, state.as_ref());
+        let read = self.keyspace.read(&keys, each).await;
+        read.map_err(|error| self.connection.failure(self.keyspace, &error))
+    }
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Kinds {
+    by_head: HashMap<String, usize>,
+    list: Vec<Kind>,
+}
+
+impl Kinds {
+    fn of(&mut self, pieces: &KeyPieces<'_>, inventory: &Inventory) -> usize {
+        if let Some(index) = self.by_head.get(pieces.head) {
+            return *index;
+        }
+        let (prefix, name) = (path_of(pieces.prefix), path_of(pieces.name));
+        let policy = inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
+        self.list.push(Kind { reading: Reading::of(pieces.shape, policy), prefix, name });
+        self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
+        self.list.len() - 1
+    }
+}
+
+impl Selection {
+    fn encoded(&self, namespace: &str) -> Encoded {
+        let text = |piece: &Option<String>| piece.clone().unwrap_or_default();
+        let parts = self.parts.as_deref().unwrap_or_default();
+        // The shape and the tag do not matter.
+        let key = key_text(namespace, &text(&self.prefix), &text(&self.name), &"x", None, parts);
+        let key = key.unwrap_or_default();
+        let pieces = KeyPieces::split(&key);
+        let piece = |of: fn(&KeyPieces<'_>) -> String| pieces.as_ref().map(of).unwrap_or_default();
+        let namespace = glob(&piece(|pieces| pieces.namespace.to_owned()));
+        let prefix = self.prefix.is_some().then(|| piece(|pieces| pieces.prefix.to_owned()));
+        let name = self.name.is_some().then(|| piece(|pieces| pieces.name.to_owned()));
+        let parts = self.parts.is_some().then(|| pieces?.encoded_parts.map(str::to_owned));
+        let any = |piece: &Option<String>| piece.as_deref().map_or("*".to_owned(), glob);
+        let tail = match &parts {
+            None => String::new(),
+            Some(None) => ":{*}".to_owned(),
+            Some(Some(parts)) => format!(":{{*}}:{}", glob(parts)),
+        };
+        let pattern = match (&prefix, &name, &parts) {
+            (None, None, None) => format!("{namespace}:*"),
+            _ => format!("{namespace}:{}:{}:*{tail}", any(&prefix), any(&name)),
+        };
+        Encoded { pattern, prefix, name, parts }
+    }
+}
+
+impl Encoded {
+    /// Whether a key that matches the pattern is meant.
+    fn has(&self, pieces: &KeyPieces<'_>) -> bool {
+        self.prefix.as_deref().is_none_or(|prefix| prefix == pieces.prefix)
+            && self.name.as_deref().is_none_or(|name| name == pieces.name)
+            && self.parts.as_ref().is_none_or(|parts| parts.as_deref() == pieces.encoded_parts)
+    }
+}
+
+/// Escapes what has a meaning in a pattern of Redis.
+fn glob(text: &str) -> String {
+    let escape = |char| {
+        let is_special = matches!(char, '*' | '?' | '[' | ']' | '\\');
+        is_special.then_some('\\').into_iter().chain([char])
+    };
+    text.chars().flat_map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(prefix: Option<&str>, name: Option<&str>, parts: Option<&[&str]>) -> String {
+        let parts = parts.map(|parts| parts.iter().map(|part| (*part).to_owned()).collect());
+        let selection = Selection { prefix: prefix.map(str::to_owned), name: name.map(str::to_owned), parts };
+        selection.encoded("rl").pattern
+    }
+
+    #[test]
+    fn patterns_are_of_encoded_pieces() {
+        for (selected, expected) in [
+            ((None, None, None), "rl:*"),
+            ((None, Some("app::send"), None), "rl:*:app/send:*"),
+            ((Some("sms"), Some("a::<T as X<[u8]>>::f"), None), r"rl:sms:a/<T%20as%20X<\[u8\]>>/f:*"),
+            ((None, Some("a"), Some(&["u*", "a:b"][..])), r"rl:*:a:*:{*}:u\*:a%3Ab"),
+            ((None, Some("a"), Some(&[][..])), "rl:*:a:*:{*}"),
+        ] {
+            assert_eq!(pattern(selected.0, selected.1, selected.2), expected);
+        }
+    }
+
+    #[test]
+    fn keys_that_only_match_the_pattern_are_not_meant() {
+        let selection =
+            Selection { name: Some("a".to_owned()), parts: Some(vec!["b".to_owned()]), prefix: None };
+        let encoded = selection.encoded("rl");
+        for (key, is_meant) in [
+            ("rl::a:fw1-1:{x}:b", true),
+            ("rl:p:a:fw1-1:{x}:b", true),
+            ("rl::z:fw1-1:{x}:a:fw1-1:{x}:b", false),
+            ("rl::a:fw1-1:{x}:{y}:b", false),
+        ] {
+            let pieces = KeyPieces::split(key).unwrap();
+            assert_eq!(encoded.has(&pieces), is_meant, "{key}");
+        }
+    }
+}

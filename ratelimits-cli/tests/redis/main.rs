@@ -1,0 +1,19 @@
+//! The commands that work on a Redis, run against servers that the tests start.
+
+mod command;
+mod deployments;
+mod inventory;
+mod list;
+mod peek;
+mod permissions;
+mod reset;
+mod top;
+mod watch;
+
+/// Those of the library's tests.
+#[path = "../../../tests/it/support"]
+#[allow(dead_code, reason = "each package uses some of what they share")]
+mod support {
+    pub(crate) mod server;
+    pub(crate) mod until;
+}

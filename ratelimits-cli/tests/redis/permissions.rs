@@ -1,0 +1,38 @@
+//! Users that lack permissions.
+
+use crate::command::{registry, run, slow_bucket};
+use crate::support::server::Server;
+
+/// Whoever follows the errors, one after another, ends with the permissions that a command needs.
+#[tokio::test]
+async fn errors_say_which_permission_to_add() {
+    let server = Server::start();
+    let limiter = registry(&server.url(), "permissions").await.limiter("app::send", slow_bucket(3)).unwrap();
+    for key in ["u1", "u2"] {
+        limiter.try_acquire(key, 1).await.unwrap();
+    }
+    let mut rules = vec!["-@all".to_owned()];
+    for (arguments, needed) in [
+        (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +time"),
+        (&["reset", "app::send", "u1"], "+del"),
+    ] {
+        let granted = rules.len();
+        for _ in 0..10 {
+            let all: Vec<&str> = rules.iter().map(String::as_str).collect();
+            server.set_user("ann", "s3cret", &all).await;
+            let url = server.url_as("ann", "s3cret");
+            let tried = run(&url, &[arguments, &["--namespace", "permissions"]].concat());
+            if tried.code == 0 {
+                break;
+            }
+            assert_eq!(tried.code, 3, "{tried:?}");
+            assert!(tried.err.contains(&server.address()) && !tried.err.contains("s3cret"), "{tried:?}");
+            let (_, added) = tried
+                .err
+                .split_once("\nAdd the permission: ACL SETUSER ann ")
+                .unwrap_or_else(|| panic!("{tried:?}"));
+            rules.extend(added.split_whitespace().map(str::to_owned));
+        }
+        assert_eq!(rules[granted..].join(" "), needed);
+    }
+}
