@@ -66,7 +66,7 @@ pub mod web;
 #[cfg(test)]
 mod property_tests;
 
-#[cfg(feature = "redis")]
+#[cfg(all(feature = "overrides", feature = "redis"))]
 #[doc(hidden)]
 pub mod inspect;
 #[doc(hidden)]

@@ -12,12 +12,14 @@ pub(crate) enum Failure {
     Usage(String),
     /// Redis failed.
     Redis(String),
+    /// Redis does not let the user do this.
+    NoPermission(String),
     /// Standard output failed.
     Output(io::Error),
 }
 
-/// The commands with which scripts read.
-const READS: [&str; 4] = ["get", "lindex", "llen", "time"];
+/// The commands that scripts need to read states and to change overrides.
+const IN_SCRIPTS: [&str; 6] = ["get", "hget", "hset", "lindex", "llen", "time"];
 
 /// What the help of the command says about exit codes.
 pub(crate) const EXIT_CODES: &str = "\
@@ -35,7 +37,7 @@ impl Failure {
             Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::NoSuchKey(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::Redis(_) | Failure::Output(_) => 3,
+            Failure::Redis(_) | Failure::NoPermission(_) | Failure::Output(_) => 3,
         };
         eprintln!("error: {self}");
         ExitCode::from(code)
@@ -45,9 +47,10 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::NoSuchKey(problem) | Failure::Usage(problem) | Failure::Redis(problem) => {
-                f.write_str(problem)
-            }
+            Failure::NoSuchKey(problem)
+            | Failure::Usage(problem)
+            | Failure::Redis(problem)
+            | Failure::NoPermission(problem) => f.write_str(problem),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }
@@ -68,7 +71,7 @@ pub(crate) fn store_failure(error: &str, server: &str, user: Option<&str>, names
         return Failure::Redis(problem);
     }
     let user = user.unwrap_or("default");
-    Failure::Redis(format!("{problem}\nAdd the permission: ACL SETUSER {user} {}", rules.join(" ")))
+    Failure::NoPermission(format!("{problem}\nAdd the permission: ACL SETUSER {user} {}", rules.join(" ")))
 }
 
 /// Returns the ACL rules that allow what Redis says is not permitted.
@@ -77,7 +80,7 @@ fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
     if lower.contains("permissions to access") {
         return vec![format!("~{namespace}:*")];
     }
-    // A script names what the user may not run of all that it may need. Here, scripts only read.
+    // A script names what the user may not run of all that it may need. The command charges nothing.
     let listed = || Some(lower.split_once("may not run ")?.1);
     let quoted = || lower.split_once("permissions to run the '")?.1.split('\'').next();
     let rule = |name: &str| format!("+{name}");
@@ -85,7 +88,7 @@ fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
         Some(name) => vec![rule(name)],
         None => {
             let names = listed().unwrap_or_default().split([',', ' ']);
-            names.filter(|name| READS.contains(name)).map(rule).collect()
+            names.filter(|name| IN_SCRIPTS.contains(name)).map(rule).collect()
         }
     }
 }

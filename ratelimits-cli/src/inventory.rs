@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ratelimit_runtime::Policy;
+use ratelimit_runtime::overrides::KnownPolicy;
 use serde::Deserialize;
 
 use crate::failure::Failure;
-use crate::policy_text::PolicyText;
+use crate::policy_text::with_computed;
 
 #[derive(Debug, Args)]
 pub(crate) struct InventoryFile {
@@ -62,9 +63,8 @@ impl InventoryFile {
         })?;
         let mut inventory = Inventory { is_given: true, ..Inventory::default() };
         for mut entry in entries {
-            if !entry.computed {
-                entry.policy = Some(entry.parse().map_err(|problem| invalid(&problem))?);
-            }
+            let (policy, computed) = entry.parse().map_err(|problem| invalid(&problem))?;
+            entry.policy = (!entry.computed && computed.is_empty()).then_some(policy);
             inventory.by_name.entry(entry.name.clone()).or_default().push(entry);
         }
         Ok(inventory)
@@ -86,12 +86,25 @@ impl Inventory {
 }
 
 impl Entry {
-    fn parse(&self) -> Result<Policy, String> {
-        let arguments = [&self.arguments].into_iter().chain(&self.flags);
-        let arguments: Vec<&str> = arguments.map(String::as_str).filter(|text| !text.is_empty()).collect();
+    /// Returns the policy as overrides see it, if the inventory is of a program that this version knows.
+    pub(crate) fn known(&self) -> Option<KnownPolicy> {
+        let (policy, computed) = self.parse().ok()?;
+        let (name, prefix) = (self.name.clone(), self.prefix.clone());
+        let shadow = self.flags.iter().any(|flag| flag == "shadow");
+        Some(KnownPolicy { name, prefix, policy, computed, shadow })
+    }
+
+    /// Returns the policy, and the names of the numbers that are computed.
+    fn parse(&self) -> Result<(Policy, Vec<String>), String> {
+        let arguments = [&self.arguments].into_iter().chain(&self.flags).map(String::as_str);
+        let arguments: Vec<&str> = arguments.filter(|text| !text.is_empty()).collect();
         let text = format!("{}({})", self.attribute, arguments.join(", "));
-        let parsed: PolicyText = text.parse().map_err(|error| format!("{}: {text}: {error}", self.name))?;
-        Ok(parsed.policy)
+        let invalid = |error: &dyn ToString| format!("{}: {text}: {}", self.name, error.to_string());
+        let (policy, computed) = with_computed(&text).map_err(|error| invalid(&error))?;
+        if computed.is_empty() {
+            policy.check().map_err(|error| invalid(&error))?;
+        }
+        Ok((policy, computed))
     }
 }
 

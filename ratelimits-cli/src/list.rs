@@ -112,6 +112,7 @@ impl Listed {
         progress: Progress,
     ) -> Result<Survey, Failure> {
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
-        Survey::take(&Walk { connection, keyspace, inventory }, &selection, progress).await
+        let walk = Walk::new(connection, keyspace, inventory).await?;
+        Survey::take(&walk, &selection, progress).await
     }
 }

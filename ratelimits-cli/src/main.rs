@@ -9,6 +9,7 @@ mod inventory;
 mod key;
 mod list;
 mod output;
+mod overrides;
 mod peek;
 mod pictures;
 mod policy_text;
@@ -43,6 +44,8 @@ enum Command {
     Top(top::Top),
     Peek(peek::Peek),
     Reset(reset::Reset),
+    #[command(subcommand)]
+    Override(overrides::Overrides),
     Pictures(pictures::Pictures),
     Simulate(simulate::Simulate),
     Completions(completions::Completions),
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Top(top) => wait_for(top.run()),
         Command::Peek(peek) => wait_for(peek.run()),
         Command::Reset(reset) => wait_for(reset.run()),
+        Command::Override(overrides) => wait_for(overrides.run()),
         Command::Pictures(pictures) => pictures.run(),
         Command::Simulate(simulate) => simulate.run(),
         Command::Completions(completions) => {

@@ -38,7 +38,7 @@ impl Peek {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
-        let walk = Walk { connection: &self.connection, keyspace: &keyspace, inventory: &inventory };
+        let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
         let (mut found, mut unreadable) = (States { states: Vec::new() }, None);
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| match state {
             // Redis deletes a key up to a second after its state has ended.

@@ -57,6 +57,21 @@ impl FromStr for PolicyText {
     }
 }
 
+/// Parses the attribute of a program, whose numbers may be computed for each call. Returns the policy, with any value for those,
+/// and their names.
+pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), InvalidText> {
+    let (algorithm, arguments) = parsing::parse(text)?;
+    let (mut policy, mut computed) = (base(algorithm, &arguments)?, Vec::new());
+    let numbers = algorithm.attribute().numbers;
+    for Argument { name, value } in arguments.iter().filter(|argument| numbers.contains(&argument.name)) {
+        match value {
+            Value::Literal(value) => policy = policy.with_argument(name, value.as_argument())?,
+            _ => computed.push((*name).to_owned()),
+        }
+    }
+    Ok((policy, computed))
+}
+
 const NEGATIVE_COST: &str =
     "`cost` is negative or too large; write a whole number of permits, like `cost = 2`";
 

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use ratelimit_runtime::closest;
-use ratelimit_runtime::inspect::{KeyPieces, path_of};
 
 use crate::failure::Failure;
 use crate::key::quoted;
-use crate::progress::Progress;
 use crate::walk::{Selection, Walk};
 
 #[derive(Debug, Args)]
@@ -84,17 +82,7 @@ impl Target {
         if names.contains(&self.policy) {
             return Ok(names);
         }
-        let mut last = String::new();
-        walk.keys(&Selection::default(), &mut Progress::new(), async |page| {
-            for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
-                if pieces.name != last {
-                    pieces.name.clone_into(&mut last);
-                    names.insert(path_of(pieces.name));
-                }
-            }
-            Ok(())
-        })
-        .await?;
+        names.extend(walk.kinds().await?.into_iter().map(|kind| kind.name));
         Ok(names)
     }
 }

@@ -44,7 +44,7 @@ impl Top {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
-        let walk = Walk { connection: &self.connection, keyspace: &keyspace, inventory: &inventory };
+        let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
         let mut limited = Limited { keys: Vec::new(), unknown: 0 };
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {

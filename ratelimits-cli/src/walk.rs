@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use ratelimit_runtime::inspect::{KeyPieces, KeyState, Keyspace, Reading, key_text, path_of};
+use ratelimit_runtime::inspect::{KeyPieces, KeyState, Keyspace, Reading, key_text, overrides_key, path_of};
+use ratelimit_runtime::overrides::{Override, parse};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
+use crate::output::write_notes;
 use crate::progress::Progress;
 
 /// How many states are read at a time. In a Cluster each slot is asked by itself, so that fewer would take more commands.
@@ -18,6 +20,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) inventory: &'a Inventory,
+    /// What an operator has changed.
+    overrides: Vec<Override>,
 }
 
 /// Which states are meant: all those with these pieces.
@@ -34,6 +38,8 @@ pub(crate) struct Selection {
 pub(crate) struct Kind {
     pub(crate) prefix: String,
     pub(crate) name: String,
+    /// The algorithm and the numbers that belong to the state.
+    pub(crate) shape: String,
     /// How their states are read. `None` if no policy of this version has such a shape.
     pub(crate) reading: Option<Reading>,
 }
@@ -47,7 +53,27 @@ struct Encoded {
     parts: Option<Option<String>>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Reads the overrides that are in force. A user who may not does without them.
+    pub(crate) async fn new(
+        connection: &'a Connection,
+        keyspace: &'a Keyspace,
+        inventory: &'a Inventory,
+    ) -> Result<Self, Failure> {
+        let overrides = match keyspace.overrides(&connection.namespace).await {
+            // Processes ignore invalid ones, too.
+            Ok((_, text)) => parse(&text).unwrap_or_default(),
+            Err(error) => match connection.failure(keyspace, &error) {
+                Failure::NoPermission(problem) => {
+                    write_notes(&[format!("overrides are not considered: {problem}")]);
+                    Vec::new()
+                }
+                failure => return Err(failure),
+            },
+        };
+        Ok(Walk { connection, keyspace, inventory, overrides })
+    }
+
     /// Calls `each` with every selected state: `None` if its value is not one. Returns the number of keys in the namespace that
     /// belong to no policy.
     pub(crate) async fn states(
@@ -61,7 +87,7 @@ impl Walk<'_> {
             .keys(selection, &mut progress, async |page| {
                 for key in page {
                     let Some(pieces) = KeyPieces::split(&key) else { continue };
-                    let kind = kinds.of(&pieces, self.inventory);
+                    let kind = kinds.of(&pieces, self);
                     match kinds.list[kind].reading {
                         Some(reading) => pending.push((kind, (key, reading))),
                         None => each(&kinds.list[kind], &key, None),
@@ -87,12 +113,13 @@ impl Walk<'_> {
         let failed = |error| self.connection.failure(self.keyspace, &error);
         let encoded = selection.encoded(&self.connection.namespace);
         let mut scan = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
+        let overrides = overrides_key(&self.connection.namespace);
         let (mut found, mut foreign) = (0, 0);
         while let Some(mut page) = scan.next().await.map_err(failed)? {
             page.retain(|key| match KeyPieces::split(key) {
                 Some(pieces) => encoded.has(&pieces),
                 None => {
-                    foreign += 1;
+                    foreign += u64::from(*key != overrides);
                     false
                 }
             });
@@ -101,6 +128,19 @@ impl Walk<'_> {
             progress.show(scan.progress(), found);
         }
         Ok(foreign)
+    }
+
+    /// Returns what all keys are states of.
+    pub(crate) async fn kinds(&self) -> Result<Vec<Kind>, Failure> {
+        let mut kinds = Kinds::default();
+        self.keys(&Selection::default(), &mut Progress::new(), async |page| {
+            for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
+                kinds.of(&pieces, self);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(kinds.list)
     }
 
     async fn read(
@@ -124,13 +164,16 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn of(&mut self, pieces: &KeyPieces<'_>, inventory: &Inventory) -> usize {
+    fn of(&mut self, pieces: &KeyPieces<'_>, walk: &Walk<'_>) -> usize {
         if let Some(index) = self.by_head.get(pieces.head) {
             return *index;
         }
         let (prefix, name) = (path_of(pieces.prefix), path_of(pieces.name));
-        let policy = inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
-        self.list.push(Kind { reading: Reading::of(pieces.shape, policy), prefix, name });
+        let policy = walk.inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
+        let full_name = format!("{prefix}:{name}");
+        let changed = walk.overrides.iter().find(|it| it.policy == name || it.policy == full_name);
+        let (shape, reading) = (pieces.shape.to_owned(), Reading::of(pieces.shape, policy, changed));
+        self.list.push(Kind { prefix, name, shape, reading });
         self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
         self.list.len() - 1
     }

@@ -9,7 +9,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::reading::{KeyState, Reading};
 use crate::error::store::StoreError;
-use crate::key::Key;
+use crate::key::{Key, NamespaceText};
 use crate::store::tls::{ClientCertificate, Tls};
 use crate::store::{Charge, Master, Outcome, RedisStore};
 
@@ -105,6 +105,30 @@ impl Keyspace {
         self.store.read(&charges, read).await
     }
 
+    /// Returns the version of the overrides in a namespace, and their text; both are empty if there are none.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn overrides(&self, namespace: &str) -> Result<(String, String), StoreError> {
+        let (version, text) = self.store.overrides(&overrides_key(namespace), None).await?;
+        Ok((version, text.unwrap_or_default()))
+    }
+
+    /// Replaces the overrides in a namespace, if they still have this version. Returns whether they had.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails. The overrides may be replaced all the same.
+    pub async fn replace_overrides(
+        &self,
+        namespace: &str,
+        version: &str,
+        text: &str,
+    ) -> Result<bool, StoreError> {
+        self.store.replace_overrides(&overrides_key(namespace), version, text).await
+    }
+
     /// Deletes keys, each with a command of its own. Returns how many there were.
     ///
     /// # Errors
@@ -115,6 +139,12 @@ impl Keyspace {
         let count = async |deleted, existed: bool| Ok(deleted + u64::from(existed));
         deletions.buffer_unordered(DELETIONS).try_fold(0, count).await
     }
+}
+
+/// Returns the key of the overrides in a namespace.
+#[must_use]
+pub fn overrides_key(namespace: &str) -> String {
+    NamespaceText::new(namespace).with("overrides")
 }
 
 /// The keys that match a pattern, a few at a time.

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
-use crate::bounds::{LONGEST_MICROS, MOST};
+use crate::bounds::MOST;
+use crate::overrides::Override;
 use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::rate::Rate;
 
@@ -41,18 +42,30 @@ pub struct KeyState {
 }
 
 impl Reading {
-    /// Returns how keys of this shape are read, given the policy that a program has under their name, if it is known. Returns
-    /// `None` if no policy has this shape.
+    /// Returns how keys of this shape are read, given the policy that a program has under their name, if it is known, and what an
+    /// operator has changed of it. Returns `None` if no policy has this shape.
     #[must_use]
-    pub fn of(shape: &str, policy: Option<&Policy>) -> Option<Self> {
-        let own = policy.and_then(|policy| policy.spec().ok());
+    pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Override>) -> Option<Self> {
         let has_shape = |spec: &AlgorithmSpec| spec.to_string() == shape;
-        if let Some(spec) = own.into_iter().flat_map(|spec| [spec, spec.adjustable()]).find(has_shape) {
-            return Some(Reading { spec, knows_limit: true });
-        }
-        let (spec, knows_limit) = of_shape(shape)?;
-        // The bounds of policies are those of shapes.
-        has_shape(&spec).then_some(Reading { spec, knows_limit })
+        let written = policy.and_then(|policy| {
+            let spec = policy.spec().ok()?;
+            let spec = [spec, spec.adjustable()].into_iter().find(has_shape)?;
+            Some((spec, *policy, true))
+        });
+        let (spec, policy, knows_limit) = match written {
+            Some(written) => written,
+            None => {
+                let (policy, knows_limit) = policy_of(shape)?;
+                (unbounded(policy.spec().ok()?), policy, knows_limit)
+            }
+        };
+        let changed = changed.filter(|changed| knows_limit && !changed.numbers.is_empty());
+        let spec = match changed {
+            None => spec,
+            Some(changed) if spec.is_adjustable() => changed.spec(None, policy).ok()?.adjustable(),
+            Some(changed) => changed.spec(Some(&spec), policy).ok()?,
+        };
+        Some(Reading { spec, knows_limit })
     }
 
     /// Returns the algorithm.
@@ -91,8 +104,10 @@ impl Reading {
     }
 }
 
-/// Returns the numbers of a shape, and whether they are those of its policy.
-fn of_shape(shape: &str) -> Option<(AlgorithmSpec, bool)> {
+/// Returns a policy with this shape, and whether its numbers are those of every policy with this shape. Returns `None` if there is no
+/// such policy.
+#[must_use]
+pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     let mut pieces = shape.split('-');
     let kind = pieces.next()?;
     let numbers: Vec<u64> = pieces.map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -131,13 +146,24 @@ fn of_shape(shape: &str) -> Option<(AlgorithmSpec, bool)> {
         ("lb2", []) => LeakyBucket::new(largest, Rate::per_second(1_000_000)).adjustable().into(),
         ("lq2", []) => queue(largest, Rate::per_second(1_000_000)).adjustable().into(),
         ("wu2", []) => TokenBucket::per_second(1).warmup(Duration::from_secs(1)).adjustable().into(),
-        ("ib2", [period @ 1..=LONGEST_MICROS]) => {
-            // A bucket of so many permits would take too long to fill up, which only matters to a charge.
-            let bucket = IntervalBucketSpec { burst: MOST, refill: 1, period: *period, adjustable: true };
-            return Some((AlgorithmSpec::IntervalBucket(bucket), false));
+        ("ib2", [period]) => {
+            TokenBucket::new(Rate::new(1, micros(*period))).interval_refill().adjustable().into()
         }
         _ => return None,
     };
     let has_numbers = kind.ends_with('1') && !matches!(kind, "fw1" | "fa1" | "sl1" | "sc1");
-    Some((policy.spec().ok()?, has_numbers))
+    // The bounds of policies are those of shapes.
+    let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
+    has_shape.then_some((policy, has_numbers))
+}
+
+/// Returns a bucket that holds more permits than others, if its state does not tell how many it holds. It would take too long to
+/// fill up for a policy, which does not matter to who only reads.
+fn unbounded(spec: AlgorithmSpec) -> AlgorithmSpec {
+    match spec {
+        AlgorithmSpec::IntervalBucket(bucket) if bucket.adjustable => {
+            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MOST, ..bucket })
+        }
+        spec => spec,
+    }
 }

@@ -4,6 +4,7 @@ mod command;
 mod deployments;
 mod inventory;
 mod list;
+mod overrides;
 mod peek;
 mod permissions;
 mod reset;

@@ -29,7 +29,7 @@ async fn errors_say_which_permission_to_add() {
             assert!(tried.err.contains(&server.address()) && !tried.err.contains("s3cret"), "{tried:?}");
             let (_, added) = tried
                 .err
-                .split_once("\nAdd the permission: ACL SETUSER ann ")
+                .rsplit_once("\nAdd the permission: ACL SETUSER ann ")
                 .unwrap_or_else(|| panic!("{tried:?}"));
             rules.extend(added.split_whitespace().map(str::to_owned));
         }

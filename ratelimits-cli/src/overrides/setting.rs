@@ -1,0 +1,86 @@
+//! Settings of overrides as arguments of the command.
+
+use std::str::FromStr;
+
+use ratelimit_runtime::overrides::{Override, Value};
+
+/// `name=value`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Setting {
+    Number(String, Value),
+    Shadow(bool),
+    Off(bool),
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("write a name and a value: burst=20")?;
+        let (name, value) = (name.trim(), value.trim());
+        let switch = || value.parse().map_err(|_| format!("`{name}` is true or false"));
+        match name {
+            "shadow" => Ok(Setting::Shadow(switch()?)),
+            "off" => Ok(Setting::Off(switch()?)),
+            name => Ok(Setting::Number(name.to_owned(), number(value))),
+        }
+    }
+}
+
+/// Returns the override of these settings. Of two with the same name the last one counts.
+pub(super) fn override_of(policy: &str, settings: &[Setting]) -> Override {
+    let mut change = Override { policy: policy.to_owned(), ..Override::default() };
+    for setting in settings {
+        match setting {
+            Setting::Shadow(shadow) => change.shadow = Some(*shadow),
+            Setting::Off(off) => change.off = *off,
+            Setting::Number(name, value) => {
+                change.numbers.retain(|(other, _)| other != name);
+                change.numbers.push((name.clone(), value.clone()));
+            }
+        }
+    }
+    change
+}
+
+/// Returns a number, or the text of a rate or a duration, which may be quoted as in the attribute.
+fn number(text: &str) -> Value {
+    if let Ok(integer) = text.parse() {
+        return Value::Integer(integer);
+    }
+    match text.parse::<f64>() {
+        Ok(float) if float.is_finite() => Value::Float(float),
+        _ => Value::Text(text.trim_matches('"').to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_parsed() {
+        let number = |name: &str, value| Setting::Number(name.to_owned(), value);
+        let text = |text: &str| Value::Text(text.to_owned());
+        for (written, setting) in [
+            ("burst=20", number("burst", Value::Integer(20))),
+            ("rate=0.5", number("rate", Value::Float(0.5))),
+            ("rate=100/min", number("rate", text("100/min"))),
+            ("rate = \"100/min\"", number("rate", text("100/min"))),
+            ("period=1h30m", number("period", text("1h30m"))),
+            ("shadow=true", Setting::Shadow(true)),
+            ("off=false", Setting::Off(false)),
+        ] {
+            assert_eq!(written.parse(), Ok(setting), "{written}");
+        }
+        for written in ["burst", "shadow=1", "off=yes"] {
+            written.parse::<Setting>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn last_setting_counts() {
+        let settings = ["burst=1", "rate=5/s", "burst=2"].map(|setting| setting.parse().unwrap());
+        assert_eq!(override_of("a", &settings).to_string(), "[\"a\"]\nrate = \"5/s\"\nburst = 2\n");
+    }
+}

@@ -1,0 +1,162 @@
+//! `ratelimits override`.
+
+use std::time::Duration;
+
+use ratelimits::{Error, FixedWindow, Registry, count_limit};
+use serde_json::json;
+
+use crate::command::{HOUR, Run, command, registry, run, run_with_input, slow_bucket};
+use crate::support::server::Server;
+use crate::support::until::until;
+
+const WITHIN: Duration = Duration::from_secs(30);
+
+#[count_limit(limit = 2, period = "1h", key = user, name = "overrides::daily")]
+async fn daily(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Runs `ratelimits override` on a namespace, with an inventory of a literal policy and a computed one.
+fn overrides(server: &Server, namespace: &str, arguments: &[&str]) -> Run {
+    let all = [&["override"], arguments, &["--namespace", namespace]].concat();
+    if arguments[0] != "set" {
+        return run(&server.url(), &all);
+    }
+    let inventory = json!([
+        {"name": "app::search", "attribute": "rate_limit", "algorithm": "token bucket", "arguments": "rate = 5.0, burst = 20"},
+        {"name": "app::plan", "prefix": "sms", "attribute": "count_limit", "algorithm": "fixed window", "computed": true,
+         "arguments": "limit = plan, period = \"1d\"", "flags": ["shadow"]},
+    ]);
+    run_with_input(&server.url(), &[&all[..], &["--inventory", "-"]].concat(), &inventory.to_string())
+}
+
+#[test]
+fn overrides_are_set_shown_and_cleared() {
+    let server = Server::shared();
+    let overrides = |arguments: &[&str]| overrides(&server, "overrides", arguments);
+    assert_eq!(overrides(&["show"]).success(), "");
+    let set = overrides(&["set", "app::search", "rate=100/min", "burst=10", "shadow=true"]);
+    let search = "[\"app::search\"]\nrate = \"100/min\"\nburst = 10\nshadow = true\n";
+    assert_eq!(set.success(), search);
+    overrides(&["set", "sms:app::plan", "limit=7"]).success();
+    assert_eq!(overrides(&["show"]).success(), format!("{search}\n[\"sms:app::plan\"]\nlimit = 7\n"));
+    // All that was set of the policy is replaced.
+    overrides(&["set", "app::search", "off=true"]).success();
+    let shown = overrides(&["show", "--json"]).json();
+    assert_eq!(shown["overrides"], json!({"app::search": {"off": true}, "sms:app::plan": {"limit": 7}}));
+
+    overrides(&["clear", "app::search"]).success();
+    assert_eq!(overrides(&["clear", "app::search"]).code, 1);
+    assert_eq!(overrides(&["show"]).success(), "[\"sms:app::plan\"]\nlimit = 7\n");
+    overrides(&["clear", "--all"]).success();
+    assert_eq!(overrides(&["show"]).success(), "");
+    assert_eq!(overrides(&["clear", "--all"]).code, 1);
+    let version = |shown: serde_json::Value| shown["version"].as_str().unwrap().parse::<u64>().unwrap();
+    // A program that saw the first version notices that they are gone.
+    assert!(version(overrides(&["show", "--json"]).json()) > version(shown));
+}
+
+#[test]
+fn invalid_overrides_are_not_written() {
+    let server = Server::shared();
+    let overrides = |arguments: &[&str]| overrides(&server, "overrides-invalid", arguments);
+    for (arguments, problem) in [
+        (&["app::serch", "burst=1"][..], "no policy is named `app::serch`; did you mean `app::search`?"),
+        (&["elsewhere", "burst=1"], "no policy is named `elsewhere`"),
+        (&["app::search", "brust=1"], "did you mean `burst`?"),
+        (&["app::search", "limit=1"], "`limit` is no argument of `rate_limit`"),
+        (&["app::search", "burst=0"], "`burst` is 0"),
+        (&["app::search", "rate=fast"], "`rate` is not a rate"),
+        (&["app::plan", "limit=0"], "`limit` is 0"),
+        (&["app::plan", "shadow=false"], "`shadow` is in its attribute"),
+        (&["app::search", "off=false"], "this changes nothing"),
+        (&["app::search", "burst"], "burst=20"),
+        (&["app::search"], "SETTING"),
+    ] {
+        let set = overrides(&[&["set"], arguments].concat());
+        assert_eq!(set.code, 2, "{arguments:?}: {set:?}");
+        assert!(set.err.contains(problem), "{arguments:?}: {set:?}");
+    }
+    assert_eq!(overrides(&["show", "--json"]).json()["version"], "");
+}
+
+#[tokio::test]
+async fn policies_with_keys_need_no_inventory() {
+    let server = Server::shared();
+    let registry = registry(&server.url(), "overrides-keys").await;
+    registry.limiter("app::send", slow_bucket(3)).unwrap().prefix("sms").try_acquire("k", 1).await.unwrap();
+    let set = |policy, setting| {
+        run(&server.url(), &["override", "set", policy, setting, "--namespace", "overrides-keys"])
+    };
+    set("sms:app::send", "burst=5").success();
+    for (policy, setting, problem) in
+        [("app::sent", "burst=5", "did you mean `app::send`?"), ("app::send", "period=5s", "is no argument")]
+    {
+        let set = set(policy, setting);
+        assert!(set.code == 2 && set.err.contains(problem), "{set:?}");
+    }
+}
+
+#[tokio::test]
+async fn programs_apply_overrides_and_commands_know_of_them() {
+    let server = Server::shared();
+    let namespace = "overrides-applied";
+    let program = Registry::builder().namespace(namespace).overrides_in_redis().deadline(WITHIN);
+    let program = program.connect(&server.url()).await.unwrap();
+    for _ in 0..2 {
+        program.scope(daily(7)).await.unwrap();
+    }
+    assert!(program.scope(daily(7)).await.is_err());
+    let inventory = serde_json::to_string(&ratelimits::policies()).unwrap();
+    let run = |arguments: &[&str]| {
+        let all = [arguments, &["--namespace", namespace, "--inventory", "-"]].concat();
+        run_with_input(&server.url(), &all, &inventory)
+    };
+    run(&["override", "set", "overrides::daily", "limit=3"]).success();
+    until("the override is in force", WITHIN, async || {
+        program.scope(daily(7)).await.map_err(|error| error.to_string())
+    })
+    .await;
+    let state = &run(&["peek", "overrides::daily", "7", "--json"]).json()["states"][0];
+    assert_eq!((&state["limit"], &state["used"]), (&json!(3), &json!(3)), "{state}");
+    let listed = run(&["list", "--policy", "overrides::daily", "--json"]).json();
+    assert_eq!(
+        (&listed["policies"][0]["limited"], &listed["foreign_keys"]),
+        (&json!(1), &json!(0)),
+        "{listed}"
+    );
+}
+
+#[tokio::test]
+async fn concurrent_changes_are_all_kept() {
+    let server = Server::shared();
+    let registry = registry(&server.url(), "overrides-concurrent").await;
+    let names: Vec<String> = (0..4).map(|i| format!("app::f{i}")).collect();
+    for name in &names {
+        registry.limiter(name, FixedWindow::new(3, HOUR)).unwrap().try_acquire("k", 1).await.unwrap();
+    }
+    let set = |name: &String| {
+        let arguments = ["override", "set", name, "limit=5", "--namespace", "overrides-concurrent"];
+        command(&server.url(), &arguments).spawn().unwrap()
+    };
+    for mut process in names.iter().map(set).collect::<Vec<_>>() {
+        assert_eq!(process.wait().unwrap().code(), Some(0));
+    }
+    let shown =
+        run(&server.url(), &["override", "show", "--json", "--namespace", "overrides-concurrent"]).json();
+    assert_eq!(shown["overrides"].as_object().unwrap().len(), 4, "{shown}");
+}
+
+#[tokio::test]
+async fn unreadable_overrides_can_be_cleared() {
+    let server = Server::shared();
+    let key = "overrides-unreadable:overrides";
+    server.command::<()>(&["HSET", key, "version", "1", "toml", "no toml\n"]).await;
+    let overrides = |arguments: &[&str]| overrides(&server, "overrides-unreadable", arguments);
+    for arguments in [&["show"][..], &["set", "app::search", "burst=1"], &["clear", "app::search"]] {
+        let failed = overrides(arguments);
+        assert!(failed.code == 3 && failed.err.contains("override clear --all"), "{failed:?}");
+    }
+    overrides(&["clear", "--all"]).success();
+    overrides(&["set", "app::search", "burst=1"]).success();
+}
