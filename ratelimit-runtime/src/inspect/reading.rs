@@ -2,15 +2,10 @@
 
 use std::time::Duration;
 
-use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
-use crate::bounds::MOST;
 use crate::overrides::Override;
 use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::rate::Rate;
-
-/// The highest limit of an exact log.
-const MOST_IN_LOG: u64 = 10_000;
 
 /// How the state under keys of one shape is read.
 ///
@@ -56,7 +51,8 @@ impl Reading {
             Some(written) => written,
             None => {
                 let (policy, knows_limit) = policy_of(shape)?;
-                (unbounded(policy.spec().ok()?), policy, knows_limit)
+                let spec = policy.spec().ok()?;
+                (if knows_limit { spec } else { spec.unbounded() }, policy, knows_limit)
             }
         };
         let changed = changed.filter(|changed| knows_limit && !changed.numbers.is_empty());
@@ -112,9 +108,8 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     let kind = pieces.next()?;
     let numbers: Vec<u64> = pieces.map(str::parse).collect::<Result<_, _>>().ok()?;
     let micros = Duration::from_micros;
-    // Buckets that refill a permit each microsecond and hold more permits than others.
-    let (fast, largest) = (TokenBucket::per_second(1_000_000).adjustable(), MOST);
-    let queue = |capacity, rate| LeakyBucket::new(capacity, rate).queue();
+    // What the shape does not have is 1.
+    let (bucket, leaky) = (TokenBucket::per_second(1), LeakyBucket::new(1, Rate::per_second(1)));
     let policy: Policy = match (kind, &numbers[..]) {
         ("tb1", [interval, capacity]) => {
             TokenBucket::new(Rate::new(1, micros(*interval))).burst_for(micros(*capacity)).into()
@@ -123,7 +118,8 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
             LeakyBucket::new(capacity.checked_div(*interval)?, Rate::new(1, micros(*interval))).into()
         }
         ("lq1", [interval, capacity]) => {
-            queue(capacity.checked_div(*interval)?.checked_sub(1)?, Rate::new(1, micros(*interval))).into()
+            let capacity = capacity.checked_div(*interval)?.checked_sub(1)?;
+            LeakyBucket::new(capacity, Rate::new(1, micros(*interval))).queue().into()
         }
         ("bb1", [permits, nanos, capacity]) => {
             let rate = Rate::new(*permits, Duration::from_nanos(*nanos));
@@ -135,17 +131,17 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
         ("wu1", [permits, nanos, warmup]) => {
             TokenBucket::new(Rate::new(*permits, Duration::from_nanos(*nanos))).warmup(micros(*warmup)).into()
         }
-        ("fw1", [period]) => FixedWindow::new(MOST, micros(*period)).into(),
-        ("fa1", [period]) => FixedWindow::new(MOST, micros(*period)).aligned().into(),
-        ("sl1", [period]) => SlidingWindow::new(MOST_IN_LOG, micros(*period)).into(),
+        ("fw1", [period]) => FixedWindow::new(1, micros(*period)).into(),
+        ("fa1", [period]) => FixedWindow::new(1, micros(*period)).aligned().into(),
+        ("sl1", [period]) => SlidingWindow::new(1, micros(*period)).into(),
         ("sc1", [period, precision]) => {
-            SlidingWindow::new(MOST, micros(*period)).precision(micros(*precision)).into()
+            SlidingWindow::new(1, micros(*period)).precision(micros(*precision)).into()
         }
-        ("tb2", []) => fast.burst(largest).into(),
-        ("bb2", []) => fast.borrow().burst(largest).into(),
-        ("lb2", []) => LeakyBucket::new(largest, Rate::per_second(1_000_000)).adjustable().into(),
-        ("lq2", []) => queue(largest, Rate::per_second(1_000_000)).adjustable().into(),
-        ("wu2", []) => TokenBucket::per_second(1).warmup(Duration::from_secs(1)).adjustable().into(),
+        ("tb2", []) => bucket.adjustable().into(),
+        ("bb2", []) => bucket.borrow().adjustable().into(),
+        ("lb2", []) => leaky.adjustable().into(),
+        ("lq2", []) => leaky.queue().adjustable().into(),
+        ("wu2", []) => bucket.warmup(Duration::from_secs(1)).adjustable().into(),
         ("ib2", [period]) => {
             TokenBucket::new(Rate::new(1, micros(*period))).interval_refill().adjustable().into()
         }
@@ -157,13 +153,71 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     has_shape.then_some((policy, has_numbers))
 }
 
-/// Returns a bucket that holds more permits than others, if its state does not tell how many it holds. It would take too long to
-/// fill up for a policy, which does not matter to who only reads.
-fn unbounded(spec: AlgorithmSpec) -> AlgorithmSpec {
-    match spec {
-        AlgorithmSpec::IntervalBucket(bucket) if bucket.adjustable => {
-            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MOST, ..bucket })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_of_all_policies_are_known() {
+        let second = Duration::from_secs(1);
+        let (bucket, leaky) = (TokenBucket::per_second(3).burst(7), LeakyBucket::new(7, Rate::per_second(3)));
+        let (window, log) = (FixedWindow::new(7, second), SlidingWindow::new(7, second));
+        let warm = TokenBucket::per_second(3).warmup(second);
+        let policies: [(Policy, &str, bool); 16] = [
+            (bucket.into(), "tb1-333334-2333338", true),
+            (bucket.borrow().into(), "bb1-3-1000000000-2333334", true),
+            (bucket.interval_refill().into(), "ib1-7-3-1000000", true),
+            (warm.into(), "wu1-3-1000000000-1000000", true),
+            (leaky.into(), "lb1-333334-2333338", true),
+            (leaky.queue().into(), "lq1-333334-2666672", true),
+            (window.into(), "fw1-1000000", false),
+            (window.aligned().into(), "fa1-1000000", false),
+            (log.into(), "sl1-1000000", false),
+            (log.precision(second / 10).into(), "sc1-1000000-100000", false),
+            (bucket.adjustable().into(), "tb2", false),
+            (bucket.borrow().adjustable().into(), "bb2", false),
+            (bucket.interval_refill().adjustable().into(), "ib2-1000000", false),
+            (warm.adjustable().into(), "wu2", false),
+            (leaky.adjustable().into(), "lb2", false),
+            (leaky.queue().adjustable().into(), "lq2", false),
+        ];
+        for (policy, shape, has_numbers) in policies {
+            let spec = policy.spec().unwrap();
+            assert_eq!(spec.to_string(), shape);
+            let reading = Reading::of(shape, None, None).unwrap();
+            assert_eq!(reading.knows_limit, has_numbers, "{shape}");
+            assert_eq!(reading.spec == spec, has_numbers, "{shape}: {reading:?}");
+            assert_eq!(reading.spec.to_string(), shape);
+            assert_eq!(Reading::of(shape, Some(&policy), None), Some(Reading { spec, knows_limit: true }));
         }
-        spec => spec,
+    }
+
+    #[test]
+    fn shapes_that_no_policy_has_are_unknown() {
+        for shape in [
+            "",
+            "tb1",
+            "tb1-0-0",
+            "tb1-1-0",
+            "tb1-10-5",
+            "tb1-010-50",
+            "tb1-10-50-1",
+            "tb1-10-18446744073709551615",
+            "tb1-10-18446744073709551616",
+            "lb1-10-55",
+            "lq1-10-10",
+            "lq1-0-10",
+            "fw1-0",
+            "fw1-999999999999999999",
+            "sc1-10-3",
+            "sc1-10-0",
+            "ib2-0",
+            "ib1-0-1-1",
+            "tb2-1",
+            "zz1-1",
+            "~",
+        ] {
+            assert_eq!(Reading::of(shape, None, None), None, "{shape}");
+        }
     }
 }

@@ -4,6 +4,7 @@ mod command;
 mod deployments;
 mod inventory;
 mod list;
+mod many_keys;
 mod overrides;
 mod peek;
 mod permissions;
@@ -15,6 +16,7 @@ mod watch;
 #[path = "../../../tests/it/support"]
 #[allow(dead_code, reason = "each package uses some of what they share")]
 mod support {
+    pub(crate) mod budget;
     pub(crate) mod server;
     pub(crate) mod until;
 }
