@@ -279,7 +279,7 @@ impl AlgorithmSpec {
 
     /// Returns the same with a state that does not depend on the numbers, where there is such a state.
     pub(crate) const fn adjustable(self) -> Self {
-        match self {
+        match self.numbers() {
             AlgorithmSpec::Gcra(spec) => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)),
             AlgorithmSpec::IntervalBucket(spec) => {
                 AlgorithmSpec::IntervalBucket(IntervalBucketSpec { adjustable: true, ..spec })
@@ -287,15 +287,14 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(spec) => {
                 AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: true, ..spec })
             }
-            AlgorithmSpec::AdjustableGcra(_)
-            | AlgorithmSpec::FixedWindow(_)
-            | AlgorithmSpec::SlidingWindow(_) => self,
+            spec => spec,
         }
     }
 
     /// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
     pub(crate) fn longest_wait(&self) -> Option<u64> {
-        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) = self
+        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) =
+            self.numbers()
         else {
             return None;
         };

@@ -128,6 +128,38 @@ async fn programs_apply_overrides_and_commands_know_of_them() {
 }
 
 #[tokio::test]
+async fn overridden_buckets_keep_what_is_used() {
+    let server = Server::shared();
+    let namespace = "overrides-buckets";
+    let program = Registry::builder().namespace(namespace).overrides_in_redis().deadline(WITHIN);
+    let program = program.connect(&server.url()).await.unwrap();
+    let limiter = program.limiter("app::send", slow_bucket(5)).unwrap();
+    limiter.try_acquire("k", 4).await.unwrap();
+    let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
+    let used_of = |limit: u64| {
+        let state = run(&["peek", "app::send", "k", "--json"]).json()["states"][0].clone();
+        assert_eq!(state["limit"], limit, "{state}");
+        state["used"].as_u64().unwrap()
+    };
+    assert_eq!(used_of(5), 4);
+    run(&["override", "set", "app::send", "burst=8"]).success();
+    assert_eq!(used_of(8), 4);
+    until("the override is in force", WITHIN, async || {
+        limiter.try_acquire("k", 3).await.map_err(|error| error.to_string())
+    })
+    .await;
+    assert_eq!(used_of(8), 7);
+    run(&["override", "clear", "app::send"]).success();
+    // What is missing beyond the burst of 5 is still missing.
+    let state = run(&["peek", "app::send", "k", "--json"]).json()["states"][0].clone();
+    assert_eq!(
+        (&state["limit"], &state["remaining"], &state["limited"]),
+        (&json!(5), &json!(0), &json!(true)),
+        "{state}"
+    );
+}
+
+#[tokio::test]
 async fn concurrent_changes_are_all_kept() {
     let server = Server::shared();
     let registry = registry(&server.url(), "overrides-concurrent").await;
