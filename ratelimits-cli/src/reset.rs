@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, stderr, stdin};
 
 use clap::Args;
-use ratelimit_runtime::inspect::KeyPieces;
+use ratelimit_runtime::inspect::{KeyPieces, path_of};
 use serde::Serialize;
 
 use crate::connection::Connection;
@@ -12,7 +12,7 @@ use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::Inventory;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
-use crate::table::grouped;
+use crate::table::keys;
 use crate::target::Target;
 use crate::walk::{Selection, Walk};
 
@@ -47,6 +47,8 @@ struct Deleted {
 struct Found {
     keys: u64,
     prefixes: BTreeSet<String>,
+    /// Encoded, to decode few.
+    last_prefix: Option<String>,
 }
 
 impl Reset {
@@ -67,7 +69,7 @@ impl Reset {
         if self.json {
             write_json(&Deleted { deleted })?;
         } else if deleted > 0 {
-            write(&format!("deleted {} {}\n", grouped(deleted), if deleted == 1 { "key" } else { "keys" }))?;
+            write(&format!("deleted {}\n", keys(deleted)))?;
         }
         if deleted == 0 { Err(self.target.absent(&walk, !self.all).await) } else { Ok(()) }
     }
@@ -78,8 +80,9 @@ async fn count(walk: &Walk<'_>, selection: &Selection) -> Result<Found, Failure>
     walk.keys(selection, &mut Progress::new(), async |page| {
         found.keys += page.len() as u64;
         for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
-            if !found.prefixes.contains(pieces.prefix) {
-                found.prefixes.insert(pieces.prefix.to_owned());
+            if found.last_prefix.as_deref() != Some(pieces.prefix) {
+                found.last_prefix = Some(pieces.prefix.to_owned());
+                found.prefixes.insert(path_of(pieces.prefix));
             }
         }
         Ok(())
@@ -99,8 +102,8 @@ async fn delete(walk: &Walk<'_>, selection: &Selection) -> Result<u64, Failure> 
     Ok(deleted)
 }
 
-fn confirms(keys: u64) -> Result<bool, Failure> {
-    eprint!("Delete {} {}? [y/N] ", grouped(keys), if keys == 1 { "key" } else { "keys" });
+fn confirms(count: u64) -> Result<bool, Failure> {
+    eprint!("Delete {}? [y/N] ", keys(count));
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))

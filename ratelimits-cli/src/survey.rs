@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::table::{Column, Table, grouped};
+use crate::table::{Column, Table, grouped, keys};
 use crate::walk::{Kind, Selection, Walk};
 
 /// The policies that have keys, and those of the inventory.
@@ -82,14 +82,14 @@ impl Survey {
         for Row { id, counts } in &self.policies {
             let before = since.and_then(|since| since.policies.iter().find(|row| row.id == *id));
             let before = before.map(|row| row.counts);
-            let keys = with_change(grouped(counts.keys), counts.keys, before.map(|before| before.keys));
+            let all = with_change(grouped(counts.keys), counts.keys, before.map(|before| before.keys));
             let limited =
                 with_change(counts.limited_text(), counts.limited, before.map(|before| before.limited));
             table.row([
                 id.policy.clone(),
                 id.prefix.clone(),
                 id.algorithm.clone(),
-                keys,
+                all,
                 limited,
                 counts.share(),
             ]);
@@ -105,13 +105,10 @@ impl Survey {
             notes.push(unknown_limits(has_inventory).to_owned());
         }
         if let unreadable @ 1.. = total(|counts| counts.unreadable) {
-            notes.push(format!("{} keys have values that are no state of a policy", grouped(unreadable)));
+            notes.push(format!("no state of a policy: the values of {}", keys(unreadable)));
         }
         if self.foreign_keys > 0 {
-            notes.push(format!(
-                "{} other keys in the namespace belong to no policy",
-                grouped(self.foreign_keys)
-            ));
+            notes.push(format!("of no policy: {} in the namespace", keys(self.foreign_keys)));
         }
         notes
     }

@@ -80,6 +80,11 @@ pub(crate) fn grouped(number: u64) -> String {
     out
 }
 
+/// Writes a number of keys.
+pub(crate) fn keys(number: u64) -> String {
+    format!("{} {}", grouped(number), if number == 1 { "key" } else { "keys" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@ use crate::key::{KeyRow, quoted};
 use crate::output::{write, write_json, write_notes};
 use crate::progress::Progress;
 use crate::survey::unknown_limits;
-use crate::table::{Column, Table, grouped};
+use crate::table::{Column, Table, grouped, keys};
 use crate::walk::{Kind, Selection, Walk};
 
 /// List the keys that are limited the longest from now.
@@ -60,12 +60,8 @@ impl Top {
         }
         write(&limited.table())?;
         if limited.unknown > 0 {
-            let problem = "keys are not considered";
-            write_notes(&[format!(
-                "{} {problem}; {}",
-                grouped(limited.unknown),
-                unknown_limits(inventory.is_given())
-            )]);
+            let why = unknown_limits(inventory.is_given());
+            write_notes(&[format!("not considered: {}; {why}", keys(limited.unknown))]);
         }
         Ok(())
     }

@@ -104,8 +104,8 @@ async fn values_and_keys_of_other_programs_are_noted() {
         server.command::<()>(&["SET", key, value]).await;
     }
     let listed = run(&server.url(), &["list", "--namespace", "list-foreign"]);
-    assert!(listed.err.contains("\n2 keys have values that are no state of a policy\n"), "{listed:?}");
-    assert!(listed.err.ends_with("\n1 other keys in the namespace belong to no policy\n"), "{listed:?}");
+    assert!(listed.err.contains("no state of a policy: the values of 2 keys\n"), "{listed:?}");
+    assert!(listed.err.ends_with("\nof no policy: 1 key in the namespace\n"), "{listed:?}");
     let rows: Vec<&str> = listed.out.lines().skip(1).take(2).collect();
     assert_eq!(
         rows,

@@ -1,6 +1,8 @@
 //! Users that lack permissions.
 
-use crate::command::{registry, run, slow_bucket};
+use ratelimits::SlidingWindow;
+
+use crate::command::{HOUR, registry, run, slow_bucket};
 use crate::support::server::Server;
 
 /// Whoever follows the errors, one after another, ends with the permissions that a command needs.
@@ -35,4 +37,29 @@ async fn errors_say_which_permission_to_add() {
         }
         assert_eq!(rules[granted..].join(" "), needed);
     }
+}
+
+/// The README has the rules of a user that can only look.
+#[tokio::test]
+async fn documented_permissions_suffice_to_look() {
+    let server = Server::start();
+    let registry = registry(&server.url(), "rl").await;
+    registry.limiter("app::send", slow_bucket(1)).unwrap().try_acquire("k", 1).await.unwrap();
+    registry.limiter("app::log", SlidingWindow::new(1, HOUR)).unwrap().try_acquire("k", 1).await.unwrap();
+    let (_, rules) = include_str!("../../README.md").split_once("ACL SETUSER reader on ").unwrap();
+    let rules: Vec<&str> =
+        rules.lines().next().unwrap().split(' ').filter(|rule| !rule.starts_with('>')).collect();
+    server.set_user("reader", "s3cret", &rules).await;
+    let url = server.url_as("reader", "s3cret");
+    for arguments in [
+        &["list", "--policy", "app::send"][..],
+        &["top", "--policy", "app::send"],
+        &["peek", "app::send", "k"],
+    ] {
+        let looked = run(&url, arguments);
+        assert_eq!(looked.err, "", "{looked:?}");
+        looked.success();
+    }
+    run(&url, &["peek", "app::log", "k"]).success();
+    assert_eq!(run(&url, &["reset", "app::send", "k"]).code, 3);
 }

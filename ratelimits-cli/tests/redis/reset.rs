@@ -58,14 +58,14 @@ async fn ambiguous_prefix_deletes_nothing() {
     let server = Server::shared();
     let registry = registry(&server.url(), "reset-prefix").await;
     let limiters =
-        ["", "sms"].map(|prefix| registry.limiter("app::send", slow_bucket(5)).unwrap().prefix(prefix));
+        ["", "s m/s"].map(|prefix| registry.limiter("app::send", slow_bucket(5)).unwrap().prefix(prefix));
     for limiter in &limiters {
         limiter.try_acquire("k", 2).await.unwrap();
     }
     let reset = ["reset", "--namespace", "reset-prefix", "app::send", "k"];
     let ambiguous = run(&server.url(), &reset);
     assert_eq!(ambiguous.code, 2, "{ambiguous:?}");
-    assert!(ambiguous.err.contains("add --prefix '' or --prefix 'sms'"), "{ambiguous:?}");
-    run(&server.url(), &[&reset[..], &["--prefix", "sms"]].concat()).success();
+    assert!(ambiguous.err.contains("add --prefix '' or --prefix 's m/s'"), "{ambiguous:?}");
+    run(&server.url(), &[&reset[..], &["--prefix", "s m/s"]].concat()).success();
     assert_eq!((used(&limiters[0], "k").await, used(&limiters[1], "k").await), (2, 0));
 }
