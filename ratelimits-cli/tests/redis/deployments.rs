@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::command::{registry, run, slow_bucket};
 use crate::support::server::cluster::Cluster;
+use crate::support::server::sentinels::Sentinels;
 use crate::support::server::tls::{Authority, TlsServer};
 use crate::support::server::{Server, ports};
 
@@ -55,6 +56,12 @@ async fn commands_work_over_tls() {
     let unreadable = run(&server.tls_url(), &["list", "--cacert", "/no/such/file"]);
     assert_eq!(unreadable.code, 2, "{unreadable:?}");
     assert!(unreadable.err.contains("cannot read /no/such/file"), "{unreadable:?}");
+}
+
+#[tokio::test]
+async fn commands_work_on_the_master_that_sentinels_watch() {
+    let sentinels = Sentinels::start().await;
+    works(&sentinels.url(), &sentinels.url(), &[]).await;
 }
 
 #[tokio::test]
