@@ -43,8 +43,8 @@ run() {
 }
 
 # Built first, because a test runs each example.
-run cargo build --locked --examples --features tls,actix,axum,metrics,tonic
-run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics,ratelimits/tonic
+run cargo build --locked --examples --features tls,actix,axum,metrics,overrides,serde,tonic
+run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
 # The linker collects the inventory of policies.
