@@ -277,30 +277,6 @@ impl AlgorithmSpec {
         (bucket.kind == GcraKind::Queue).then(|| bucket.capacity / bucket.interval - 1)
     }
 
-    /// Returns the same with a state that does not depend on the numbers, where there is such a state.
-    pub(crate) const fn adjustable(self) -> Self {
-        match self.numbers() {
-            AlgorithmSpec::Gcra(spec) => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)),
-            AlgorithmSpec::IntervalBucket(spec) => {
-                AlgorithmSpec::IntervalBucket(IntervalBucketSpec { adjustable: true, ..spec })
-            }
-            AlgorithmSpec::WarmingUp(spec) => {
-                AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: true, ..spec })
-            }
-            spec => spec,
-        }
-    }
-
-    /// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
-    pub(crate) fn longest_wait(&self) -> Option<u64> {
-        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) =
-            self.numbers()
-        else {
-            return None;
-        };
-        (bucket.kind == GcraKind::Queue).then(|| bucket.max_wait(bucket.charge(1), u64::MAX))
-    }
-
     /// Returns whether calls with other numbers have the same state and change how it refills.
     #[must_use]
     pub(crate) const fn is_adjustable(&self) -> bool {

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
+use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::overrides::Override;
 use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
@@ -44,7 +48,7 @@ impl Reading {
         let has_shape = |spec: &AlgorithmSpec| spec.to_string() == shape;
         let written = policy.and_then(|policy| {
             let spec = policy.spec().ok()?;
-            let spec = [spec, spec.adjustable()].into_iter().find(has_shape)?;
+            let spec = [spec, adjustable(spec)].into_iter().find(has_shape)?;
             Some((spec, *policy, true))
         });
         let (spec, policy, knows_limit) = match written {
@@ -58,7 +62,7 @@ impl Reading {
         let changed = changed.filter(|changed| knows_limit && !changed.numbers.is_empty());
         let spec = match changed {
             None => spec,
-            Some(changed) if spec.is_adjustable() => changed.spec(None, policy).ok()?.adjustable(),
+            Some(changed) if spec.is_adjustable() => adjustable(changed.spec(None, policy).ok()?),
             Some(changed) => changed.spec(Some(&spec), policy).ok()?,
         };
         Some(Reading { spec, knows_limit })
@@ -80,7 +84,7 @@ impl Reading {
     pub(super) fn state(&self, verdict: &Verdict) -> KeyState {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         let used = limit.saturating_sub(remaining);
-        let (limited, retry_after) = match self.spec.longest_wait() {
+        let (limited, retry_after) = match longest_wait(&self.spec) {
             Some(longest_wait) => (remaining == 0, retry_after.map(|wait| wait.saturating_sub(longest_wait))),
             None => (!admitted, retry_after),
         };
@@ -151,6 +155,30 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     // The bounds of policies are those of shapes.
     let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
     has_shape.then_some((policy, has_numbers))
+}
+
+/// Returns the spec with a state that does not depend on the numbers, where there is such a state.
+fn adjustable(spec: AlgorithmSpec) -> AlgorithmSpec {
+    match spec.numbers() {
+        AlgorithmSpec::Gcra(spec) => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)),
+        AlgorithmSpec::IntervalBucket(spec) => {
+            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { adjustable: true, ..spec })
+        }
+        AlgorithmSpec::WarmingUp(spec) => {
+            AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: true, ..spec })
+        }
+        spec => spec,
+    }
+}
+
+/// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
+fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
+    match spec.numbers() {
+        AlgorithmSpec::Gcra(queue) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(queue)) => {
+            (queue.kind == GcraKind::Queue).then(|| queue.max_wait(queue.charge(1), u64::MAX))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
