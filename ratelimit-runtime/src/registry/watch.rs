@@ -22,6 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) enum Source {
     File(PathBuf),
     /// In the store.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "there is no such store"))]
     Redis,
 }
 
