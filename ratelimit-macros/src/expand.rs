@@ -92,7 +92,8 @@ fn limited_function(limited: LimitedFunction, words: &HashSet<String>) -> TokenS
     let moved = if output::is_seen(&limits) { function.move_mutable() } else { TokenStream::new() };
     let library = library(limits.iter().find_map(|limit| limit.krate.as_ref()));
     let import = quote!(use #library::__private as __ratelimits;);
-    let expansion = Expansion { function: &function, limits: &limits, tag, arguments: &arguments, import };
+    let expansion =
+        Expansion { function: &function, limits: &limits, tag, arguments: &arguments, library, import };
 
     let prologue = prologue(&expansion);
     let patterns = arguments

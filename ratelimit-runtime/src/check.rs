@@ -23,7 +23,7 @@ pub struct CheckError {
 ///
 /// Returns all problems at once.
 ///
-/// ```
+/// ```standalone_crate
 /// # use ratelimits::{Error, count_limit};
 /// #[count_limit(5, "15m")]
 /// async fn login() -> Result<(), Error> {

@@ -47,7 +47,7 @@ pub struct PolicyInfo {
 ///
 /// Policies of limiters and layers are not among them.
 ///
-/// ```
+/// ```standalone_crate
 /// # use ratelimits::{Error, rate_limit};
 /// #[rate_limit(rate = "100/min", burst = 20, key = user, name = "search")]
 /// async fn search(user: u64) -> Result<(), Error> {

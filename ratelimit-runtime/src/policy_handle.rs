@@ -19,7 +19,7 @@ use crate::registry::Registry;
 /// The policy of an attribute on the store of a [`Registry`], to look at its keys and reset them.
 /// [`Registry::policy`] returns it.
 ///
-/// ```
+/// ```standalone_crate
 /// # use ratelimits::{Registry, rate_limit};
 /// #[rate_limit(rate = "10/min", key = user, name = "handle.search")]
 /// async fn search(user: u64) -> Result<(), ratelimits::Error> {
@@ -161,7 +161,7 @@ impl PolicyHandle {
         if matches!(spec, AlgorithmSpec::WarmingUp(_)) && self.info.policy.is_none() {
             return Err(InvalidPolicy::new("warmup", "or `rate` is computed; use `limiter_with`").into());
         }
-        let decision = self.with_spec(self.info.site.policy, spec).peek_unbounded(key).await?;
+        let decision = self.with_spec((self.info.site.policy)(), spec).peek_unbounded(key).await?;
         let used = decision.limit.saturating_sub(decision.remaining);
         Ok(Usage { used, reset_after: decision.reset_after })
     }
@@ -174,13 +174,13 @@ impl PolicyHandle {
     /// [`Error::Invalid`] if a number is computed that the key depends on, as for [`usage`](Self::usage). [`Error::Store`] if the
     /// store fails.
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
-        self.with_spec(self.info.site.policy, self.known_spec()?).reset(key).await
+        self.with_spec((self.info.site.policy)(), self.known_spec()?).reset(key).await
     }
 
     /// Returns a spec with the keys of the policy.
     fn known_spec(&self) -> Result<AlgorithmSpec, Error> {
         let site = self.info.site;
-        let spec = site.policy.spec()?;
+        let spec = (site.policy)().spec()?;
         let shaping: &[&'static str] = match spec {
             AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => &["period", "precision"],
             AlgorithmSpec::IntervalBucket(_) => &["rate"],

@@ -14,8 +14,9 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let [call, closure, skips] = ["call", "closure", "skips"].map(local);
     let numbers = Numbers::new(limit);
     let (computed, constants) = (numbers.computed(), numbers.constants());
-    let (computed_names, lease) = (numbers.computed_names(), option(numbers.lease()));
-    let text = site_text(limit);
+    let (policy, computed_names) = (numbers.policy_of_literals(), numbers.computed_names());
+    let lease = option(numbers.lease());
+    let (text, library) = (site_text(limit), &expansion.library);
     let (function, numbers) = match numbers.literal_charge() {
         Some(literal) => (quote!(charge_literal), literal),
         None => (quote!(charge), numbers.charge()),
@@ -35,13 +36,14 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
                     file: ::core::file!(),
                     line: #line,
                     options: #options,
-                    policy: POLICY,
+                    policy: || #policy,
                     computed: &[#(#computed_names),*],
                     text: #text,
                 },
                 || ::core::any::type_name_of_val(&|| ()),
             );
-            __ratelimits::inventory::submit! { __ratelimits::RegisteredSite(&SITE) }
+            // By its own path, because one through the import is not resolved while some attribute is unknown.
+            #library::__private::inventory::submit! { __ratelimits::RegisteredSite(&SITE) }
             __ratelimits::Call::#function(&mut #call, &SITE, #closure, #numbers);
         }
         #parts

@@ -12,6 +12,8 @@ pub(super) struct Expansion<'a> {
     pub(super) limits: &'a [Limit],
     pub(super) tag: Tag,
     pub(super) arguments: &'a ArgumentNames,
+    /// The path of the facade.
+    pub(super) library: TokenStream,
     /// The import of the items that generated code names.
     pub(super) import: TokenStream,
 }

@@ -124,28 +124,38 @@ impl<'a> Numbers<'a> {
     /// Defines the policy of the literals, and checks it argument by argument, so that an error is where the argument is. Any
     /// number can stand for a computed one, because those that depend on it are not checked.
     fn checked_policy(&self) -> TokenStream {
-        let checked = local("policy");
-        let policy = build(&self.limit.policy, |number| match number.unit {
-            _ if number.is_literal() && self.is_literal => literal(number),
-            _ if number.is_literal() => constant_name(number).into_token_stream(),
-            Unit::Count | Unit::Cost => quote!(1),
-            Unit::Rate => quote!(__ratelimits::Rate::per_second(1)),
-            Unit::Burst => quote!(__ratelimits::runtime_args::Burst::Permits(1)),
-            Unit::Period | Unit::Precision | Unit::Timeout => quote!(::core::time::Duration::from_secs(1)),
-        });
+        let (checked, policy) = (local("policy"), self.policy_of_literals());
         let numbers = self.limit.policy.numbers_by_dependency().into_iter();
         let independent = numbers.take_while(|number| number.is_literal() || number.unit == Unit::Count);
         let checks = independent.filter(|number| number.is_literal()).map(|number| {
             let name = number.name;
             quote_spanned!(hygienic(number.expr.span())=> __ratelimits::const_args::check(&#checked, #name);)
         });
+        let checks: Vec<_> = checks.collect();
+        let name = match self.is_literal {
+            true => quote!(POLICY),
+            false if checks.is_empty() => return TokenStream::new(),
+            false => quote!(_),
+        };
         quote! {
-            const POLICY: __ratelimits::Policy = {
+            const #name: __ratelimits::Policy = {
                 let #checked = #policy;
                 #(#checks)*
                 #checked
             };
         }
+    }
+
+    /// Returns the policy of the literals, with any numbers for those that are computed.
+    pub(super) fn policy_of_literals(&self) -> TokenStream {
+        build(&self.limit.policy, |number| match number.unit {
+            _ if number.is_literal() && self.is_literal => literal(number),
+            _ if number.is_literal() => constant_name(number).into_token_stream(),
+            Unit::Count | Unit::Cost => quote!(1),
+            Unit::Rate => quote!(__ratelimits::Rate::per_second(1)),
+            Unit::Burst => quote!(__ratelimits::runtime_args::Burst::Permits(1)),
+            Unit::Period | Unit::Precision | Unit::Timeout => quote!(::core::time::Duration::from_secs(1)),
+        })
     }
 }
 

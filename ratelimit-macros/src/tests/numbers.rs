@@ -54,7 +54,7 @@ fn literals_become_one_constant() {
     let policy = "FixedWindow :: new (__ratelimits :: const_args :: count (\"limit\" , 2 * 50) , \
                   __ratelimits :: const_args :: duration (\"period\" , \"1d\")) . aligned ()";
     assert!(expanded.contains(policy), "{expanded}");
-    assert!(expanded.contains("policy : POLICY , computed : & []"), "{expanded}");
+    assert!(expanded.contains("computed : & []"), "{expanded}");
     let suffixed = expands(Count, "10u8, -5", SEND);
     assert!(suffixed.contains("(\"limit\" , (10u8) as :: core :: primitive :: i128)"), "{suffixed}");
 }

@@ -16,8 +16,9 @@ pub struct Attribute {
     pub line: u32,
     /// Its options.
     pub options: SiteOptions,
-    /// The policy, with any numbers for those that are computed.
-    pub policy: Policy,
+    /// Returns the policy, with any numbers for those that are computed. A function, because an invalid constant would be reported
+    /// once more where a `static` uses it.
+    pub policy: fn() -> Policy,
     /// The names of the numbers that are computed for each call.
     pub computed: &'static [&'static str],
     /// Its text.
@@ -85,7 +86,7 @@ impl Tag {
 impl Attribute {
     /// Returns the policy, if all its numbers are literals.
     pub(crate) fn literal(&self) -> Option<Policy> {
-        self.computed.is_empty().then_some(self.policy)
+        self.computed.is_empty().then(self.policy)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// No attribute of the program declares a policy of this name. [`Registry::policy`](crate::Registry::policy) returns it.
 ///
-/// ```
+/// ```standalone_crate
 /// # use ratelimits::{Error, Registry, rate_limit};
 /// #[rate_limit(5.0, name = "search")]
 /// async fn search() -> Result<(), Error> {

@@ -44,7 +44,7 @@ struct Watcher {
 impl Registry {
     /// Returns the overrides that are in force, by the names of their policies.
     ///
-    /// ```
+    /// ```standalone_crate
     /// # fn main() -> std::io::Result<()> {
     /// # use ratelimits::{Error, Registry, rate_limit};
     /// #[rate_limit(5.0, name = "search")]
@@ -187,7 +187,7 @@ fn known(registry: &Inner) -> Vec<KnownPolicy> {
     let of_attributes = policies().into_iter().map(|info| KnownPolicy {
         name: info.name.into_owned(),
         prefix: info.prefix.to_owned(),
-        policy: info.site.policy,
+        policy: (info.site.policy)(),
         computed: info.site.computed.iter().map(ToString::to_string).collect(),
         shadow: info.site.options.shadow,
     });
