@@ -21,7 +21,7 @@ use crate::registry::Registry;
 ///
 /// ```standalone_crate
 /// # use ratelimits::{Registry, rate_limit};
-/// #[rate_limit(rate = "10/min", key = user, name = "handle.search")]
+/// #[rate_limit(rate = "10/min", burst = 10, key = user, name = "handle.search")]
 /// async fn search(user: u64) -> Result<(), ratelimits::Error> {
 ///     Ok(())
 /// }

@@ -36,8 +36,10 @@ fn expanded(item: &str) -> (String, usize) {
 fn charged(item: &str) -> Vec<u64> {
     let (expanded, _) = expanded(item);
     assert_eq!(expanded.matches("Call :: decide").count(), 1, "{expanded}");
-    let numbers = expanded.split("const_args :: count (\"limit\" ,").skip(1);
-    numbers.map(|rest| rest.split(')').next().unwrap().trim().parse().unwrap()).collect()
+    let policies = expanded.split("const POLICY").skip(1);
+    let limit =
+        |policy: &str| policy.split_once("count (\"limit\" ,")?.1.split(')').next()?.trim().parse().ok();
+    policies.map(|policy| limit(policy).unwrap()).collect()
 }
 
 #[test]
