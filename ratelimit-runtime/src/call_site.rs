@@ -49,6 +49,8 @@ pub(crate) struct SiteName {
     pub(crate) name: &'static str,
     pub(crate) policy: PolicyId,
     pub(crate) function: Box<str>,
+    /// The name of the policy that stands for those of all types of the function.
+    pub(crate) declared: Box<str>,
     /// The policy, if its numbers are literals.
     literal: Option<LiteralPolicy>,
     /// The same policy for the fast lane, if its calls may take it: its usual state is plain, it can refuse, and `charge_when`
@@ -166,6 +168,7 @@ impl CallSite {
             .as_ref()
             .filter(|_| may_be_fast)
             .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_heads.hash));
+        let declared = self.names_without_call().1.into();
         let (literal, next) = (literal_policy, OnceLock::new());
         let (refusal_log, failure_log) = Default::default();
         Box::new(SiteName {
@@ -174,6 +177,7 @@ impl CallSite {
             name,
             policy,
             function,
+            declared,
             literal,
             lane,
             refusal_log,

@@ -55,7 +55,7 @@ fn clashes() -> Vec<String> {
         let (function, name) = site.names_without_call();
         let function = site.attribute.options.tag.of(&function).map(Into::into);
         let problem = claims.register(Claim { attribute: &site.attribute, function }, &name)?;
-        Some(format!("`{name}`: `name` {problem}"))
+        Some(format!("the name of a policy {problem}"))
     };
     CallSite::all().into_iter().filter_map(clash).collect()
 }

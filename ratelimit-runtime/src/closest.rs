@@ -3,11 +3,24 @@
 /// Returns the word that `written` is probably a misspelling of.
 #[doc(hidden)]
 pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Any two short words are close.
+    if written.len() < 3 {
+        return None;
+    }
     let written = written.to_lowercase();
     let distances = known.into_iter().map(|name| (edits(&written, &name.to_lowercase()), name));
     let (distance, best) = distances.min()?;
     let limit = if best.len() < 4 { 1 } else { 2 };
     (distance <= limit).then_some(best)
+}
+
+/// Returns the path that `written` is probably a misspelling or the last part of.
+pub(crate) fn closest_path<'a>(
+    written: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let ends_so = |path: &&str| path.strip_suffix(written).is_some_and(|start| start.ends_with("::"));
+    closest(written, known.clone()).or_else(|| known.into_iter().find(ends_so))
 }
 
 /// Returns the Levenshtein distance of two words.
@@ -43,5 +56,9 @@ mod tests {
             assert_eq!(closest(written, known), suggestion, "{written}");
         }
         assert_eq!(closest("rate", []), None);
+        assert_eq!(closest("k", ["key"]), None);
+        assert_eq!(closest_path("send", ["a::b::send", "a::resend"]), Some("a::b::send"));
+        assert_eq!(closest_path("a::b::sent", ["a::b::send"]), Some("a::b::send"));
+        assert_eq!(closest_path("", ["a::b"]), None);
     }
 }

@@ -265,8 +265,10 @@ impl Limiter {
     /// Looks at the key with numbers that no key exceeds, so that what is missing is what it has used.
     pub(crate) async fn peek_unbounded<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
         let Limiter { backend, definition } = self;
+        let mut charge = definition.policy_charge(backend, key, 0, Duration::ZERO)?;
+        (charge.charge.spec, charge.charge.shadow) = (charge.charge.spec.unbounded(), false);
         let mut request = AcquireRequest::default();
-        request.push(definition.charge_of(backend, key, definition.spec.unbounded(), 0, 0)?)?;
+        request.push(charge)?;
         backend.decide(request).await
     }
 
@@ -305,6 +307,11 @@ pub struct NamedCharge {
 }
 
 impl NamedCharge {
+    /// Whether its limiter is turned off, so that it charges nothing.
+    pub(crate) fn is_off(&self) -> bool {
+        self.cost > 0 && self.charge.as_ref().is_ok_and(|charge| charge.charge.cost == 0)
+    }
+
     /// Adds it to a request to this backend, whose charges the map finds by key.
     pub(crate) fn add_to(
         self,

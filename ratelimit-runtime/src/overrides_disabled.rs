@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::algorithm::AlgorithmSpec;
+use crate::decision::PolicyDecision;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::policy::Policy;
 
@@ -17,7 +18,7 @@ pub(crate) fn problems() -> Vec<String> {
 
 /// An override that no value of exists.
 #[derive(Debug)]
-pub(crate) enum Override {}
+pub(crate) enum ActiveOverride {}
 
 impl Overrides {
     #[inline]
@@ -25,17 +26,21 @@ impl Overrides {
         false
     }
 
-    pub(crate) fn of(&self, _prefix: &str, _name: &str) -> Option<Arc<Override>> {
+    pub(crate) fn of(&self, _prefix: &str, _names: &[&str]) -> Option<Arc<ActiveOverride>> {
         None
     }
 }
 
-impl Override {
+impl ActiveOverride {
     pub(crate) fn is_off(&self) -> bool {
         match *self {}
     }
 
     pub(crate) fn is_shadow(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) fn log_refusal(&self, _refused: &PolicyDecision) {
         match *self {}
     }
 

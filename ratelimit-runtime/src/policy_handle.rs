@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
-use crate::closest::closest;
+use crate::closest::closest_path;
 use crate::decision::Decision;
 use crate::error::unknown_policy::UnknownPolicy;
 use crate::error::{Error, InvalidPolicy};
@@ -66,7 +66,7 @@ impl Registry {
         let mut named = policies();
         let with_prefix = |info: &PolicyInfo| format!("{}:{}", info.prefix, info.name);
         if !named.iter().any(|info| info.name == name || with_prefix(info) == name) {
-            let meant = closest(name, named.iter().map(|info| &*info.name)).map(str::to_owned);
+            let meant = closest_path(name, named.iter().map(|info| &*info.name)).map(str::to_owned);
             return Err(UnknownPolicy::new(name, meant.into_iter().collect()));
         }
         named.retain(|info| info.name == name || with_prefix(info) == name);
@@ -154,12 +154,14 @@ impl PolicyHandle {
     /// # Errors
     ///
     /// [`Error::Invalid`] if a number is computed that the key depends on (the `period` or `precision` of a window, the `rate` of
-    /// interval refill), or those of a bucket with `warmup`: [`limiter_with`](Self::limiter_with) takes them. Otherwise as
-    /// [`Limiter::peek`].
+    /// interval refill): [`limiter_with`](Self::limiter_with) takes it. The same for a bucket with `warmup`, which knows how many
+    /// permits it stores, but not how many are in use. Otherwise as [`Limiter::peek`].
     pub async fn usage<M>(&self, key: impl IntoKey<M>) -> Result<Usage, Error> {
         let spec = self.known_spec()?;
-        if matches!(spec, AlgorithmSpec::WarmingUp(_)) && self.info.policy.is_none() {
-            return Err(InvalidPolicy::new("warmup", "or `rate` is computed; use `limiter_with`").into());
+        if matches!(spec, AlgorithmSpec::WarmingUp(_)) {
+            return Err(
+                InvalidPolicy::new("warmup", "has no number of permits that are in use; use `peek`").into()
+            );
         }
         let decision = self.with_spec((self.info.site.policy)(), spec).peek_unbounded(key).await?;
         let used = decision.limit.saturating_sub(decision.remaining);

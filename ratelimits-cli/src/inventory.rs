@@ -91,7 +91,7 @@ impl Entry {
         let (policy, computed) = self.parse().ok()?;
         let (name, prefix) = (self.name.clone(), self.prefix.clone());
         let shadow = self.flags.iter().any(|flag| flag == "shadow");
-        Some(KnownPolicy { name, prefix, policy, computed, shadow })
+        Some(KnownPolicy { name, prefix: Some(prefix), policy, computed, shadow })
     }
 
     /// Returns the policy, and the names of the numbers that are computed.

@@ -116,7 +116,7 @@ impl Set {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
             let numbers = policy.algorithm().attribute().numbers.iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
-            Some(KnownPolicy { name: kind.name, prefix: kind.prefix, policy, computed, shadow: false })
+            Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
         }));
         Ok(known)
     }

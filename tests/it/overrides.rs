@@ -1,12 +1,14 @@
 //! Limits that operators change at run time.
 
+mod names;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ratelimits::{Error, FixedWindow, Registry, TokenBucket, count_limit, rate_limit};
 
@@ -52,6 +54,9 @@ impl Overrides {
         let name = format!("ratelimits-{}-{}.toml", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let file = Overrides(std::env::temp_dir().join(name));
         file.replace(text);
+        // As if it had not been written just now.
+        let old = SystemTime::now() - Duration::from_secs(10);
+        File::options().write(true).open(&file.0).unwrap().set_modified(old).unwrap();
         file
     }
 
@@ -90,7 +95,7 @@ async fn in_force(registry: &Registry, policies: &[&str]) {
 
 #[tokio::test]
 async fn numbers_change_and_keep_the_state() {
-    on_each_registry("", async |registry, file| {
+    on_each_registry("# none\n", async |registry, file| {
         let call = async |id| registry.scope(bucket(id)).await;
         let peek = async |id| registry.policy("overrides.bucket").unwrap().peek(id).await.unwrap();
         for _ in 0..4 {
@@ -115,7 +120,7 @@ async fn numbers_change_and_keep_the_state() {
         assert_eq!(peek(1).await.remaining, 15);
         call(1).await.unwrap();
 
-        file.replace("");
+        file.replace("# none\n");
         in_force(registry, &[]).await;
         let decision = peek(1).await;
         assert_eq!((decision.limit, decision.remaining), (10, 4));
@@ -240,7 +245,7 @@ async fn invalid_overrides_change_nothing() {
     })
     .await;
     assert_eq!(registry.overrides().len(), 1);
-    file.replace("");
+    file.replace("# none\n");
     in_force(&registry, &[]).await;
 }
 
@@ -248,7 +253,7 @@ async fn invalid_overrides_change_nothing() {
 #[tokio::test]
 async fn file_is_not_read_while_it_is_written() {
     let lines = ["[\"overrides.bucket\"]\n", "burst = 2\n", "[\"overrides.first\"]\n", "off = true\n"];
-    let file = Overrides::new("");
+    let file = Overrides::new("# none\n");
     let registry = Registry::builder().overrides(&file.0).in_memory();
     let writer = thread::spawn({
         let path = file.0.clone();

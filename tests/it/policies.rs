@@ -226,7 +226,7 @@ async fn numbers_that_the_key_depends_on_are_needed() {
     );
 
     let policy = registry.policy("policies.warmup").unwrap();
-    assert!(policy.usage(()).await.unwrap_err().to_string().contains("limiter_with"));
+    assert!(policy.usage(()).await.unwrap_err().to_string().contains("use `peek`"));
     let numbers = TokenBucket::per_second(5).warmup(DAY);
     assert!(!policy.limiter_with(numbers).unwrap().peek(()).await.unwrap().reset_after.is_zero());
     policy.reset(()).await.unwrap();

@@ -223,7 +223,7 @@ impl AlgorithmSpec {
     /// Literal interval refill and warm-ups keep theirs.
     #[must_use]
     pub(crate) fn unbounded(self) -> Self {
-        match self {
+        match self.as_written() {
             AlgorithmSpec::Gcra(spec) => {
                 AlgorithmSpec::changed(&self, &AlgorithmSpec::Gcra(spec.unbounded()))
             }
@@ -239,7 +239,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::SlidingWindow(spec) => {
                 AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MOST, ..spec })
             }
-            spec => spec,
+            _ => self,
         }
     }
 

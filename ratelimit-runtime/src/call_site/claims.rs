@@ -56,7 +56,7 @@ impl Claim {
             "with different algorithms"
         } else if matches!(only_literal, Some(Policy::TokenBucket(_) | Policy::LeakyBucket(_))) {
             "one with literal and one with computed numbers"
-        } else if numbers_differ {
+        } else if numbers_differ || self.has_other_keys(earlier) {
             "with different numbers"
         } else if tags_differ {
             "whose keys a Cluster groups differently"
@@ -64,5 +64,18 @@ impl Claim {
             return None;
         };
         Some(format!("is `{name}` for two policies {difference} {sites}; rename one"))
+    }
+
+    /// Whether windows of both have different literal numbers that shape their keys.
+    fn has_other_keys(&self, earlier: &Claim) -> bool {
+        let (this, that) = (self.attribute, earlier.attribute);
+        let shape = |attribute: &Attribute| {
+            let is_literal =
+                !["period", "precision"].iter().any(|number| attribute.computed.contains(number));
+            let policy = (attribute.policy)();
+            let is_window = matches!(policy, Policy::FixedWindow(_) | Policy::SlidingWindow(_));
+            policy.spec().ok().filter(|_| is_literal && is_window).map(|spec| spec.to_string())
+        };
+        matches!((shape(this), shape(that)), (Some(this), Some(that)) if this != that)
     }
 }

@@ -102,7 +102,7 @@ impl Definition {
         cost: u64,
         timeout: Duration,
     ) -> Result<PolicyCharge, Error> {
-        let Some(overridden) = backend.overrides().of(&self.prefix, &self.name) else {
+        let Some(overridden) = backend.overrides().of(&self.prefix, &[&self.name]) else {
             return self.charge_of(backend, key, self.spec, cost, max_wait(timeout));
         };
         let spec = overridden.spec(Some(&self.spec), self.policy)?;

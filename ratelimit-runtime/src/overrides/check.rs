@@ -1,7 +1,7 @@
 //! Whether overrides fit the policies of a program.
 
 use super::entry::Override;
-use crate::closest::closest;
+use crate::closest::closest_path;
 use crate::policy::Policy;
 
 /// A policy that overrides may change.
@@ -9,8 +9,8 @@ use crate::policy::Policy;
 pub struct KnownPolicy {
     /// The name.
     pub name: String,
-    /// The prefix of the keys.
-    pub prefix: String,
+    /// The prefix of the keys. `None` is any.
+    pub prefix: Option<String>,
     /// The policy, with any numbers for those that are computed.
     pub policy: Policy,
     /// The names of the numbers that are computed for each call.
@@ -29,7 +29,7 @@ fn problems(it: &Override, known: &[KnownPolicy]) -> Vec<String> {
     let name = &it.policy;
     let mut named = known.iter().filter(|known| known.is_named(name)).peekable();
     if named.peek().is_none() {
-        let meant = closest(name, known.iter().map(|known| &*known.name));
+        let meant = closest_path(name, known.iter().map(|known| &*known.name));
         let hint = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
         return vec![format!("no policy is named `{name}`{hint}")];
     }
@@ -43,8 +43,8 @@ impl KnownPolicy {
     /// Whether the name is that of the policy, or its prefix and name.
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
-        self.name == name
-            || name.strip_prefix(&*self.prefix).and_then(|rest| rest.strip_prefix(':')) == Some(&*self.name)
+        let prefix = name.strip_suffix(&*self.name).and_then(|rest| rest.strip_suffix(':'));
+        self.name == name || prefix.is_some_and(|prefix| self.prefix.as_ref().is_none_or(|own| own == prefix))
     }
 
     fn problem(&self, it: &Override) -> Option<String> {

@@ -60,14 +60,6 @@ impl Override {
         numbers.chain(shadow).chain(self.off.then(|| "off = true".to_owned())).collect()
     }
 
-    pub(crate) fn is_off(&self) -> bool {
-        self.off
-    }
-
-    pub(crate) fn is_shadow(&self) -> bool {
-        self.shadow == Some(true)
-    }
-
     /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals, whose keys
     /// the call keeps.
     pub(crate) fn spec(

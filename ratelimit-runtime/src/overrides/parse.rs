@@ -34,6 +34,10 @@ pub fn parse(text: &str) -> Result<Vec<Override>, Vec<String>> {
                     found.into_iter().map(|(span, problem)| at(span.unwrap_or(name.span()), problem)),
                 ),
             },
+            DeValue::Array(_) => {
+                let problem = format!("`{0}` is a list; write `[\"{0}\"]` once", name.get_ref());
+                problems.push(at(name.span(), problem));
+            }
             _ => {
                 let problem = format!(
                     "`{}` is outside of a policy; write `[\"name of the policy\"]` above it",
@@ -53,12 +57,6 @@ fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> 
         (Override { policy: name.to_owned(), ..Override::default() }, Vec::new());
     let mut settings: Vec<_> = settings.into_iter().collect();
     settings.sort_by_key(|(name, _)| name.span().start);
-    if settings.is_empty() {
-        problems.push((
-            None,
-            format!("`{name}` has no settings; write a number, `shadow = true` or `off = true`"),
-        ));
-    }
     for (argument, value) in settings {
         let (argument, value, span) = (argument.get_ref(), value.get_ref(), value.span());
         match (&**argument, value) {
@@ -66,7 +64,9 @@ fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> 
             ("off", DeValue::Boolean(off)) => section.off = *off,
             ("shadow" | "off", _) => problems.push((Some(span), format!("`{argument}` is true or false"))),
             (_, DeValue::Table(_)) => {
-                let problem = format!("a name with dots needs quotes; write `[\"{name}.{argument}\"]`");
+                let problem = format!(
+                    "`{argument}` is a table; if the policy is named `{name}.{argument}`, write `[\"{name}.{argument}\"]`"
+                );
                 problems.push((Some(span), problem));
             }
             (_, value) => match number(value) {
@@ -77,6 +77,10 @@ fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> 
                 }
             },
         }
+    }
+    if problems.is_empty() && section.settings().is_empty() {
+        let problem = format!("`{name}` has no settings; write a number, `shadow = true` or `off = true`");
+        problems.push((None, problem));
     }
     if problems.is_empty() { Ok(section) } else { Err(problems) }
 }

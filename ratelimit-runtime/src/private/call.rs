@@ -275,13 +275,11 @@ impl SiteCharge {
 
     fn push_to(&self, general: &mut GeneralCall, backend: &Backend) {
         let SiteCharge { site, cost, wait, key, .. } = *self;
-        match site.literal_policy().and_then(|policy| policy.spec()) {
-            Ok(spec) => {
-                let key = Key::hashed(key, site.policy);
-                let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
-                general.push(site, charge, None, backend);
-            }
-            Err(invalid) => general.fail(site, cost, false, invalid.into()),
+        // A charge on the fast lane is of a policy with literal numbers.
+        if let Some(&spec) = site.literal_spec() {
+            let key = Key::hashed(key, site.policy);
+            let charge = Charge { key, spec, cost, wait, shadow: site.options.shadow };
+            general.push(site, charge, None, backend);
         }
     }
 }

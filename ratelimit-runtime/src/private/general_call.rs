@@ -62,7 +62,7 @@ impl GeneralCall {
         backend: &Backend,
     ) {
         self.close(backend);
-        let overridden = backend.overrides().of(site.options.prefix, site.name);
+        let overridden = backend.overrides().of(site.options.prefix, &[site.name, &site.declared]);
         if cost == Ok(0) || overridden.as_ref().is_some_and(|it| it.is_off()) {
             return;
         }

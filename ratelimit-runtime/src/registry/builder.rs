@@ -296,7 +296,8 @@ impl RegistryBuilder {
     /// The numbers are those of the attribute, in the same spellings. A thread of its own reads the file every two seconds, once it
     /// has not been written to for half a second. If anything in it is wrong, an unknown name included, it changes nothing: what
     /// was in force stays so, one event at error level tells what is wrong, and [`check`](crate::check) returns it. The same holds
-    /// while there is no file. The policies of limiters are known once the limiters are created.
+    /// while there is no file, or an empty one; a comment line alone ends all overrides. The policies of limiters are known once the
+    /// limiters are created.
     ///
     /// While there are overrides, all calls in process take the general path (about 0.5 µs more).
     ///
@@ -305,7 +306,7 @@ impl RegistryBuilder {
     /// use ratelimits::Registry;
     ///
     /// # let limits = std::env::temp_dir().join(format!("limits-{}.toml", std::process::id()));
-    /// std::fs::write(&limits, "")?;
+    /// std::fs::write(&limits, "# none yet\n")?;
     /// let registry = Registry::builder().overrides(&limits).in_memory();
     /// # std::fs::remove_file(limits)
     /// # }

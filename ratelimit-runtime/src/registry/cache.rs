@@ -37,12 +37,12 @@ impl LimiterCache {
         LimiterCache { max_limiters, limiters: Mutex::default() }
     }
 
-    /// Returns the limiter with this name and policy, and creates it if there is none.
-    pub(super) fn get(&self, name: &str, policy: Policy) -> Result<Arc<Definition>, InvalidPolicy> {
+    /// Returns the limiter with this name and policy, and creates it if there is none. Returns with it whether it is new.
+    pub(super) fn get(&self, name: &str, policy: Policy) -> Result<(Arc<Definition>, bool), InvalidPolicy> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(same_name) = limiters.names.get(name) {
             if let Some(definition) = same_name.by_policy.get(&policy) {
-                return Ok(Arc::clone(definition));
+                return Ok((Arc::clone(definition), false));
             }
             if same_name.algorithm != policy.algorithm() {
                 return Err(InvalidPolicy::new(
@@ -57,7 +57,7 @@ impl LimiterCache {
         let name = known.unwrap_or_else(|| name.into());
         let definition = Arc::new(Definition::new(name, "", None, policy, spec));
         limiters.insert(&definition);
-        Ok(definition)
+        Ok((definition, true))
     }
 
     /// Returns the names and policies of all limiters.
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn limiters_are_cached_by_name_and_policy() {
         let cache = LimiterCache::new(10);
-        let get = |name, burst| cache.get(name, bucket(burst)).unwrap();
+        let get = |name, burst| cache.get(name, bucket(burst)).unwrap().0;
         let first = get("a", 5);
         assert!(Arc::ptr_eq(&first, &get("a", 5)));
         assert!(!Arc::ptr_eq(&first, &get("a", 6)));
@@ -149,7 +149,7 @@ mod tests {
     fn names_in_use_have_one_algorithm_in_a_full_cache() {
         let cache = LimiterCache::new(10);
         let window = Policy::from(FixedWindow::new(1, DAY));
-        let held: Vec<_> = (0..100).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap()).collect();
+        let held: Vec<_> = (0..100).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap().0).collect();
         // Limiters derived from one have definitions of their own.
         let derived: Vec<_> = held[..50].iter().map(|held| Arc::new((**held).clone())).collect();
         let held = &held[50..];
@@ -160,21 +160,21 @@ mod tests {
             assert_eq!(cache.get(&definition.name, window).unwrap_err().argument(), "name");
         }
         for definition in held {
-            assert!(Arc::ptr_eq(definition, &cache.get(&definition.name, bucket(5)).unwrap()));
+            assert!(Arc::ptr_eq(definition, &cache.get(&definition.name, bucket(5)).unwrap().0));
         }
     }
 
     #[test]
     fn idle_limiters_leave_and_their_names_are_free() {
         let cache = LimiterCache::new(10);
-        let held = cache.get("held", bucket(5)).unwrap();
+        let held = cache.get("held", bucket(5)).unwrap().0;
         for i in 0..1000 {
             // Many names, and many policies with one name.
             cache.get(&i.to_string(), bucket(5)).unwrap();
             cache.get("held", bucket(i + 10)).unwrap();
             assert!(len(&cache) <= 11, "{}", len(&cache));
         }
-        assert!(Arc::ptr_eq(&held, &cache.get("held", bucket(5)).unwrap()));
+        assert!(Arc::ptr_eq(&held, &cache.get("held", bucket(5)).unwrap().0));
         cache.get("0", FixedWindow::new(1, DAY).into()).unwrap();
     }
 
@@ -182,7 +182,7 @@ mod tests {
     fn limiters_in_use_are_kept_beyond_the_maximum() {
         for max_limiters in [0, 1, 10] {
             let cache = LimiterCache::new(max_limiters);
-            let held: Vec<_> = (0..100).map(|i| cache.get("held", bucket(i + 1)).unwrap()).collect();
+            let held: Vec<_> = (0..100).map(|i| cache.get("held", bucket(i + 1)).unwrap().0).collect();
             for i in 0..1000 {
                 cache.get(&i.to_string(), bucket(5)).unwrap();
                 assert!(len(&cache) <= 2 * held.len(), "{}", len(&cache));
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn new_limiters_examine_few_others() {
         let cache = LimiterCache::new(10);
-        let _held: Vec<_> = (0..1000).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap()).collect();
+        let _held: Vec<_> = (0..1000).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap().0).collect();
         let queued = |index: usize| Arc::clone(&cache.limiters.lock().unwrap().queue[index]);
         let next = queued(EXAMINED);
         cache.get("new", bucket(5)).unwrap();

@@ -59,7 +59,13 @@ impl Registry {
     /// [`Error::Invalid`] if the policy is invalid, or a limiter with this name has another algorithm. When the cache is full,
     /// limiters that are not in use leave it, and their names are free for another algorithm.
     pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
-        let definition = self.0.limiters.get(name, policy.into())?;
+        let (definition, is_new) = self.0.limiters.get(name, policy.into())?;
+        #[cfg(feature = "overrides")]
+        if is_new {
+            self.wake_watcher();
+        }
+        #[cfg(not(feature = "overrides"))]
+        let _ = is_new;
         Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
     }
 
@@ -121,7 +127,10 @@ impl Registry {
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
         let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
-        for charge in charges {
+        // A limiter that an operator has turned off decides nothing, unless all are off.
+        let (off, on): (Vec<_>, Vec<_>) = charges.into_iter().partition(NamedCharge::is_off);
+        let decides = if on.is_empty() { off } else { on };
+        for charge in decides {
             charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
         }
         if request.is_empty() {

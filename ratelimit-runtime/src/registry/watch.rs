@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Inner, Registry};
+use crate::call_site::{Attribute, CallSite};
 use crate::log::log;
 use crate::overrides::{KnownPolicy, Override, read_settled, register};
 use crate::policies::policies;
@@ -37,6 +38,8 @@ struct Watcher {
     version: Option<String>,
     /// Whether the text is in force.
     is_applied: bool,
+    /// Whether the source could not be read the last time.
+    is_unreadable: bool,
     /// The problems that were logged last.
     logged: Vec<String>,
 }
@@ -63,18 +66,27 @@ impl Registry {
     /// ```
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
-        self.backend().overrides().list().iter().map(|it| Override::clone(it)).collect()
+        self.backend().overrides().list()
     }
 
     /// Applies the overrides of a source, now and whenever they change, as long as the registry exists.
     pub(super) fn watch(&self, source: Source) {
-        if let Some(alive) = spawn(self, source) {
-            let _ = self.0.watcher.set(alive);
+        if let Some(waker) = spawn(self, source) {
+            let _ = self.0.watcher.set(waker);
+        }
+    }
+
+    /// Notes that there is another limiter, which overrides may have named.
+    pub(super) fn wake_watcher(&self) {
+        if let Some(waker) = self.0.watcher.get()
+            && self.backend().overrides().has_problems()
+        {
+            let _ = waker.send(());
         }
     }
 }
 
-/// Starts a watcher. Returns what ends it when it is dropped.
+/// Starts a watcher. Returns what wakes it, and ends it when it is dropped.
 fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
     if matches!(source, Source::Redis) && !matches!(registry.backend().store(), Some(Store::Redis(_))) {
         return None;
@@ -88,74 +100,70 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
         text: None,
         version: None,
         is_applied: false,
+        is_unreadable: false,
         logged: Vec::new(),
     };
     // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
-    if let Source::File(_) = watcher.source {
-        watcher.poll(&registry.0);
-    }
-    let (alive, ended) = channel();
+    let next = match watcher.source {
+        Source::File(_) => watcher.poll(&registry.0),
+        Source::Redis => Duration::ZERO,
+    };
+    let (waker, woken) = channel();
     let thread = thread::Builder::new().name("ratelimits-overrides".to_owned());
-    if let Err(error) = thread.spawn(move || watcher.run(&ended)) {
+    if let Err(error) = thread.spawn(move || watcher.run(&woken, next)) {
         let problem = format!("could not start the thread that looks for changes: {error}");
         log!(ERROR, source = "thread", problem, "overrides could not be read and stay as they are");
         overrides.set_problems(vec![problem]);
         return None;
     }
-    Some(alive)
+    Some(waker)
 }
 
 impl Watcher {
-    fn run(mut self, ended: &Receiver<()>) {
+    /// Polls after `next`, and then again and again.
+    fn run(mut self, woken: &Receiver<()>, mut next: Duration) {
         if let Source::Redis = self.source {
             self.runtime = Builder::new_current_thread().enable_all().build().ok();
-            self.poll_registry();
         }
-        while ended.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            self.poll_registry();
-        }
-    }
-
-    fn poll_registry(&mut self) {
-        if let Some(registry) = self.registry.upgrade() {
-            self.poll(&registry);
+        while woken.recv_timeout(next) != Err(RecvTimeoutError::Disconnected) {
+            // However often it was woken.
+            while woken.try_recv().is_ok() {}
+            let Some(registry) = self.registry.upgrade() else { return };
+            next = self.poll(&registry);
         }
     }
 
-    /// Reads the source, and applies what is new.
-    fn poll(&mut self, registry: &Inner) {
+    /// Reads the source, and applies what is new. Returns how long to wait for the next time.
+    fn poll(&mut self, registry: &Inner) -> Duration {
         let overrides = registry.backend.overrides();
-        match self.read(registry) {
-            Ok(text) if self.is_applied && self.text.as_ref() == Some(&text) => {
-                overrides.set_problems(Vec::new());
-                self.logged.clear();
-            }
-            // What was invalid may have become valid, as policies of limiters become known when they are created.
-            Ok(text) => {
-                let applied = overrides.apply(&text, &known(registry));
-                (self.text, self.is_applied) = (Some(text), applied.is_ok());
-                match applied {
-                    Ok(()) => {
-                        let policies = overrides.list().len();
-                        log!(INFO, source = %self.source, policies, "overrides are in force");
-                        self.logged.clear();
-                    }
-                    Err(problems) => self.report(problems, |source, problem| {
-                        log!(ERROR, %source, problem, "overrides are invalid and change nothing");
-                    }),
-                }
-            }
+        let text = match self.read(registry) {
+            Ok(Ok(text)) => text,
+            Ok(Err(soon)) => return soon,
             Err(problem) => {
-                overrides.set_problems(vec![problem.clone()]);
-                self.report(vec![problem], |source, problem| {
+                if !self.is_unreadable {
+                    let source = &self.source;
                     log!(ERROR, %source, problem, "overrides could not be read and stay as they are");
-                });
+                }
+                self.is_unreadable = true;
+                overrides.set_problems(vec![problem]);
+                return POLL_INTERVAL;
             }
+        };
+        self.is_unreadable = false;
+        if self.is_applied && self.text.as_ref() == Some(&text) {
+            overrides.set_problems(Vec::new());
+        } else {
+            // What was invalid may have become valid, as policies of limiters become known when they are created.
+            let had = overrides.is_active();
+            let applied = overrides.apply(&text, &known(registry));
+            (self.text, self.is_applied) = (Some(text), applied.is_ok());
+            self.report(applied, had, overrides.list().len());
         }
+        POLL_INTERVAL
     }
 
-    /// Reads the text. Fails with a problem for people.
-    fn read(&mut self, registry: &Inner) -> Result<String, String> {
+    /// Reads the text. Returns instead how long to wait, if it is being written, and fails with a problem for people.
+    fn read(&mut self, registry: &Inner) -> Result<Result<String, Duration>, String> {
         match (&self.source, registry.backend.store()) {
             (Source::File(path), _) => {
                 read_settled(path).map_err(|error| format!("could not read {}: {error}", path.display()))
@@ -167,38 +175,49 @@ impl Watcher {
                     .block_on(store.overrides(&key, self.version.as_deref()))
                     .map_err(|error| format!("could not read the key `{key}`: {error}"))?;
                 self.version = Some(version);
-                text.or_else(|| self.text.clone()).ok_or_else(|| format!("the key `{key}` has no text"))
+                Ok(Ok(text.or_else(|| self.text.clone()).unwrap_or_default()))
             }
-            (Source::Redis, _) => Ok(String::new()),
+            (Source::Redis, _) => Ok(Ok(String::new())),
         }
     }
 
-    /// Logs the same problems once.
-    fn report(&mut self, problems: Vec<String>, log: impl FnOnce(&Source, &str)) {
-        if problems != self.logged {
-            log(&self.source, &problems.join("; "));
-            self.logged = problems;
+    /// Logs what became of a text, and the same problems once.
+    fn report(&mut self, applied: Result<(), Vec<String>>, had: bool, policies: usize) {
+        let source = &self.source;
+        let problems = applied.err().unwrap_or_default();
+        if problems.is_empty() && policies > 0 {
+            log!(INFO, %source, policies, "overrides are in force");
+        } else if problems.is_empty() && had {
+            log!(INFO, %source, "overrides have ended");
+        } else if !problems.is_empty() && problems != self.logged {
+            let problem = problems.join("; ");
+            log!(ERROR, %source, problem, "overrides are invalid and change nothing");
         }
+        self.logged = problems;
     }
 }
 
 /// Returns the policies that overrides may name: those of attributes, and those of the registry's limiters.
 fn known(registry: &Inner) -> Vec<KnownPolicy> {
-    let of_attributes = policies().into_iter().map(|info| KnownPolicy {
-        name: info.name.into_owned(),
-        prefix: info.prefix.to_owned(),
-        policy: (info.site.policy)(),
-        computed: info.site.computed.iter().map(ToString::to_string).collect(),
-        shadow: info.site.options.shadow,
-    });
+    let known = |attribute: &'static Attribute, name: String| KnownPolicy {
+        name,
+        prefix: Some(attribute.options.prefix.to_owned()),
+        policy: (attribute.policy)(),
+        computed: attribute.computed.iter().map(ToString::to_string).collect(),
+        shadow: attribute.options.shadow,
+    };
+    let of_attributes = policies().into_iter().map(|info| known(info.site, info.name.into_owned()));
+    // One name for all types of a function.
+    let declared =
+        CallSite::all().into_iter().map(|site| known(&site.attribute, site.names_without_call().1));
     let of_limiters = registry.limiters.list().into_iter().map(|(name, policy)| KnownPolicy {
         name: name.to_string(),
-        prefix: String::new(),
+        prefix: None,
         policy,
         computed: Vec::new(),
         shadow: false,
     });
-    of_attributes.chain(of_limiters).collect()
+    of_attributes.chain(declared).chain(of_limiters).collect()
 }
 
 impl fmt::Display for Source {

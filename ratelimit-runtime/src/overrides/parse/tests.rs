@@ -61,12 +61,15 @@ fn problems_have_lines_and_remedies() {
         problems(text),
         [
             "line 1: `limit` is outside of a policy; write `[\"name of the policy\"]` above it",
-            "line 2: a name with dots needs quotes; write `[\"sms.daily\"]`",
+            "line 2: `daily` is a table; if the policy is named `sms.daily`, write `[\"sms.daily\"]`",
             "line 4: `a` has no settings; write a number, `shadow = true` or `off = true`",
             "line 6: `shadow` is true or false",
             "line 7: `rate` is no number, rate or duration; write 10, \"100/min\" or \"5s\"",
         ]
     );
+    assert_eq!(problems("[[a]]\noff = true\n"), ["line 1: `a` is a list; write `[\"a\"]` once"]);
+    let [problem] = &problems("[a]\noff = false\n")[..] else { panic!() };
+    assert!(problem.contains("has no settings"), "{problem}");
     assert_eq!(problems("[\"a\"]\noff = true"), ["the last line is not complete; end it with a line break"]);
     let [problem] = &problems("[\"a\"]\noff = \n")[..] else { panic!() };
     assert!(problem.starts_with("line 2: "), "{problem}");

@@ -1,0 +1,185 @@
+//! Which policies an override concerns, and what becomes of those that it does not fit.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use ratelimits::{
+    Error, FixedWindow, Registry, SlidingWindow, TokenBucket, count_limit, policies, rate_limit, window_limit,
+};
+
+use super::{DAY, Overrides, WITHIN, in_force, on_each_registry};
+use crate::support::log_capture::LogCapture;
+use crate::support::until::until;
+
+#[count_limit(limit = 5, period = "1d", name = "names.shared")]
+async fn without_prefix() -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(limit = 5, period = "1d", name = "names.shared", prefix = "sms")]
+async fn with_prefix() -> Result<(), Error> {
+    Ok(())
+}
+
+#[window_limit(limit = 5, period = "1d", name = "names.window")]
+async fn window() -> Result<(), Error> {
+    Ok(())
+}
+
+trait Provided {
+    fn id(&self) -> u64 {
+        7
+    }
+
+    #[allow(async_fn_in_trait)]
+    #[rate_limit(rate = "10/d", burst = 10, key = self.id())]
+    async fn provided(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+struct Ping;
+struct Pong;
+
+impl Provided for Ping {}
+impl Provided for Pong {}
+
+/// Returns how many calls are admitted before one is limited.
+async fn admitted(call: impl AsyncFn() -> Result<(), Error>) -> u64 {
+    let mut admitted = 0;
+    loop {
+        match call().await {
+            Ok(()) => admitted += 1,
+            Err(error) if error.is_limited() => return admitted,
+            Err(error) => panic!("{error}"),
+        }
+        assert!(admitted < 100);
+    }
+}
+
+#[tokio::test]
+async fn prefix_and_name_count_more_than_the_name() {
+    let text = "[\"names.shared\"]\nlimit = 1\n[\"sms:names.shared\"]\nlimit = 3\n";
+    on_each_registry(text, async |registry, _| {
+        assert_eq!(admitted(async || registry.scope(without_prefix()).await).await, 1);
+        assert_eq!(admitted(async || registry.scope(with_prefix()).await).await, 3);
+    })
+    .await;
+    on_each_registry("[\":names.shared\"]\nlimit = 2\n", async |registry, _| {
+        assert_eq!(admitted(async || registry.scope(without_prefix()).await).await, 2);
+        assert_eq!(admitted(async || registry.scope(with_prefix()).await).await, 5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn limiters_with_a_prefix_are_overridden_from_when_they_are_created() {
+    on_each_registry("[\"sms:names.limiter\"]\nlimit = 1\n", async |registry, _| {
+        let limiter = registry.limiter("names.limiter", FixedWindow::new(5, DAY)).unwrap();
+        in_force(registry, &["sms:names.limiter"]).await;
+        let of = |limiter: ratelimits::Limiter| async move {
+            admitted(async || limiter.try_acquire((), 1).await.map(drop)).await
+        };
+        assert_eq!(of(limiter.prefix("sms")).await, 1);
+        assert_eq!(of(limiter).await, 5);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn policies_that_an_override_does_not_fit_decide_as_written() {
+    let log = LogCapture::default();
+    let _subscriber = tracing::subscriber::set_default(log.clone());
+    let file = Overrides::new("[\"names.window\"]\nlimit = 1\nperiod = \"1h\"\n");
+    let registry = Registry::builder().overrides(&file.0).in_memory();
+    let other = registry.limiter("names.window", TokenBucket::new("10/d".parse().unwrap()).burst(2)).unwrap();
+    assert_eq!(admitted(async || other.try_acquire((), 1).await.map(drop)).await, 2);
+    assert_eq!(other.peek(()).await.unwrap().limit, 2);
+    let misfit = "override does not fit a policy of this name, which decides without it";
+    assert_eq!(log.messages().iter().filter(|message| *message == misfit).count(), 1);
+
+    // The state under another period is what the policy has used.
+    assert_eq!(admitted(async || registry.scope(window()).await).await, 1);
+    let policy = registry.policy("names.window").unwrap();
+    assert_eq!(policy.usage(()).await.unwrap().used, 1);
+    assert!(policy.reset(()).await.unwrap());
+    assert_eq!(policy.usage(()).await.unwrap().used, 0);
+    let log_of_10 = registry.limiter("names.other", SlidingWindow::new(10, DAY)).unwrap();
+    assert_eq!(log_of_10.peek(()).await.unwrap().limit, 10);
+}
+
+#[tokio::test]
+async fn one_name_overrides_a_method_of_all_types() {
+    const NAME: &str = "it::overrides::names::Provided::provided";
+    const PONG: &str = "it::overrides::names::<Pong as Provided>::provided";
+    on_each_registry(&format!("[\"{NAME}\"]\nburst = 2\n"), async |registry, file| {
+        assert_eq!(admitted(async || registry.scope(Ping.provided()).await).await, 2);
+        assert_eq!(admitted(async || registry.scope(Pong.provided()).await).await, 2);
+        assert!(policies().iter().all(|policy| policy.name != NAME));
+
+        file.replace(&format!("[\"{NAME}\"]\nburst = 3\n[\"{PONG}\"]\nburst = 4\n"));
+        in_force(registry, &[PONG, NAME]).await;
+        assert_eq!(admitted(async || registry.scope(Ping.provided()).await).await, 1);
+        assert_eq!(admitted(async || registry.scope(Pong.provided()).await).await, 2);
+        assert!(registry.policy(PONG).is_ok());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn limiters_in_shadow_are_reported() {
+    let log = LogCapture::default();
+    let _subscriber = tracing::subscriber::set_default(log.clone());
+    let file = Overrides::new("[\"names.shadow\"]\nshadow = true\nlimit = 1\n");
+    let registry = Registry::builder().overrides(&file.0).in_memory();
+    let limiter = registry.limiter("names.shadow", FixedWindow::new(5, DAY)).unwrap();
+    in_force(&registry, &["names.shadow"]).await;
+    for _ in 0..3 {
+        let decision = limiter.try_acquire((), 1).await.unwrap();
+        assert_eq!(decision.retry_after, None);
+    }
+    let event = ("names.shadow".to_owned(), "shadow policy would have limited calls".to_owned());
+    assert_eq!(log.events().iter().filter(|logged| **logged == event).count(), 1);
+}
+
+#[tokio::test]
+async fn limiters_that_are_off_are_left_out_of_lists() {
+    let file = Overrides::new("[\"names.off\"]\noff = true\n");
+    let registry = Registry::builder().overrides(&file.0).in_memory();
+    let [off, on] =
+        ["names.off", "names.on"].map(|name| registry.limiter(name, FixedWindow::new(1, DAY)).unwrap());
+    off.try_acquire((), 1).await.unwrap();
+    in_force(&registry, &["names.off"]).await;
+    let decision = registry.try_acquire_all([off.charge((), 1), on.charge((), 1)]).await.unwrap();
+    assert_eq!(decision.policies().len(), 1);
+    registry.try_acquire_all([off.charge((), 1)]).await.unwrap();
+    assert!(registry.try_acquire_all([off.charge((), 1), on.charge((), 1)]).await.unwrap_err().is_limited());
+}
+
+#[tokio::test]
+async fn what_is_no_file_of_overrides_changes_nothing() {
+    let reported = |registry: &Registry, path: &Path, problem: &str| {
+        assert_eq!(registry.overrides(), []);
+        let error = ratelimits::check().unwrap_err().to_string();
+        assert!(error.contains(&format!("could not read {}: {problem}", path.display())), "{error}");
+    };
+    let file = Overrides::new(&format!("# {}\n", "x".repeat(1 << 20)));
+    let registry = Registry::builder().overrides(&file.0).in_memory();
+    reported(&registry, &file.0, "it is larger than 1 MiB");
+
+    let pipe = Overrides(file.0.with_extension("pipe"));
+    assert!(Command::new("mkfifo").arg(&pipe.0).status().unwrap().success());
+    reported(&Registry::builder().overrides(&pipe.0).in_memory(), &pipe.0, "it is no file");
+
+    let file = Overrides::new("[\"names.window\"]\nlimit = 1\n");
+    let registry = Registry::builder().overrides(&file.0).in_memory();
+    in_force(&registry, &["names.window"]).await;
+    fs::write(&file.0, "").unwrap();
+    until("the empty file is reported", WITHIN, async || {
+        let error = ratelimits::check().map_or_else(|error| error.to_string(), |()| String::new());
+        if error.contains("it is empty; write a comment") { Ok(()) } else { Err(error) }
+    })
+    .await;
+    assert_eq!(registry.overrides().len(), 1);
+}
