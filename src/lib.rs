@@ -204,6 +204,9 @@ pub mod context {
 #[cfg(feature = "overrides")]
 #[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
 pub use ratelimit_runtime::Override;
+#[cfg(feature = "dashboard")]
+#[cfg_attr(docsrs, doc(cfg(feature = "dashboard")))]
+pub use ratelimit_runtime::dashboard;
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use ratelimit_runtime::metrics;

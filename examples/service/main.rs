@@ -1,4 +1,4 @@
-//! Run with `cargo run --example service --features axum,metrics`: a web service whose limits count by address, user, plan and size.
+//! Run with `cargo run --example service --features dashboard,metrics`: a web service whose limits count by address, user, plan and size.
 //!
 //! `PORT` is the port, 3000 by default. With `RATELIMITS_URL=redis://localhost`, all processes count together. `TRUSTED_PROXIES`
 //! lists the networks of the proxies that write `X-Forwarded-For`, separated by commas.
@@ -14,6 +14,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn;
 use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use ratelimits::dashboard::Dashboard;
 use ratelimits::web::{HeaderFormat, RateLimitHeaders, RateLimitLayer};
 use ratelimits::{ClientIp, Registry, RequestContext, TokenBucket, metrics};
 use tokio::net::TcpListener;
@@ -22,7 +23,11 @@ use tokio::net::TcpListener;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prometheus = PrometheusBuilder::new().install_recorder()?;
     let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
-    let observed = Registry::builder().observer(headers.observer()).observer(metrics::observer());
+    let dashboard = Dashboard::new();
+    let observed = Registry::builder()
+        .observer(headers.observer())
+        .observer(metrics::observer())
+        .observer(dashboard.observer());
     let registry = observed.from_env().await?;
     ratelimits::install(registry.clone())?;
 
@@ -31,6 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .client_ip(client_ip()?)
         .limit(flood, |_| RequestContext::current().ip())
         .headers(headers);
+    let dashboard = dashboard.router(&registry);
     let scrape = move || {
         metrics::record_state(&registry);
         std::future::ready(prometheus.render())
@@ -46,7 +52,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .merge(for_users)
         .layer(DefaultBodyLimit::max(1 << 20))
         .layer(limits)
-        .route("/metrics", get(scrape));
+        .route("/metrics", get(scrape))
+        .nest("/limits", dashboard);
 
     let port = std::env::var("PORT").map_or(Ok(3000), |port| port.parse())?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;

@@ -5,6 +5,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bounds;
+#[cfg(any(feature = "dashboard", feature = "metrics"))]
+mod by_policy;
 mod call_site;
 mod clock;
 mod closest;
@@ -53,6 +55,8 @@ mod waiter_limit;
 
 mod client_ip;
 pub mod context;
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 mod limiter;
 #[cfg(feature = "metrics")]
 pub mod metrics;

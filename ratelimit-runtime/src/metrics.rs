@@ -15,12 +15,12 @@
 //! has a part of a key. At most 1,000 policies of an observer have a label of their own, and all further ones share
 //! `policy="(other)"`.
 
-use std::collections::HashSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ::metrics::{SharedString, Unit, counter, gauge, histogram};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
+use crate::by_policy::ByPolicy;
 use crate::observer::Observation;
 use crate::registry::Registry;
 use crate::source::Source;
@@ -33,12 +33,6 @@ const WAITING: &str = "ratelimits_waiting";
 const STORE_UP: &str = "ratelimits_store_up";
 const OUTAGES: &str = "ratelimits_store_outages_total";
 const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
-
-/// How many policies have a label of their own. Names of limiters may come from user input.
-const MAX_POLICIES: usize = 1_000;
-
-/// The label of all others.
-const OTHER_POLICIES: &str = "(other)";
 
 /// Returns an observer that records each decision, for
 /// [`RegistryBuilder::observer`](crate::RegistryBuilder::observer), and calls [`describe`].
@@ -63,9 +57,9 @@ const OTHER_POLICIES: &str = "(other)";
 /// ```
 pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
     describe();
-    let labels = PolicyLabels::default();
+    let labels = ByPolicy::default();
     move |seen| {
-        let policy = labels.get(seen.policy);
+        let policy: SharedString = labels.get(seen.policy, |name| Arc::clone(name).into());
         let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", Source::name));
         counter!(DECISIONS, "policy" => policy.clone(), "outcome" => outcome, "source" => source)
             .increment(1);
@@ -103,35 +97,4 @@ pub fn describe() {
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
     describe_counter!(OUTAGES, Unit::Count, "Outages of the store.");
     describe_counter!(FAILED_DECISIONS, Unit::Count, "Decisions that the store failed to make.");
-}
-
-/// The names of the policies that have a label of their own.
-#[derive(Default)]
-struct PolicyLabels(RwLock<HashSet<Arc<str>>>);
-
-impl PolicyLabels {
-    /// Returns the label of a policy.
-    fn get(&self, policy: &str) -> SharedString {
-        self.known(policy).unwrap_or_else(|| self.add(policy))
-    }
-
-    /// Returns the label of a policy, unless it may get its own.
-    fn known(&self, policy: &str) -> Option<SharedString> {
-        let names = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        match names.get(policy) {
-            Some(name) => Some(Arc::clone(name).into()),
-            None => (names.len() >= MAX_POLICIES).then(|| OTHER_POLICIES.into()),
-        }
-    }
-
-    fn add(&self, policy: &str) -> SharedString {
-        let mut names = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        // Other threads may have taken the last label meanwhile.
-        if names.len() >= MAX_POLICIES && !names.contains(policy) {
-            return OTHER_POLICIES.into();
-        }
-        let name: Arc<str> = policy.into();
-        names.insert(Arc::clone(&name));
-        name.into()
-    }
 }

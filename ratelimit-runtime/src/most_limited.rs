@@ -118,7 +118,7 @@ impl MostLimited {
         self.lock().clear();
     }
 
-    fn count(&self, seen: &Observation<'_>) {
+    pub(crate) fn count(&self, seen: &Observation<'_>) {
         let hash = self.seed.hash_one((seen.policy, seen.key));
         let key = || RefusedKey { policy: seen.policy.into(), key: self.keeps_keys.then(|| seen.key.into()) };
         self.lock().add(hash, key);

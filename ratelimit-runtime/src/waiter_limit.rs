@@ -27,7 +27,7 @@ impl WaiterLimit {
     }
 
     /// Returns how many calls wait.
-    #[cfg(any(test, feature = "metrics"))]
+    #[cfg(any(test, feature = "dashboard", feature = "metrics"))]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::SeqCst)
     }

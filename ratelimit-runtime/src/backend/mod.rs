@@ -124,7 +124,7 @@ impl Backend {
     }
 
     /// Returns how many calls wait.
-    #[cfg(feature = "metrics")]
+    #[cfg(any(feature = "dashboard", feature = "metrics"))]
     pub(crate) fn waiting(&self) -> usize {
         self.primary.as_ref().map_or(0, |endpoint| endpoint.waiters.waiting())
     }
