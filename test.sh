@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests. The tests start their own Redis servers on free ports; redis-server is installed if it is missing.
+# Runs all tests. The tests start their own Redis servers on free ports, and a browser; redis-server and Chromium are installed if
+# they are missing.
 # Set REDIS_SERVER_BIN to test against another server, such as Valkey, and RATELIMITS_TEST_BUDGET=long for longer runs.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -22,6 +23,20 @@ install_redis() {
   fi
 }
 
+install_chromium() {
+  echo "== installing chromium and chromedriver"
+  if command -v apt-get >/dev/null; then
+    as_root apt-get update -qq && as_root apt-get install -y -qq chromium chromium-driver
+  elif command -v dnf >/dev/null; then
+    as_root dnf install -y -q chromium chromedriver
+  elif command -v brew >/dev/null; then
+    brew install --cask chromium chromedriver
+  else
+    echo "No apt-get, dnf or brew. Install Chromium and chromedriver, then run this script again." >&2
+    exit 1
+  fi
+}
+
 server="${REDIS_SERVER_BIN:-redis-server}"
 if ! command -v "$server" >/dev/null; then
   if [ -n "${REDIS_SERVER_BIN:-}" ]; then
@@ -31,6 +46,8 @@ if ! command -v "$server" >/dev/null; then
   install_redis
 fi
 echo "== $("$server" --version)"
+command -v chromedriver >/dev/null || install_chromium
+echo "== $(chromedriver --version)"
 
 # Most tests wait for servers, so more of them run at a time than there are cores.
 export RUST_TEST_THREADS="${RUST_TEST_THREADS:-4}"
@@ -43,8 +60,8 @@ run() {
 }
 
 # Built first, because a test runs each example.
-run cargo build --locked --examples --features tls,actix,axum,metrics,overrides,serde,tonic
-run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/axum,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
+run cargo build --locked --examples --features tls,actix,dashboard,metrics,overrides,serde,tonic
+run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
 # The linker collects the inventory of policies.

@@ -13,6 +13,7 @@
 //! [Testing]: guide::testing
 //! [Metrics]: guide::metrics
 //! [Operating]: guide::operating
+#![cfg_attr(feature = "dashboard", doc = "[Dashboard]: guide::dashboard")]
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -170,6 +171,10 @@ pub mod guide {
     #[doc = include_str!("../guide/pictures/data-uris.md")]
     #[doc = include_str!("../guide/choosing.md")]
     pub mod choosing {}
+    #[cfg(feature = "dashboard")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "dashboard")))]
+    #[doc = include_str!("../guide/dashboard.md")]
+    pub mod dashboard {}
     #[doc = include_str!("../guide/functions.md")]
     pub mod functions {}
     #[doc = include_str!("../guide/logs.md")]

@@ -74,6 +74,8 @@ async fn every_public_type_is_harmless() {
     let info = ratelimits::policies().swap_remove(0);
     check("PolicyHandle", &registry.policy(&info.name).unwrap());
     check("PolicyInfo", &info);
+    #[cfg(feature = "dashboard")]
+    check("Dashboard", &ratelimits::dashboard::Dashboard::new().with_keys());
     check("Usage", &registry.policy("policies.window").unwrap().usage(key(0)).await.unwrap());
 
     let (window, bucket) = (FixedWindow::new(u64::MAX, Duration::MAX), TokenBucket::new(Rate::per_second(1)));

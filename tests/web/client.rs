@@ -37,7 +37,8 @@ impl Client {
     async fn open(self, method: &str, path: &str, headers: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(self.0).await.unwrap();
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let request = format!("{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{lines}\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{lines}\r\n", self.0);
         stream.write_all(request.as_bytes()).await.unwrap();
         stream
     }

@@ -2,8 +2,10 @@
 
 mod actix;
 mod axum;
+mod browser;
 mod client;
 mod client_ip;
+mod dashboard;
 mod headers;
 mod hyper;
 mod layer;

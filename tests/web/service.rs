@@ -8,18 +8,18 @@ use std::time::Duration;
 use crate::client::{Client, Reply};
 
 /// The running service. Ends when dropped.
-struct Service {
+pub(crate) struct Service {
     process: Child,
-    client: Client,
+    pub(crate) client: Client,
     /// Open, because the service writes to it.
     _output: BufReader<ChildStdout>,
 }
 
 const ANN: &str = "authorization: Bearer token-of-ann";
-const BOB: &str = "authorization: Bearer token-of-bob";
+pub(crate) const BOB: &str = "authorization: Bearer token-of-bob";
 
 impl Service {
-    fn start(trusted_proxies: &str) -> Self {
+    pub(crate) fn start(trusted_proxies: &str) -> Self {
         // Cargo builds examples next to the tests.
         let test = std::env::current_exe().unwrap();
         let mut path = PathBuf::from(test.ancestors().nth(2).unwrap());
@@ -47,7 +47,7 @@ impl Drop for Service {
 }
 
 /// Sends requests until one is limited. Returns how many were admitted before: more than the burst, if permits refill meanwhile.
-async fn until_limited(mut request: impl AsyncFnMut() -> Reply) -> (u64, Reply) {
+pub(crate) async fn until_limited(mut request: impl AsyncFnMut() -> Reply) -> (u64, Reply) {
     for admitted in 0..150 {
         let reply = request().await;
         match reply.status {

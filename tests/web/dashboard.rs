@@ -1,0 +1,199 @@
+//! The dashboard: what it serves, and what a browser shows of it.
+
+mod page;
+
+use axum::Router;
+use ratelimits::dashboard::Dashboard;
+use ratelimits::{Error, FixedWindow, Registry, count_limit};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::axum::serve;
+use crate::client::{Client, Reply};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const JSON: &str = "content-type: application/json";
+
+#[count_limit(2, "1h", key = "<user>:<room>", name = "dashboard-rooms", prefix = "web")]
+async fn enter(user: &str, room: u32) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(1, "1h", name = "dashboard-once")]
+async fn once() -> Result<(), Error> {
+    Ok(())
+}
+
+/// Serves a dashboard below `/limits`, on which operators may reset keys.
+async fn serve_for_operators(dashboard: &Dashboard, registry: &Registry) -> Client {
+    let page = dashboard.router_with_reset(registry, |request| request.headers.contains_key("x-operator"));
+    serve(Router::new().nest("/limits", page)).await
+}
+
+async fn data(client: Client, headers: &[&str]) -> Value {
+    let reply = client.get("/limits/data", headers).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
+    serde_json::from_str(&reply.body).unwrap()
+}
+
+fn assert_safe(reply: &Reply) {
+    let policy = reply.header("content-security-policy").unwrap();
+    for directive in
+        ["default-src 'none'", "script-src 'sha256-", "connect-src 'self'", "frame-ancestors 'none'"]
+    {
+        assert!(policy.contains(directive), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(reply.header(name), Some(value), "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_response_has_security_headers() {
+    let dashboard = Dashboard::new();
+    let client = serve_for_operators(&dashboard, &Registry::in_memory()).await;
+    for path in ["/limits", "/limits/data", "/limits/reset"] {
+        assert_safe(&client.get(path, &[]).await);
+    }
+    assert_safe(&client.post("/limits/reset", &[], "").await);
+    let page = client.get("/limits", &[]).await;
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(client.post("/limits", &[], "").await.status, 405);
+}
+
+#[tokio::test]
+async fn a_router_without_reset_changes_nothing() {
+    let client = serve(Router::new().nest("/limits", Dashboard::new().router(&Registry::in_memory()))).await;
+    for path in ["/limits", "/limits/data", "/limits/reset"] {
+        let reply =
+            client.post(path, &["x-operator: yes", JSON], r#"{"policy":"dashboard-once","key":[]}"#).await;
+        assert!([404, 405].contains(&reply.status), "{reply:?}");
+    }
+    assert_eq!(data(client, &["x-operator: yes"]).await["may_reset"], false);
+}
+
+#[tokio::test]
+async fn data_has_policies_and_what_was_decided() {
+    let dashboard = Dashboard::new();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    for (user, admitted) in [("s3cr3t", true), ("s3cr3t", true), ("s3cr3t", false), ("bob", true)] {
+        assert_eq!(registry.scope(enter(user, 7)).await.is_ok(), admitted);
+    }
+    let limiter = registry.limiter("dashboard-limiter", FixedWindow::new(1, HOUR)).unwrap();
+    limiter.try_acquire("s3cr3t", 1).await.unwrap();
+
+    let shown = data(client, &[]).await;
+    let policies = shown["policies"].as_array().unwrap();
+    let rooms = policies.iter().find(|policy| policy["name"] == "dashboard-rooms").unwrap();
+    for (name, value) in [
+        ("prefix", "web"),
+        ("attribute", "count_limit"),
+        ("arguments", "limit = 2, period = \"1h\""),
+        ("key", "<user>:<room>"),
+        ("file", "tests/web/dashboard.rs"),
+    ] {
+        assert_eq!(rooms[name], value, "{rooms}");
+    }
+    let traffic = |policy: &str| {
+        let mut all = shown["traffic"].as_array().unwrap().iter();
+        let found = all.find(|traffic| traffic["policy"] == policy).unwrap();
+        ["admitted", "limited", "waited"].map(|outcome| found[outcome]["total"].as_u64().unwrap())
+    };
+    assert_eq!((traffic("dashboard-rooms"), traffic("dashboard-limiter")), ([3, 1, 0], [1, 0, 0]));
+    assert_eq!(shown["traffic"].as_array().unwrap().len(), 2);
+    let keys = &shown["most_limited"]["keys"];
+    assert_eq!((&keys[0]["policy"], &keys[0]["refusals"]), (&json!("dashboard-rooms"), &json!(1)));
+    assert_eq!((&keys[0]["key"], keys.as_array().unwrap().len()), (&Value::Null, 1));
+    assert_eq!((&shown["store"]["kind"], &shown["store"]["healthy"]), (&json!("memory"), &json!(true)));
+    assert_eq!((&shown["overrides"], &shown["waiting"]), (&json!([]), &json!(0)));
+    assert!(!shown.to_string().contains("s3cr3t"), "{shown}");
+}
+
+#[tokio::test]
+async fn keys_are_shown_on_request() {
+    let dashboard = Dashboard::new().with_keys();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    for _ in 0..3 {
+        _ = registry.scope(enter("ann", 7)).await;
+    }
+    assert_eq!(data(client, &[]).await["most_limited"]["keys"][0]["key"], json!(["ann", "7"]));
+}
+
+#[tokio::test]
+async fn data_tells_about_redis_without_its_password() {
+    let dashboard = Dashboard::new();
+    let observed = Registry::builder().observer(dashboard.observer());
+    let registry = observed.connect_lazy("redis://user:s3cr3t@127.0.0.1:1").unwrap();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    let store = async || data(client, &[]).await["store"].clone();
+    let expected = |healthy: bool, outages: u64| {
+        json!({ "kind": "redis", "server": "127.0.0.1:1", "deployment": "single", "healthy": healthy,
+            "outages": outages, "failed_decisions": outages })
+    };
+    assert_eq!(store().await, expected(true, 0));
+    registry.scope(once()).await.unwrap();
+    assert_eq!(store().await, expected(false, 1));
+    let off = serve_for_operators(&dashboard, &Registry::unlimited()).await;
+    assert_eq!(data(off, &[]).await["store"]["kind"], "off");
+}
+
+#[tokio::test]
+async fn resets_need_permission_and_the_same_origin() {
+    let dashboard = Dashboard::new();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    let body = r#"{"policy":"web:dashboard-rooms","key":["ann","7"]}"#;
+    let unknown = r#"{"policy":"dashboard-roms","key":[]}"#;
+    let (operator, own) = ("x-operator: yes", format!("origin: http://{}", client.0));
+    let too_long = format!("{{\"policy\":\"{}\",\"key\":[]}}", "x".repeat(70_000));
+    registry.scope(enter("ann", 7)).await.unwrap();
+    let refused: [(&[&str], &str, u16, &str); 10] = [
+        (&[JSON], body, 403, "you may not reset keys"),
+        (&[operator, JSON, "sec-fetch-site: cross-site"], body, 403, "the request is from another site"),
+        (&[operator, JSON, "sec-fetch-site: same-site"], body, 403, "the request is from another site"),
+        (&[operator, JSON, "origin: http://outside"], body, 403, "the request is from another site"),
+        (&[operator], body, 415, "the content type must be application/json"),
+        (&[operator, "content-type: text/plain"], body, 415, "the content type must be application/json"),
+        (&[operator, JSON], "{}", 400, "expected {"),
+        (&[operator, JSON], r#"{"policy":"dashboard-rooms","key":[7]}"#, 400, "expected {"),
+        (&[operator, JSON], unknown, 404, "`dashboard-rooms`"),
+        (&[operator, JSON], &too_long, 413, "too long"),
+    ];
+    for (headers, body, status, error) in refused {
+        let reply = client.post("/limits/reset", headers, body).await;
+        assert_eq!(reply.status, status, "{headers:?} {body:.100}: {reply:?}");
+        let reply: Value = serde_json::from_str(&reply.body).unwrap();
+        assert!(reply["error"].as_str().unwrap().contains(error), "{reply}");
+    }
+    let rooms = registry.policy("dashboard-rooms").unwrap();
+    assert_eq!(rooms.usage(("ann", 7)).await.unwrap().used, 1);
+
+    let reset = async |headers: &[&str]| client.post("/limits/reset", headers, body).await.body;
+    assert_eq!(reset(&[operator, JSON, &own]).await, r#"{"reset":true}"#);
+    assert_eq!(rooms.usage(("ann", 7)).await.unwrap().used, 0);
+    assert_eq!(reset(&[operator, JSON, "sec-fetch-site: same-origin"]).await, r#"{"reset":false}"#);
+
+    registry.scope(once()).await.unwrap();
+    let single =
+        client.post("/limits/reset", &[operator, JSON], r#"{"policy":"dashboard-once","key":[]}"#).await;
+    assert_eq!(single.body, r#"{"reset":true}"#);
+    registry.scope(once()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_fails_resets_nothing() {
+    let registry = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
+    let client = serve_for_operators(&Dashboard::new(), &registry).await;
+    let headers = ["x-operator: yes", JSON];
+    let reply = client.post("/limits/reset", &headers, r#"{"policy":"dashboard-once","key":[]}"#).await;
+    assert_eq!(reply.status, 503, "{reply:?}");
+}
