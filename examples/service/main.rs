@@ -1,4 +1,5 @@
-//! Run with `cargo run --example service --features dashboard,metrics`: a web service whose limits count by address, user, plan and size.
+//! Run with `cargo run --example service --features dashboard,metrics,overrides`: a web service whose limits count by address, user,
+//! plan and size. With the argument `policies` it prints its policies, for the command `ratelimits`.
 //!
 //! `PORT` is the port, 3000 by default. With `RATELIMITS_URL=redis://localhost`, all processes count together. `TRUSTED_PROXIES`
 //! lists the networks of the proxies that write `X-Forwarded-For`, separated by commas.
@@ -21,13 +22,18 @@ use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().nth(1).is_some_and(|argument| argument == "policies") {
+        println!("{}", serde_json::to_string_pretty(&ratelimits::policies())?);
+        return Ok(());
+    }
     let prometheus = PrometheusBuilder::new().install_recorder()?;
     let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
     let dashboard = Dashboard::new();
     let observed = Registry::builder()
         .observer(headers.observer())
         .observer(metrics::observer())
-        .observer(dashboard.observer());
+        .observer(dashboard.observer())
+        .overrides_in_redis();
     let registry = observed.from_env().await?;
     ratelimits::install(registry.clone())?;
 
