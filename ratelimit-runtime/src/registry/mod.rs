@@ -127,11 +127,19 @@ impl Registry {
 
     fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
         let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
+        let mut off = Vec::new();
+        for charge in charges {
+            if charge.is_off() {
+                off.push(charge);
+            } else {
+                charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
+            }
+        }
         // A limiter that an operator has turned off decides nothing, unless all are off.
-        let (off, on): (Vec<_>, Vec<_>) = charges.into_iter().partition(NamedCharge::is_off);
-        let decides = if on.is_empty() { off } else { on };
-        for charge in decides {
-            charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
+        if request.is_empty() {
+            for charge in off {
+                charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
+            }
         }
         if request.is_empty() {
             return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());
