@@ -142,9 +142,11 @@ fn logs_that_cannot_be_read_fail() {
 
 #[test]
 fn wrong_usage_is_an_error() {
+    let nested = format!("rate_limit(rate = {}5{})", "(".repeat(20_000), ")".repeat(20_000));
     for (arguments, message) in [
         (&[][..], "required arguments were not provided"),
         (&["rate_limit(rate = user.plan)"], "`rate` is computed, and only the program knows its value;"),
+        (&[&nested], "the policy has more than 2000 characters; write a policy like `rate_limit("),
         (&["rate_limit(5)", "--key", "0"], "fields are numbered from 1"),
         (&["rate_limit(5)", "--top", "x"], "invalid value 'x' for '--top <N>'"),
     ] {

@@ -1,5 +1,8 @@
 //! The parser of an attribute's text.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use ratelimit_runtime::{Algorithm, closest};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
@@ -30,8 +33,25 @@ pub(super) enum Value {
 const ALGORITHMS: [Algorithm; 4] =
     [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::LeakyBucket, Algorithm::SlidingWindow];
 
+/// The longest text, in characters, and its deepest nesting.
+const LONGEST: usize = 2_000;
+const DEEPEST: usize = 32;
+
+/// The stack of the parser, in bytes. It calls itself for each operator, too: `<` takes 20 kB in a debug build.
+const STACK: usize = 64 << 20;
+
 /// Parses an attribute into its algorithm and its arguments, each at most once, all of them known.
 pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {
+    check_size(text)?;
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK);
+        let failed = |error| InvalidText::new(format!("the parser cannot be started: {error}"));
+        let parser = thread.spawn_scoped(scope, || parse_here(text)).map_err(failed)?;
+        parser.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn parse_here(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {
     let parse =
         |input: ParseStream<'_>| {
             let parsed = if input.parse::<Option<Token![#]>>()?.is_some() {
@@ -54,6 +74,26 @@ pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidTex
             "{problem}; write a policy like `rate_limit(rate = \"100/min\", burst = 20)`"
         )),
     })
+}
+
+/// Rejects text that is no policy by its size. Brackets count wherever they are.
+fn check_size(text: &str) -> Result<(), InvalidText> {
+    let advice = "write a policy like `rate_limit(rate = \"100/min\", burst = 20)`";
+    if text.chars().count() > LONGEST {
+        return Err(InvalidText::new(format!("the policy has more than {LONGEST} characters; {advice}")));
+    }
+    let mut depth = 0usize;
+    for char in text.chars() {
+        match char {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(InvalidText::new(format!("the policy nests more than {DEEPEST} brackets; {advice}")));
+        }
+    }
+    Ok(())
 }
 
 fn attribute(input: ParseStream<'_>) -> syn::Result<(Algorithm, Vec<Argument>)> {
