@@ -22,8 +22,8 @@ pub(crate) struct PolicyText {
     pub(crate) policy: Policy,
     /// The name that the text gives the policy, or the text itself.
     pub(crate) label: String,
-    /// The permits of a call.
-    pub(crate) cost: u64,
+    /// The permits of a call, unless the program computes them.
+    pub(crate) cost: Option<u64>,
     /// The arguments that say something else than the numbers of the policy.
     pub(crate) ignored: Vec<&'static str>,
 }
@@ -36,7 +36,7 @@ impl FromStr for PolicyText {
         let (algorithm, arguments) = parsing::parse(text)?;
         let attribute = algorithm.attribute();
         let mut policy = base(algorithm, &arguments)?;
-        let mut parsed = PolicyText { policy, label: label(text), cost: 1, ignored: Vec::new() };
+        let mut parsed = PolicyText { policy, label: label(text), cost: Some(1), ignored: Vec::new() };
         for Argument { name, value } in &arguments {
             match (*name, value) {
                 (name, Value::Literal(value)) if attribute.numbers.contains(&name) => {
@@ -45,9 +45,7 @@ impl FromStr for PolicyText {
                 (name, _) if attribute.numbers.contains(&name) => return Err(computed(name)),
                 ("refill" | "borrow" | "aligned" | "queue", _) => {}
                 ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
-                ("cost", Value::Literal(Literal::Integer(cost))) => {
-                    parsed.cost = u64::try_from(*cost).map_err(|_| InvalidText::new(NEGATIVE_COST))?;
-                }
+                ("cost", value) => parsed.cost = cost(value)?,
                 (name, _) => parsed.ignored.push(name),
             }
         }
@@ -72,8 +70,18 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
     Ok((policy, computed))
 }
 
-const NEGATIVE_COST: &str =
-    "`cost` is negative or too large; write a whole number of permits, like `cost = 2`";
+/// Returns the permits of a call, unless they are computed.
+fn cost(value: &Value) -> Result<Option<u64>, InvalidText> {
+    let invalid = |problem| InvalidText::new(format!("`cost` {problem}; write `{}`", example("cost")));
+    match value {
+        Value::Literal(Literal::Integer(cost)) => match u64::try_from(*cost) {
+            Ok(cost) => Ok(Some(cost)),
+            Err(_) => Err(invalid("is negative or too large")),
+        },
+        Value::Literal(_) => Err(invalid("is not a whole number of permits")),
+        _ => Ok(None),
+    }
+}
 
 /// Returns a policy with the options of the text, whose numbers are still to be set.
 fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidText> {
@@ -126,7 +134,8 @@ fn check_required(attribute: &AttributeKind, arguments: &[Argument]) -> Result<(
     }
 }
 
-fn computed(name: &str) -> InvalidText {
+/// The error for a number that has to be known.
+pub(crate) fn computed(name: &str) -> InvalidText {
     InvalidText::new(format!(
         "`{name}` is computed, and only the program knows its value; write `{}`",
         example(name)
@@ -138,6 +147,7 @@ fn example(name: &str) -> String {
         "rate" | "leak_rate" => "\"100/min\"",
         "burst" | "capacity" => "10",
         "limit" => "100",
+        "cost" => "2",
         "precision" | "warmup" => "\"1s\"",
         _ => "\"1m\"",
     };

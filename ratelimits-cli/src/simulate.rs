@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::policy_text::PolicyText;
+use crate::policy_text::{PolicyText, computed};
 use crate::simulation::Charge;
 use counts::Counts;
 use fields::Field;
@@ -42,7 +42,8 @@ pub(crate) struct Simulate {
     /// from 1, or the name of a JSON field, where dots lead into objects.
     #[arg(long, value_name = "FIELD", default_value = "ip")]
     key: Field,
-    /// The field with the permits that each call takes. Without it a call takes the `cost` of the policy, or one permit.
+    /// The field with the permits that each call takes, by all policies. Without it a call takes the `cost` of the policy, or
+    /// one permit.
     #[arg(long, value_name = "FIELD")]
     cost: Option<Field>,
     /// The JSON field with the time. Without it: `time`, `timestamp`, `ts` or `@timestamp`.
@@ -76,7 +77,13 @@ impl Simulate {
     }
 
     fn simulate(self, log: impl BufRead) -> io::Result<ExitCode> {
-        let Some(charges) = self.charges() else { return Ok(ExitCode::from(2)) };
+        let charges = match self.charges() {
+            Ok(charges) => charges,
+            Err(problem) => {
+                writeln!(stderr(), "error: {problem}")?;
+                return Ok(ExitCode::from(2));
+            }
+        };
         for policy in self.policies.iter().filter(|policy| !policy.ignored.is_empty()) {
             let ignored = policy.ignored.join("`, `");
             writeln!(stderr(), "note: ignored `{ignored}` of {}", policy.label)?;
@@ -101,10 +108,17 @@ impl Simulate {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns what the policies take of a call. They have been checked when they were parsed.
-    fn charges(&self) -> Option<Vec<Charge>> {
-        let charge =
-            |policy: &PolicyText| Some(Charge { spec: policy.policy.spec().ok()?, cost: policy.cost });
+    /// Returns what the policies take of a call.
+    fn charges(&self) -> Result<Vec<Charge>, String> {
+        let charge = |policy: &PolicyText| {
+            let spec = policy.policy.spec().map_err(|error| error.to_string())?;
+            // The field of a line replaces the cost of all policies.
+            let cost = policy.cost.or(self.cost.is_some().then_some(0));
+            let computed = || {
+                format!("{}, or name a field of the log with `--cost`: {}", computed("cost"), policy.label)
+            };
+            Ok(Charge { spec, cost: cost.ok_or_else(computed)? })
+        };
         self.policies.iter().map(charge).collect()
     }
 }

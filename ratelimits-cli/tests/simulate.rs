@@ -117,6 +117,7 @@ fn keys_and_costs_are_fields() {
     assert_eq!(json_of(&[one, "--key", "method", "--top", "0"], LOG)["most_refused"], json!([]));
     let bytes = json_of(&["count_limit(5000, \"1d\")", "--cost", "10"], LOG);
     assert_eq!(bytes["refused"], 3);
+    assert_eq!(json_of(&["count_limit(5000, \"1d\", cost = rows.len())", "--cost", "10"], LOG)["refused"], 3);
     let lines = "{\"ts\": 5, \"request\": {\"ip\": \"a\"}}\n{\"ts\": 6.5, \"request\": {\"ip\": \"a\"}}\n";
     let nested = json_of(&[one, "--key", "request.ip", "--time", "ts"], lines);
     assert_eq!((&nested["refused"], &nested["to"]), (&json!(1), &json!("1970-01-01T00:00:06.5Z")));
@@ -146,6 +147,11 @@ fn wrong_usage_is_an_error() {
     for (arguments, message) in [
         (&[][..], "required arguments were not provided"),
         (&["rate_limit(rate = user.plan)"], "`rate` is computed, and only the program knows its value;"),
+        (
+            &["rate_limit(5, cost = rows.len())"],
+            "error: `cost` is computed, and only the program knows its value; write `cost = 2`, or name a field of the log with \
+             `--cost`: rate_limit(5, cost = rows.len())\n",
+        ),
         (&[&nested], "the policy has more than 2000 characters; write a policy like `rate_limit("),
         (&["rate_limit(5)", "--key", "0"], "fields are numbered from 1"),
         (&["rate_limit(5)", "--top", "x"], "invalid value 'x' for '--top <N>'"),

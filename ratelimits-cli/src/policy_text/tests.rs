@@ -56,9 +56,9 @@ fn attributes_are_policies() {
 
 #[test]
 fn arguments_without_meaning_for_the_numbers_are_listed() {
-    let text = r#"#[rate_limit(rate = 5.0, key = "<user.id>", key_type = CUSTOM, timeout = "1s", shadow, cost = rows.len(),
+    let text = r#"#[rate_limit(rate = 5.0, key = "<user.id>", key_type = CUSTOM, timeout = "1s", shadow,
         fallback = |error| Err(error), skip_when = user.is_admin(), crate = ::renamed, lease = 10)]"#;
-    let ignored = ["key", "key_type", "timeout", "shadow", "cost", "fallback", "skip_when", "crate", "lease"];
+    let ignored = ["key", "key_type", "timeout", "shadow", "fallback", "skip_when", "crate", "lease"];
     assert_eq!(parse(text).ignored, ignored);
     assert_eq!(parse("rate_limit(rate = 5.0, burst = 5, borrow)").ignored, [""; 0]);
 }
@@ -66,10 +66,12 @@ fn arguments_without_meaning_for_the_numbers_are_listed() {
 #[test]
 fn names_and_costs_are_read() {
     let named = parse(r#"rate_limit(rate = 5.0, name = "sms.send", cost = 2)"#);
-    assert_eq!((named.label.as_str(), named.cost), ("sms.send", 2));
+    assert_eq!((named.label.as_str(), named.cost), ("sms.send", Some(2)));
     assert!(named.ignored.is_empty());
     let unnamed = parse("#[rate_limit(\n    rate = 5.0,\n    burst = 10,\n)]");
-    assert_eq!((unnamed.label.as_str(), unnamed.cost), ("rate_limit(rate = 5.0, burst = 10)", 1));
+    assert_eq!((unnamed.label.as_str(), unnamed.cost), ("rate_limit(rate = 5.0, burst = 10)", Some(1)));
+    assert_eq!(parse("rate_limit(rate = 5.0, cost = rows.len())").cost, None);
+    assert_eq!(parse("rate_limit(rate = 5.0, cost = rows)").cost, None);
 }
 
 #[test]
@@ -127,7 +129,9 @@ fn invalid_policies_are_errors() {
         ("rate_limit(rate = 5, burst = 0)", "`burst` is 0, which admits nothing; write at least 1"),
         ("rate_limit(rate = 5, burst = 5, warmup = 5)", "`burst` cannot be combined with `warmup`,"),
         ("window_limit(100, 60, precision = \"7s\")", "`precision` does not divide the period"),
-        ("rate_limit(rate = 5, cost = -1)", "`cost` is negative or too large;"),
+        ("rate_limit(rate = 5, cost = -1)", "`cost` is negative or too large; write `cost = 2`"),
+        ("rate_limit(rate = 5, cost = 1.5)", "`cost` is not a whole number of permits; write `cost = 2`"),
+        ("rate_limit(rate = 5, cost = \"2\")", "`cost` is not a whole number of permits;"),
     ] {
         let error = error(text);
         assert!(error.contains(message), "{text}: {error}");
