@@ -96,6 +96,15 @@ impl Simulate {
             writeln!(stderr(), "error: {problem}; `ratelimits simulate --help` lists the formats")?;
             return Ok(ExitCode::FAILURE);
         }
+        if counts.is_out_of_order() {
+            let Counts { after_newest, calls, newest_line, last, .. } = &counts;
+            writeln!(
+                stderr(),
+                "warning: {after_newest} of {calls} calls come after line {newest_line}, which has the newest time, {}, and are decided \
+                 at that time; correct that line, or sort the log by time",
+                time::format(*last)
+            )?;
+        }
         let labels = self.policies.iter().map(|policy| policy.label.as_str());
         let report = Report::new(&counts, labels, self.top, skipped);
         let mut out = stdout().lock();
@@ -135,7 +144,7 @@ fn read(mut log: impl BufRead, format: &Format, counts: &mut Counts) -> io::Resu
         let text = text.trim();
         if !text.is_empty() {
             match format.parse(text) {
-                Ok(call) => counts.add(&call),
+                Ok(call) => counts.add(number, &call),
                 Err(problem) => {
                     skipped += 1;
                     if skipped <= NAMED {

@@ -124,6 +124,23 @@ fn keys_and_costs_are_fields() {
 }
 
 #[test]
+fn a_line_from_the_future_is_named() {
+    // Its time is milliseconds.
+    let log = "971211336 a\n\n4000000000000 a\n971211337 a\n971211338 b\n";
+    for arguments in
+        [&["count_limit(1, 1)", "--key", "2"][..], &["count_limit(1, 1)", "--key", "2", "--json"]]
+    {
+        let run = simulate(arguments, log);
+        let warning = "warning: 2 of 4 calls come after line 3, which has the newest time, 2096-10-02T07:06:40Z, \
+                       and are decided at that time; correct that line, or sort the log by time\n";
+        assert_eq!((run.err.as_str(), run.code), (warning, Some(0)));
+    }
+    // Calls that end out of order are common.
+    let run = simulate(&["count_limit(1, 1)"], LOG);
+    assert!(!run.err.contains("warning"), "{}", run.err);
+}
+
+#[test]
 fn logs_that_cannot_be_read_fail() {
     for (log, message) in [
         ("", "error: the log is empty; `ratelimits simulate --help` lists the formats\n"),

@@ -24,6 +24,9 @@ pub(super) struct Counts {
     /// The times of the first and the last decision.
     pub(super) first: u64,
     pub(super) last: u64,
+    /// The line whose time the last decision has, and how many calls after it have an earlier time.
+    pub(super) newest_line: u64,
+    pub(super) after_newest: u64,
     /// The calls since states that have ended were looked for.
     since_sweep: usize,
     verdicts: Vec<Verdict>,
@@ -54,19 +57,26 @@ impl Counts {
             keys: HashMap::new(),
             first: 0,
             last: 0,
+            newest_line: 0,
+            after_newest: 0,
             since_sweep: 0,
             verdicts: Vec::new(),
             charges,
         }
     }
 
-    /// Decides a call and counts it. One from before the last call is decided at the time of the last call.
-    pub(super) fn add(&mut self, call: &LoggedCall<'_>) {
+    /// Decides the call of a line and counts it. One from before the last call is decided at the time of the last call.
+    pub(super) fn add(&mut self, line: u64, call: &LoggedCall<'_>) {
         let now = call.time.max(self.last);
         if self.calls == 0 {
             self.first = now;
         }
-        self.late += u64::from(call.time < now);
+        if call.time < now {
+            self.late += 1;
+            self.after_newest += 1;
+        } else {
+            (self.newest_line, self.after_newest) = (line, 0);
+        }
         (self.last, self.calls) = (now, self.calls + 1);
         if let Some(cost) = call.cost {
             self.charges.iter_mut().for_each(|charge| charge.cost = cost);
@@ -90,6 +100,12 @@ impl Counts {
             verdicts.for_each(|(refused, verdict)| *refused += u64::from(!verdict.admitted));
         }
         self.sweep(now);
+    }
+
+    /// Returns whether so many calls come after the newest time that its line or the order of the log is likely wrong: more than a
+    /// tenth. In a log of calls that end out of order, few do.
+    pub(super) fn is_out_of_order(&self) -> bool {
+        self.after_newest > self.calls / 10
     }
 
     /// Drops the states that have ended. Their keys are still counted.
@@ -126,7 +142,7 @@ mod tests {
         let calls = 3 * SWEEP as u64;
         for i in 0..calls {
             let key = (i / 2).to_string().into();
-            counts.add(&LoggedCall { time: 100 * i, key, cost: None });
+            counts.add(i, &LoggedCall { time: 100 * i, key, cost: None });
         }
         assert_eq!((counts.keys.len() as u64, counts.refused), (calls / 2, calls / 2));
         let with_state = counts.keys.values().filter(|key| key.states.end(&counts.charges) > 0).count();
@@ -136,11 +152,27 @@ mod tests {
     #[test]
     fn calls_from_before_the_last_one_are_decided_at_its_time() {
         let mut counts = one_per_second();
-        for time in [5_000_000, 1_000_000, 5_999_999, 0, 6_000_000] {
-            counts.add(&LoggedCall { time, key: "a".into(), cost: None });
+        for (line, time) in (1..).zip([5_000_000, 1_000_000, 5_999_999, 0, 6_000_000]) {
+            counts.add(line, &LoggedCall { time, key: "a".into(), cost: None });
         }
         assert_eq!((counts.refused, counts.late), (3, 2));
         assert_eq!((counts.first, counts.last), (5_000_000, 6_000_000));
+        assert_eq!((counts.newest_line, counts.after_newest), (5, 0));
         assert_eq!(counts.keys["a"].first_refusal, 5_000_000);
+    }
+
+    #[test]
+    fn few_calls_after_the_newest_time_are_in_order() {
+        let mut counts = one_per_second();
+        let mut add = |line, time| {
+            counts.add(line, &LoggedCall { time, key: "a".into(), cost: None });
+            counts.is_out_of_order()
+        };
+        assert!((1..=16).all(|line| !add(line, line)));
+        assert!(!add(17, 1_000));
+        assert!(!add(18, 18));
+        assert!(add(19, 19));
+        // Another one is as new.
+        assert!(!add(20, 1_000));
     }
 }
