@@ -1,14 +1,19 @@
 //! Limiters and registries, on both stores.
 
+mod all_or_nothing;
+mod peek_and_reset;
+mod request_context;
+
 use std::time::Duration;
 
 use ratelimits::{
-    Algorithm, Error, FixedWindow, LeakyBucket, Limiter, MissingKey, Policy, Rate, Registry, RequestContext,
-    SlidingWindow, Source, TokenBucket, count_limit, rate_limit,
+    Algorithm, Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, Source,
+    TokenBucket, count_limit, rate_limit,
 };
 
 use crate::support::registries::{LONG_DEADLINE, namespace, on_each_registry};
 use crate::support::server::Server;
+use request_context::by_ip;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -64,156 +69,6 @@ async fn unsatisfiable_cost_has_no_retry_after() {
 }
 
 #[tokio::test]
-async fn refund_and_reset() {
-    on_each_registry(async |registry, _| {
-        let limiter = limiter(&registry, "refunds", 5);
-        let first = limiter.try_acquire("a", 3).await.unwrap();
-        let _second = limiter.try_acquire("a", 1).await.unwrap();
-        first.refund().await.unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().remaining, 4);
-        limiter.refund("a", 100).await.unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
-        limiter.try_acquire("a", 5).await.unwrap();
-        limiter.reset("a").await.unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn peek_finds_what_a_call_would_get() {
-    let day = 1440 * MINUTE;
-    let policies: [Policy; 8] = [
-        TokenBucket::new(Rate::new(3, day)).burst(3).into(),
-        TokenBucket::new(Rate::new(3, day)).burst(3).interval_refill().into(),
-        TokenBucket::new(Rate::new(3, day)).burst(3).adjustable().into(),
-        LeakyBucket::draining(3, day).into(),
-        FixedWindow::new(3, day).into(),
-        FixedWindow::new(3, 3000 * day).aligned().into(),
-        SlidingWindow::new(3, day).into(),
-        SlidingWindow::new(3, day).precision(day / 24).into(),
-    ];
-    on_each_registry(async |registry, source| {
-        for (i, policy) in policies.into_iter().enumerate() {
-            let limiter = registry.limiter(&format!("peeked {i}"), policy).unwrap();
-            for left in [3, 2, 1] {
-                for _ in 0..2 {
-                    let peeked = limiter.peek("a").await.unwrap();
-                    assert_eq!((peeked.remaining, peeked.retry_after), (left, None), "{policy:?}");
-                    assert!(peeked.policies()[0].admitted);
-                }
-                limiter.try_acquire("a", 1).await.unwrap();
-            }
-            let peeked = limiter.peek("a").await.unwrap();
-            assert_eq!((peeked.limit, peeked.remaining, peeked.source), (3, 0, source), "{policy:?}");
-            assert!(!peeked.policies()[0].admitted, "{policy:?}");
-            let refused = limiter.try_acquire("a", 1).await.unwrap_err().retry_after().unwrap();
-            assert!(peeked.retry_after.unwrap() >= refused && refused > Duration::ZERO, "{policy:?}");
-            peeked.refund().await.unwrap();
-            assert_eq!(limiter.peek("a").await.unwrap().remaining, 0, "{policy:?}");
-        }
-    })
-    .await;
-}
-
-/// As it would if it did not wait.
-#[tokio::test]
-async fn peek_at_a_queue_finds_whether_a_call_would_have_to_wait() {
-    on_each_registry(async |registry, _| {
-        let policy = LeakyBucket::new(3, Rate::new(1, 60 * MINUTE)).queue();
-        let limiter = registry.limiter("peeked queue", policy).unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().retry_after, None);
-        limiter.try_acquire("a", 1).await.unwrap();
-        let peeked = limiter.peek("a").await.unwrap();
-        assert_eq!((peeked.remaining, peeked.policies()[0].admitted), (3, false));
-        assert!(peeked.retry_after.unwrap() <= 60 * MINUTE);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn reset_tells_whether_there_was_state() {
-    let day = 1440 * MINUTE;
-    let policies: [Policy; 5] = [
-        TokenBucket::new(Rate::new(3, day)).burst(3).into(),
-        TokenBucket::new(Rate::new(3, day)).burst(3).adjustable().into(),
-        TokenBucket::new(Rate::new(3, day)).warmup(day).into(),
-        FixedWindow::new(3, day).into(),
-        SlidingWindow::new(3, day).into(),
-    ];
-    on_each_registry(async |registry, _| {
-        for (i, policy) in policies.into_iter().enumerate() {
-            let limiter = registry.limiter(&format!("states {i}"), policy).unwrap();
-            assert!(!limiter.reset("a").await.unwrap(), "{policy:?}");
-            limiter.try_acquire("a", 1).await.unwrap();
-            assert!(!limiter.reset("b").await.unwrap(), "{policy:?}");
-            assert!(limiter.reset("a").await.unwrap(), "{policy:?}");
-            limiter.peek("a").await.unwrap();
-            assert!(!limiter.reset("a").await.unwrap(), "{policy:?}");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn receipts_expire_on_reset() {
-    let second = Duration::from_secs(1);
-    let policies: [Policy; 4] = [
-        FixedWindow::new(3, MINUTE).into(),
-        FixedWindow::new(3, 60 * 24 * MINUTE).aligned().into(),
-        SlidingWindow::new(3, MINUTE).into(),
-        SlidingWindow::new(3, 1000 * second).precision(500 * second).into(),
-    ];
-    on_each_registry(async |registry, _| {
-        for (i, policy) in policies.into_iter().enumerate() {
-            let limiter = registry.limiter(&format!("reset {i}"), policy).unwrap();
-            let before = limiter.try_acquire("a", 3).await.unwrap();
-            limiter.reset("a").await.unwrap();
-            limiter.try_acquire("a", 3).await.unwrap();
-            before.refund().await.unwrap();
-            assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
-        }
-    })
-    .await;
-}
-
-/// A bucket's state does not tell that it was reset: what `Limiter::reset` documents.
-#[tokio::test]
-async fn receipts_of_a_bucket_outlive_a_reset_by_one_capacity() {
-    on_each_registry(async |registry, _| {
-        let policy = TokenBucket::new(Rate::new(1, 60 * MINUTE)).burst(6);
-        let limiter = registry.limiter("receipts", policy).unwrap();
-        let mut receipts = Vec::new();
-        for _ in 0..3 {
-            receipts.push(limiter.try_acquire("a", 2).await.unwrap());
-        }
-        limiter.reset("a").await.unwrap();
-        limiter.try_acquire("a", 6).await.unwrap();
-        let mut admitted = 0;
-        for receipt in receipts {
-            receipt.refund().await.unwrap();
-            while limiter.try_acquire("a", 1).await.is_ok() {
-                admitted += 1;
-            }
-        }
-        assert!((1..=6).contains(&admitted), "{admitted}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn peek_and_zero_cost_have_no_receipt() {
-    on_each_registry(async |registry, _| {
-        let limiter = limiter(&registry, "peek", 5);
-        limiter.try_acquire("a", 3).await.unwrap();
-        limiter.peek("a").await.unwrap().refund().await.unwrap();
-        limiter.try_acquire("a", 0).await.unwrap().refund().await.unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().remaining, 2);
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn function_defaults_to_the_name() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "same", 1);
@@ -259,76 +114,6 @@ async fn decisions_name_the_algorithms() {
         }
     })
     .await;
-}
-
-#[tokio::test]
-async fn acquire_all_is_all_or_nothing() {
-    on_each_registry(async |registry, _| {
-        let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
-        let daily = limiter(&registry, "daily", 2);
-        let log = registry.limiter("log", SlidingWindow::new(3, MINUTE)).unwrap();
-        let all = || [burst.charge("a", 1), daily.charge(("a", 7), 1), log.charge((), 1)];
-        let decision = registry.try_acquire_all(all()).await.unwrap();
-        let names: Vec<_> = decision.policies().iter().map(|policy| &*policy.policy).collect();
-        assert_eq!((names, decision.remaining), (vec!["burst", "daily", "log"], 1));
-        registry.try_acquire_all(all()).await.unwrap();
-
-        let Err(Error::Limited(limited)) = registry.try_acquire_all(all()).await else {
-            panic!("not limited")
-        };
-        assert_eq!(limited.policy(), "daily");
-        let remaining: Vec<_> = limited.decision().policies().iter().map(|policy| policy.remaining).collect();
-        assert_eq!(remaining, [8, 0, 1]);
-        assert_eq!(burst.peek("a").await.unwrap().remaining, 8);
-        assert_eq!(log.peek(()).await.unwrap().remaining, 1);
-
-        decision.refund().await.unwrap();
-        registry.try_acquire_all(all()).await.unwrap();
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn longest_retry_after_is_reported() {
-    on_each_registry(async |registry, _| {
-        let short = registry.limiter("short", FixedWindow::new(1, MINUTE)).unwrap();
-        let long = registry.limiter("long", FixedWindow::new(1, 60 * MINUTE)).unwrap();
-        let never = registry.limiter("never", FixedWindow::new(1, MINUTE / 2)).unwrap();
-        let charge = |cost| [short.charge("a", 1), long.charge("a", 1), never.charge("b", cost)];
-        registry.try_acquire_all(charge(1)).await.unwrap();
-        let error = registry.try_acquire_all(charge(1)).await.unwrap_err();
-        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "long"), "{error}");
-        let error = registry.try_acquire_all(charge(2)).await.unwrap_err();
-        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "never"), "{error}");
-        assert_eq!(error.retry_after(), None);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn charges_on_one_key_add_up() {
-    on_each_registry(async |registry, _| {
-        let limiter = limiter(&registry, "twice", 5);
-        let charge = |cost| limiter.charge("a", cost);
-        assert!(registry.try_acquire_all([charge(3), charge(3)]).await.unwrap_err().is_limited());
-        let decision = registry.try_acquire_all([charge(2), charge(3)]).await.unwrap();
-        assert_eq!(decision.remaining, 0);
-        decision.refund().await.unwrap();
-        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
-
-        let other = registry.limiter("twice", FixedWindow::new(9, MINUTE)).unwrap();
-        let error = registry.try_acquire_all([charge(1), other.charge("a", 1)]).await.unwrap_err();
-        assert!(matches!(error, Error::Invalid(_)), "{error}");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn empty_and_mixed_lists_are_invalid() {
-    let (one, other) = (Registry::in_memory(), Registry::in_memory());
-    let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
-    assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
-    assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
 }
 
 #[tokio::test]
@@ -423,67 +208,6 @@ async fn hostile_keys_do_not_collide() {
         }
         for a in keys {
             assert!(limiter.try_acquire(a, 1).await.unwrap_err().is_limited());
-        }
-    })
-    .await;
-}
-
-#[count_limit(1, "1m", key_type = IP)]
-async fn by_ip() -> Result<(), Error> {
-    Ok(())
-}
-
-#[count_limit(1, "1m", key = "<@user_or_ip>")]
-async fn by_user_or_ip() -> Result<(), Error> {
-    Ok(())
-}
-
-#[tokio::test]
-async fn request_context_keys() {
-    on_each_registry(async |registry, _| {
-        let from = |ip: &str| RequestContext::new().with_ip(ip.parse::<std::net::IpAddr>().unwrap());
-        let call = |context: RequestContext| registry.scope(context.scope(by_ip()));
-        call(from("2001:db8::1")).await.unwrap();
-        assert!(call(from("2001:db8::2")).await.unwrap_err().is_limited());
-        call(from("2001:db8:0:1::2")).await.unwrap();
-        call(from("192.0.2.1")).await.unwrap();
-        assert!(call(from("::ffff:192.0.2.1")).await.unwrap_err().is_limited());
-        let missing = registry.scope(by_ip()).await.unwrap_err();
-        assert!(matches!(missing, Error::MissingKey(MissingKey::Ip)), "{missing}");
-
-        let call = |context: RequestContext| registry.scope(context.scope(by_user_or_ip()));
-        call(from("192.0.2.1")).await.unwrap();
-        call(RequestContext::new().with_user("192.0.2.1")).await.unwrap();
-        call(from("192.0.2.1").with_user("ann")).await.unwrap();
-        assert!(call(from("192.0.2.9").with_user("ann")).await.unwrap_err().is_limited());
-        assert!(call(from("192.0.2.1")).await.unwrap_err().is_limited());
-    })
-    .await;
-}
-
-#[count_limit(1, "1m", key_type = USER)]
-async fn by_user() -> Result<(), Error> {
-    Ok(())
-}
-
-#[tokio::test]
-async fn blank_users_are_missing() {
-    on_each_registry(async |registry, _| {
-        for blank in ["", " ", "\t\r\n", "\u{a0}\u{3000}"] {
-            let context = || RequestContext::new().with_user("ann").with_user(blank);
-            let refused = registry.scope(context().scope(by_user())).await.unwrap_err();
-            assert!(matches!(refused, Error::MissingKey(MissingKey::User)), "{blank:?}: {refused}");
-            let refused = registry.scope(context().scope(by_user_or_ip())).await.unwrap_err();
-            assert!(matches!(refused, Error::MissingKey(MissingKey::Ip)), "{blank:?}: {refused}");
-        }
-        // Without a user it counts by address.
-        let from = |ip: [u8; 4]| RequestContext::new().with_user(" ").with_ip(ip).scope(by_user_or_ip());
-        registry.scope(from([192, 0, 2, 1])).await.unwrap();
-        registry.scope(from([192, 0, 2, 2])).await.unwrap();
-        assert!(registry.scope(from([192, 0, 2, 1])).await.unwrap_err().is_limited());
-        // A user is used as written.
-        for user in ["ann", " ann", "ann "] {
-            registry.scope(RequestContext::new().with_user(user).scope(by_user())).await.unwrap();
         }
     })
     .await;

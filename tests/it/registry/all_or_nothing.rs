@@ -1,0 +1,76 @@
+//! Decisions of several limiters, on both stores.
+
+use ratelimits::{Error, FixedWindow, Rate, Registry, SlidingWindow, TokenBucket};
+
+use super::{MINUTE, limiter};
+use crate::support::registries::on_each_registry;
+
+#[tokio::test]
+async fn acquire_all_is_all_or_nothing() {
+    on_each_registry(async |registry, _| {
+        let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
+        let daily = limiter(&registry, "daily", 2);
+        let log = registry.limiter("log", SlidingWindow::new(3, MINUTE)).unwrap();
+        let all = || [burst.charge("a", 1), daily.charge(("a", 7), 1), log.charge((), 1)];
+        let decision = registry.try_acquire_all(all()).await.unwrap();
+        let names: Vec<_> = decision.policies().iter().map(|policy| &*policy.policy).collect();
+        assert_eq!((names, decision.remaining), (vec!["burst", "daily", "log"], 1));
+        registry.try_acquire_all(all()).await.unwrap();
+
+        let Err(Error::Limited(limited)) = registry.try_acquire_all(all()).await else {
+            panic!("not limited")
+        };
+        assert_eq!(limited.policy(), "daily");
+        let remaining: Vec<_> = limited.decision().policies().iter().map(|policy| policy.remaining).collect();
+        assert_eq!(remaining, [8, 0, 1]);
+        assert_eq!(burst.peek("a").await.unwrap().remaining, 8);
+        assert_eq!(log.peek(()).await.unwrap().remaining, 1);
+
+        decision.refund().await.unwrap();
+        registry.try_acquire_all(all()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn longest_retry_after_is_reported() {
+    on_each_registry(async |registry, _| {
+        let short = registry.limiter("short", FixedWindow::new(1, MINUTE)).unwrap();
+        let long = registry.limiter("long", FixedWindow::new(1, 60 * MINUTE)).unwrap();
+        let never = registry.limiter("never", FixedWindow::new(1, MINUTE / 2)).unwrap();
+        let charge = |cost| [short.charge("a", 1), long.charge("a", 1), never.charge("b", cost)];
+        registry.try_acquire_all(charge(1)).await.unwrap();
+        let error = registry.try_acquire_all(charge(1)).await.unwrap_err();
+        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "long"), "{error}");
+        let error = registry.try_acquire_all(charge(2)).await.unwrap_err();
+        assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "never"), "{error}");
+        assert_eq!(error.retry_after(), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn charges_on_one_key_add_up() {
+    on_each_registry(async |registry, _| {
+        let limiter = limiter(&registry, "twice", 5);
+        let charge = |cost| limiter.charge("a", cost);
+        assert!(registry.try_acquire_all([charge(3), charge(3)]).await.unwrap_err().is_limited());
+        let decision = registry.try_acquire_all([charge(2), charge(3)]).await.unwrap();
+        assert_eq!(decision.remaining, 0);
+        decision.refund().await.unwrap();
+        assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+
+        let other = registry.limiter("twice", FixedWindow::new(9, MINUTE)).unwrap();
+        let error = registry.try_acquire_all([charge(1), other.charge("a", 1)]).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid(_)), "{error}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn empty_and_mixed_lists_are_invalid() {
+    let (one, other) = (Registry::in_memory(), Registry::in_memory());
+    let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
+    assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
+    assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
+}
