@@ -25,8 +25,9 @@ use report::Report;
 /// by none. Calls wait for a `queue`, and for no other policy.
 ///
 /// A line is in the common or combined log format, or begins with a time, or is a JSON object. Times are RFC 3339 or Unix
-/// time, in seconds or milliseconds. A line with a time before that of an earlier line is decided at the earlier line's time.
-/// Lines without a readable time or key are counted and skipped.
+/// time, in seconds or milliseconds. A line with a time before that of an earlier line is decided at the earlier line's time. If
+/// more than a tenth of the calls come after the newest time, a warning names its line. Lines without a readable time or key are
+/// counted and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ratelimits simulate 'rate_limit(rate = \"100/min\", burst = 20)' < access.log
@@ -100,8 +101,8 @@ impl Simulate {
             let Counts { after_newest, calls, newest_line, last, .. } = &counts;
             writeln!(
                 stderr(),
-                "warning: {after_newest} of {calls} calls come after line {newest_line}, which has the newest time, {}, and are decided \
-                 at that time; correct that line, or sort the log by time",
+                "warning: {after_newest} of {calls} calls come after line {newest_line}, which has the newest time, \
+                 {}, and are decided at that time; correct that line, or sort the log by time",
                 time::format(*last)
             )?;
         }
