@@ -83,6 +83,11 @@ async fn on_each_registry(text: &str, test: impl AsyncFn(&Registry, &Overrides))
     test(&builder.overrides(&overrides.0).connect_lazy(&server.url()).unwrap(), &overrides).await;
 }
 
+/// Returns what the check of all policies reports.
+fn reported() -> String {
+    ratelimits::check().map_or_else(|error| error.to_string(), |()| String::new())
+}
+
 /// Waits until these policies have overrides.
 async fn in_force(registry: &Registry, policies: &[&str]) {
     until("the overrides are in force", WITHIN, async || {
@@ -231,7 +236,7 @@ async fn invalid_overrides_change_nothing() {
     ] {
         file.replace(text);
         until("the problem is reported", WITHIN, async || {
-            let reported = ratelimits::check().map_or_else(|error| error.to_string(), |()| String::new());
+            let reported = reported();
             if reported.contains(problem) { Ok(()) } else { Err(reported) }
         })
         .await;
@@ -240,13 +245,33 @@ async fn invalid_overrides_change_nothing() {
     }
     fs::remove_file(&file.0).unwrap();
     until("the missing file is reported", WITHIN, async || {
-        let reported = ratelimits::check().map_or_else(|error| error.to_string(), |()| String::new());
+        let reported = reported();
         if reported.contains("could not read") { Ok(()) } else { Err(reported) }
     })
     .await;
     assert_eq!(registry.overrides().len(), 1);
     file.replace("# none\n");
     in_force(&registry, &[]).await;
+    let path = file.0.display().to_string();
+    until("nothing is reported any more", WITHIN, async || {
+        let reported = reported();
+        if reported.contains(&path) { Err(reported) } else { Ok(()) }
+    })
+    .await;
+
+    // A registry that is gone reports nothing.
+    fs::remove_file(&file.0).unwrap();
+    until("the missing file is reported again", WITHIN, async || {
+        let reported = reported();
+        if reported.contains(&path) { Ok(()) } else { Err(reported) }
+    })
+    .await;
+    drop(registry);
+    until("nothing is reported without the registry", WITHIN, async || {
+        let reported = reported();
+        if reported.contains(&path) { Err(reported) } else { Ok(()) }
+    })
+    .await;
 }
 
 /// Each line of it is a valid file with the lines before.
