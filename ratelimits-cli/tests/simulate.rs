@@ -169,7 +169,7 @@ fn wrong_usage_is_an_error() {
             "error: `cost` is computed, and only the program knows its value; write `cost = 2`, or name a field of the log with \
              `--cost`: rate_limit(5, cost = rows.len())\n",
         ),
-        (&[&nested], "the policy has more than 2000 characters; write a policy like `rate_limit("),
+        (&[&nested], "the policy has more than 1000 characters; write a policy like `rate_limit("),
         (&["rate_limit(5)", "--key", "0"], "fields are numbered from 1"),
         (&["rate_limit(5)", "--top", "x"], "invalid value 'x' for '--top <N>'"),
     ] {

@@ -34,11 +34,11 @@ const ALGORITHMS: [Algorithm; 4] =
     [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::LeakyBucket, Algorithm::SlidingWindow];
 
 /// The longest text, in characters, and its deepest nesting.
-const LONGEST: usize = 2_000;
+const LONGEST: usize = 1_000;
 const DEEPEST: usize = 32;
 
-/// The stack of the parser, in bytes. It calls itself for each operator, too: `<` takes 20 kB in a debug build.
-const STACK: usize = 64 << 20;
+/// The stack of the parser, in bytes. It calls itself for each operator, too: `<` takes tens of kB in a debug build. Only what is used is allocated.
+const STACK: usize = 256 << 20;
 
 /// Parses an attribute into its algorithm and its arguments, each at most once, all of them known.
 pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {

@@ -143,12 +143,12 @@ fn the_size_of_a_policy_is_bounded() {
     let nested = |depth: usize| format!("rate_limit(5, burst = {}5{})", "(".repeat(depth), ")".repeat(depth));
     assert_eq!(parse(&nested(31)).policy, TokenBucket::per_second(5).burst(5).into());
     assert!(error(&nested(32)).starts_with("the policy nests more than 32 brackets; write a policy like"));
-    assert!(error(&nested(20_000)).starts_with("the policy has more than 2000 characters; write a policy"));
+    assert!(error(&nested(20_000)).starts_with("the policy has more than 1000 characters; write a policy"));
     // Operators nest as well.
     for operator in
         ["<", "A::<", "||", "move ||", "-", "!", "&", "x = ", "x as &", "if x {} else ", "1 + ", "a."]
     {
-        let text = format!("rate_limit(5, cost = {}", operator.repeat(1_950 / operator.len()));
+        let text = format!("rate_limit(5, cost = {}", operator.repeat(950 / operator.len()));
         assert!(error(&format!("{text})")).contains("write a policy like"), "{operator}");
     }
 }
