@@ -93,7 +93,9 @@ impl Overrides {
             problems.push(format!("and {more} more"));
         }
         let checked = checked.map(|overrides| self.replace(overrides));
-        self.set_problems(checked.as_ref().err().cloned().unwrap_or_default());
+        if checked.is_ok() {
+            self.set_problems(Vec::new());
+        }
         checked
     }
 

@@ -57,6 +57,8 @@ impl Registry {
     ///
     /// # let limits = std::env::temp_dir().join(format!("search-{}.toml", std::process::id()));
     /// std::fs::write(&limits, "[search]\nrate = \"100/min\"\nshadow = true\n")?;
+    /// # let written = std::fs::File::options().write(true).open(&limits)?;
+    /// # written.set_modified(std::time::SystemTime::UNIX_EPOCH)?;
     /// let registry = Registry::builder().overrides(&limits).in_memory();
     /// # std::fs::remove_file(limits)?;
     /// let [search] = &registry.overrides()[..] else { panic!("one policy is overridden") };
@@ -145,7 +147,7 @@ impl Watcher {
                     log!(ERROR, %source, problem, "overrides could not be read and stay as they are");
                 }
                 self.is_unreadable = true;
-                overrides.set_problems(vec![problem]);
+                overrides.set_problems(vec![format!("overrides stay as they are: {problem}")]);
                 return POLL_INTERVAL;
             }
         };
@@ -155,7 +157,11 @@ impl Watcher {
         } else {
             // What was invalid may have become valid, as policies of limiters become known when they are created.
             let had = overrides.is_active();
-            let applied = overrides.apply(&text, &known(registry));
+            let applied = overrides.apply(&text, &known(registry)).map_err(|problems| {
+                let about = |problem| format!("overrides in {} change nothing: {problem}", self.source);
+                overrides.set_problems(problems.iter().map(about).collect());
+                problems
+            });
             (self.text, self.is_applied) = (Some(text), applied.is_ok());
             self.report(applied, had, overrides.list().len());
         }
