@@ -1,17 +1,18 @@
 //! `ratelimits override`.
 
+mod known;
 mod setting;
 
 use clap::{Args, Subcommand};
-use ratelimit_runtime::inspect::{Keyspace, policy_of};
-use ratelimit_runtime::overrides::{KnownPolicy, Override, Value, check, parse};
+use ratelimit_runtime::inspect::Keyspace;
+use ratelimit_runtime::overrides::{Override, Value, parse};
 use serde_json::{Map, json};
 
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
-use crate::inventory::{Inventory, InventoryFile};
+use crate::inventory::InventoryFile;
 use crate::output::{write, write_json};
-use crate::walk::Walk;
+use known::Known;
 use setting::Setting;
 
 /// How often another change of the overrides is tolerated.
@@ -30,7 +31,7 @@ pub(crate) enum Overrides {
 
 /// Change a policy. Replaces what was changed of it before.
 ///
-/// The policy is one of the inventory, or one that has keys. Its numbers are checked before anything is written: a program applies
+/// The policy is one of the inventory, or one that has keys. All overrides are checked before anything is written: a program applies
 /// all overrides or none.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
@@ -91,34 +92,17 @@ impl Set {
             return Err(Failure::Usage(problem.to_owned()));
         }
         let keyspace = self.connection.open().await?;
-        let known = self.known(&keyspace, &inventory).await?;
-        let problems = check(std::slice::from_ref(&change), &known);
-        if !problems.is_empty() {
-            return Err(Failure::Usage(problems.join("\n")));
-        }
+        let (_, text) = read(&self.connection, &keyspace).await?;
+        let others = parse_all(&text)?;
+        let known = Known::read(&self.connection, &keyspace, &inventory, &change, &others).await?;
         update(&self.connection, &keyspace, |overrides| {
             overrides.retain(|other| other.policy != change.policy);
+            known.check(&change, overrides)?;
             overrides.push(change.clone());
             Ok(())
         })
         .await?;
         write(&change.to_string())
-    }
-
-    /// Returns the policies of the inventory, and if the policy is not among them, those that have keys.
-    async fn known(&self, keyspace: &Keyspace, inventory: &Inventory) -> Result<Vec<KnownPolicy>, Failure> {
-        let mut known: Vec<KnownPolicy> = inventory.entries().filter_map(|entry| entry.known()).collect();
-        if known.iter().any(|known| known.is_named(&self.policy)) {
-            return Ok(known);
-        }
-        let walk = Walk::new(&self.connection, keyspace, inventory).await?;
-        known.extend(walk.kinds().await?.into_iter().filter_map(|kind| {
-            let (policy, has_numbers) = policy_of(&kind.shape)?;
-            let numbers = policy.algorithm().attribute().numbers.iter();
-            let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
-            Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
-        }));
-        Ok(known)
     }
 }
 

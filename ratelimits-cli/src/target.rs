@@ -65,10 +65,7 @@ impl Target {
                 ),
             });
         }
-        let tail = format!("::{policy}");
-        let suggestion = closest(policy, names.iter().map(String::as_str))
-            .or_else(|| names.iter().map(String::as_str).find(|name| name.ends_with(&tail)));
-        Failure::NoSuchKey(match suggestion {
+        Failure::NoSuchKey(match suggestion(policy, names.iter().map(String::as_str)) {
             Some(suggestion) => {
                 format!("no key belongs to a policy named `{policy}`; did you mean `{suggestion}`?")
             }
@@ -85,4 +82,13 @@ impl Target {
         names.extend(walk.kinds().await?.into_iter().map(|kind| kind.name));
         Ok(names)
     }
+}
+
+/// Returns the name that is probably meant.
+pub(crate) fn suggestion<'a>(
+    name: &str,
+    mut names: impl Iterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    let tail = format!("::{name}");
+    closest(name, names.clone()).or_else(|| names.find(|known| known.ends_with(&tail)))
 }

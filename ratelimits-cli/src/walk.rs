@@ -74,6 +74,15 @@ impl<'a> Walk<'a> {
         Ok(Walk { connection, keyspace, inventory, overrides })
     }
 
+    /// For a command that needs no numbers.
+    pub(crate) fn without_overrides(
+        connection: &'a Connection,
+        keyspace: &'a Keyspace,
+        inventory: &'a Inventory,
+    ) -> Self {
+        Walk { connection, keyspace, inventory, overrides: Vec::new() }
+    }
+
     /// Calls `each` with every selected state: `None` if its value is not one. Returns the number of keys in the namespace that
     /// belong to no policy.
     pub(crate) async fn states(

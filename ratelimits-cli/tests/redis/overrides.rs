@@ -61,9 +61,7 @@ fn invalid_overrides_are_not_written() {
     let server = Server::shared();
     let overrides = |arguments: &[&str]| overrides(&server, "overrides-invalid", arguments);
     for (arguments, problem) in [
-        (&["app::serch", "burst=1"][..], "no policy is named `app::serch`; did you mean `app::search`?"),
-        (&["elsewhere", "burst=1"], "no policy is named `elsewhere`"),
-        (&["app::search", "brust=1"], "did you mean `burst`?"),
+        (&["app::search", "brust=1"][..], "did you mean `burst`?"),
         (&["app::search", "limit=1"], "`limit` is no argument of `rate_limit`"),
         (&["app::search", "burst=0"], "`burst` is 0"),
         (&["app::search", "rate=fast"], "`rate` is not a rate"),
@@ -77,7 +75,30 @@ fn invalid_overrides_are_not_written() {
         assert_eq!(set.code, 2, "{arguments:?}: {set:?}");
         assert!(set.err.contains(problem), "{arguments:?}: {set:?}");
     }
+    for (name, problem) in [
+        ("app::serch", "a policy named `app::serch`; did you mean `app::search`?"),
+        ("elsewhere", "neither the inventory nor a key in Redis has a policy named `elsewhere`"),
+    ] {
+        let set = overrides(&["set", name, "burst=1"]);
+        assert!(set.code == 1 && set.err.contains(problem), "{set:?}");
+    }
     assert_eq!(overrides(&["show", "--json"]).json()["version"], "");
+}
+
+#[tokio::test]
+async fn overrides_that_programs_would_reject_are_named() {
+    let server = Server::shared();
+    let overrides = |arguments: &[&str]| overrides(&server, "overrides-blocked", arguments);
+    let toml = "[\"ghost\"]\nburst = 1\n\n[\"app::search\"]\nburst = 0\n";
+    server.command::<()>(&["HSET", "overrides-blocked:overrides", "version", "1", "toml", toml]).await;
+    let set = overrides(&["set", "app::plan", "limit=7"]);
+    assert_eq!(set.code, 2, "{set:?}");
+    for problem in ["`ghost` is overridden, but", "clear it first", "`app::search`: `burst` is 0"] {
+        assert!(set.err.contains(problem), "{set:?}");
+    }
+    overrides(&["clear", "ghost"]).success();
+    overrides(&["set", "app::search", "burst=7"]).success();
+    overrides(&["set", "app::plan", "limit=7"]).success();
 }
 
 #[tokio::test]
@@ -89,12 +110,18 @@ async fn policies_with_keys_need_no_inventory() {
         run(&server.url(), &["override", "set", policy, setting, "--namespace", "overrides-keys"])
     };
     set("sms:app::send", "burst=5").success();
-    for (policy, setting, problem) in
-        [("app::sent", "burst=5", "did you mean `app::send`?"), ("app::send", "period=5s", "is no argument")]
-    {
+    for (policy, setting, code, problem) in [
+        ("app::sent", "burst=5", 1, "did you mean `app::send`?"),
+        ("elsewhere", "burst=5", 1, "pass --inventory, or try again when it has keys"),
+        ("app::send", "period=5s", 2, "is no argument"),
+    ] {
         let set = set(policy, setting);
-        assert!(set.code == 2 && set.err.contains(problem), "{set:?}");
+        assert!(set.code == code && set.err.contains(problem), "{set:?}");
     }
+    let arguments =
+        ["override", "set", "app::send", "burst=6", "--namespace", "overrides-keys", "--inventory", "-"];
+    let warned = run_with_input(&server.url(), &arguments, "[]");
+    assert!(warned.code == 0 && warned.err.contains("the inventory has no `app::send`"), "{warned:?}");
 }
 
 #[tokio::test]
