@@ -1,9 +1,10 @@
 //! Completions for shells.
 
-use std::io::stdout;
-
 use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
+
+use crate::failure::Failure;
+use crate::output::write;
 
 /// Write the completions for a shell to standard output.
 #[derive(Debug, Args)]
@@ -13,9 +14,12 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run<C: CommandFactory>(&self) {
+    pub(crate) fn run<C: CommandFactory>(&self) -> Result<(), Failure> {
         let mut command = C::command();
         let name = command.get_name().to_owned();
-        generate(self.shell, &mut command, name, &mut stdout().lock());
+        // `generate` panics where standard output fails.
+        let mut script = Vec::new();
+        generate(self.shell, &mut command, name, &mut script);
+        write(&String::from_utf8_lossy(&script))
     }
 }

@@ -61,16 +61,16 @@ fn main() -> ExitCode {
         Command::Override(overrides) => wait_for(overrides.run()),
         Command::Pictures(pictures) => pictures.run(),
         Command::Simulate(simulate) => simulate.run(),
-        Command::Completions(completions) => {
-            completions.run::<Cli>();
-            ExitCode::SUCCESS
-        }
+        Command::Completions(completions) => code(completions.run::<Cli>()),
     }
 }
 
 /// Runs a command that works on a Redis.
 fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(command));
+    code(runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(command)))
+}
+
+fn code(done: Result<(), Failure>) -> ExitCode {
     done.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

@@ -19,8 +19,8 @@ use crate::walk::{Kind, Selection, Walk};
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Top {
     /// The number of keys.
-    #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT")]
-    count: usize,
+    #[arg(short = 'n', long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    count: u32,
     /// Only the policy of this name, as in the code: `app::send`.
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -46,15 +46,16 @@ impl Top {
         let keyspace = self.connection.open().await?;
         let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
+        let count = self.count as usize;
         let mut limited = Limited { keys: Vec::new(), unknown: 0 };
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
             limited.unknown += u64::from(state.is_some_and(|state| state.limited.is_none()));
             if let Some(state) = state.filter(|state| state.limited == Some(true)) {
-                limited.add(KeyRow::new(kind, key, state), self.count);
+                limited.add(KeyRow::new(kind, key, state), count);
             }
         };
         walk.states(&selection, Progress::new(), add).await?;
-        limited.cut(self.count);
+        limited.cut(count);
         if self.json {
             return write_json(&limited);
         }

@@ -28,3 +28,11 @@ async fn keys_that_are_limited_the_longest_come_first() {
     let keys: Vec<_> = top["keys"].as_array().unwrap().iter().map(|key| key["key"][1].clone()).collect();
     assert_eq!((json!(keys), &top["unknown"]), (json!(["nine", "four", "two"]), &json!(0)), "{top}");
 }
+
+#[test]
+fn number_of_keys_has_bounds() {
+    for count in ["0", "1000001", "18446744073709551615"] {
+        let top = run("redis://127.0.0.1:1", &["top", "-n", count]);
+        assert!(top.code == 2 && top.err.contains("invalid value"), "{top:?}");
+    }
+}
