@@ -97,15 +97,36 @@ fn serialize_state<S: Serializer>(state: &KeyState, serializer: S) -> Result<S::
 
 /// Returns the parts of a key in the form in which a shell takes them as arguments.
 pub(crate) fn quoted(parts: &[String]) -> String {
-    let quote = |part: &String| {
-        let is_plain = |char: char| char.is_alphanumeric() || "-_.:/@%+=,~".contains(char);
-        if !part.is_empty() && part.chars().all(is_plain) {
-            part.clone()
-        } else {
-            format!("'{}'", part.replace('\'', r"'\''"))
+    // What begins with `-` would be an option.
+    let end_of_options = parts.iter().any(|part| part.starts_with('-')).then(|| "--".to_owned());
+    let words = end_of_options.into_iter().chain(parts.iter().map(|part| shell_word(part)));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn shell_word(part: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_./:@%+,-".contains(char);
+    if part.chars().any(char::is_control) {
+        return format!("$'{}'", part.chars().map(ansi_c).collect::<String>());
+    }
+    if !part.is_empty() && part.chars().all(is_plain) {
+        part.to_owned()
+    } else {
+        format!("'{}'", part.replace('\'', r"'\''"))
+    }
+}
+
+/// Escapes a character between `$'` and `'`. A terminal would obey control characters.
+fn ansi_c(char: char) -> String {
+    match char {
+        '\'' | '\\' => format!("\\{char}"),
+        '\n' => r"\n".to_owned(),
+        '\t' => r"\t".to_owned(),
+        char if char.is_control() => {
+            let bytes = char.to_string().into_bytes();
+            bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
         }
-    };
-    parts.iter().map(quote).collect::<Vec<_>>().join(" ")
+        char => char.into(),
+    }
 }
 
 #[cfg(test)]
@@ -114,7 +135,10 @@ mod tests {
 
     #[test]
     fn parts_are_quoted_for_a_shell() {
-        let parts = ["u1", "", "a b", "it's", "$HOME", "10.0.0.1", "größe"].map(str::to_owned);
-        assert_eq!(quoted(&parts), r"u1 '' 'a b' 'it'\''s' '$HOME' 10.0.0.1 größe");
+        let parts = ["u1", "", "a b", "it's", "$HOME", "10.0.0.1", "größe", "~", "a=b"].map(str::to_owned);
+        assert_eq!(quoted(&parts), r"u1 '' 'a b' 'it'\''s' '$HOME' 10.0.0.1 'größe' '~' 'a=b'");
+        let parts = ["a\nit's\\\u{1b}[2J", "ü\u{85}"].map(str::to_owned);
+        assert_eq!(quoted(&parts), r"$'a\nit\'s\\\x1b[2J' $'ü\xc2\x85'");
+        assert_eq!(quoted(&["u1", "-5"].map(str::to_owned)), "-- u1 -5");
     }
 }

@@ -13,7 +13,8 @@ use crate::walk::{Selection, Walk};
 pub(crate) struct Target {
     /// The name of the policy, as in the code: `app::send`, or `app::send#2` for the second attribute of a function.
     policy: String,
-    /// The parts of the key, in the order of the attribute's `key`. None for a policy without a key.
+    /// The parts of the key, in the order of the attribute's `key`. None for a policy without a key. After `--`, a part may begin
+    /// with `-`.
     #[arg(value_name = "KEY_PART")]
     parts: Vec<String>,
     /// The prefix of the policy, where policies of one name have several.

@@ -224,3 +224,13 @@ async fn value_of_another_program_is_an_error() {
     assert_eq!(peeked.code, 3, "{peeked:?}");
     assert!(peeked.err.contains("peek-foreign::app/a:tb1-1000000-1000000:{0}:k is no state"), "{peeked:?}");
 }
+
+#[tokio::test]
+async fn parts_may_begin_with_a_hyphen() {
+    let server = Server::shared();
+    let limiter = registry(&server.url(), "peek-hyphen").await.limiter("app::send", slow_bucket(3)).unwrap();
+    limiter.try_acquire(("-5", "-x"), 1).await.unwrap();
+    let arguments = ["peek", "--namespace", "peek-hyphen", "--json", "app::send", "--", "-5", "-x"];
+    let peeked = run(&server.url(), &arguments).json();
+    assert_eq!(peeked["states"][0]["key"], json!(["-5", "-x"]), "{peeked}");
+}
