@@ -9,7 +9,7 @@ use ratelimit_runtime::inspect::{Keyspace, Login};
 
 use crate::failure::{Failure, store_failure};
 
-/// The deadline of each command to Redis, and of connecting.
+/// The deadline of each command to Redis.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -43,7 +43,9 @@ impl Connection {
         let read = |path: &Option<PathBuf>| path.as_deref().map(read_file).transpose();
         let client = read(&self.cert)?.zip(read(&self.key)?);
         let login = Login { url: self.url.clone(), authorities: read(&self.cacert)?, client };
-        Keyspace::connect(login, DEADLINE).await.map_err(|error| Failure::Redis(error.to_string()))
+        let keyspace = Keyspace::new(login, DEADLINE).map_err(|error| Failure::Usage(error.to_string()))?;
+        keyspace.ping().await.map_err(|error| Failure::Redis(error.to_string()))?;
+        Ok(keyspace)
     }
 
     /// Returns the failure of a command to Redis.

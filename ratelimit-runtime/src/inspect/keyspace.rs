@@ -37,12 +37,12 @@ pub struct Login {
 }
 
 impl Keyspace {
-    /// Connects to a Redis. Each command to it has this deadline.
+    /// Uses a Redis, which is connected to by the first command. Each command to it has this deadline.
     ///
     /// # Errors
     ///
-    /// If the URL or a certificate is invalid, no server answers, or authentication fails.
-    pub async fn connect(login: Login, deadline: Duration) -> Result<Self, StoreError> {
+    /// If the URL or a certificate is invalid.
+    pub fn new(login: Login, deadline: Duration) -> Result<Self, StoreError> {
         let Login { url, authorities, client } = login;
         let client = client.map(|(certificates, key)| ClientCertificate {
             certificates: certificates.into(),
@@ -50,8 +50,16 @@ impl Keyspace {
         });
         let tls = Tls { authorities: authorities.map(Into::into), client };
         let store = RedisStore::shared(&url, deadline, &tls, None)?;
-        store.ping().await?;
         Ok(Keyspace { store })
+    }
+
+    /// Checks that Redis answers.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers, or authentication fails.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.store.ping().await.map(drop)
     }
 
     /// Returns the address of the server or servers.
