@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::time::Duration;
 
 use clap::Args;
-use ratelimit_runtime::inspect::{Keyspace, Login};
+use ratelimit_runtime::inspect::{Keyspace, Login, overrides_key};
 
 use crate::failure::{Failure, store_failure};
+use crate::key::quoted;
 
 /// The deadline of each command to Redis.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -51,6 +53,21 @@ impl Connection {
     /// Returns the failure of a command to Redis.
     pub(crate) fn failure(&self, keyspace: &Keyspace, error: &impl ToString) -> Failure {
         store_failure(&error.to_string(), &keyspace.server(), self.user(), &self.namespace)
+    }
+
+    /// Returns the failure of a command that reads or writes overrides.
+    pub(crate) fn overrides_failure(&self, keyspace: &Keyspace, error: &impl ToString) -> Failure {
+        let text = error.to_string();
+        let holds_else = ["WRONGTYPE", "wrong kind of value", "something else than overrides"];
+        if !holds_else.iter().any(|problem| text.contains(problem)) {
+            return self.failure(keyspace, error);
+        }
+        let key = overrides_key(&self.namespace);
+        Failure::NoOverrides(format!(
+            "{key} in Redis at {} holds no overrides; delete it: DEL {}",
+            keyspace.server(),
+            quoted(slice::from_ref(&key))
+        ))
     }
 
     /// Returns the user in the URL, if it is plain there.

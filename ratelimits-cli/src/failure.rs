@@ -14,6 +14,8 @@ pub(crate) enum Failure {
     Redis(String),
     /// Redis does not let the user do this.
     NoPermission(String),
+    /// The key of the overrides holds something else.
+    NoOverrides(String),
     /// Standard output failed.
     Output(io::Error),
 }
@@ -37,7 +39,7 @@ impl Failure {
             Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => return ExitCode::SUCCESS,
             Failure::NoSuchKey(_) => 1,
             Failure::Usage(_) => 2,
-            Failure::Redis(_) | Failure::NoPermission(_) | Failure::Output(_) => 3,
+            Failure::Redis(_) | Failure::NoPermission(_) | Failure::NoOverrides(_) | Failure::Output(_) => 3,
         };
         eprintln!("error: {self}");
         ExitCode::from(code)
@@ -50,7 +52,8 @@ impl fmt::Display for Failure {
             Failure::NoSuchKey(problem)
             | Failure::Usage(problem)
             | Failure::Redis(problem)
-            | Failure::NoPermission(problem) => f.write_str(problem),
+            | Failure::NoPermission(problem)
+            | Failure::NoOverrides(problem) => f.write_str(problem),
             Failure::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }

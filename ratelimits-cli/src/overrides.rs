@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
-use crate::output::{write, write_json};
+use crate::output::{write, write_json, write_notes};
 use known::Known;
 use setting::Setting;
 
@@ -112,6 +112,9 @@ impl Show {
         let (version, text) = read(&self.connection, &keyspace).await?;
         let overrides = parse_all(&text)?;
         if !self.json {
+            if overrides.is_empty() {
+                write_notes(&["no overrides".to_owned()]);
+            }
             return write(&text_of(&overrides));
         }
         let overrides: Map<_, _> = overrides.iter().map(|it| (it.policy.clone(), json_of(it))).collect();
@@ -146,7 +149,7 @@ impl Clear {
 
 async fn read(connection: &Connection, keyspace: &Keyspace) -> Result<(String, String), Failure> {
     let read = keyspace.overrides(&connection.namespace).await;
-    read.map_err(|error| connection.failure(keyspace, &error))
+    read.map_err(|error| connection.overrides_failure(keyspace, &error))
 }
 
 /// Changes the overrides, those of all policies.
@@ -173,7 +176,7 @@ async fn replace(
     for _ in 0..ATTEMPTS {
         let (version, text) = read(connection, keyspace).await?;
         let replaced = keyspace.replace_overrides(&connection.namespace, &version, &change(&text)?).await;
-        if replaced.map_err(|error| connection.failure(keyspace, &error))? {
+        if replaced.map_err(|error| connection.overrides_failure(keyspace, &error))? {
             return Ok(());
         }
     }

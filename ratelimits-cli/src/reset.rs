@@ -58,7 +58,7 @@ impl Reset {
         }
         let keyspace = self.connection.open().await?;
         let inventory = Inventory::default();
-        let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
+        let walk = Walk::without_overrides(&self.connection, &keyspace, &inventory);
         let selection = if self.all { self.target.all_keys() } else { self.target.key() };
         let found = count(&walk, &selection).await?;
         self.target.check_prefixes(found.prefixes.iter().map(String::as_str))?;

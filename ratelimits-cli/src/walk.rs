@@ -54,20 +54,23 @@ struct Encoded {
 }
 
 impl<'a> Walk<'a> {
-    /// Reads the overrides that are in force. A user who may not does without them.
+    /// Reads the overrides that are in force. Without a permission for them, or a key that holds them, there are none.
     pub(crate) async fn new(
         connection: &'a Connection,
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
     ) -> Result<Self, Failure> {
+        let ignored = |problem: &str| {
+            write_notes(&[format!("overrides are not considered: {problem}")]);
+            Vec::new()
+        };
+        let key = overrides_key(&connection.namespace);
         let overrides = match keyspace.overrides(&connection.namespace).await {
             // Processes ignore invalid ones, too.
-            Ok((_, text)) => parse(&text).unwrap_or_default(),
-            Err(error) => match connection.failure(keyspace, &error) {
-                Failure::NoPermission(problem) => {
-                    write_notes(&[format!("overrides are not considered: {problem}")]);
-                    Vec::new()
-                }
+            Ok((_, text)) => parse(&text)
+                .unwrap_or_else(|problems| ignored(&format!("{key} is invalid: {}", problems.join("; ")))),
+            Err(error) => match connection.overrides_failure(keyspace, &error) {
+                Failure::NoPermission(problem) | Failure::NoOverrides(problem) => ignored(&problem),
                 failure => return Err(failure),
             },
         };

@@ -34,7 +34,8 @@ fn overrides(server: &Server, namespace: &str, arguments: &[&str]) -> Run {
 fn overrides_are_set_shown_and_cleared() {
     let server = Server::shared();
     let overrides = |arguments: &[&str]| overrides(&server, "overrides", arguments);
-    assert_eq!(overrides(&["show"]).success(), "");
+    let none = overrides(&["show"]);
+    assert_eq!((&*none.err, &*none.out), ("no overrides\n", ""));
     let set = overrides(&["set", "app::search", "rate=100/min", "burst=10", "shadow=true"]);
     let search = "[\"app::search\"]\nrate = \"100/min\"\nburst = 10\nshadow = true\n";
     assert_eq!(set.success(), search);
@@ -218,4 +219,25 @@ async fn unreadable_overrides_can_be_cleared() {
     }
     overrides(&["clear", "--all"]).success();
     overrides(&["set", "app::search", "burst=1"]).success();
+}
+
+#[tokio::test]
+async fn other_commands_do_without_overrides_that_are_none() {
+    let server = Server::shared();
+    let (namespace, key) = ("overrides-else", "overrides-else:overrides");
+    let limiter = registry(&server.url(), namespace).await.limiter("app::send", slow_bucket(3)).unwrap();
+    limiter.try_acquire("k", 1).await.unwrap();
+    server.command::<()>(&["SET", key, "x"]).await;
+    let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
+    for arguments in [&["list"][..], &["top"], &["peek", "app::send", "k"]] {
+        let looked = run(arguments);
+        let note = format!("overrides are not considered: {key} ");
+        assert!(looked.code == 0 && looked.err.contains(&note), "{looked:?}");
+    }
+    for arguments in [&["show"][..], &["clear", "--all"], &["set", "app::send", "burst=1"]] {
+        let failed = run(&[&["override"], arguments].concat());
+        assert!(failed.code == 3 && failed.err.contains(&format!("DEL {key}")), "{failed:?}");
+    }
+    let reset = run(&["reset", "app::send", "k"]);
+    assert!(reset.code == 0 && reset.err.is_empty(), "{reset:?}");
 }
