@@ -14,6 +14,7 @@ use crate::inventory::{Inventory, InventoryFile};
 use crate::output::{write, write_json, write_notes};
 use crate::progress::Progress;
 use crate::survey::Survey;
+use crate::target::check_name;
 use crate::walk::{Selection, Walk};
 
 /// List the policies that have keys, and how many of these are limited now.
@@ -60,6 +61,10 @@ impl List {
         let inventory = self.listed.inventory.read()?;
         let keyspace = self.connection.open().await?;
         let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::new()).await?;
+        if let (Some(name), []) = (&self.listed.policy, &survey.policies[..]) {
+            let walk = Walk::without_overrides(&self.connection, &keyspace, &inventory);
+            check_name(&walk, name).await?;
+        }
         if self.listed.json {
             return write_json(&survey);
         }

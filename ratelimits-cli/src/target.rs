@@ -47,42 +47,41 @@ impl Target {
 
     /// Returns why there is no such key. A name that no policy has is probably misspelled.
     pub(crate) async fn absent(&self, walk: &Walk<'_>, with_parts: bool) -> Failure {
-        let names = match self.names(walk).await {
-            Ok(names) => names,
-            Err(failure) => return failure,
-        };
         let policy = &self.policy;
-        if names.contains(policy) {
-            return Failure::NoSuchKey(match (with_parts, &self.parts[..]) {
-                (false, _) => format!("`{policy}` has no keys: its calls find full buckets or empty windows"),
-                (true, []) => {
-                    format!(
-                        "`{policy}` has no state without a key: a call finds a full bucket or an empty window"
-                    )
-                }
-                (true, parts) => format!(
-                    "`{policy}` has no state for {}: a call finds a full bucket or an empty window",
-                    quoted(parts)
-                ),
-            });
+        if let Err(failure) = check_name(walk, policy).await {
+            return failure;
         }
-        Failure::NoSuchKey(match suggestion(policy, names.iter().map(String::as_str)) {
-            Some(suggestion) => {
-                format!("no key belongs to a policy named `{policy}`; did you mean `{suggestion}`?")
+        Failure::NoSuchKey(match (with_parts, &self.parts[..]) {
+            (false, _) => format!("`{policy}` has no keys: its calls find full buckets or empty windows"),
+            (true, []) => {
+                format!(
+                    "`{policy}` has no state without a key: a call finds a full bucket or an empty window"
+                )
             }
-            None => format!("no key belongs to a policy named `{policy}`; `ratelimits list` lists the names"),
+            (true, parts) => format!(
+                "`{policy}` has no state for {}: a call finds a full bucket or an empty window",
+                quoted(parts)
+            ),
         })
     }
+}
 
-    /// Returns the names of all policies that have keys or are in the inventory.
-    async fn names(&self, walk: &Walk<'_>) -> Result<BTreeSet<String>, Failure> {
-        let mut names: BTreeSet<String> = walk.inventory.entries().map(|entry| entry.name.clone()).collect();
-        if names.contains(&self.policy) {
-            return Ok(names);
-        }
-        names.extend(walk.kinds().await?.into_iter().map(|kind| kind.name));
-        Ok(names)
+/// Checks that a policy of this name has keys or is in the inventory.
+pub(crate) async fn check_name(walk: &Walk<'_>, name: &str) -> Result<(), Failure> {
+    let mut names: BTreeSet<String> = walk.inventory.entries().map(|entry| entry.name.clone()).collect();
+    if names.contains(name) {
+        return Ok(());
     }
+    names.extend(walk.kinds().await?.into_iter().map(|kind| kind.name));
+    if names.contains(name) {
+        return Ok(());
+    }
+    Err(Failure::NoSuchKey(match suggestion(name, names.iter().map(String::as_str)) {
+        Some(suggestion) => {
+            format!("no key belongs to a policy named `{name}`; did you mean `{suggestion}`?")
+        }
+        None => format!("no key belongs to a policy named `{name}`; `ratelimits list` lists the names"),
+    }))
 }
 
 /// Returns the name that is probably meant.

@@ -12,6 +12,7 @@ use crate::output::{write, write_json, write_notes};
 use crate::progress::Progress;
 use crate::survey::unknown_limits;
 use crate::table::{Column, Table, grouped, keys};
+use crate::target::check_name;
 use crate::walk::{Kind, Selection, Walk};
 
 /// List the keys that are limited the longest from now.
@@ -48,13 +49,18 @@ impl Top {
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
         let count = self.count as usize;
         let mut limited = Limited { keys: Vec::new(), unknown: 0 };
+        let mut is_found = false;
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
+            is_found = true;
             limited.unknown += u64::from(state.is_some_and(|state| state.limited.is_none()));
             if let Some(state) = state.filter(|state| state.limited == Some(true)) {
                 limited.add(KeyRow::new(kind, key, state), count);
             }
         };
         walk.states(&selection, Progress::new(), add).await?;
+        if let (Some(name), false) = (&self.policy, is_found) {
+            check_name(&walk, name).await?;
+        }
         limited.cut(count);
         if self.json {
             return write_json(&limited);

@@ -76,7 +76,16 @@ async fn filter_is_a_name_and_no_pattern() {
         assert_eq!(listed["policies"].as_array().unwrap().len(), 1, "{listed}");
         assert_eq!(listed["policies"][0]["policy"], name);
     }
-    assert_eq!(run(&server.url(), &["list", "--policy", "a?c"]).success().lines().count(), 1);
+    for (command, name, hint) in [
+        ("list", "a?c", "did you mean `a*c`?"),
+        ("top", "abd", "did you mean `abc`?"),
+        ("top", "elsewhere", "lists the names"),
+    ] {
+        let unknown = run(&server.url(), &[command, "--policy", name, "--namespace", "list-filter"]);
+        let problem = format!("no key belongs to a policy named `{name}`; ");
+        assert_eq!((unknown.code, &*unknown.out), (1, ""), "{unknown:?}");
+        assert!(unknown.err.contains(&problem) && unknown.err.contains(hint), "{unknown:?}");
+    }
 }
 
 #[tokio::test]
