@@ -18,6 +18,9 @@ pub(crate) struct KeyRow {
     algorithm: &'static str,
     /// The parts. Where they are too long for a key, their digest.
     pub(crate) key: Vec<String>,
+    /// What overrides put the policy in.
+    #[serde(rename = "override")]
+    switch: Option<&'static str>,
     #[serde(flatten, serialize_with = "serialize_state")]
     pub(crate) state: KeyState,
     /// The key as it is in Redis.
@@ -36,6 +39,7 @@ impl KeyRow {
                 Some(Parts::Digest(digest)) => vec![digest],
                 None => Vec::new(),
             },
+            switch: kind.switch,
             state: *state,
             redis_key: redis_key.to_owned(),
         }
@@ -59,6 +63,7 @@ impl KeyRow {
             ("policy", self.policy.clone()),
             ("prefix", self.prefix.clone()),
             ("algorithm", self.algorithm.to_owned()),
+            ("override", self.switch.unwrap_or_default().to_owned()),
             ("key", quoted(&self.key)),
             ("used", number(used)),
             ("remaining", number(remaining)),
@@ -67,7 +72,8 @@ impl KeyRow {
             ("reset after", human(reset_after)),
             ("redis key", self.redis_key.clone()),
         ];
-        let lines = lines.iter().filter(|(title, text)| !(*title == "prefix" && text.is_empty()));
+        let lines =
+            lines.iter().filter(|(title, text)| !(["prefix", "override"].contains(title) && text.is_empty()));
         let mut text: String =
             lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
         if limit.is_none() {

@@ -23,6 +23,9 @@ pub(crate) struct Survey {
 pub(crate) struct Row {
     #[serde(flatten)]
     pub(crate) id: PolicyId,
+    /// What overrides put the policy in.
+    #[serde(rename = "override")]
+    switch: Option<&'static str>,
     #[serde(flatten)]
     pub(crate) counts: Counts,
 }
@@ -65,7 +68,11 @@ impl Survey {
             policies.entry(PolicyId::new(&kind.name, &kind.prefix, algorithm)).or_default().add(state);
         };
         let foreign_keys = walk.states(selection, progress, add).await?;
-        let policies = policies.into_iter().map(|(id, counts)| Row { id, counts }).collect();
+        let row = |(id, counts): (PolicyId, Counts)| {
+            let switch = walk.switch(&id.prefix, &id.policy);
+            Row { id, switch, counts }
+        };
+        let policies = policies.into_iter().map(row).collect();
         Ok(Survey { policies, foreign_keys })
     }
 
@@ -75,11 +82,12 @@ impl Survey {
             Column::text("policy"),
             Column::text("prefix"),
             Column::text("algorithm"),
+            Column::text("override"),
             Column::number("keys"),
             Column::number("limited"),
             Column::number("share"),
         ]);
-        for Row { id, counts } in &self.policies {
+        for Row { id, switch, counts } in &self.policies {
             let before = since.and_then(|since| since.policies.iter().find(|row| row.id == *id));
             let before = before.map(|row| row.counts);
             let all = with_change(grouped(counts.keys), counts.keys, before.map(|before| before.keys));
@@ -89,6 +97,7 @@ impl Survey {
                 id.policy.clone(),
                 id.prefix.clone(),
                 id.algorithm.clone(),
+                switch.unwrap_or_default().to_owned(),
                 all,
                 limited,
                 counts.share(),

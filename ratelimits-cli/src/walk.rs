@@ -42,6 +42,8 @@ pub(crate) struct Kind {
     pub(crate) shape: String,
     /// How their states are read. `None` if no policy of this version has such a shape.
     pub(crate) reading: Option<Reading>,
+    /// What overrides put the policy in, so that it refuses no call: `off` or `shadow`.
+    pub(crate) switch: Option<&'static str>,
 }
 
 /// A selection as it is in keys.
@@ -155,6 +157,17 @@ impl<'a> Walk<'a> {
         Ok(kinds.list)
     }
 
+    /// Returns what overrides put a policy in.
+    pub(crate) fn switch(&self, prefix: &str, name: &str) -> Option<&'static str> {
+        let changed = self.changed(prefix, name)?;
+        if changed.off { Some("off") } else { (changed.shadow == Some(true)).then_some("shadow") }
+    }
+
+    fn changed(&self, prefix: &str, name: &str) -> Option<&Override> {
+        let full_name = format!("{prefix}:{name}");
+        self.overrides.iter().find(|it| it.policy == name || it.policy == full_name)
+    }
+
     async fn read(
         &self,
         kinds: &Kinds,
@@ -162,7 +175,14 @@ impl<'a> Walk<'a> {
         each: &mut impl FnMut(&Kind, &str, Option<&KeyState>),
     ) -> Result<(), Failure> {
         let (of, keys): (Vec<usize>, Vec<(String, Reading)>) = pending.drain(..).unzip();
-        let each = |i: usize, state: Option<KeyState>| each(&kinds.list[of[i]], &keys[i].0, state.as_ref());
+        let each = |i: usize, state: Option<KeyState>| {
+            let kind = &kinds.list[of[i]];
+            let state = state.map(|state| match kind.switch {
+                Some(_) => KeyState { limited: Some(false), retry_after: None, ..state },
+                None => state,
+            });
+            each(kind, &keys[i].0, state.as_ref());
+        };
         let read = self.keyspace.read(&keys, each).await;
         read.map_err(|error| self.connection.failure(self.keyspace, &error))
     }
@@ -182,10 +202,10 @@ impl Kinds {
         }
         let (prefix, name) = (path_of(pieces.prefix), path_of(pieces.name));
         let policy = walk.inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
-        let full_name = format!("{prefix}:{name}");
-        let changed = walk.overrides.iter().find(|it| it.policy == name || it.policy == full_name);
+        let changed = walk.changed(&prefix, &name);
         let (shape, reading) = (pieces.shape.to_owned(), Reading::of(pieces.shape, policy, changed));
-        self.list.push(Kind { prefix, name, shape, reading });
+        let switch = walk.switch(&prefix, &name);
+        self.list.push(Kind { prefix, name, shape, reading, switch });
         self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
         self.list.len() - 1
     }

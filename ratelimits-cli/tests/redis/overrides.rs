@@ -241,3 +241,27 @@ async fn other_commands_do_without_overrides_that_are_none() {
     let reset = run(&["reset", "app::send", "k"]);
     assert!(reset.code == 0 && reset.err.is_empty(), "{reset:?}");
 }
+
+#[tokio::test]
+async fn policies_that_are_off_or_in_shadow_limit_no_key() {
+    let server = Server::shared();
+    let namespace = "overrides-switched";
+    let limiter = registry(&server.url(), namespace).await.limiter("app::send", slow_bucket(1)).unwrap();
+    limiter.try_acquire("k", 1).await.unwrap();
+    let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
+    let states = || {
+        let listed = run(&["list", "--json"]).json()["policies"][0].clone();
+        let peeked = run(&["peek", "app::send", "k", "--json"]).json()["states"][0].clone();
+        assert_eq!(listed["override"], peeked["override"]);
+        let top = run(&["top", "--json"]).json()["keys"].as_array().unwrap().len();
+        (listed["override"].clone(), listed["limited"].clone(), peeked["limited"].clone(), top)
+    };
+    assert_eq!(states(), (json!(null), json!(1), json!(true), 1));
+    for switch in ["off", "shadow"] {
+        run(&["override", "set", "app::send", &format!("{switch}=true")]).success();
+        assert_eq!(states(), (json!(switch), json!(0), json!(false), 0));
+        let listed = run(&["list"]).success();
+        assert!(listed.contains("OVERRIDE") && listed.contains(switch), "{listed}");
+        assert!(run(&["peek", "app::send", "k"]).success().contains(&format!("override     {switch}\n")));
+    }
+}
