@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::time::Duration;
 
 use clap::Args;
 use ratelimit_runtime::inspect::{Keyspace, Login, overrides_key};
 
 use crate::failure::{Failure, store_failure};
-use crate::key::quoted;
 
 /// The deadline of each command to Redis.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -64,9 +62,8 @@ impl Connection {
         }
         let key = overrides_key(&self.namespace);
         Failure::NoOverrides(format!(
-            "{key} in Redis at {} holds no overrides; delete it: DEL {}",
-            keyspace.server(),
-            quoted(slice::from_ref(&key))
+            "{key} in Redis at {} holds no overrides; delete it: DEL {key}",
+            keyspace.server()
         ))
     }
 
