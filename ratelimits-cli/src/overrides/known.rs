@@ -55,7 +55,10 @@ impl Known {
         if !problems.is_empty() {
             return Err(Failure::Usage(problems.join("\n")));
         }
-        let problems: Vec<String> = others.iter().flat_map(|other| self.blocks(other)).collect();
+        let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|other| self.has(&other.policy));
+        // It may be a limiter without traffic, which is in no inventory.
+        write_notes(&unknown.into_iter().map(|other| self.may_block(other)).collect::<Vec<_>>());
+        let problems: Vec<String> = known.into_iter().flat_map(|other| self.blocks(other)).collect();
         if problems.is_empty() { Ok(()) } else { Err(Failure::Usage(problems.join("\n"))) }
     }
 
@@ -80,14 +83,18 @@ impl Known {
 
     /// Returns why programs would reject an override, and with it all others.
     fn blocks(&self, other: &Override) -> Vec<String> {
+        let remedy = "this override is in Redis already; set or clear it first";
+        let problems = check(slice::from_ref(other), &self.policies);
+        problems.into_iter().map(|problem| format!("{problem}; {remedy}")).collect()
+    }
+
+    /// Returns that programs may reject an override, and with it all others.
+    fn may_block(&self, other: &Override) -> String {
+        let inventory = if self.has_inventory { "" } else { "pass --inventory, or " };
         let name = &other.policy;
-        if self.has(name) {
-            let problems = check(slice::from_ref(other), &self.policies);
-            let remedy = "this override is in Redis already; set or clear it first";
-            return problems.into_iter().map(|problem| format!("{problem}; {remedy}")).collect();
-        }
-        let remedy =
-            if self.has_inventory { "clear it first" } else { "clear it first, or pass --inventory" };
-        vec![format!("`{name}` is overridden, but no policy that is known has this name; {remedy}")]
+        format!(
+            "`{name}` is overridden as well, but no policy that is known has this name; a program without it applies no \
+             override: {inventory}clear it if the policy is gone"
+        )
     }
 }
