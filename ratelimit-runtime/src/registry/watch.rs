@@ -157,10 +157,9 @@ impl Watcher {
         } else {
             // What was invalid may have become valid, as policies of limiters become known when they are created.
             let had = overrides.is_active();
-            let applied = overrides.apply(&text, &known(registry)).map_err(|problems| {
+            let applied = overrides.apply(&text, &known(registry)).inspect_err(|problems| {
                 let about = |problem| format!("overrides in {} change nothing: {problem}", self.source);
                 overrides.set_problems(problems.iter().map(about).collect());
-                problems
             });
             (self.text, self.is_applied) = (Some(text), applied.is_ok());
             self.report(applied, had, overrides.list().len());
