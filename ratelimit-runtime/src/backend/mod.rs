@@ -108,10 +108,10 @@ impl Backend {
         &self.overrides
     }
 
-    /// Returns the key of overrides in Redis. No key of a policy is like it, as they have more pieces.
+    /// Returns the key of overrides in Redis.
     #[cfg(feature = "overrides")]
     pub(crate) fn overrides_key(&self) -> String {
-        self.namespace_text.with("overrides")
+        self.namespace_text.overrides_key()
     }
 
     /// Returns what happens on a store error, given what the policy says.

@@ -152,7 +152,7 @@ impl Keyspace {
 /// Returns the key of the overrides in a namespace.
 #[must_use]
 pub fn overrides_key(namespace: &str) -> String {
-    NamespaceText::new(namespace).with("overrides")
+    NamespaceText::new(namespace).overrides_key()
 }
 
 /// The keys that match a pattern, a few at a time.

@@ -34,9 +34,9 @@ impl NamespaceText {
 
 #[cfg(feature = "overrides")]
 impl NamespaceText {
-    /// Returns a key in the namespace that is no policy's.
-    pub(crate) fn with(&self, word: &str) -> String {
-        String::from_utf8_lossy(&self.0).into_owned() + word
+    /// Returns the key of overrides in Redis. No key of a policy is like it, as they have more pieces.
+    pub(crate) fn overrides_key(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned() + "overrides"
     }
 }
 

@@ -92,11 +92,7 @@ impl Overrides {
             problems.truncate(MOST);
             problems.push(format!("and {more} more"));
         }
-        let checked = checked.map(|overrides| self.replace(overrides));
-        if checked.is_ok() {
-            self.set_problems(Vec::new());
-        }
-        checked
+        checked.map(|overrides| self.replace(overrides))
     }
 
     /// Notes what is wrong with the text that should replace them.

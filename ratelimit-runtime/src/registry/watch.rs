@@ -36,12 +36,10 @@ struct Watcher {
     /// The last text that was read, and the version of the one in Redis.
     text: Option<String>,
     version: Option<String>,
-    /// Whether the text is in force.
-    is_applied: bool,
+    /// What is wrong with the text, which is logged. If nothing is, the text is in force.
+    logged: Vec<String>,
     /// Whether the source could not be read the last time.
     is_unreadable: bool,
-    /// The problems that were logged last.
-    logged: Vec<String>,
 }
 
 impl Registry {
@@ -101,9 +99,8 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
         runtime: None,
         text: None,
         version: None,
-        is_applied: false,
-        is_unreadable: false,
         logged: Vec::new(),
+        is_unreadable: false,
     };
     // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
     let next = match watcher.source {
@@ -152,18 +149,15 @@ impl Watcher {
             }
         };
         self.is_unreadable = false;
-        if self.is_applied && self.text.as_ref() == Some(&text) {
-            overrides.set_problems(Vec::new());
-        } else {
-            // What was invalid may have become valid, as policies of limiters become known when they are created.
+        // What was invalid may have become valid, as policies of limiters become known when they are created.
+        if self.text.as_ref() != Some(&text) || !self.logged.is_empty() {
             let had = overrides.is_active();
-            let applied = overrides.apply(&text, &known(registry)).inspect_err(|problems| {
-                let about = |problem| format!("overrides in {} change nothing: {problem}", self.source);
-                overrides.set_problems(problems.iter().map(about).collect());
-            });
-            (self.text, self.is_applied) = (Some(text), applied.is_ok());
-            self.report(applied, had, overrides.list().len());
+            let problems = overrides.apply(&text, &known(registry)).err().unwrap_or_default();
+            self.text = Some(text);
+            self.log(problems, had, overrides.list().len());
         }
+        let about = |problem| format!("overrides in {} change nothing: {problem}", self.source);
+        overrides.set_problems(self.logged.iter().map(about).collect());
         POLL_INTERVAL
     }
 
@@ -187,9 +181,8 @@ impl Watcher {
     }
 
     /// Logs what became of a text, and the same problems once.
-    fn report(&mut self, applied: Result<(), Vec<String>>, had: bool, policies: usize) {
+    fn log(&mut self, problems: Vec<String>, had: bool, policies: usize) {
         let source = &self.source;
-        let problems = applied.err().unwrap_or_default();
         if problems.is_empty() && policies > 0 {
             log!(INFO, %source, policies, "overrides are in force");
         } else if problems.is_empty() && had {
