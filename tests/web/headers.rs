@@ -1,17 +1,19 @@
 //! What responses tell about limits, read by an independent parser of structured fields.
 
 use std::collections::HashMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::get;
-use ratelimits::web::RateLimitLayer;
-use ratelimits::{Error, count_limit, rate_limit, window_limit};
+use ratelimits::web::{HeaderFormat, RateLimitHeaders, RateLimitLayer};
+use ratelimits::{Error, Registry, count_limit, rate_limit, window_limit};
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
 use crate::axum::serve;
 use crate::client::{Client, Reply};
 use crate::registry::headers;
+use crate::support::server::Server;
 
 /// The items of a header by their names, with their parameters.
 fn items(reply: &Reply, header: &str) -> HashMap<String, HashMap<String, i64>> {
@@ -114,6 +116,34 @@ async fn layers_around_each_other_tell_of_the_same_decisions() {
 #[count_limit(3, "1h", name = "headers-nested", key_type = IP)]
 async fn nested() -> Result<String, Error> {
     Ok("done".into())
+}
+
+#[count_limit(2, "1h", name = "headers-refund", charge_when = |_| false)]
+async fn refunded(last: Option<&Server>) -> Result<String, Error> {
+    last.into_iter().for_each(Server::kill);
+    Ok("done".into())
+}
+
+#[tokio::test]
+async fn only_refunded_charges_are_left_out() {
+    let server = Arc::new(Server::start());
+    let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
+    let registry = Registry::builder().observer(headers.observer()).deadline(Duration::from_secs(10));
+    let registry = registry.connect(&server.url()).await.unwrap();
+    let handler = move |fails: bool| {
+        let (registry, server) = (registry.clone(), Arc::clone(&server));
+        async move { registry.scope(refunded(fails.then_some(&*server))).await }
+    };
+    let outage = handler.clone();
+    let app = Router::new()
+        .route("/", get(async move || handler(false).await))
+        .route("/outage", get(async move || outage(true).await))
+        .layer(RateLimitLayer::new().headers(headers));
+    let client = serve(app).await;
+    let reply = client.get("/", &[]).await;
+    assert_eq!((reply.status, reply.header("ratelimit")), (200, None));
+    let reply = client.get("/outage", &[]).await;
+    assert_eq!((reply.status, items(&reply, "ratelimit")["headers-refund"]["r"]), (200, 1));
 }
 
 #[rate_limit("1000/min", burst = 500, key_type = IP)]

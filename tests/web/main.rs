@@ -18,3 +18,11 @@ mod service;
 mod shared;
 mod tonic;
 mod tower;
+
+/// Those of the other tests.
+#[path = "../it/support"]
+#[allow(dead_code, reason = "these tests use some of what they share")]
+mod support {
+    pub(crate) mod server;
+    pub(crate) mod until;
+}

@@ -55,12 +55,13 @@ impl Charged {
         }
         RefundFuture(Some(Box::pin(async move {
             for RefundableCharge { site, receipt } in refunded {
+                if let Err(error) = receipt.refund().await {
+                    log!(WARN, policy = site.name, %error, "failed to refund a charge");
+                    continue;
+                }
                 #[cfg(feature = "web")]
                 if let Some(record) = crate::context::record() {
                     record.remove(site.name);
-                }
-                if let Err(error) = receipt.refund().await {
-                    log!(WARN, policy = site.name, %error, "failed to refund a charge");
                 }
             }
         })))
