@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
+use crate::output::write_message;
+
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// There is no such key or policy.
@@ -41,7 +43,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Redis(_) | Failure::NoPermission(_) | Failure::NoOverrides(_) | Failure::Output(_) => 3,
         };
-        eprintln!("error: {self}");
+        write_message(format_args!("error: {self}"));
         ExitCode::from(code)
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::{Inventory, InventoryFile};
-use crate::output::{write, write_json, write_notes};
+use crate::output::{write, write_json, write_message};
 use crate::progress::Progress;
 use crate::survey::Survey;
 use crate::target::check_name;
@@ -31,7 +31,7 @@ pub(crate) struct List {
 
 /// List the policies again and again, with what has changed.
 ///
-/// Ends with Ctrl-C.
+/// Goes on while Redis fails, and writes why to standard error. Ends with Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Watch {
@@ -69,7 +69,7 @@ impl List {
             return write_json(&survey);
         }
         write(&survey.table(None))?;
-        write_notes(&survey.notes(inventory.is_given()));
+        survey.notes(inventory.is_given()).iter().for_each(write_message);
         Ok(())
     }
 }
@@ -90,8 +90,16 @@ impl Watch {
         let mut last: Option<Survey> = None;
         loop {
             rounds.tick().await;
-            let survey =
-                self.listed.survey(&self.connection, &keyspace, &inventory, Progress::hidden()).await?;
+            let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::hidden());
+            let survey = match survey.await {
+                Ok(survey) => survey,
+                // The next round may find it well again.
+                Err(failure @ Failure::Redis(_)) => {
+                    write_message(format_args!("error: {failure}"));
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
             if self.listed.json {
                 write_json(&survey)?;
             } else {

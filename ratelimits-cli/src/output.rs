@@ -1,6 +1,7 @@
-//! Standard output, which may end before the command does.
+//! Standard output and standard error, which may end before the command does.
 
-use std::io::{self, Write, stdout};
+use std::fmt::Display;
+use std::io::{self, Write, stderr, stdout};
 
 use serde::Serialize;
 
@@ -20,9 +21,8 @@ pub(crate) fn write_json(value: &impl Serialize) -> Result<(), Failure> {
     write(&(text + "\n"))
 }
 
-/// Writes what a table does not say beside it, so that the table can be processed.
-pub(crate) fn write_notes(notes: &[String]) {
-    for note in notes {
-        eprintln!("{note}");
-    }
+/// Writes a line to standard error, if anyone reads it: what is wrong, and what a table does not say, so that the table can be
+/// processed.
+pub(crate) fn write_message(message: impl Display) {
+    _ = writeln!(stderr(), "{message}");
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
-use crate::output::{write, write_json, write_notes};
+use crate::output::{write, write_json, write_message};
 use known::Known;
 use setting::Setting;
 
@@ -113,7 +113,7 @@ impl Show {
         let overrides = parse_all(&text)?;
         if !self.json {
             if overrides.is_empty() {
-                write_notes(&["no overrides".to_owned()]);
+                write_message("no overrides");
             }
             return write(&text_of(&overrides));
         }

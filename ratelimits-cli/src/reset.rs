@@ -1,7 +1,7 @@
 //! `ratelimits reset`.
 
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, stderr, stdin};
+use std::io::{IsTerminal, Write, stderr, stdin};
 
 use clap::Args;
 use ratelimit_runtime::inspect::{KeyPieces, path_of};
@@ -103,7 +103,7 @@ async fn delete(walk: &Walk<'_>, selection: &Selection) -> Result<u64, Failure> 
 }
 
 fn confirms(count: u64) -> Result<bool, Failure> {
-    eprint!("Delete {}? [y/N] ", keys(count));
+    _ = write!(stderr(), "Delete {}? [y/N] ", keys(count));
     let mut answer = String::new();
     stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))

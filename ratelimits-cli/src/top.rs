@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
 use crate::key::{KeyRow, quoted};
-use crate::output::{write, write_json, write_notes};
+use crate::output::{write, write_json, write_message};
 use crate::progress::Progress;
 use crate::survey::unknown_limits;
 use crate::table::{Column, Table, grouped, keys};
@@ -68,7 +68,7 @@ impl Top {
         write(&limited.table())?;
         if limited.unknown > 0 {
             let why = unknown_limits(inventory.is_given());
-            write_notes(&[format!("not considered: {}; {why}", keys(limited.unknown))]);
+            write_message(format_args!("not considered: {}; {why}", keys(limited.unknown)));
         }
         Ok(())
     }

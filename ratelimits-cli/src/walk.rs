@@ -8,7 +8,7 @@ use ratelimit_runtime::overrides::{Override, parse};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
-use crate::output::write_notes;
+use crate::output::write_message;
 use crate::progress::Progress;
 
 /// How many states are read at a time. In a Cluster each slot is asked by itself, so that fewer would take more commands.
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
         inventory: &'a Inventory,
     ) -> Result<Self, Failure> {
         let ignored = |problem: &str| {
-            write_notes(&[format!("overrides are not considered: {problem}")]);
+            write_message(format_args!("overrides are not considered: {problem}"));
             Vec::new()
         };
         let key = overrides_key(&connection.namespace);

@@ -8,7 +8,7 @@ use ratelimit_runtime::overrides::{KnownPolicy, Override, check};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
-use crate::output::write_notes;
+use crate::output::write_message;
 use crate::target::suggestion;
 use crate::walk::Walk;
 
@@ -41,7 +41,7 @@ impl Known {
             Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
         }));
         if known.has_inventory && !is_in_inventory && known.has(&change.policy) {
-            write_notes(&[format!("the inventory has no `{}`; keys in Redis do", change.policy)]);
+            write_message(format_args!("the inventory has no `{}`; keys in Redis do", change.policy));
         }
         Ok(known)
     }
@@ -57,7 +57,7 @@ impl Known {
         }
         let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|other| self.has(&other.policy));
         // It may be a limiter without traffic, which is in no inventory.
-        write_notes(&unknown.into_iter().map(|other| self.may_block(other)).collect::<Vec<_>>());
+        unknown.into_iter().for_each(|other| write_message(self.may_block(other)));
         let problems: Vec<String> = known.into_iter().flat_map(|other| self.blocks(other)).collect();
         if problems.is_empty() { Ok(()) } else { Err(Failure::Usage(problems.join("\n"))) }
     }

@@ -57,6 +57,24 @@ async fn table_has_the_changes_since_the_last_round() {
 }
 
 #[tokio::test]
+async fn outage_is_reported_and_does_not_end_it() {
+    let server = Server::start();
+    let (mut process, mut lines) = watch(&server, "watch-outage", &["--json"]);
+    lines.next().unwrap();
+    server.kill();
+    let mut problems = BufReader::new(process.stderr.take().unwrap()).lines();
+    let problem = problems.next().unwrap().unwrap();
+    assert!(problem.starts_with("error: ") && problem.contains(&server.address()), "{problem}");
+    // Nobody reads the others.
+    drop(problems);
+    server.restart().await;
+    limiter(&server, "watch-outage").await.try_acquire("u1", 1).await.unwrap();
+    assert!(lines.any(|line| line.contains("app::send")));
+    interrupt(&process);
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
 async fn closed_pipe_ends_it() {
     let server = Server::shared();
     limiter(&server, "watch-pipe").await.try_acquire("u1", 1).await.unwrap();
