@@ -18,9 +18,9 @@ type Measurement = fn() -> Result<f64, String>;
 const MEASUREMENTS: [(&str, Measurement); 6] = [
     ("bytes-per-key", bytes_per_key),
     ("governor-bytes-per-key", governor_bytes_per_key),
-    ("longest-growing", || Ok(longest_call([4 * MILLION; 2], 0, MILLION))),
-    ("longest-full", || Ok(longest_call([MILLION; 2], MILLION, MILLION))),
-    ("longest-passing", || Ok(longest_call([MILLION; 2], 0, 10 * MILLION))),
+    ("longest-growing", || Ok(longest_call([4 * MILLION; 3], 0, MILLION))),
+    ("longest-full", || Ok(longest_call([MILLION; 3], MILLION, MILLION))),
+    ("longest-passing", || Ok(longest_call([MILLION; 3], 0, 10 * MILLION))),
     ("longest-passing-one", || Ok(longest_call([MILLION], 0, 10 * MILLION))),
 ];
 
