@@ -57,7 +57,7 @@ impl<'a> Acquired<'a> {
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
         let decision = self.decision();
-        match store.filter(|_| self.outcome.admitted) {
+        match store.filter(|_| self.is_charged()) {
             Some(store) => decision.with_receipt(self.plain_receipt(store), || self.receipt(store)),
             None => decision,
         }
@@ -123,6 +123,10 @@ impl<'a> Acquired<'a> {
         Some(StoreError::transient(problem))
     }
 
+    fn is_charged(&self) -> bool {
+        self.outcome.admitted && self.request.has_cost()
+    }
+
     /// Returns the receipt for all that was charged, if it is a single plain charge.
     fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
         match (self.request.charges(), self.mirrored) {
@@ -166,7 +170,7 @@ impl DecidedRequest {
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
         let acquired = self.acquired();
         let decision = acquired.decision();
-        match store.filter(|_| self.outcome.admitted) {
+        match store.filter(|_| acquired.is_charged()) {
             Some(store) => {
                 let plain = acquired.plain_receipt(store);
                 decision.with_receipt(plain, || self.into_receipt(store))
