@@ -93,15 +93,7 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
     }
     let overrides = registry.backend().overrides();
     register(overrides);
-    let mut watcher = Watcher {
-        registry: Arc::downgrade(&registry.0),
-        source,
-        runtime: None,
-        text: None,
-        version: None,
-        logged: Vec::new(),
-        is_unreadable: false,
-    };
+    let mut watcher = Watcher::new(registry, source);
     // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
     let next = match watcher.source {
         Source::File(_) => watcher.poll(&registry.0),
@@ -119,6 +111,18 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
 }
 
 impl Watcher {
+    fn new(registry: &Registry, source: Source) -> Self {
+        Watcher {
+            registry: Arc::downgrade(&registry.0),
+            source,
+            runtime: None,
+            text: None,
+            version: None,
+            logged: Vec::new(),
+            is_unreadable: false,
+        }
+    }
+
     /// Polls after `next`, and then again and again.
     fn run(mut self, woken: &Receiver<()>, mut next: Duration) {
         if let Source::Redis = self.source {
@@ -226,3 +230,6 @@ impl fmt::Display for Source {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
