@@ -182,10 +182,11 @@ impl PolicyHandle {
     /// Returns a spec with the keys of the policy.
     fn known_spec(&self) -> Result<AlgorithmSpec, Error> {
         let site = self.info.site;
-        let spec = (site.policy)().spec()?;
-        let shaping: &[&'static str] = match spec {
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => &["period", "precision"],
-            AlgorithmSpec::IntervalBucket(_) => &["rate"],
+        let policy = (site.policy)();
+        // Those that are computed have any value here, with which the policy may be invalid.
+        let shaping: &[&'static str] = match policy {
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => &["period", "precision"],
+            Policy::TokenBucket(bucket) if bucket == bucket.interval_refill() => &["rate"],
             _ => &[],
         };
         match shaping.iter().find(|argument| site.computed.contains(argument)) {
@@ -194,7 +195,7 @@ impl PolicyHandle {
                 "is computed, and each has its own keys; use `limiter_with`",
             )
             .into()),
-            None => Ok(spec),
+            None => Ok(policy.spec()?),
         }
     }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Algorithm, Error, FixedWindow, LeakyBucket, Registry, TokenBucket, count_limit, funnel_limit, policies,
-    rate_limit, window_limit,
+    Algorithm, Error, FixedWindow, LeakyBucket, Registry, Source, TokenBucket, count_limit, funnel_limit,
+    policies, rate_limit, window_limit,
 };
 
 use crate::support::registries::on_each_registry;
@@ -54,6 +54,21 @@ async fn counter(limit: u64) -> Result<(), Error> {
 
 #[count_limit(limit = 5, period = period, name = "policies.period")]
 async fn period(period: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[window_limit(limit = 5, period = "1d", precision = precision, name = "policies.precision")]
+async fn precision(precision: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = rate, burst = 10, refill = interval, name = "policies.refill")]
+async fn refill(rate: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(5, "1d", name = "policies.deny", on_store_error = deny)]
+async fn deny() -> Result<(), Error> {
     Ok(())
 }
 
@@ -216,6 +231,17 @@ async fn numbers_that_the_key_depends_on_are_needed() {
     for error in [policy.usage(()).await.unwrap_err(), policy.reset(()).await.unwrap_err()] {
         assert_eq!(error.to_string(), "`period` is computed, and each has its own keys; use `limiter_with`");
     }
+    registry.scope(async { precision("1h").await.and(refill("5/d").await) }).await.unwrap();
+    for (name, argument) in [("policies.precision", "precision"), ("policies.refill", "rate")] {
+        let policy = registry.policy(name).unwrap();
+        for error in [policy.usage(()).await.unwrap_err(), policy.reset(()).await.unwrap_err()] {
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("`{argument}` is computed, and each has its own keys;")),
+                "{text}"
+            );
+        }
+    }
     let window = FixedWindow::new(5, Duration::from_secs(3600));
     assert_eq!(policy.limiter_with(window).unwrap().peek(()).await.unwrap().remaining, 4);
     let other = LeakyBucket::draining(5, DAY);
@@ -231,4 +257,18 @@ async fn numbers_that_the_key_depends_on_are_needed() {
     assert!(!policy.limiter_with(numbers).unwrap().peek(()).await.unwrap().reset_after.is_zero());
     policy.reset(()).await.unwrap();
     assert!(policy.limiter_with(numbers).unwrap().peek(()).await.unwrap().reset_after.is_zero());
+}
+
+#[tokio::test]
+async fn handles_do_as_their_attributes_on_store_errors() {
+    // Nothing listens there.
+    let registry = Registry::builder().connect_lazy("redis://127.0.0.1:1").unwrap();
+    assert!(matches!(registry.scope(deny()).await, Err(Error::Store(_))));
+    let policy = registry.policy("policies.deny").unwrap();
+    assert!(matches!(policy.peek(()).await, Err(Error::Store(_))));
+    assert!(matches!(policy.limiter().unwrap().try_acquire((), 1).await, Err(Error::Store(_))));
+    assert!(matches!(policy.usage(()).await, Err(Error::Store(_))));
+    // By default, calls are decided in process.
+    let policy = registry.policy("a:policies.same").unwrap();
+    assert_eq!(policy.peek(()).await.unwrap().source, Source::Local);
 }
