@@ -1,6 +1,8 @@
 //! Limits that operators change at run time.
 
 mod names;
+mod switches;
+mod versions;
 
 use std::fs::{self, File};
 use std::io::Write;

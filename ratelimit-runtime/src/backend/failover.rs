@@ -17,6 +17,7 @@ use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use crate::decision::Decision;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::log::log;
 use crate::on_store_error::OnStoreError;
 use crate::parker::Parker;
 use crate::request::AcquireRequest;
@@ -65,9 +66,23 @@ impl Backend {
         }
     }
 
-    /// Returns the result of a request of a limiter that was awaited.
+    /// Returns the result of a request of a limiter that was awaited. One in shadow is admitted, also if nothing decides it.
     pub(crate) fn acquired(&self, result: AcquireResult) -> Result<Decision, Error> {
-        self.decided(result)?.into_result()
+        match result {
+            Err(failed) if failed.request.is_shadow() => Ok(self.admit_shadow(*failed)),
+            result => self.decided(result)?.into_result(),
+        }
+    }
+
+    fn admit_shadow(&self, failed: FailedRequest) -> Decision {
+        let request = Arc::clone(&failed.request);
+        let error = self.report_failure(failed);
+        if let Some(calls) = self.shadow_failure_log.count() {
+            let policy = request.policy_of(0);
+            log!(INFO, policy, %error, calls, "shadow policy could not be evaluated");
+        }
+        let outcome = Box::new(request.unused_outcome());
+        DecidedRequest::new(request, outcome, Source::Allowed).into_decision(None)
     }
 
     /// Whether the local store counts calls that the primary store admits.

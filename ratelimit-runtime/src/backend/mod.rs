@@ -16,7 +16,7 @@ use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
 use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHead};
-use crate::log::log;
+use crate::log::{LogBound, log};
 use crate::observer::Observers;
 use crate::on_store_error::OnStoreError;
 use crate::overrides::Overrides;
@@ -39,6 +39,8 @@ pub(crate) struct Backend {
     /// Applies to policies that do not set their own.
     on_store_error: OnStoreError,
     one_slot_log: OneSlotLog,
+    /// For calls of limiters in shadow that nothing could decide.
+    shadow_failure_log: LogBound,
     /// `None` if there are none, so that nothing is made for them.
     observers: Option<Observers>,
     overrides: Arc<Overrides>,
@@ -81,6 +83,7 @@ impl Backend {
             local,
             on_store_error,
             one_slot_log,
+            shadow_failure_log: LogBound::default(),
             observers,
             overrides: Arc::default(),
         })
