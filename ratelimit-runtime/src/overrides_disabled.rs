@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::decision::PolicyDecision;
+use crate::decision::Decision;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::policy::Policy;
 
@@ -29,6 +29,8 @@ impl Overrides {
     pub(crate) fn of(&self, _prefix: &str, _names: &[&str]) -> Option<Arc<ActiveOverride>> {
         None
     }
+
+    pub(crate) fn log_shadows(&self, _decision: &Decision) {}
 }
 
 impl ActiveOverride {
@@ -37,10 +39,6 @@ impl ActiveOverride {
     }
 
     pub(crate) fn is_shadow(&self) -> bool {
-        match *self {}
-    }
-
-    pub(crate) fn log_refusal(&self, _refused: &PolicyDecision) {
         match *self {}
     }
 

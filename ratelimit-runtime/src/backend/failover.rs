@@ -70,7 +70,11 @@ impl Backend {
     pub(crate) fn acquired(&self, result: AcquireResult) -> Result<Decision, Error> {
         match result {
             Err(failed) if failed.request.is_shadow() => Ok(self.admit_shadow(*failed)),
-            result => self.decided(result)?.into_result(),
+            result => {
+                let decision = self.decided(result)?;
+                self.overrides.log_shadows(&decision);
+                decision.into_result()
+            }
         }
     }
 
@@ -130,7 +134,9 @@ impl Backend {
         let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
             return Ok(Ok(skipped(request)));
         };
-        self.decided_at_once(request, endpoint).map(Decision::into_result).ok_or(endpoint)
+        let decision = self.decided_at_once(request, endpoint).ok_or(endpoint)?;
+        self.overrides.log_shadows(&decision);
+        Ok(decision.into_result())
     }
 
     fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {

@@ -84,7 +84,7 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
     fn poll_general(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
         if let Some(key) = self.key.take() {
             match self.call.acquire_general(key) {
-                ControlFlow::Break(result) => return Poll::Ready(self.call.log_shadow(result)),
+                ControlFlow::Break(result) => return Poll::Ready(result),
                 ControlFlow::Continue(future) => self.general = Some(future),
             }
         }
@@ -92,7 +92,7 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         let general = self.general.as_mut().expect("the future was polled after it had completed");
         let result = ready!(Pin::new(&mut *general).poll(context));
         self.general = None;
-        Poll::Ready(self.call.log_shadow(self.call.backend.acquired(result)))
+        Poll::Ready(self.call.backend.acquired(result))
     }
 }
 
@@ -111,18 +111,6 @@ impl<'a> LimiterCall<'a> {
         let charge = lane.charge(lane.key_head.fingerprint(key?).ok()?, self.cost);
         let outcome = decide(memory, charge).filter(|outcome| outcome.admitted || !waits)?;
         Some(Decided { lane, memory, charge, outcome })
-    }
-
-    /// Logs a call that the limiter would have refused if an operator had not put it in shadow.
-    fn log_shadow(&self, result: Result<Decision, Error>) -> Result<Decision, Error> {
-        let LimiterCall { backend, definition, .. } = *self;
-        if let Some(overridden) = backend.overrides().of(&definition.prefix, &[&definition.name])
-            && let Ok(decision) = &result
-            && let Some(shadow) = decision.policies().iter().find(|policy| policy.shadow && !policy.admitted)
-        {
-            overridden.log_refusal(shadow);
-        }
-        result
     }
 
     /// Refuses a call that the store is known to refuse, without the text of its key.

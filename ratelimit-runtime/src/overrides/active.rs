@@ -41,7 +41,7 @@ impl ActiveOverride {
     }
 
     /// Logs a call of a limiter that this would have refused if it were no shadow.
-    pub(crate) fn log_refusal(&self, refused: &PolicyDecision) {
+    pub(super) fn log_refusal(&self, refused: &PolicyDecision) {
         if let Some(calls) = self.refusal_log.count() {
             let (policy, algorithm) = (&*refused.policy, refused.algorithm.name());
             log!(INFO, policy, algorithm, calls, "shadow policy would have limited calls");

@@ -144,6 +144,36 @@ async fn limiters_in_shadow_are_reported() {
 }
 
 #[tokio::test]
+async fn each_way_to_call_a_limiter_in_shadow_is_reported() {
+    let log = LogCapture::default();
+    let _subscriber = tracing::subscriber::set_default(log.clone());
+    let names = ["names.blocking", "names.list", "names.wait"];
+    let text = names.map(|name| format!("[\"{name}\"]\nshadow = true\n")).concat();
+    on_each_registry(&text, async |registry, _| {
+        let [blocking, list, wait] =
+            names.map(|name| registry.limiter(name, FixedWindow::new(1, DAY)).unwrap());
+        in_force(registry, &names).await;
+        let before = log.events().len();
+        for _ in 0..2 {
+            let (blocking, log) = (blocking.clone(), log.clone());
+            let thread = std::thread::spawn(move || {
+                let _subscriber = tracing::subscriber::set_default(log);
+                blocking.blocking_acquire((), 1).map(drop)
+            });
+            thread.join().unwrap().unwrap();
+            registry.try_acquire_all([list.charge((), 1)]).await.unwrap();
+            wait.acquire((), 1).await.unwrap();
+        }
+        for name in names {
+            let event = (name.to_owned(), "shadow policy would have limited calls".to_owned());
+            let events = &log.events()[before..];
+            assert_eq!(events.iter().filter(|logged| **logged == event).count(), 1, "{events:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn limiters_that_are_off_are_left_out_of_lists() {
     let file = Overrides::new("[\"names.off\"]\noff = true\n");
     let registry = Registry::builder().overrides(&file.0).in_memory();
