@@ -124,6 +124,30 @@ fn equal_numbers_change_nothing() {
 }
 
 #[test]
+fn layout_is_plain_where_nothing_is_changed() {
+    const LATER: u64 = START + 100_000_000;
+    let spec = |bucket: TokenBucket| Policy::from(bucket).spec().unwrap();
+    for policy in [TokenBucket::per_second(1), TokenBucket::per_second(1).interval_refill()] {
+        let (as_written, larger) = (spec(policy.burst(5)), spec(policy.burst(6)));
+        let changed = AlgorithmSpec::changed(&as_written, &larger);
+        let charge = |spec: &AlgorithmSpec, state: &mut Option<State>, now| {
+            let snapshot = spec.check(state.as_ref(), now, 1);
+            spec.commit(state, snapshot, now, 1);
+            state.clone()
+        };
+        let plain = charge(&as_written, &mut None, LATER);
+        // A refund that returns nothing.
+        let mut state = plain.clone();
+        changed.refund(&mut state, LATER, 0, None);
+        assert_eq!(state, plain);
+        // A call by the numbers as written, long after one by others.
+        let mut state = None;
+        charge(&changed, &mut state, START);
+        assert_eq!(charge(&as_written, &mut state, LATER), plain);
+    }
+}
+
+#[test]
 fn specs_that_keep_no_literal_state_are_replaced() {
     let spec = |policy: Policy| policy.spec().unwrap();
     let every = |seconds| {
