@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-use crate::output::write_message;
+use crate::message::write_message;
 
 #[derive(Debug)]
 pub(crate) enum Failure {

@@ -8,6 +8,7 @@ mod failure;
 mod inventory;
 mod key;
 mod list;
+mod message;
 mod output;
 mod overrides;
 mod peek;

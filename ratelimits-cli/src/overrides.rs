@@ -11,7 +11,8 @@ use serde_json::{Map, json};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
-use crate::output::{write, write_json, write_message};
+use crate::message::write_message;
+use crate::output::{write, write_json};
 use known::Known;
 use setting::Setting;
 

@@ -8,7 +8,7 @@ use ratelimit_runtime::overrides::{Override, parse};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
-use crate::output::write_message;
+use crate::message::write_message;
 use crate::progress::Progress;
 
 /// How many states are read at a time. In a Cluster each slot is asked by itself, so that fewer would take more commands.

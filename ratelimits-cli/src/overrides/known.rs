@@ -8,7 +8,7 @@ use ratelimit_runtime::overrides::{KnownPolicy, Override, check};
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
-use crate::output::write_message;
+use crate::message::write_message;
 use crate::target::suggestion;
 use crate::walk::Walk;
 
