@@ -2,21 +2,24 @@
 
 use crate::sync::{OnceLock, Zeroed, zeroed};
 
-/// The number of elements on the first level. Each further level has as many as all before it and the first together.
+/// The number of elements on the first level. Each further one has as many as all before it and the first together, up to the
+/// largest.
 const FIRST: u64 = 64;
 
-/// Enough levels for every `u32`.
-const LEVELS: usize = (u32::BITS - FIRST.ilog2()) as usize + 1;
+/// The number of elements on the largest levels, small enough that no call takes long to make one: an allocator that reuses
+/// memory has to clear all of it.
+const LARGEST: u64 = 1 << 16;
+
+/// How often the first level is doubled.
+const DOUBLED: u32 = LARGEST.ilog2() - FIRST.ilog2();
 
 /// The elements of each level begin at a multiple of this address, so that none that belong together are on two cache lines.
 const ALIGNMENT: usize = 128;
 
 /// An array of elements that are all zero at first.
-///
-/// The system provides zeroed memory page by page as it is touched, so that even a large level is made in no time.
 #[derive(Debug)]
 pub(super) struct Levels<T> {
-    levels: [OnceLock<Level<T>>; LEVELS],
+    levels: Box<[OnceLock<Level<T>>]>,
 }
 
 #[derive(Debug)]
@@ -27,15 +30,17 @@ struct Level<T> {
 }
 
 impl<T: Zeroed> Levels<T> {
-    pub(super) fn new() -> Self {
-        Levels { levels: [const { OnceLock::new() }; LEVELS] }
+    /// An array for so many elements.
+    pub(super) fn new(len: u32) -> Self {
+        let (last, _) = place(len.saturating_sub(1));
+        Levels { levels: (0..=last).map(|_| OnceLock::new()).collect() }
     }
 
     /// Returns an element, or `None` if its level does not exist yet.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&T> {
         let (level, offset) = place(index);
-        let Level { elements, first } = self.levels[level].get()?;
+        let Level { elements, first } = self.levels.get(level)?.get()?;
         elements.get(first + offset)
     }
 
@@ -44,7 +49,7 @@ impl<T: Zeroed> Levels<T> {
     #[inline]
     pub(super) fn chunk<const N: usize>(&self, index: u32) -> Option<&[T; N]> {
         let (level, offset) = place(index);
-        let Level { elements, first } = self.levels[level].get()?;
+        let Level { elements, first } = self.levels.get(level)?.get()?;
         elements.get(first + offset..)?.first_chunk()
     }
 
@@ -53,18 +58,28 @@ impl<T: Zeroed> Levels<T> {
         let (level, _) = place(index);
         self.levels[level].get_or_init(|| {
             let spare = ALIGNMENT / size_of::<T>();
-            let elements = zeroed::<T>(((FIRST as usize) << level) + spare);
+            let elements = zeroed::<T>(size(level) as usize + spare);
             let misplaced = elements.as_ptr() as usize % ALIGNMENT;
             Level { elements, first: (ALIGNMENT - misplaced) / size_of::<T>() }
         });
     }
 }
 
+/// Returns the number of elements on a level.
+fn size(level: usize) -> u64 {
+    FIRST << level.min(DOUBLED as usize)
+}
+
+/// Returns the level of an element, and its place there.
 #[inline]
 fn place(index: u32) -> (usize, usize) {
     let index = u64::from(index) + FIRST;
-    let level = index.ilog2() - FIRST.ilog2();
-    (level as usize, (index - (FIRST << level)) as usize)
+    if index < LARGEST {
+        let level = index.ilog2() - FIRST.ilog2();
+        return (level as usize, (index - (FIRST << level)) as usize);
+    }
+    let level = u64::from(DOUBLED) + index / LARGEST - 1;
+    (level as usize, (index % LARGEST) as usize)
 }
 
 #[cfg(test)]
@@ -75,7 +90,7 @@ mod tests {
 
     #[test]
     fn elements_are_distinct() {
-        let levels = Levels::<AtomicU32>::new();
+        let levels = Levels::<AtomicU32>::new(5000);
         assert!(levels.get(0).is_none());
         for index in (0..5000).rev() {
             levels.grow(index);
@@ -88,6 +103,29 @@ mod tests {
         assert_eq!(chunk.each_ref().map(|element| element.load(Ordering::Relaxed))[15], 4112);
         assert_eq!(chunk.as_ptr() as usize % 64, 0);
         assert!(levels.get(9000).is_none() && levels.chunk::<4>(9000).is_none());
-        assert_eq!(place(u32::MAX).0, LEVELS - 1);
+    }
+
+    #[test]
+    fn levels_double_up_to_the_largest() {
+        let mut sizes = vec![0; 80];
+        for index in 0..70 * LARGEST as u32 {
+            let (level, offset) = place(index);
+            assert_eq!(offset, sizes[level]);
+            sizes[level] += 1;
+        }
+        for (level, elements) in sizes.into_iter().enumerate().take_while(|(_, elements)| *elements > 0) {
+            assert!(elements as u64 == size(level) || place(70 * LARGEST as u32).0 == level);
+        }
+        assert_eq!([0, 1, 10, 11, 1000].map(size), [FIRST, 2 * FIRST, LARGEST, LARGEST, LARGEST]);
+        assert_eq!(place(u32::MAX), (DOUBLED as usize + (1 << 16) - 1, FIRST as usize - 1));
+    }
+
+    #[test]
+    fn highest_element_has_a_level() {
+        for len in [1, 64, 65, LARGEST as u32 - 64, LARGEST as u32, 100 * LARGEST as u32, u32::MAX] {
+            let levels = Levels::<AtomicU32>::new(len);
+            levels.grow(len - 1);
+            assert!(levels.get(len - 1).is_some(), "{len}");
+        }
     }
 }

@@ -63,7 +63,7 @@ impl MemoryStore {
     /// Creates an empty store for `max_keys` keys, at least one.
     #[must_use]
     pub fn new(max_keys: usize, clock: Clock) -> Self {
-        let slots = Arc::new(Slots::new());
+        let slots = Arc::new(Slots::new(max_keys));
         let table = Mutex::new(Table::new(Arc::clone(&slots), max_keys, RandomState::new().hash_one(0u8)));
         let (on_refund, id) = (OnceLock::new(), OnceLock::new());
         MemoryStore { clock, slots, table, is_locked: false, on_refund, id }

@@ -88,10 +88,14 @@ impl SlotId {
 }
 
 impl Slots {
-    pub(super) fn new() -> Self {
+    /// The slots of up to `max_keys` keys.
+    pub(super) fn new(max_keys: usize) -> Self {
+        let max_keys = max_keys.min(MAX_KEYS) as u64;
+        let lines = (max_keys * 4).div_ceil(KEYS_PER_FOUR_LINES) + u64::from(FIRST_LINES);
         Slots {
-            lines: Lines::new(),
-            extra_lines: Lines::new(),
+            lines: Lines::new(lines),
+            // Each has at least one key, except for those of a line that is being split.
+            extra_lines: Lines::new(max_keys + 64),
             count: AtomicU64::new(with_mask(FIRST_LINES)),
         }
     }
@@ -102,7 +106,7 @@ impl Slots {
     }
 
     /// Returns the slot of a key, or `None` if the key is not there or on its way.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, key: Fingerprint) -> Option<Slot<'_>> {
         let home = self.home(key);
         let line = self.lines.cells.chunk(home.0 * CELLS as u32)?;
@@ -221,8 +225,12 @@ impl Slots {
 }
 
 impl Lines {
-    fn new() -> Self {
-        Lines { cells: Levels::new(), next: Levels::new() }
+    fn new(lines: u64) -> Self {
+        let cells = lines * CELLS as u64;
+        Lines {
+            cells: Levels::new(cells.try_into().unwrap_or(u32::MAX)),
+            next: Levels::new(lines.try_into().unwrap_or(u32::MAX)),
+        }
     }
 
     fn grow(&self, line: u32) {
@@ -262,7 +270,7 @@ mod tests {
     #[test]
     fn lines_are_split_in_order() {
         assert_eq!([2, 3, 4, 5, 64, 65].map(mask), [1, 3, 3, 7, 63, 127]);
-        let slots = Slots::new();
+        let slots = Slots::new(100);
         let split: Vec<_> = (0..20).map(|_| slots.add_line().number()).collect();
         assert_eq!(split[..6], [0, 1, 0, 1, 2, 3]);
         assert_eq!(split[6..14], *(0..8).collect::<Vec<_>>());
