@@ -77,6 +77,9 @@ impl Number {
         } else if !is_allowed || has_unit_suffix(expr) {
             errors.on(expr, unit.expected(name));
             None
+        } else if let Some(message) = literal(expr).and_then(|text| unit.lacked_by(name, &text.value())) {
+            errors.on(expr, message);
+            None
         } else {
             Some(Number { name, unit, form, expr: Box::new(peel(expr).clone()) })
         }
@@ -119,6 +122,28 @@ impl Unit {
                 )
             }
         }
+    }
+
+    /// Returns what to write instead of a text that is only a number, which has no unit.
+    fn lacked_by(self, name: &str, text: &str) -> Option<String> {
+        if !text.starts_with(|first: char| first.is_ascii_digit()) {
+            return None;
+        }
+        if self == Unit::Rate {
+            let rate: f64 = text.parse().ok().filter(|rate: &f64| rate.is_finite())?;
+            return Some(format!(
+                "`{name}` has no period; write `{name} = {rate:?}` for permits per second, or `{name} = \"100/min\"`"
+            ));
+        }
+        let number: u64 = text.parse().ok()?;
+        let instead = match self {
+            Unit::Burst => format!(
+                "`{name} = {number}` for permits, or `{name} = \"{number}s\"` for what the rate gives in that time"
+            ),
+            Unit::Period => format!("`{name} = {number}` for seconds, or a unit: `{name} = \"{number}m\"`"),
+            _ => format!("`{name} = \"{number}s\"` for seconds"),
+        };
+        Some(format!("`{name}` has no unit; write {instead}"))
     }
 }
 

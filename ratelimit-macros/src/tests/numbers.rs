@@ -25,6 +25,24 @@ fn rejects_wrong_forms_of_numbers() {
 }
 
 #[test]
+fn rejects_texts_without_units() {
+    let burst = "`burst` has no unit; write `burst = 10` for permits, or `burst = \"10s\"` for what the rate gives in that time";
+    fails_with(Rate, "5, burst", &["\"10\""], burst);
+    let rate = "`rate` has no period; write `rate = 5.0` for permits per second, or `rate = \"100/min\"`";
+    fails_with(Rate, "rate", &["\"5\"", "\"5.0\""], rate);
+    let period = "`period` has no unit; write `period = 60` for seconds, or a unit: `period = \"60m\"`";
+    fails_with(Count, "5, period", &["\"60\""], period);
+    let precision = "`precision` has no unit; write `precision = \"1s\"` for seconds";
+    fails_with(Window, "5, 60, precision", &["\"1\""], precision);
+    let timeout = "`timeout` has no unit; write `timeout = \"5s\"` for seconds";
+    fails_with(Count, "5, 60, timeout", &["\"5\""], timeout);
+    // Constants check all other texts.
+    for rate in ["\"\"", "\"-5\"", "\"inf\"", "\"1e999\"", "\"5/\""] {
+        expands(Rate, rate, SEND);
+    }
+}
+
+#[test]
 fn rejects_integer_division_in_rates() {
     let message = "integer division drops the fraction; write `rate = 1.0 / 60.0` or `rate = \"1/min\"`";
     fails_with(Rate, "rate", &["1 / 60", "-(1 / 60)", "2 * 1 / 60"], message);

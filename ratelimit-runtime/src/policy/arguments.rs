@@ -122,6 +122,9 @@ impl ArgumentValue<'_> {
         match self {
             ArgumentValue::Integer(permits) => Ok(bucket.burst(count_of("burst", permits)?)),
             ArgumentValue::Float(_) => Err(InvalidPolicy::new("burst", NOT_A_BURST)),
+            ArgumentValue::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Err(InvalidPolicy::new("burst", NOT_A_BURST))
+            }
             ArgumentValue::Text(_) => Ok(bucket.burst_for(self.period("burst")?)),
         }
     }

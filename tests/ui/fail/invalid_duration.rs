@@ -15,7 +15,7 @@ async fn unknown_unit() -> Result<(), Error> {
     Ok(())
 }
 
-#[funnel_limit(capacity = 5, drain = "30")]
+#[funnel_limit(capacity = 5, drain = "1h30")]
 async fn no_unit() -> Result<(), Error> {
     Ok(())
 }

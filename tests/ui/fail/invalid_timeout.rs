@@ -5,7 +5,7 @@ async fn fraction() -> Result<(), Error> {
     Ok(())
 }
 
-#[rate_limit(rate = 5, timeout = "200")]
+#[rate_limit(rate = 5, timeout = "1m30")]
 async fn no_unit() -> Result<(), Error> {
     Ok(())
 }

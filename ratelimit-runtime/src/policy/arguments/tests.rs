@@ -101,7 +101,7 @@ fn invalid_values_are_errors() {
             Float(10.0),
             "is a whole number of permits or a duration; write 10 or \"5s\"",
         ),
-        (bucket.into(), "burst", Text("10"), "is not a duration;"),
+        (bucket.into(), "burst", Text("10"), "is a whole number of permits or a duration; write 10"),
         (bucket.into(), "burst", Integer(-10), "is negative;"),
         (bucket.into(), "warmup", Text("5s"), "cannot be added by changing numbers,"),
         (warming_up.into(), "warmup", Float(5.0), "is a whole number of seconds or a string;"),
