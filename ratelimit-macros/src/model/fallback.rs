@@ -49,7 +49,7 @@ impl Fallback {
             check_closure(closure, value, pass_args, errors);
         }
         let Some(target) = named.as_ref().and_then(Target::read) else {
-            errors.on(value, not_a_function(named.as_ref()));
+            errors.on(value, not_a_function(named.as_ref(), pass_args.is_some()));
             return None;
         };
         if let Target::Method(base, method) = &target
@@ -122,17 +122,22 @@ fn check_closure(closure: &ExprClosure, value: &Expr, pass_args: Option<Span>, e
     }
 }
 
-fn not_a_function(value: Option<&Expr>) -> String {
+fn not_a_function(value: Option<&Expr>, pass_args: bool) -> String {
     let call = value.and_then(|value| match value {
-        Expr::Call(call) => Some((value, shown(&call.func))),
-        Expr::MethodCall(call) => Some((value, format!("{}.{}", shown(&call.receiver), call.method))),
+        Expr::Call(call) => Some((value, shown(&call.func), &call.args)),
+        Expr::MethodCall(call) => {
+            Some((value, format!("{}.{}", shown(&call.receiver), call.method), &call.args))
+        }
         _ => None,
     });
     match call {
-        Some((call, function)) => format!(
-            "expected a function, found a call; write `fallback = {function}` or `fallback = |_| {}`",
-            shown(call)
-        ),
+        Some((call, function, arguments)) => {
+            let passed = if arguments.is_empty() || pass_args { "" } else { ", pass_args" };
+            let call = shown(call);
+            format!(
+                "expected a function, found a call; write `fallback = {function}{passed}` or `fallback = |_| {call}`"
+            )
+        }
         None => "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
                  `fallback = |error| …`"
             .to_owned(),

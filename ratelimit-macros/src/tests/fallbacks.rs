@@ -5,15 +5,20 @@ use crate::model::Target;
 
 #[test]
 fn fallbacks_are_named_not_called() {
-    for (written, function) in
-        [("f()", "f"), ("\"Self::f()\"", "Self::f"), ("self.f(user)", "self.f"), ("a::f(1)", "a::f")]
-    {
+    for (written, function) in [
+        ("f()", "f"),
+        ("\"Self::f()\"", "Self::f"),
+        ("self.f(user)", "self.f, pass_args"),
+        ("a::f(1)", "a::f, pass_args"),
+    ] {
         let call = written.trim_matches('"');
         let message = format!(
             "expected a function, found a call; write `fallback = {function}` or `fallback = |_| {call}`"
         );
         fails_with(Rate, "5, fallback", &[written], &message);
     }
+    let message = "expected a function, found a call; write `fallback = f` or `fallback = |_| f(user)`";
+    fails(Rate, "5, pass_args, fallback = f(user)", &[("f(user)", message)]);
     let message = "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
                    `fallback = |error| …`";
     fails_with(Rate, "5, fallback", &["\"no path\"", "5", "{ f }"], message);
