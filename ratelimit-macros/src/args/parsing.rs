@@ -62,6 +62,9 @@ impl ArgParser<'_> {
             input.call(Ident::parse_any)?;
             input.parse::<Token![=]>()?;
             self.assignment(&name, input)
+        } else if ahead.peek(Token![:]) && !ahead.peek(Token![::]) {
+            input.call(Ident::parse_any)?;
+            self.colon(&name, input)
         } else if at_end(&ahead) && !self.is_value(&name) {
             input.call(Ident::parse_any)?;
             self.word(&name);
@@ -114,6 +117,23 @@ impl ArgParser<'_> {
             self.expression(known, input)?
         };
         self.keep(Arg { name: known, span: name.span(), value });
+        Ok(())
+    }
+
+    /// Reports `rate: 5.0`, which is neither an assignment nor an expression.
+    fn colon(&mut self, name: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        self.named = true;
+        self.args.incomplete = true;
+        let colon = input.parse::<Token![:]>()?;
+        let value = tokens_to_comma(input)?;
+        match self.known(name) {
+            None => self.unknown(name),
+            Some(known) => {
+                let is_flag = self.args.kind.flags().contains(&known);
+                let written = if is_flag { known.to_owned() } else { format!("{known} = {}", shown(value)) };
+                self.errors.on(colon, format!("unexpected `:`; write `{written}`"));
+            }
+        }
         Ok(())
     }
 

@@ -156,8 +156,6 @@ fn arguments_are_separated_by_commas() {
         ("limit = 5; period = 60", ";"),
         ("limit = 5 period = 60", "period"),
         ("5, 60 # x, shadow", "#"),
-        ("5, 60, shadow: true", ":"),
-        ("limit: 5", ":"),
         ("limit => 5", "=>"),
     ] {
         let errors: Vec<_> = read(Count, tokens(args), SEND).err().unwrap().into_iter().collect();
@@ -167,6 +165,18 @@ fn arguments_are_separated_by_commas() {
         });
         assert!(found, "{args}: {errors:?}");
     }
+}
+
+#[test]
+fn values_follow_an_equals_sign() {
+    for (args, written) in [
+        ("rate: 5.0, burst = 10", "rate = 5.0"),
+        ("rate = 5, key: user.id", "key = user.id"),
+        ("rate = 5, shadow: true", "shadow"),
+    ] {
+        fails(Rate, args, &[(":", &format!("unexpected `:`; write `{written}`"))]);
+    }
+    fails(Rate, "5, busrt: 10", &[("busrt", "unknown argument `busrt`; did you mean `burst`?")]);
 }
 
 #[test]
