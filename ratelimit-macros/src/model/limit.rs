@@ -1,7 +1,7 @@
 //! One limit: the validated arguments of one attribute.
 
 use proc_macro2::Span;
-use syn::{Expr, LitStr, Path};
+use syn::{Expr, Ident, LitStr, Path};
 
 use super::conditions;
 use super::fallback::Fallback;
@@ -128,7 +128,10 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
         let Some(value) = args.value("key") else { return Vec::new() };
         return match literal(value) {
             Some(literal) => template::template(literal, function, errors),
-            None => template::bare(peel(value), errors),
+            None => {
+                check_context(value, args, errors);
+                template::bare(peel(value), errors)
+            }
         };
     }
     match key_type {
@@ -139,6 +142,14 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
         Some(("IP", _)) => vec![Part::Ip],
         Some(("USER", _)) => vec![Part::User],
         _ => Vec::new(),
+    }
+}
+
+/// Checks that what the request context has is not written as an argument.
+fn check_context(key: &Expr, args: &Args, errors: &mut Errors) {
+    let is_context = |word: &&Ident| (*word == "IP" || *word == "USER") && !args.binds(word);
+    if let Some(word) = word(key).filter(is_context) {
+        errors.on(word, format!("the function has no argument `{word}`; write `key_type = {word}`"));
     }
 }
 

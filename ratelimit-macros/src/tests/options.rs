@@ -36,6 +36,14 @@ fn keys_have_parts() {
 }
 
 #[test]
+fn request_context_is_no_argument() {
+    let message = |word: &str| format!("the function has no argument `{word}`; write `key_type = {word}`");
+    fails_with(Rate, "5, key", &["IP"], &message("IP"));
+    fails_with(Rate, "5, key", &["USER"], &message("USER"));
+    expands(Rate, "5, key = IP", "async fn f(IP: u64) -> Result<(), E> {}");
+}
+
+#[test]
 fn names_and_prefixes_are_strings() {
     let name = "`name` is a non-empty string literal; write `name = \"sms.send\"`";
     fails_with(Rate, "5, name", &["\"\"", "names::SEND"], name);
