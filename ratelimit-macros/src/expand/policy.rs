@@ -32,7 +32,8 @@ impl<'a> Numbers<'a> {
             let span = hygienic(expr.span());
             let function = Ident::new(
                 match number.unit {
-                    Unit::Count | Unit::Cost => "count",
+                    Unit::Count => "count",
+                    Unit::Cost => "cost",
                     Unit::Rate => "rate",
                     Unit::Period => "period",
                     Unit::Precision => "precision",

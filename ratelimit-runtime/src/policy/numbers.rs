@@ -44,6 +44,11 @@ pub(crate) const fn count_of(argument: &'static str, value: i128) -> Result<u64,
     whole(argument, value, "is negative; write a positive whole number")
 }
 
+/// Returns an integer as the permits of a call, which may be none.
+pub(crate) const fn cost_of(argument: &'static str, value: i128) -> Result<u64, InvalidPolicy> {
+    whole(argument, value, "is negative; write a whole number, 0 or above")
+}
+
 /// Returns an integer of permits per second as a rate.
 pub(crate) const fn rate_of(argument: &'static str, per_second: i128) -> Result<Rate, InvalidPolicy> {
     const NEGATIVE: &str = "is negative; write permits per second (5.0) or \"1/min\"";

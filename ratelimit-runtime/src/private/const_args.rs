@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::policy::numbers::{count_of, rate_of};
+use crate::policy::numbers::{cost_of, count_of, rate_of};
 use crate::policy::{FixedWindow, Policy};
 use crate::rate::Rate;
 use crate::request::max_wait;
@@ -24,7 +24,7 @@ pub const fn count(argument: &'static str, value: i128) -> u64 {
 #[track_caller]
 #[must_use]
 pub const fn cost(argument: &'static str, value: i128) -> u64 {
-    valid(argument, count_of(argument, value))
+    valid(argument, cost_of(argument, value))
 }
 
 /// Returns permits per second.

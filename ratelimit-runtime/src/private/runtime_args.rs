@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Checked;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::policy::numbers::{count_of, rate_of};
+use crate::policy::numbers::{cost_of, count_of, rate_of};
 use crate::policy::{Policy, TokenBucket};
 use crate::rate::Rate;
 use crate::units;
@@ -87,6 +87,11 @@ impl Burst {
 /// Returns the count of permits that the argument is.
 pub fn count(argument: &'static str, value: impl Count) -> Checked<u64> {
     count_of(argument, value.number())
+}
+
+/// Returns the permits of a call that the argument is, which may be none.
+pub fn cost(argument: &'static str, value: impl Count) -> Checked<u64> {
+    cost_of(argument, value.number())
 }
 
 /// Returns the rate that the argument is.
