@@ -162,7 +162,7 @@ impl CallSite {
         let claim = Claim { attribute: &self.attribute, function: options.tag.of(&function).map(Into::into) };
         let clash = claims()
             .register(claim, name)
-            .map(|problem| Clash { problem, is_logged: AtomicBool::new(false) });
+            .map(|clash| Clash { problem: format!("clashes: {clash}"), is_logged: AtomicBool::new(false) });
         let may_be_fast = clash.is_none() && !options.shadow && !options.refundable;
         let lane = literal_policy
             .as_ref()

@@ -47,7 +47,7 @@ impl Claim {
             return None;
         }
         if this.name.is_none() || that.name.is_none() {
-            return Some(format!("is `{name}` for two policies {sites}; set `name = …` on one"));
+            return Some(format!("`{name}` is the name of two policies {sites}; set `name = …` on one"));
         }
         let numbers_differ = matches!((self.attribute.literal(), earlier.attribute.literal()), (Some(a), Some(b)) if a.spec() != b.spec());
         // A bucket with computed numbers has one state whatever they are, and one with literal numbers has its own.
@@ -63,7 +63,7 @@ impl Claim {
         } else {
             return None;
         };
-        Some(format!("is `{name}` for two policies {difference} {sites}; rename one"))
+        Some(format!("`{name}` is the name of two policies {difference} {sites}; rename one"))
     }
 
     /// Whether windows of both have different literal numbers that shape their keys.
