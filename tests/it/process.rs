@@ -203,6 +203,18 @@ async fn from_env_without_a_url_is_in_memory() {
 }
 
 #[tokio::test]
+async fn from_env_names_the_variable_of_an_invalid_url() {
+    if !is_child() {
+        for url in ["", "redis//localhost"] {
+            run_in_child("from_env_names_the_variable_of_an_invalid_url", &[("RATELIMITS_URL", url)]);
+        }
+        return;
+    }
+    let error = Registry::from_env().await.unwrap_err().to_string();
+    assert!(error.contains("RATELIMITS_URL: a store URL starts with redis://"), "{error}");
+}
+
+#[tokio::test]
 async fn from_env_of_a_builder_keeps_its_settings() {
     if !is_child() {
         let server = Server::start();

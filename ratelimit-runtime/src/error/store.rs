@@ -49,6 +49,12 @@ impl StoreError {
         StoreError(LazyBox::of(Inner { source: Some(Arc::new(source)), ..self.inner().clone() }))
     }
 
+    /// Puts what the error is about before its message.
+    pub(crate) fn about(self, subject: &str) -> Self {
+        let message = format!("{subject}: {self}");
+        StoreError(LazyBox::of(Inner { message, ..self.inner().clone() }))
+    }
+
     pub(crate) fn is_permanent(&self) -> bool {
         self.inner().permanent
     }

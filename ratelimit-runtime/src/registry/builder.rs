@@ -1,6 +1,5 @@
 //! Constructors of registries, and the settings of those that differ from the default.
 
-use std::env::VarError;
 use std::fmt;
 #[cfg(feature = "overrides")]
 use std::path::PathBuf;
@@ -15,7 +14,6 @@ use crate::backend::{Backend, BackendOptions};
 use crate::clock::Clock;
 use crate::error::Error;
 use crate::error::store::StoreError;
-use crate::log::log;
 use crate::observer::{Observation, Observers};
 use crate::on_store_error::OnStoreError;
 #[cfg(feature = "tls")]
@@ -24,7 +22,7 @@ use crate::store::tls::Tls;
 use crate::store::{Denials, MemoryStore, RedisStore, Store};
 
 /// What the URL of a store in process starts with.
-const MEMORY: &str = "memory://";
+pub(super) const MEMORY: &str = "memory://";
 
 /// Sets what the constructors of a [`Registry`] leave at its default.
 ///
@@ -97,16 +95,6 @@ impl Registry {
     /// [`Error::Store`] if the URL is invalid, or `RATELIMITS_OFF` is neither yes nor no.
     pub fn connect_lazy(url: &str) -> Result<Self, Error> {
         Registry::builder().connect_lazy(url)
-    }
-
-    /// Creates a registry on the store at the URL in the environment variable `RATELIMITS_URL`, and waits until the store
-    /// answers. If the variable is not set, the registry is in process, and a warning is logged: every process then counts alone.
-    ///
-    /// # Errors
-    ///
-    /// As [`connect`](Self::connect).
-    pub async fn from_env() -> Result<Self, Error> {
-        Registry::builder().from_env().await
     }
 
     /// Creates a registry that limits nothing, and logs a warning. The environment variable `RATELIMITS_OFF` turns every
@@ -393,10 +381,7 @@ impl RegistryBuilder {
     ///
     /// As [`Registry::connect`].
     pub async fn connect(self, url: &str) -> Result<Registry, Error> {
-        let registry = self.at_url(url)?;
-        let version = registry.backend().ping().await?;
-        registry.backend().log_store(version.as_deref());
-        Ok(registry)
+        answered(self.at_url(url)?).await
     }
 
     /// Creates the registry like [`Registry::connect_lazy`].
@@ -410,38 +395,6 @@ impl RegistryBuilder {
         Ok(registry)
     }
 
-    /// Creates the registry like [`Registry::from_env`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Registry::from_env`].
-    ///
-    /// ```
-    /// use ratelimits::{Registry, TokenBucket};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-    /// // In process, unless RATELIMITS_URL is set. `memory://` says so, and logs no warning.
-    /// let registry = Registry::builder().namespace("shop").instances(8).from_env().await?;
-    /// registry.limiter("reports", TokenBucket::per_second(2))?.try_acquire("tenant-7", 1).await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn from_env(self) -> Result<Registry, Error> {
-        match std::env::var("RATELIMITS_URL") {
-            Ok(url) => self.connect(&url).await,
-            Err(VarError::NotPresent) => {
-                let registry = self.at_url(MEMORY)?;
-                if !is_off() {
-                    log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
-                }
-                Ok(registry)
-            }
-            // Its own message would contain the URL, and with it perhaps a password.
-            Err(VarError::NotUnicode(_)) => {
-                Err(StoreError::permanent("RATELIMITS_URL is not valid UTF-8").into())
-            }
-        }
-    }
-
     /// Creates a registry on a Redis behind streams that a test provides.
     #[cfg(all(feature = "redis", feature = "test-util"))]
     #[doc(hidden)]
@@ -453,7 +406,7 @@ impl RegistryBuilder {
     }
 
     /// Creates the registry on the store at this URL, without connecting, and without the event that says where it decides.
-    fn at_url(self, url: &str) -> Result<Registry, Error> {
+    pub(super) fn at_url(self, url: &str) -> Result<Registry, StoreError> {
         check()?;
         warn_if_off();
         if url.get(..MEMORY.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(MEMORY)) {
@@ -474,6 +427,13 @@ impl RegistryBuilder {
         }
         registry
     }
+}
+
+/// Waits until the registry's store answers, and logs where it is.
+pub(super) async fn answered(registry: Registry) -> Result<Registry, Error> {
+    let version = registry.backend().ping().await?;
+    registry.backend().log_store(version.as_deref());
+    Ok(registry)
 }
 
 /// Without certificates.

@@ -3,6 +3,7 @@
 mod builder;
 mod cache;
 pub(crate) mod current;
+mod from_env;
 mod off;
 #[cfg(feature = "overrides")]
 mod watch;
