@@ -4,7 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | `ratelimits_decisions_total` | counter | `policy`, `outcome`, `source` | calls, for each policy that was asked |
 //! | `ratelimits_wait_seconds` | histogram | `policy` | how long calls waited, of those that did |
-//! | `ratelimits_limit` | gauge | `policy` | the burst, capacity or limit of the policy, in permits |
+//! | `ratelimits_limit` | gauge | `policy` | the burst, capacity or limit of the policy, in permits; for a `queue` its capacity plus one |
 //! | `ratelimits_waiting` | gauge | | calls that wait now |
 //! | `ratelimits_store_seconds` | histogram | | how long Redis took for a script call, which decides one call or a batch |
 //! | `ratelimits_store_up` | gauge | | 0 during an outage of the store, otherwise 1 |
@@ -91,7 +91,11 @@ pub fn record_state(registry: &Registry) {
 pub fn describe() {
     describe_counter!(DECISIONS, Unit::Count, "Calls, for each policy that was asked.");
     describe_histogram!(WAIT, Unit::Seconds, "How long calls waited for permits, of those that did.");
-    describe_gauge!(LIMIT, Unit::Count, "The burst, capacity or limit of the policy, in permits.");
+    describe_gauge!(
+        LIMIT,
+        Unit::Count,
+        "The burst, capacity or limit of the policy, in permits; for a queue its capacity plus one."
+    );
     describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
     describe_histogram!(CALL_TIME, Unit::Seconds, "How long Redis took for a script call.");
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");

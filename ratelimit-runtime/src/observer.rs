@@ -59,7 +59,7 @@ pub enum CallOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Quota {
-    /// The burst, capacity or limit of the policy, in permits.
+    /// The burst, capacity or limit of the policy, in permits. For a queue it is the capacity plus one.
     pub limit: u64,
     /// The whole permits that a call now would get.
     pub remaining: u64,
