@@ -32,7 +32,7 @@ pub(crate) struct List {
 
 /// List the policies again and again, with what has changed.
 ///
-/// Goes on while Redis fails, and writes why to standard error. Ends with Ctrl-C.
+/// Goes on while Redis fails, and writes why to standard error. Ends with Ctrl-C, or at once if no policy has the given name.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Watch {
@@ -62,10 +62,7 @@ impl List {
         let inventory = self.listed.inventory.read()?;
         let keyspace = self.connection.open().await?;
         let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::new()).await?;
-        if let (Some(name), []) = (&self.listed.policy, &survey.policies[..]) {
-            let walk = Walk::without_overrides(&self.connection, &keyspace, &inventory);
-            check_name(&walk, name).await?;
-        }
+        self.listed.check_name(&self.connection, &keyspace, &inventory, &survey).await?;
         if self.listed.json {
             return write_json(&survey);
         }
@@ -91,7 +88,15 @@ impl Watch {
         let mut last: Option<Survey> = None;
         loop {
             rounds.tick().await;
-            let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::hidden());
+            let survey = async {
+                let (connection, listed) = (&self.connection, &self.listed);
+                let survey = listed.survey(connection, &keyspace, &inventory, Progress::hidden()).await?;
+                // Later the keys may have expired.
+                if last.is_none() {
+                    listed.check_name(connection, &keyspace, &inventory, &survey).await?;
+                }
+                Ok(survey)
+            };
             let survey = match survey.await {
                 Ok(survey) => survey,
                 // The next round may find it well again.
@@ -128,5 +133,17 @@ impl Listed {
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
         let walk = Walk::new(connection, keyspace, inventory).await?;
         Survey::take(&walk, &selection, progress).await
+    }
+
+    /// Checks that the policy exists, if one is selected and nothing of it is found.
+    async fn check_name(
+        &self,
+        connection: &Connection,
+        keyspace: &Keyspace,
+        inventory: &Inventory,
+        survey: &Survey,
+    ) -> Result<(), Failure> {
+        let (Some(name), []) = (&self.policy, &survey.policies[..]) else { return Ok(()) };
+        check_name(&Walk::without_overrides(connection, keyspace, inventory), name).await
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use ratelimits::Limiter;
 use serde_json::Value;
 
-use crate::command::{command, registry, slow_bucket};
+use crate::command::{command, registry, run, slow_bucket};
 use crate::support::server::Server;
 
 async fn limiter(server: &Server, namespace: &str) -> Limiter {
@@ -54,6 +54,15 @@ async fn table_has_the_changes_since_the_last_round() {
     assert_eq!(changed, "app::send  token bucket  2 (+1)   1 (+1)  50.0 %");
     interrupt(&process);
     process.wait().unwrap();
+}
+
+#[tokio::test]
+async fn misspelled_policy_ends_it() {
+    let server = Server::shared();
+    limiter(&server, "watch-name").await.try_acquire("u1", 1).await.unwrap();
+    let watched = run(&server.url(), &["watch", "--namespace", "watch-name", "--policy", "app::sned"]);
+    assert_eq!((watched.code, &*watched.out), (1, ""), "{watched:?}");
+    assert!(watched.err.contains("did you mean `app::send`?"), "{watched:?}");
 }
 
 #[tokio::test]
