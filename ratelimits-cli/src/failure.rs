@@ -88,14 +88,16 @@ fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
     // A script names what the user may not run of all that it may need. The command charges nothing.
     let listed = || Some(lower.split_once("may not run ")?.1);
     let quoted = || lower.split_once("permissions to run the '")?.1.split('\'').next();
-    let rule = |name: &str| format!("+{name}");
-    match quoted() {
-        Some(name) => vec![rule(name)],
+    let names: Vec<&str> = match quoted() {
+        Some(name) => vec![name],
         None => {
             let names = listed().unwrap_or_default().split([',', ' ']);
-            names.filter(|name| IN_SCRIPTS.contains(name)).map(rule).collect()
+            names.filter(|name| IN_SCRIPTS.contains(name)).collect()
         }
-    }
+    };
+    // Only the script that replaces overrides needs it, and stops at the first command that is denied.
+    let names = if names.contains(&"hget") { vec!["hget", "time", "hset"] } else { names };
+    names.iter().map(|name| format!("+{name}")).collect()
 }
 
 #[cfg(test)]
@@ -108,6 +110,8 @@ mod tests {
             ("NOPERM: this user has no permissions to run the 'scan' command", "+scan"),
             ("NoPerm: this user has no permissions to run the 'scan' command or its subcommand", "+scan"),
             ("NOPERM the user of this connection may not run DEL, GET, LLEN", "+get +llen"),
+            ("NOPERM the user of this connection may not run HGET", "+hget +time +hset"),
+            ("NOPERM: this user has no permissions to run the 'hget' command", "+hget +time +hset"),
             ("NOPERM: No permissions to access a key", "~shop:*"),
             ("NOPERM: this user has no permissions to access one of the keys", "~shop:*"),
             ("could not connect: refused", ""),

@@ -17,6 +17,7 @@ async fn errors_say_which_permission_to_add() {
     for (arguments, needed) in [
         (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +time"),
         (&["reset", "app::send", "u1"], "+del"),
+        (&["override", "set", "app::send", "burst=9"], "+hmget +hget +time +hset"),
     ] {
         let granted = rules.len();
         for _ in 0..10 {
