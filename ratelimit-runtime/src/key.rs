@@ -158,10 +158,10 @@ impl<M, T: KeyPart<kind::Optional<M>>> KeyPart<kind::Optional<M>> for &T {
 }
 
 /// The name of a state in a store, and the policy whose state it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub(crate) Repr, pub(crate) PolicyId);
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Repr {
     /// For a memory store, which never builds the text.
     Hash(Fingerprint),

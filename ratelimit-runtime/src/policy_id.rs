@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher};
 /// among policies.
 ///
 /// A hash, because policies come and go. If two policies ever had the same, they would have one share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyId(u64);
 
 impl PolicyId {

@@ -1,6 +1,6 @@
 //! The queues of calls that wait for a window, by key.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,10 +18,10 @@ const TURN_TIMEOUT: Duration = Duration::from_millis(100);
 /// How many calls have their turn at a time of their own. Those behind them look again after so many turns.
 const COUNTED: usize = 64;
 
-/// The queues of one store. Only keys that calls wait for have one.
+/// The queues of one store. Only keys that calls wait for have one, in a map that never moves all its entries.
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueues {
-    by_key: Mutex<HashMap<Key, WaitQueue>>,
+    by_key: Mutex<BTreeMap<Key, WaitQueue>>,
     next_ticket: AtomicU64,
 }
 
@@ -76,7 +76,7 @@ impl WaitQueues {
         first.iter().for_each(|first| first.notify_one());
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, HashMap<Key, WaitQueue>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, WaitQueue>> {
         self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,7 +10,7 @@ use super::sip::Sip;
 use crate::error::missing_key::MissingKey;
 
 /// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
 
 impl Hash for Fingerprint {

@@ -13,7 +13,7 @@ pub(crate) enum Repr {
     Hash(Fingerprint),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
 
 impl Key {

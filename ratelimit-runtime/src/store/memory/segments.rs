@@ -37,14 +37,20 @@ impl<T> Segments<T> {
         }
     }
 
-    /// Removes an element, whose place the last one takes.
-    pub(super) fn swap_remove(&mut self, index: u32) -> Option<T> {
+    /// Removes the last element.
+    pub(super) fn pop(&mut self) -> Option<T> {
         let last_segment = self.segments.last_mut()?;
         let last = last_segment.pop()?;
         if last_segment.is_empty() {
             self.segments.pop();
         }
         self.len -= 1;
+        Some(last)
+    }
+
+    /// Removes an element, whose place the last one takes.
+    pub(super) fn swap_remove(&mut self, index: u32) -> Option<T> {
+        let last = self.pop()?;
         Some(if index as usize == self.len { last } else { mem::replace(&mut self[index], last) })
     }
 }

@@ -1,18 +1,18 @@
 //! The keys of each policy, so that a full store evicts those of a policy that holds more than its share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::segments::Segments;
 use super::slots::SlotId;
 use crate::policy_id::PolicyId;
 
-/// All policies that hold keys.
+/// All policies that hold keys, in collections that never move all their elements.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
-    by_id: HashMap<PolicyId, u32>,
-    policies: Vec<PolicyKeys>,
+    by_id: BTreeMap<PolicyId, u32>,
+    policies: Segments<PolicyKeys>,
     /// The elements of `policies` without keys.
-    free: Vec<u32>,
+    free: Segments<u32>,
     /// The policies by the number of their keys.
     by_size: BTreeSet<(usize, u32)>,
 }
@@ -32,7 +32,7 @@ impl Shares {
                 self.policies.len() as u32 - 1
             })
         });
-        let keys = &mut self.policies[policy as usize];
+        let keys = &mut self.policies[policy];
         keys.id = id;
         let size = keys.slots.len();
         keys.slots.push(slot);
@@ -43,7 +43,7 @@ impl Shares {
 
     /// Removes the slot at this place of a policy. Returns the slot that takes its place, if one does.
     pub(super) fn remove(&mut self, policy: u32, place: u32) -> Option<SlotId> {
-        let PolicyKeys { id, slots } = &mut self.policies[policy as usize];
+        let PolicyKeys { id, slots } = &mut self.policies[policy];
         let size = slots.len();
         slots.swap_remove(place);
         self.by_size.remove(&(size, policy));
@@ -58,7 +58,7 @@ impl Shares {
 
     /// Changes the slot at this place of a policy.
     pub(super) fn relocate(&mut self, policy: u32, place: u32, slot: SlotId) {
-        self.policies[policy as usize].slots[place] = slot;
+        self.policies[policy].slots[place] = slot;
     }
 
     /// Returns the policy that gives up a key of `max_keys` for a new one of the given policy: itself if it holds its share or
@@ -72,11 +72,11 @@ impl Shares {
 
     /// Returns the number of a policy's keys.
     pub(super) fn size(&self, policy: u32) -> usize {
-        self.policies[policy as usize].slots.len()
+        self.policies[policy].slots.len()
     }
 
     /// Returns the slot at this place of a policy.
     pub(super) fn slot(&self, policy: u32, place: u32) -> SlotId {
-        self.policies[policy as usize].slots[place]
+        self.policies[policy].slots[place]
     }
 }

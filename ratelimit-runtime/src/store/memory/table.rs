@@ -1,7 +1,6 @@
 //! All states by the hash of their keys, and the queues of waiting calls.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::owners::Owners;
@@ -27,8 +26,8 @@ pub(super) struct Table {
     /// The states that are not plain, or that are being decided.
     pub(super) states: States,
     pub(super) shares: Shares,
-    /// The keys that calls wait for. A separate map, because most keys have no queue.
-    pub(super) queues: HashMap<Fingerprint, ReservationQueue, BuildHasherDefault<IdentityHasher>>,
+    /// The keys that calls wait for. A separate map, because most keys have no queue, and one that never moves all its entries.
+    pub(super) queues: BTreeMap<Fingerprint, ReservationQueue>,
     /// The waiters that have moved up, to be notified once the table is unlocked.
     pub(super) moved: Vec<Arc<Waiter>>,
     pub(super) max_keys: usize,
@@ -66,7 +65,7 @@ impl Table {
             free_extra_line: None,
             states: States::default(),
             shares: Shares::default(),
-            queues: HashMap::default(),
+            queues: BTreeMap::new(),
             moved: Vec::new(),
             max_keys: max_keys.clamp(1, MAX_KEYS),
             hand: 0,
@@ -247,23 +246,5 @@ impl Table {
         }
         let slot = self.slots.locate(index.fingerprint);
         slot.is_some_and(|slot| self.remove(slot) > now)
-    }
-}
-
-/// The keys are hashes already.
-#[derive(Debug, Default)]
-pub(super) struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("every key is a fingerprint");
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
