@@ -72,9 +72,7 @@ impl Table {
         if let Some(state) = content.as_other() {
             self.states.remove(state);
         }
-        if !self.queues.is_empty() {
-            self.queues.remove(&fingerprint);
-        }
+        self.end_queue(fingerprint);
         let Owner { policy, place } = self.owners[slot];
         if let Some(moved) = self.shares.remove(policy, place) {
             self.owners[moved].place = place;

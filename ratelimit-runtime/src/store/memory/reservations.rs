@@ -4,17 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::waiter::Waiter;
+use super::waiter::{Waiter, WaitingCharge};
 use crate::algorithm::{AlgorithmSpec, State, Verdict};
 
 /// How many of the first calls in a queue learn at once that they have moved up. Those behind learn it when calls before them
 /// start, or at the latest at the slots that they know.
 const NEXT: usize = 64;
 
-/// How many charges without a waiter a queue keeps. Only calls with a larger burst than those that wait make such charges.
-const MAX_IMMEDIATE: usize = 1024;
-
-/// The charges of a key, from the first whose slot has not started.
+/// The charges of a key that calls wait for, from the first whose slot has not started.
 #[derive(Debug)]
 pub(super) struct ReservationQueue {
     /// The policy of the last charge.
@@ -23,10 +20,9 @@ pub(super) struct ReservationQueue {
     before: Option<State>,
     /// When that was the state.
     at: u64,
-    /// By ticket, in the order in which they were made.
+    /// By ticket, in the order in which they were made, which is also that of their slots: who starts leaves the queue, so a receipt
+    /// in use is never repeated.
     charges: BTreeMap<u64, QueuedCharge>,
-    /// How many of them have no waiter.
-    immediate: usize,
     /// The first ticket whose charge has to be repeated; the key's state then still counts charges that have left.
     stale: Option<u64>,
 }
@@ -40,27 +36,20 @@ pub(super) struct QueuedCharge {
     /// The time as of which it is charged.
     at: u64,
     slot: u64,
-    /// Who waits for it, and which of the waiter's charges it is.
-    waiter: Option<(Arc<Waiter>, usize)>,
+    waiting: WaitingCharge,
     /// Whether its slot has moved and the waiter was not notified yet.
     moved: bool,
 }
 
 impl QueuedCharge {
     /// A charge made now.
-    pub(super) fn new(
-        spec: AlgorithmSpec,
-        cost: u64,
-        now: u64,
-        slot: u64,
-        waiter: Option<(Arc<Waiter>, usize)>,
-    ) -> Self {
-        QueuedCharge { spec, cost, at: now, slot, waiter, moved: false }
+    pub(super) fn new(spec: AlgorithmSpec, cost: u64, now: u64, slot: u64, waiting: WaitingCharge) -> Self {
+        QueuedCharge { spec, cost, at: now, slot, waiting, moved: false }
     }
 
     /// Charges it to the state as it is without those that have left, as of now, or as of its slot if that has started: charged
-    /// later, it would move back.
-    fn repeat(&mut self, state: &mut Option<State>, earlier: u64, now: u64) {
+    /// later, it would move back. Its slot stays at or after the one before it.
+    fn repeat(&mut self, state: &mut Option<State>, earlier: u64, slot_before: u64, now: u64) {
         self.at = now.min(self.slot.max(earlier));
         let snapshot = self.spec.check(state.as_ref(), self.at, self.cost);
         let Verdict { admitted, wait, charge_id, .. } =
@@ -70,12 +59,11 @@ impl QueuedCharge {
         if !admitted {
             return;
         }
-        let slot = self.slot.min(self.at + wait);
+        let slot = self.slot.min(slot_before.max(self.at + wait));
         self.moved |= slot < self.slot;
         self.slot = slot;
-        if let Some((waiter, charge)) = &self.waiter {
-            waiter.change_slot(*charge, |reserved| (reserved.at, reserved.charge_id) = (slot, charge_id));
-        }
+        let (waiter, charge) = &self.waiting;
+        waiter.change_slot(*charge, |reserved| (reserved.at, reserved.charge_id) = (slot, charge_id));
     }
 
     /// Charges it as before.
@@ -87,7 +75,7 @@ impl QueuedCharge {
     /// Has its waiter notified if its slot has moved.
     fn report(&mut self, moved: &mut Vec<Arc<Waiter>>) {
         if self.moved {
-            moved.extend(self.waiter.iter().map(|(waiter, _)| Arc::clone(waiter)));
+            moved.push(Arc::clone(&self.waiting.0));
             self.moved = false;
         }
     }
@@ -95,25 +83,22 @@ impl QueuedCharge {
 
 impl ReservationQueue {
     pub(super) fn new(spec: AlgorithmSpec, before: Option<State>, now: u64) -> Self {
-        ReservationQueue { spec, before, at: now, charges: BTreeMap::new(), immediate: 0, stale: None }
+        ReservationQueue { spec, before, at: now, charges: BTreeMap::new(), stale: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.charges.is_empty()
     }
 
-    /// Whether it keeps too many charges without a waiter.
-    pub(super) fn is_too_long(&self) -> bool {
-        self.immediate > MAX_IMMEDIATE
+    /// Whether no call starts after this slot.
+    pub(super) fn ends_by(&self, slot: u64) -> bool {
+        self.charges.last_key_value().is_none_or(|(_, last)| last.slot <= slot)
     }
 
-    /// Adds a charge to a settled queue. Tickets ascend.
+    /// Adds a charge behind all others of a settled queue. Tickets ascend.
     pub(super) fn push(&mut self, ticket: u64, charge: QueuedCharge) {
-        if let Some((waiter, index)) = &charge.waiter {
-            waiter.change_slot(*index, |reserved| reserved.ticket = Some(ticket));
-        } else {
-            self.immediate += 1;
-        }
+        let (waiter, index) = &charge.waiting;
+        waiter.change_slot(*index, |reserved| reserved.ticket = Some(ticket));
         self.spec = charge.spec;
         self.charges.insert(ticket, charge);
     }
@@ -126,7 +111,7 @@ impl ReservationQueue {
         self.charges.remove(&ticket);
         self.mark_stale(ticket);
         let next = self.charges.iter().take(NEXT).find(|(other, _)| **other > ticket);
-        moved.extend(next.and_then(|(_, charge)| Some(Arc::clone(&charge.waiter.as_ref()?.0))));
+        moved.extend(next.map(|(_, charge)| Arc::clone(&charge.waiting.0)));
         true
     }
 
@@ -157,22 +142,27 @@ impl ReservationQueue {
         Some(state)
     }
 
+    /// Notifies all whose slots have moved, because no queue moves them up any more.
+    pub(super) fn end(self, moved: &mut Vec<Arc<Waiter>>) {
+        self.charges.into_values().for_each(|mut charge| charge.report(moved));
+    }
+
     fn mark_stale(&mut self, ticket: u64) {
         self.stale = Some(self.stale.map_or(ticket, |stale| stale.min(ticket)));
     }
 
     /// Repeats the stale ones of the first `count` charges. Returns the state after these.
     fn repeat(&mut self, count: usize, now: u64) -> Option<State> {
-        let (mut state, mut at) = (self.before.clone(), self.at);
+        let (mut state, mut at, mut slot) = (self.before.clone(), self.at, 0);
         for (ticket, charge) in self.charges.iter_mut().take(count) {
             match &mut self.stale {
                 Some(stale) if *stale <= *ticket => {
-                    charge.repeat(&mut state, at, now);
+                    charge.repeat(&mut state, at, slot, now);
                     *stale = ticket + 1;
                 }
                 _ => charge.commit(&mut state),
             }
-            at = charge.at;
+            (at, slot) = (charge.at, charge.slot);
         }
         state
     }
@@ -181,14 +171,13 @@ impl ReservationQueue {
         while let Some(mut first) = self.charges.first_entry() {
             let (ticket, charge) = (*first.key(), first.get_mut());
             if self.stale.is_some_and(|stale| stale <= ticket) {
-                charge.repeat(&mut self.before.clone(), self.at, now);
+                charge.repeat(&mut self.before.clone(), self.at, 0, now);
                 self.stale = Some(ticket + 1);
             }
             if charge.slot > now {
                 return;
             }
             let mut started = first.remove();
-            self.immediate -= usize::from(started.waiter.is_none());
             started.commit(&mut self.before);
             self.at = started.at;
             started.report(moved);

@@ -9,7 +9,7 @@ use super::shares::Shares;
 use super::slot::Content;
 use super::slots::{LineId, MAX_KEYS, Slots};
 use super::states::States;
-use super::waiter::Waiter;
+use super::waiter::{Waiter, WaitingCharge};
 use crate::algorithm::{AlgorithmSpec, PlainState, Snapshot, State};
 use crate::key::Fingerprint;
 use crate::policy_id::PolicyId;
@@ -50,9 +50,6 @@ pub(super) struct KeyIndex {
     pub(super) fingerprint: Fingerprint,
     pub(super) policy: PolicyId,
 }
-
-/// A charge that a call waits for: its waiter, and the index of the charge there.
-pub(super) type WaitingCharge = (Arc<Waiter>, usize);
 
 impl Table {
     pub(super) fn new(slots: Arc<Slots>, max_keys: usize, random: u64) -> Self {
@@ -155,8 +152,11 @@ impl Table {
         }
     }
 
-    /// Makes an admitted charge. It is queued if its call waits for it, or if others wait for the key: when one of these
-    /// leaves, the charges behind it are repeated.
+    /// Makes an admitted charge, and queues it if its call waits for it.
+    ///
+    /// A charge whose call does not wait, or waits for less long than a call before it, ends the queue: it was made with a larger
+    /// burst, by a shadow or for another store. Its receipt is in use before those before it have started, so it must not be
+    /// repeated when they leave.
     pub(super) fn charge(
         &mut self,
         index: KeyIndex,
@@ -165,23 +165,41 @@ impl Table {
         now: u64,
         waiting: Option<WaitingCharge>,
     ) {
-        let (spec, cost) = (&charge.spec, charge.cost);
-        if waiting.is_some() || self.queues.contains_key(&index.fingerprint) {
-            let wait = spec.verdict(snapshot, now, cost, u64::MAX).wait;
-            let queued = QueuedCharge::new(*spec, cost, now, now + wait, waiting);
-            if !self.queues.contains_key(&index.fingerprint) {
-                let before = self.state(index).cloned();
-                self.queues.insert(index.fingerprint, ReservationQueue::new(*spec, before, now));
-            }
-            let Some(queue) = self.queues.get_mut(&index.fingerprint) else { return };
-            queue.push(self.next_ticket, queued);
-            self.next_ticket += 1;
-            // Those that wait keep their slots; who leaves from now on is refunded by receipt.
-            if queue.is_too_long() {
-                self.queues.remove(&index.fingerprint);
-            }
+        match waiting {
+            Some(waiting) => self.queue(index, charge, snapshot, now, waiting),
+            None => self.end_queue(index.fingerprint),
         }
-        self.change(index, spec, now, |state| spec.commit(state, snapshot, now, cost));
+        let Charge { spec, cost, .. } = charge;
+        self.change(index, spec, now, |state| spec.commit(state, snapshot, now, *cost));
+    }
+
+    fn queue(
+        &mut self,
+        index: KeyIndex,
+        charge: &Charge,
+        snapshot: Snapshot,
+        now: u64,
+        waiting: WaitingCharge,
+    ) {
+        let (key, spec, cost) = (index.fingerprint, charge.spec, charge.cost);
+        let slot = now + spec.verdict(snapshot, now, cost, u64::MAX).wait;
+        if self.queues.get(&key).is_some_and(|queue| !queue.ends_by(slot)) {
+            self.end_queue(key);
+        }
+        if !self.queues.contains_key(&key) {
+            let before = self.state(index).cloned();
+            self.queues.insert(key, ReservationQueue::new(spec, before, now));
+        }
+        let Some(queue) = self.queues.get_mut(&key) else { return };
+        queue.push(self.next_ticket, QueuedCharge::new(spec, cost, now, slot, waiting));
+        self.next_ticket += 1;
+    }
+
+    /// Removes the key's queue, if it has one. Those that wait keep their slots; who leaves from now on is refunded by receipt.
+    pub(super) fn end_queue(&mut self, key: Fingerprint) {
+        if let Some(queue) = self.queues.remove(&key) {
+            queue.end(&mut self.moved);
+        }
     }
 
     /// Removes a waiting charge. Returns whether it was still in the queue, and its slot had not started.

@@ -1,5 +1,6 @@
 //! Expired and evicted keys.
 
+mod ended_queues;
 mod interrupted;
 mod threads;
 mod waiters;

@@ -1,6 +1,6 @@
 //! A call that waits for its reservations.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
 use tokio::sync::Notify;
@@ -15,6 +15,9 @@ pub(crate) struct Waiter {
     slots: Mutex<SmallVec<[ReservedSlot; INLINE]>>,
     moved: Notify,
 }
+
+/// A charge that a call waits for: its waiter, and the index of the charge there.
+pub(super) type WaitingCharge = (Arc<Waiter>, usize);
 
 /// The time for which a charge was made.
 #[derive(Clone, Copy, Debug)]

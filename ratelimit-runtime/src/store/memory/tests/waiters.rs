@@ -17,10 +17,10 @@ struct Call {
 }
 
 /// SplitMix64.
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed ^ (mixed >> 27)) % bound
@@ -106,27 +106,4 @@ fn slots_never_move_back() {
         }
     }
     assert!(moved_up > 3_000, "{moved_up}");
-}
-
-#[test]
-fn calls_admitted_before_a_waiting_one_do_not_accumulate() {
-    let time = Arc::new(AtomicU64::new(0));
-    let store = MemoryStore::new(10, Clock::manual(Arc::clone(&time)));
-    let charge = |burst, wait| {
-        let spec = Policy::from(TokenBucket::per_second(1000).burst(burst).adjustable()).spec().unwrap();
-        Charge { spec, wait, ..charge("key", 1) }
-    };
-    let (small, large) = (charge(1, u64::MAX), charge(100_000, 0));
-    assert!(store.decide(&[Charge { cost: 50_000, ..large.clone() }]).admitted);
-    let (outcome, waiter) = store.reserve(std::slice::from_ref(&small));
-    let (slot, charge_id) = (waiter.as_ref().unwrap().start(), outcome.verdicts[0].charge_id);
-    for _ in 0..10_000 {
-        assert!(store.decide(std::slice::from_ref(&large)).admitted);
-    }
-    assert!(!store.has_queues());
-    // The call that waits keeps its slot, and may leave.
-    let waiter = waiter.unwrap();
-    assert_eq!(waiter.start(), slot);
-    store.leave(&[(small, charge_id)], &waiter);
-    assert!(store.decide(&[large]).admitted);
 }
