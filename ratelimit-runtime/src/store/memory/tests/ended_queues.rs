@@ -1,4 +1,4 @@
-//! Charges that no call waits for, on keys that others wait for. Their refunds are those of a key without a queue.
+//! Charges that start before others that wait for their key. Their refunds are those of a key without a queue.
 
 use std::pin::pin;
 use std::slice;
