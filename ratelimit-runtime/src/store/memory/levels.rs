@@ -10,8 +10,8 @@ const FIRST: u64 = 64;
 /// memory has to clear all of it.
 const LARGEST: u64 = 1 << 16;
 
-/// How often the first level is doubled.
-const DOUBLED: u32 = LARGEST.ilog2() - FIRST.ilog2();
+/// The number of levels that are smaller than the largest.
+const SMALL: usize = (LARGEST.ilog2() - FIRST.ilog2()) as usize;
 
 /// The elements of each level begin at a multiple of this address, so that none that belong together are on two cache lines.
 const ALIGNMENT: usize = 128;
@@ -19,7 +19,11 @@ const ALIGNMENT: usize = 128;
 /// An array of elements that are all zero at first.
 #[derive(Debug)]
 pub(super) struct Levels<T> {
-    levels: Box<[OnceLock<Level<T>>]>,
+    small: [OnceLock<Level<T>>; SMALL],
+    /// All largest levels. Only a store with many keys has them.
+    large: OnceLock<Box<[OnceLock<Level<T>>]>>,
+    /// The number of elements that it is for.
+    len: u32,
 }
 
 #[derive(Debug)]
@@ -32,15 +36,14 @@ struct Level<T> {
 impl<T: Zeroed> Levels<T> {
     /// An array for so many elements.
     pub(super) fn new(len: u32) -> Self {
-        let (last, _) = place(len.saturating_sub(1));
-        Levels { levels: (0..=last).map(|_| OnceLock::new()).collect() }
+        Levels { small: [const { OnceLock::new() }; SMALL], large: OnceLock::new(), len }
     }
 
     /// Returns an element, or `None` if its level does not exist yet.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&T> {
         let (level, offset) = place(index);
-        let Level { elements, first } = self.levels.get(level)?.get()?;
+        let Level { elements, first } = self.level(level)?;
         elements.get(first + offset)
     }
 
@@ -49,25 +52,42 @@ impl<T: Zeroed> Levels<T> {
     #[inline]
     pub(super) fn chunk<const N: usize>(&self, index: u32) -> Option<&[T; N]> {
         let (level, offset) = place(index);
-        let Level { elements, first } = self.levels.get(level)?.get()?;
+        let Level { elements, first } = self.level(level)?;
         elements.get(first + offset..)?.first_chunk()
     }
 
     /// Makes the level of an element, if it does not exist yet.
     pub(super) fn grow(&self, index: u32) {
         let (level, _) = place(index);
-        self.levels[level].get_or_init(|| {
+        let cell = match level.checked_sub(SMALL) {
+            None => &self.small[level],
+            Some(large) => &self.large.get_or_init(|| self.make_large())[large],
+        };
+        cell.get_or_init(|| {
             let spare = ALIGNMENT / size_of::<T>();
             let elements = zeroed::<T>(size(level) as usize + spare);
             let misplaced = elements.as_ptr() as usize % ALIGNMENT;
             Level { elements, first: (ALIGNMENT - misplaced) / size_of::<T>() }
         });
     }
+
+    fn make_large(&self) -> Box<[OnceLock<Level<T>>]> {
+        let (last, _) = place(self.len - 1);
+        (SMALL..=last).map(|_| OnceLock::new()).collect()
+    }
+
+    #[inline]
+    fn level(&self, level: usize) -> Option<&Level<T>> {
+        match level.checked_sub(SMALL) {
+            None => self.small[level].get(),
+            Some(large) => self.large.get()?.get(large)?.get(),
+        }
+    }
 }
 
 /// Returns the number of elements on a level.
 fn size(level: usize) -> u64 {
-    FIRST << level.min(DOUBLED as usize)
+    FIRST << level.min(SMALL)
 }
 
 /// Returns the level of an element, and its place there.
@@ -78,8 +98,7 @@ fn place(index: u32) -> (usize, usize) {
         let level = index.ilog2() - FIRST.ilog2();
         return (level as usize, (index - (FIRST << level)) as usize);
     }
-    let level = u64::from(DOUBLED) + index / LARGEST - 1;
-    (level as usize, (index % LARGEST) as usize)
+    (SMALL + (index / LARGEST - 1) as usize, (index % LARGEST) as usize)
 }
 
 #[cfg(test)]
@@ -117,7 +136,7 @@ mod tests {
             assert!(elements as u64 == size(level) || place(70 * LARGEST as u32).0 == level);
         }
         assert_eq!([0, 1, 10, 11, 1000].map(size), [FIRST, 2 * FIRST, LARGEST, LARGEST, LARGEST]);
-        assert_eq!(place(u32::MAX), (DOUBLED as usize + (1 << 16) - 1, FIRST as usize - 1));
+        assert_eq!(place(u32::MAX), (SMALL + (1 << 16) - 1, FIRST as usize - 1));
     }
 
     #[test]
