@@ -50,7 +50,7 @@ impl RegistryBuilder {
             Err(VarError::NotPresent) => {
                 let registry = self.at_url(MEMORY)?;
                 if !is_off() {
-                    log!(WARN, "{VARIABLE} is not set: limits are decided in this process alone");
+                    log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
                 }
                 Ok(registry)
             }
