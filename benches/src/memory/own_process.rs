@@ -41,10 +41,7 @@ pub(super) fn longest_calls() -> Vec<Line> {
         ("call while a full store makes room", "longest-full"),
         ("call while 10M keys pass through", "longest-passing"),
     ];
-    let with_pauses = line((
-        "call while 10M keys pass through one store, with the machine's pauses",
-        "longest-passing-one",
-    ));
+    let with_pauses = line(("call through one store, with the machine's pauses", "longest-passing-one"));
     calls.map(|call| line(call).at_most(1.0)).into_iter().chain([with_pauses]).collect()
 }
 
