@@ -107,8 +107,7 @@ impl ArgParser<'_> {
         };
         let value = if self.args.kind.flags().contains(&known) {
             skip_to_comma(input)?;
-            let message = format!("`{known}` takes no value; write `{known}`, or leave it out");
-            self.errors.at(name.span(), message);
+            self.takes_no_value(known, name);
             None
         } else if at_end(input) {
             self.needs_value(known, name);
@@ -128,10 +127,10 @@ impl ArgParser<'_> {
         let value = tokens_to_comma(input)?;
         match self.known(name) {
             None => self.unknown(name),
+            Some(known) if self.args.kind.flags().contains(&known) => self.takes_no_value(known, name),
+            Some(known) if value.is_empty() => self.needs_value(known, name),
             Some(known) => {
-                let is_flag = self.args.kind.flags().contains(&known);
-                let written = if is_flag { known.to_owned() } else { format!("{known} = {}", shown(value)) };
-                self.errors.on(colon, format!("unexpected `:`; write `{written}`"));
+                self.errors.on(colon, format!("unexpected `:`; write `{known} = {}`", shown(value)));
             }
         }
         Ok(())
@@ -205,6 +204,11 @@ impl ArgParser<'_> {
     fn needs_value(&mut self, known: &str, name: &Ident) {
         self.args.incomplete = true;
         self.errors.at(name.span(), format!("`{known}` needs a value; write `{known} = …`"));
+    }
+
+    fn takes_no_value(&mut self, known: &str, name: &Ident) {
+        let message = format!("`{known}` takes no value; write `{known}`, or leave it out");
+        self.errors.at(name.span(), message);
     }
 
     fn keep(&mut self, arg: Arg) {

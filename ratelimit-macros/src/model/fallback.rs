@@ -131,8 +131,12 @@ fn not_a_function(value: Option<&Expr>, pass_args: bool) -> String {
         _ => None,
     });
     match call {
+        // A closure takes no `pass_args`.
+        Some((_, function, _)) if pass_args => {
+            format!("expected a function, found a call; write `fallback = {function}`")
+        }
         Some((call, function, arguments)) => {
-            let passed = if arguments.is_empty() || pass_args { "" } else { ", pass_args" };
+            let passed = if arguments.is_empty() { "" } else { ", pass_args" };
             let call = shown(call);
             format!(
                 "expected a function, found a call; write `fallback = {function}{passed}` or `fallback = |_| {call}`"

@@ -169,13 +169,16 @@ fn arguments_are_separated_by_commas() {
 
 #[test]
 fn values_follow_an_equals_sign() {
-    for (args, written) in [
-        ("rate: 5.0, burst = 10", "rate = 5.0"),
-        ("rate = 5, key: user.id", "key = user.id"),
-        ("rate = 5, shadow: true", "shadow"),
-    ] {
+    for (args, written) in
+        [("rate: 5.0, burst = 10", "rate = 5.0"), ("rate = 5, key: user.id", "key = user.id")]
+    {
         fails(Rate, args, &[(":", &format!("unexpected `:`; write `{written}`"))]);
     }
+    for flag in ["shadow: true", "shadow: false", "shadow = false"] {
+        let message = "`shadow` takes no value; write `shadow`, or leave it out";
+        fails(Rate, &format!("5, {flag}"), &[("shadow", message)]);
+    }
+    fails(Rate, "rate:", &[("rate", "`rate` needs a value; write `rate = …`")]);
     fails(Rate, "5, busrt: 10", &[("busrt", "unknown argument `busrt`; did you mean `burst`?")]);
 }
 

@@ -17,7 +17,7 @@ fn fallbacks_are_named_not_called() {
         );
         fails_with(Rate, "5, fallback", &[written], &message);
     }
-    let message = "expected a function, found a call; write `fallback = f` or `fallback = |_| f(user)`";
+    let message = "expected a function, found a call; write `fallback = f`";
     fails(Rate, "5, pass_args, fallback = f(user)", &[("f(user)", message)]);
     let message = "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
                    `fallback = |error| …`";
