@@ -214,6 +214,18 @@ async fn from_env_names_the_variable_of_an_invalid_url() {
     assert!(error.contains("RATELIMITS_URL: a store URL starts with redis://"), "{error}");
 }
 
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn from_env_blames_no_variable_for_invalid_certificates() {
+    if !is_child() {
+        let url = [("RATELIMITS_URL", "rediss://localhost")];
+        run_in_child("from_env_blames_no_variable_for_invalid_certificates", &url);
+        return;
+    }
+    let error = Registry::builder().ca_certificates("").from_env().await.unwrap_err();
+    assert_eq!(error.to_string(), "invalid TLS certificates: there is none in PEM");
+}
+
 #[tokio::test]
 async fn from_env_of_a_builder_keeps_its_settings() {
     if !is_child() {

@@ -45,7 +45,11 @@ impl RegistryBuilder {
             Ok(url) => {
                 // The error of another variable names that one.
                 check()?;
-                answered(self.at_url(&url).map_err(|error| error.about(VARIABLE))?).await
+                let registry = self.at_url(&url).map_err(|error| {
+                    // Without certificates, which are not from the environment, only the URL can be wrong.
+                    Registry::builder().at_url(&url).err().map_or(error, |of_url| of_url.about(VARIABLE))
+                })?;
+                answered(registry).await
             }
             Err(VarError::NotPresent) => {
                 let registry = self.at_url(MEMORY)?;
