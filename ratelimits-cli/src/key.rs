@@ -77,8 +77,7 @@ impl KeyRow {
         let mut text: String =
             lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
         if limit.is_none() {
-            text += unknown_limits(has_inventory);
-            text.push('\n');
+            text += &format!("?: {}\n", unknown_limits(has_inventory));
         }
         text
     }

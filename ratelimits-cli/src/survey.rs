@@ -111,7 +111,7 @@ impl Survey {
         let mut notes = Vec::new();
         let total = |of: fn(&Counts) -> u64| self.policies.iter().map(|row| of(&row.counts)).sum::<u64>();
         if total(|counts| counts.unknown) > 0 {
-            notes.push(unknown_limits(has_inventory).to_owned());
+            notes.push(format!("?: {}", unknown_limits(has_inventory)));
         }
         if let unreadable @ 1.. = total(|counts| counts.unreadable) {
             notes.push(format!("no state of a policy: the values of {}", keys(unreadable)));
@@ -126,9 +126,9 @@ impl Survey {
 /// Says why a limit is unknown, and how to get it.
 pub(crate) fn unknown_limits(has_inventory: bool) -> &'static str {
     if has_inventory {
-        "?: the limit is computed for each call, or the inventory does not have it"
+        "the limit is computed for each call, or the inventory does not have it"
     } else {
-        "?: the limits of windows, and computed numbers, are not in Redis; add the program's inventory with --inventory"
+        "the limits of windows, and computed numbers, are not in Redis; add the program's inventory with --inventory"
     }
 }
 
