@@ -135,8 +135,9 @@ impl RegistryBuilder {
         self
     }
 
-    /// Sets the maximum number of keys in memory (default 1,000,000). For a registry on Redis these are the keys with local
-    /// state during and soon after an outage.
+    /// Sets the maximum number of keys in memory (default 1,000,000; at least 1, at most 2^29). For a registry on Redis these are
+    /// the keys with local state during and soon after an outage. It is a number of keys, not of bytes: among a million, a bucket or
+    /// a fixed window takes about 70 bytes, and other policies take more.
     ///
     /// Each new key removes expired ones among the next few. If the store is full nevertheless, the policies share it. A policy is
     /// a prefix and a name, and its share is `max_keys` divided by the number of policies that hold keys. A new key of a policy
@@ -146,6 +147,23 @@ impl RegistryBuilder {
     /// So a policy that holds no more than its share loses no key to a flood of others. It does not protect a policy from a flood
     /// of its own keys. Each name that [`Registry::limiter`] is called with is a policy, so names made from user input make the
     /// shares small.
+    ///
+    /// A call needs a key for each of its policies. With a lower `max_keys` it evicts keys that it has just charged, and some of its
+    /// policies limit nothing.
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::builder().max_keys(2).in_memory();
+    /// let hourly = registry.limiter("hourly", TokenBucket::new("10/h".parse()?).burst(10))?;
+    /// for user in ["ann", "bob", "eve"] {
+    ///     hourly.try_acquire(user, 1).await?;
+    /// }
+    /// // The key closest to expiry is gone: that of the first call.
+    /// assert_eq!(hourly.peek("ann").await?.remaining, 10);
+    /// # Ok(()) }
+    /// ```
     pub fn max_keys(mut self, max_keys: usize) -> Self {
         self.backend.max_keys = max_keys;
         self
