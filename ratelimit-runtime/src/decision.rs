@@ -141,6 +141,7 @@ impl Decision {
 
     /// Gives back what the call was charged, at most once and only what still counts: all of it in a window that still counts
     /// the charge, and in a bucket the permits that have not been refilled since, or fewer if later charges were refunded first.
+    /// If nothing was charged, as by [`peek`](crate::Limiter::peek), it does nothing.
     ///
     /// Several policies are refunded one after another. If the future is dropped, the remaining ones stay charged. A bucket that
     /// has been [reset](crate::Limiter::reset) since may be credited all the same.

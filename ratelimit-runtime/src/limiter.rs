@@ -119,7 +119,8 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails and
-    /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown.
+    /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown. [`Error::MissingKey`] if a part of the
+    /// key cannot be formatted.
     #[inline]
     pub fn try_acquire<M>(
         &self,
@@ -141,7 +142,7 @@ impl Limiter {
     /// [`Error::Limited`] if the call costs more than the policy can ever admit, a queue is full, or
     /// [`max_waiters`](crate::RegistryBuilder::max_waiters) calls wait already; nothing is charged then. [`Error::Store`] if the
     /// store fails and [`OnStoreError`] does not decide the call, or if the call has to wait outside a tokio runtime with time
-    /// enabled.
+    /// enabled. [`Error::MissingKey`] if a part of the key cannot be formatted.
     ///
     /// ```
     /// use ratelimits::{Registry, TokenBucket};
@@ -195,7 +196,7 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call. [`Error::MissingKey`] if a part of the
-    /// key is missing.
+    /// key cannot be formatted.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, Registry};
@@ -224,6 +225,7 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
+    /// [`Error::MissingKey`] if a part of the key cannot be formatted.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
         let charge = self.definition.policy_charge(&self.backend, key, permits, Duration::ZERO)?.charge;
         // Also of a policy that is off by now.
@@ -245,7 +247,7 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails. [`Error::MissingKey`] if a part of the key is missing.
+    /// [`Error::Store`] if the store fails. [`Error::MissingKey`] if a part of the key cannot be formatted.
     ///
     /// ```
     /// # use ratelimits::{Registry, TokenBucket};

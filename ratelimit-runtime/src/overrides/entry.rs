@@ -8,7 +8,14 @@ use crate::policy::{ArgumentValue, Policy};
 
 /// What an operator changes of a policy. [`Registry::overrides`](crate::Registry::overrides) returns those in force.
 ///
-/// Its text is the section of the policy in a file of overrides.
+/// Its text is the table of the policy in a file of overrides.
+///
+/// ```
+/// let registry = ratelimits::Registry::in_memory();
+/// for overridden in registry.overrides() {
+///     println!("{}: {}", overridden.policy, overridden.settings().join(", "));
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
     /// The name of the policy, or `prefix:name`.

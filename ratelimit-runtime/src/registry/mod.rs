@@ -78,6 +78,7 @@ impl Registry {
     /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails and the strictest
     /// [`OnStoreError`](crate::OnStoreError) of the limiters does not decide the call. [`Error::Invalid`] if there are no
     /// charges, a limiter belongs to another registry, or two limiters with one name and key have different limits.
+    /// [`Error::MissingKey`] if a part of a key cannot be formatted.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, Registry, TokenBucket};
