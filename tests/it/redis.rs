@@ -189,6 +189,19 @@ async fn failed_refund_does_not_stop_the_others() {
 }
 
 #[tokio::test]
+async fn refund_of_nothing_asks_no_server() {
+    let server = Server::start();
+    let limiter = on(&server).limiter("a", FixedWindow::new(5, MINUTE)).unwrap();
+    let uncharged = [limiter.peek("a").await.unwrap(), limiter.try_acquire("a", 0).await.unwrap()];
+    let charged = limiter.try_acquire("a", 1).await.unwrap();
+    server.kill();
+    for decision in uncharged {
+        decision.refund().await.unwrap();
+    }
+    assert!(charged.refund().await.is_err());
+}
+
+#[tokio::test]
 async fn foreign_keys_are_store_errors_and_untouched() {
     let server = Server::start();
     let registry = on(&server);

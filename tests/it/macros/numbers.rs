@@ -107,6 +107,20 @@ fn negative_rate_message() {
     });
 }
 
+#[count_limit(5, "1d", cost = cost)]
+async fn costs(cost: i32) -> AppResult<()> {
+    Ok(())
+}
+
+#[test]
+fn negative_cost_message() {
+    isolated(async {
+        costs(0).await.unwrap();
+        let Err(AppError::Refused(error)) = costs(-1).await else { panic!("not refused") };
+        assert_eq!(error.to_string(), "`cost` is negative; write a whole number, 0 or above");
+    });
+}
+
 #[test]
 fn invalid_numbers_name_the_argument() {
     isolated(async {
