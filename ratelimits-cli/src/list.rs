@@ -32,7 +32,8 @@ pub(crate) struct List {
 
 /// List the policies again and again, with what has changed.
 ///
-/// Goes on while Redis fails, and writes why to standard error. Ends with Ctrl-C, or at once if no policy has the given name.
+/// If Redis fails later, it goes on, and writes why to standard error. It ends with Ctrl-C, or at once if Redis cannot be reached
+/// or no policy has the given name.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Watch {

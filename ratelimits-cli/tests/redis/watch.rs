@@ -66,6 +66,21 @@ async fn misspelled_policy_ends_it() {
 }
 
 #[tokio::test]
+async fn end_of_the_last_key_does_not_end_it() {
+    let server = Server::shared();
+    let limiter = limiter(&server, "watch-last").await;
+    limiter.try_acquire("u1", 1).await.unwrap();
+    let (mut process, mut lines) = watch(&server, "watch-last", &["--json", "--policy", "app::send"]);
+    assert!(lines.next().unwrap().contains("app::send"));
+    limiter.reset("u1").await.unwrap();
+    assert!(lines.any(|line| line.contains("\"policies\":[]")));
+    limiter.try_acquire("u2", 1).await.unwrap();
+    assert!(lines.any(|line| line.contains("app::send")));
+    interrupt(&process);
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[tokio::test]
 async fn outage_is_reported_and_does_not_end_it() {
     let server = Server::start();
     let (mut process, mut lines) = watch(&server, "watch-outage", &["--json"]);
