@@ -124,18 +124,18 @@ impl Unit {
         }
     }
 
-    /// Returns what to write instead of a text that is only a number, which has no unit.
+    /// Returns what to write instead of a text that is only a number above 0, which has no unit.
     fn lacked_by(self, name: &str, text: &str) -> Option<String> {
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
             return None;
         }
         if self == Unit::Rate {
-            let rate: f64 = text.parse().ok().filter(|rate: &f64| rate.is_finite())?;
+            let rate: f64 = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0)?;
             return Some(format!(
                 "`{name}` has no period; write `{name} = {rate:?}` for permits per second, or `{name} = \"100/min\"`"
             ));
         }
-        let number: u64 = text.parse().ok()?;
+        let number: u64 = text.parse().ok().filter(|number| *number > 0)?;
         let instead = match self {
             Unit::Burst => format!(
                 "`{name} = {number}` for permits, or `{name} = \"{number}s\"` for what the rate gives in that time"

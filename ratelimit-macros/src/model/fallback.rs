@@ -49,7 +49,7 @@ impl Fallback {
             check_closure(closure, value, pass_args, errors);
         }
         let Some(target) = named.as_ref().and_then(Target::read) else {
-            errors.on(value, not_a_function(named.as_ref(), pass_args.is_some()));
+            errors.on(value, not_a_function(named.as_ref(), function, pass_args.is_some()));
             return None;
         };
         if let Target::Method(base, method) = &target
@@ -122,7 +122,7 @@ fn check_closure(closure: &ExprClosure, value: &Expr, pass_args: Option<Span>, e
     }
 }
 
-fn not_a_function(value: Option<&Expr>, pass_args: bool) -> String {
+fn not_a_function(value: Option<&Expr>, function: &Function, pass_args: bool) -> String {
     let call = value.and_then(|value| match value {
         Expr::Call(call) => Some((value, shown(&call.func), &call.args)),
         Expr::MethodCall(call) => {
@@ -130,17 +130,18 @@ fn not_a_function(value: Option<&Expr>, pass_args: bool) -> String {
         }
         _ => None,
     });
+    let can_pass = function.signature.inputs.iter().any(|argument| matches!(argument, FnArg::Typed(_)));
     match call {
-        // A closure takes no `pass_args`.
-        Some((_, function, _)) if pass_args => {
-            format!("expected a function, found a call; write `fallback = {function}`")
-        }
-        Some((call, function, arguments)) => {
-            let passed = if arguments.is_empty() { "" } else { ", pass_args" };
+        Some((call, called, arguments)) => {
             let call = shown(call);
-            format!(
-                "expected a function, found a call; write `fallback = {function}{passed}` or `fallback = |_| {call}`"
-            )
+            let instead = match arguments.is_empty() {
+                // A closure takes no `pass_args`.
+                _ if pass_args => format!("`fallback = {called}`"),
+                true => format!("`fallback = {called}` or `fallback = |_| {call}`"),
+                false if can_pass => format!("`fallback = {called}, pass_args` or `fallback = |_| {call}`"),
+                false => format!("`fallback = |_| {call}`"),
+            };
+            format!("expected a function, found a call; write {instead}")
         }
         None => "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \
                  `fallback = |error| …`"

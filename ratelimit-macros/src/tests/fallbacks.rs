@@ -17,6 +17,8 @@ fn fallbacks_are_named_not_called() {
         );
         fails_with(Rate, "5, fallback", &[written], &message);
     }
+    let message = "expected a function, found a call; write `fallback = |_| f(1)`";
+    fails_on("async fn g() -> Result<(), E> {}", Rate, "5, fallback = f(1)", &[("f(1)", message)]);
     let message = "expected a function, found a call; write `fallback = f`";
     fails(Rate, "5, pass_args, fallback = f(user)", &[("f(user)", message)]);
     let message = "expected a function; write `fallback = f`, `fallback = Self::f`, `fallback = self.f` or \

@@ -37,7 +37,10 @@ fn rejects_texts_without_units() {
     let timeout = "`timeout` has no unit; write `timeout = \"5s\"` for seconds";
     fails_with(Count, "5, 60, timeout", &["\"5\""], timeout);
     // Constants check all other texts.
-    for rate in ["\"\"", "\"-5\"", "\"inf\"", "\"1e999\"", "\"5/\""] {
+    for timeout in ["\"0\"", "\"1m30\""] {
+        expands(Rate, &format!("5, timeout = {timeout}"), SEND);
+    }
+    for rate in ["\"\"", "\"0\"", "\"-5\"", "\"inf\"", "\"1e999\"", "\"5/\""] {
         expands(Rate, rate, SEND);
     }
 }
