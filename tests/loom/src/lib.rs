@@ -41,6 +41,9 @@ mod store {
     pub(crate) mod memory;
 }
 
+use std::slice;
+use std::sync::Arc;
+
 pub use algorithm::fixed_window::FixedWindowSpec;
 pub use algorithm::gcra::{GcraKind, GcraSpec};
 pub use algorithm::{AlgorithmSpec, ChargeId};
@@ -48,3 +51,25 @@ pub use clock::Clock;
 pub use key::Key;
 pub use store::charge::{Charge, Outcome};
 pub use store::memory::MemoryStore;
+
+/// A call that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    charge: Charge,
+    waiter: Arc<store::memory::Waiter>,
+}
+
+impl Waiting {
+    /// Queues a call, if it has to wait.
+    #[must_use]
+    pub fn new(store: &MemoryStore, charge: Charge) -> Option<Self> {
+        let (_, waiter) = store.reserve(slice::from_ref(&charge));
+        Some(Waiting { charge, waiter: waiter? })
+    }
+
+    /// Gives its permits to those behind it.
+    pub fn leave(self, store: &MemoryStore) {
+        let charge_id = self.waiter.slot(0).charge_id;
+        store.leave(&[(self.charge, charge_id)], &self.waiter);
+    }
+}

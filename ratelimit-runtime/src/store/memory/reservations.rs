@@ -115,8 +115,14 @@ impl ReservationQueue {
         true
     }
 
-    /// Changes the state before all queued charges, which then move up.
-    pub(super) fn change(&mut self, now: u64, change: impl FnOnce(&mut Option<State>)) {
+    /// Changes the state before all queued charges but those whose slots have started. The others then move up.
+    pub(super) fn change(
+        &mut self,
+        now: u64,
+        moved: &mut Vec<Arc<Waiter>>,
+        change: impl FnOnce(&mut Option<State>),
+    ) {
+        self.remove_started(now, moved);
         change(&mut self.before);
         self.at = now;
         self.mark_stale(0);

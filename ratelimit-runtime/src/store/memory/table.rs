@@ -243,10 +243,10 @@ impl Table {
         now: u64,
         change: impl FnOnce(&mut Option<State>),
     ) {
-        self.move_up(index, now);
         match self.queues.get_mut(&index.fingerprint) {
+            // In one step: without its queue the key is no longer held.
             Some(queue) => {
-                queue.change(now, change);
+                queue.change(now, &mut self.moved, change);
                 self.settle(index, now);
             }
             None => self.change(index, spec, now, change),
@@ -255,10 +255,12 @@ impl Table {
 
     /// Removes a state but for the queued charges, which then move up. Returns whether there was any that had not expired.
     pub(super) fn reset(&mut self, index: KeyIndex, now: u64) -> bool {
-        self.move_up(index, now);
         if let Some(queue) = self.queues.get_mut(&index.fingerprint) {
             let (spec, mut was_live) = (queue.spec, false);
-            queue.change(now, |before| was_live = before.take().is_some_and(|state| spec.ends(&state) > now));
+            let take = |before: &mut Option<State>| {
+                was_live = before.take().is_some_and(|state| spec.ends(&state) > now);
+            };
+            queue.change(now, &mut self.moved, take);
             self.settle(index, now);
             return was_live;
         }

@@ -1,6 +1,6 @@
 //! Charges beside what takes a state out of its slot for a moment.
 
-use loom_models::Outcome;
+use loom_models::{Charge, Outcome, Waiting};
 
 use crate::support::{INTERVAL, Shared, bucket, charge, explore, key, window};
 
@@ -84,6 +84,27 @@ fn last_permit_goes_to_a_call_that_waits_or_to_one_that_does_not() {
         let mine = shared.admits(&[(1, bucket(2))]);
         let other = other.join().unwrap();
         assert!(other.admitted && mine == (other.verdicts[0].wait > 0), "{other:?}");
+    });
+}
+
+#[test]
+fn refund_that_ends_a_queue_leaves_later_charges_alone() {
+    explore(2, || {
+        let shared = Shared::new(10);
+        assert!(shared.store.decide(&[charge(1, bucket(2), 2)]).admitted);
+        let wait = || Waiting::new(&shared.store, Charge { wait: 5 * INTERVAL, ..charge(1, bucket(2), 1) });
+        let (first, second) = (wait().unwrap(), wait().unwrap());
+        first.leave(&shared.store);
+        // The second call has moved up, and starts now.
+        shared.clock.set(1000 + INTERVAL);
+        let charges = shared.spawn(|shared| {
+            shared.clock.set(1000 + 10 * INTERVAL);
+            assert!(shared.store.decide(&[charge(1, bucket(2), 2)]).admitted);
+        });
+        shared.store.refund(&key(1), &bucket(2), 1, None);
+        charges.join().unwrap();
+        drop(second);
+        assert!(shared.remaining(1, bucket(2)) <= 1);
     });
 }
 
