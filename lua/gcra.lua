@@ -103,8 +103,10 @@ local function commit(entry)
   if entry.others then
     entry.others.charge(entry)
     local bucket = entry.bucket
-    -- No receipt from before the last change is worth anything.
-    if bucket.before <= now then return keep(entry.key, bucket, entry.capacity, entry.was) end
+    local _, _, is_queue = entry.others.shape_of(entry.key)
+    local is_told = is_queue or bucket.slot <= math.max(bucket.tat - entry.capacity, now)
+    -- No receipt from before the last change is worth anything, and no call waits for a later slot than the arrival time tells.
+    if bucket.before <= now and is_told then return keep(entry.key, bucket, entry.capacity, entry.was) end
     return entry.others.keep(entry.key, bucket, entry.was)
   end
   local tat, added = entry[1] + entry.cost, entry.added

@@ -176,16 +176,13 @@ impl AdjustableGcraSpec {
         AdjustableGcraState { tat, written, credited, until, slot, changed: 0, pace: self.pace(), before: 0 }
     }
 
-    /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something.
+    /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something,
+    /// and no call waits for a later slot than the arrival time tells, as one with a smaller burst does.
     pub(super) fn plain_state(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
         let AdjustableGcraState { tat, credited, until, slot, pace, before, .. } = *bucket;
-        (pace == self.pace() && before == 0).then_some(GcraState {
-            tat,
-            credited,
-            until,
-            slot,
-            written: None,
-        })
+        let is_told = self.0.kind == GcraKind::Queue || slot <= tat.saturating_sub(self.0.capacity);
+        let is_plain = pace == self.pace() && before == 0 && is_told;
+        is_plain.then_some(GcraState { tat, credited, until, slot, written: None })
     }
 
     /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.

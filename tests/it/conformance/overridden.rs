@@ -217,6 +217,23 @@ fn waiting() -> Vec<Case> {
 fn refunds() -> Vec<Case> {
     vec![
         case(
+            "the slot of a smaller burst stays reserved",
+            [token_bucket(1, SECOND, 10), token_bucket(1, SECOND, 1)],
+        )
+        .steps([
+            admits(0, 3, 7, 3 * S),
+            UsePolicy(1),
+            waits(0, 1, FOREVER, 3 * S, 0, 4 * S),
+            UsePolicy(0),
+            admits(0, 1, 5, 5 * S),
+            refund_of(0, 2),
+            peek(0, 6, 4 * S),
+            // By the slot of the call that waits, these have refilled.
+            refund_of(0, 0),
+            peek(0, 6, 4 * S),
+            admits(3 * S, 9, 0, 10 * S),
+        ]),
+        case(
             "a receipt from before an override refunds nothing",
             [token_bucket(1, SECOND, 4), token_bucket(2, SECOND, 4)],
         )
