@@ -104,9 +104,9 @@ local function commit(entry)
     entry.others.charge(entry)
     local bucket = entry.bucket
     local _, _, is_queue = entry.others.shape_of(entry.key)
-    local is_told = is_queue or bucket.slot <= math.max(bucket.tat - entry.capacity, now)
-    -- No receipt from before the last change is worth anything, and no call waits for a later slot than the arrival time tells.
-    if bucket.before <= now and is_told then return keep(entry.key, bucket, entry.capacity, entry.was) end
+    local is_implied = is_queue or bucket.slot <= math.max(bucket.tat - entry.capacity, now)
+    -- No receipt from before the last change is worth anything, and no call waits for a later slot than the arrival time implies.
+    if bucket.before <= now and is_implied then return keep(entry.key, bucket, entry.capacity, entry.was) end
     return entry.others.keep(entry.key, bucket, entry.was)
   end
   local tat, added = entry[1] + entry.cost, entry.added

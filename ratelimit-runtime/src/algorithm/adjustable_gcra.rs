@@ -177,11 +177,11 @@ impl AdjustableGcraSpec {
     }
 
     /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something,
-    /// and no call waits for a later slot than the arrival time tells, as one with a smaller burst does.
+    /// and no call waits for a later slot than the arrival time implies, as one with a smaller burst does.
     pub(super) fn plain_state(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
         let AdjustableGcraState { tat, credited, until, slot, pace, before, .. } = *bucket;
-        let is_told = self.0.kind == GcraKind::Queue || slot <= tat.saturating_sub(self.0.capacity);
-        let is_plain = pace == self.pace() && before == 0 && is_told;
+        let is_implied = self.0.kind == GcraKind::Queue || slot <= tat.saturating_sub(self.0.capacity);
+        let is_plain = pace == self.pace() && before == 0 && is_implied;
         is_plain.then_some(GcraState { tat, credited, until, slot, written: None })
     }
 

@@ -173,8 +173,7 @@ impl MemoryStore {
         self.report_refund(key);
     }
 
-    /// Removes the key's state. Calls that wait for it move up, as if they came now. Returns whether there was any that had not
-    /// expired.
+    /// Removes the key's state. Calls in its queue move up, as if they came now. Returns whether there was any that had not expired.
     pub fn reset(&self, key: &Key) -> bool {
         let mut table = self.lock();
         let now = self.clock.now_in_order();

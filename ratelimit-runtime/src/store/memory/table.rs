@@ -247,7 +247,7 @@ impl Table {
             // In one step: without its queue the key is no longer held.
             Some(queue) => {
                 queue.change(now, &mut self.moved, change);
-                self.settle(index, now);
+                self.move_up(index, now);
             }
             None => self.change(index, spec, now, change),
         }
@@ -261,7 +261,7 @@ impl Table {
                 was_live = before.take().is_some_and(|state| spec.ends(&state) > now);
             };
             queue.change(now, &mut self.moved, take);
-            self.settle(index, now);
+            self.move_up(index, now);
             return was_live;
         }
         let slot = self.slots.locate(index.fingerprint);
