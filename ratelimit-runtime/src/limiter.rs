@@ -238,9 +238,9 @@ impl Limiter {
     /// State that has expired is none. In Redis it may count for up to a second after it has expired.
     ///
     /// In process, calls that wait for a bucket are charged to the new state first, unless one with a larger burst has overtaken
-    /// them. Those, and calls in Redis, keep their slots, and new calls are admitted beside them. What this process counted during an outage of Redis is removed as well, but not what
-    /// other processes counted. Other processes may refuse the key for up to a second longer
-    /// ([`local_denials`](crate::RegistryBuilder::local_denials)).
+    /// them. Those, and calls in Redis, keep their slots, and new calls are admitted beside them. What this process counted during
+    /// an outage of Redis is removed as well, but not what other processes counted. Other processes may refuse the key for up to
+    /// a second longer ([`local_denials`](crate::RegistryBuilder::local_denials)).
     ///
     /// Receipts of a bucket outlive the reset: refunds of decisions from before it can still credit the new state, all together
     /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset.

@@ -1,6 +1,10 @@
 //! Whatever happens to a queue of reservations, no slot moves back: with numbers that differ between the calls of a key, and
 //! with a clock that steps back.
 
+use std::pin::pin;
+use std::slice;
+use std::task::{Context, Waker};
+
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::policy::LeakyBucket;
@@ -70,7 +74,7 @@ fn slots_never_move_back() {
             let charge = Charge { key: key.clone(), spec, cost, wait: 20_000_000, shadow: false };
             match random.below(14) {
                 0..5 => {
-                    let (outcome, waiter) = store.reserve(std::slice::from_ref(&charge));
+                    let (outcome, waiter) = store.reserve(slice::from_ref(&charge));
                     if let Some(waiter) = waiter {
                         assert_eq!(waiter.start(), now + outcome.wait());
                         calls.push(Call { charge, slot: waiter.start(), waiter });
@@ -106,4 +110,46 @@ fn slots_never_move_back() {
         }
     }
     assert!(moved_up > 3_000, "{moved_up}");
+}
+
+/// All calls start on time, although a refund or reset moves up only the first.
+#[test]
+fn refund_and_reset_move_up_all_calls() {
+    const START: u64 = 1_000_000_000;
+    const SECOND: u64 = 1_000_000;
+    const CALLS: u64 = 300;
+    let spec = Policy::from(TokenBucket::per_second(1).burst(10).adjustable()).spec().unwrap();
+    let one = Charge { key: Key::raw("awaited"), spec, cost: 1, wait: u64::MAX, shadow: false };
+    let refund = |store: &MemoryStore| store.refund(&one.key, &spec, 7, None);
+    let reset = |store: &MemoryStore| assert!(store.reset(&one.key));
+    let overtake = |store: &MemoryStore| {
+        refund(store);
+        let spec = Policy::from(TokenBucket::per_second(1).burst(1000).adjustable()).spec().unwrap();
+        assert_eq!(store.decide(&[Charge { spec, ..one.clone() }]).wait(), 0);
+    };
+    for (change, moved_up) in [(&refund as &dyn Fn(&MemoryStore), 7), (&reset, 10), (&overtake, 7)] {
+        let time = Arc::new(AtomicU64::new(START));
+        let store = MemoryStore::new(10, Clock::manual(Arc::clone(&time)));
+        assert!(store.decide(&[Charge { cost: 10, ..one.clone() }]).admitted);
+        // Each with the slot at which its timer ends.
+        let reserve = |_| store.reserve(slice::from_ref(&one)).1.unwrap();
+        let mut calls: Vec<_> = (0..CALLS).map(reserve).map(|waiter| (waiter.start(), waiter)).collect();
+        change(&store);
+        for second in 0..CALLS {
+            time.store(START + second * SECOND, Ordering::SeqCst);
+            calls.retain_mut(|(timer, waiter)| {
+                if pin!(waiter.moved()).poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+                    store.move_up(slice::from_ref(&one));
+                    *timer = waiter.start();
+                }
+                if *timer > time.load(Ordering::SeqCst) {
+                    return true;
+                }
+                store.move_up(slice::from_ref(&one));
+                false
+            });
+            assert_eq!(calls.len() as u64, (CALLS - moved_up).saturating_sub(second));
+        }
+        assert!(!store.has_queues());
+    }
 }
