@@ -134,12 +134,18 @@ fn overridden_key(random: &mut Random, scale: u64, name: &str) -> TestKey {
     loop {
         let (limit, period) = (random.between(1, 8), random.between(1, 40) * scale);
         let kind = random.pick(&[0, 1, 2, 3, 3, 3, 4, 5]);
-        let buckets = [(); 3].map(|()| {
-            let (permits, burst) = (random.between(1, 5), random.between(1, limit + 4));
+        let rate = |random: &mut Random| {
+            let permits = random.between(1, 5);
             let is_whole = kind == 2 || random.percent(50);
             let micros =
                 if is_whole { permits * random.between(1, period) } else { random.between(1, period) };
-            let (time, same) = (Duration::from_micros(micros), Duration::from_micros(period));
+            (permits, Duration::from_micros(micros))
+        };
+        let only_bursts_differ = random.percent(40);
+        let common = rate(random);
+        let buckets = [(); 3].map(|()| {
+            let (permits, time) = if only_bursts_differ { common } else { rate(random) };
+            let (burst, same) = (random.between(1, limit + 4), Duration::from_micros(period));
             match kind {
                 0 => literal::token_bucket(permits, time, burst),
                 1 => literal::leaky_bucket(burst, permits, time),
