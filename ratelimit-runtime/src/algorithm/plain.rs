@@ -18,9 +18,17 @@ pub(crate) enum PlainState {
     Window { end: u64, count: u64 },
 }
 
-/// What a check of a plain state has read: when the bucket would be full, or the start of the window, and its count.
+/// What a call has read of a plain state: when the bucket would be full, or the start of the window, and its count.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlainSnapshot(u64, u64);
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainStep {
+    pub(crate) snapshot: PlainSnapshot,
+    /// The state after the call. `None` if it is refused.
+    pub(crate) after: Option<PlainState>,
+}
 
 impl PlainSnapshot {
     #[inline]
@@ -96,14 +104,8 @@ pub(crate) trait PlainSteps: Copy {
     /// Whether the slot of a state says when it was written. If not, there is no room for it.
     fn is_dated(self) -> bool;
 
-    /// Reads a state. Returns `None` if it is from the future or of another algorithm.
-    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot>;
-
-    /// Whether a call of this cost is admitted.
-    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool;
-
-    /// Returns the state after an admitted call.
-    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState;
+    /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm.
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep>;
 
     /// Returns the verdict on a call that is admitted or not.
     fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict;
@@ -152,19 +154,15 @@ impl PlainSteps for PlainBucket {
     }
 
     #[inline]
-    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Bucket { full } = state else { return None };
-        (full <= now + self.capacity).then_some(PlainSnapshot(full.max(now), 0))
-    }
-
-    #[inline]
-    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool {
-        snapshot.0 + self.charge(cost) <= now + self.capacity
-    }
-
-    #[inline]
-    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
-        PlainState::Bucket { full: snapshot.0 + self.charge(cost) }
+        let (before, latest) = (full.max(now), now + self.capacity);
+        if before > latest {
+            return None;
+        }
+        let after = before + self.charge(cost);
+        let after = (after <= latest).then_some(PlainState::Bucket { full: after });
+        Some(PlainStep { snapshot: PlainSnapshot(before, 0), after })
     }
 
     #[inline]
@@ -188,24 +186,15 @@ impl PlainSteps for PlainWindow {
     }
 
     #[inline]
-    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, count } = state else { return None };
-        let snapshot = if now < end {
-            PlainSnapshot(end.wrapping_sub(self.period), count)
-        } else {
-            PlainSnapshot(now, 0)
-        };
-        (snapshot.0 <= now).then_some(snapshot)
-    }
-
-    #[inline]
-    fn admits(self, snapshot: PlainSnapshot, _now: u64, cost: u64) -> bool {
-        cost <= self.limit.saturating_sub(snapshot.1)
-    }
-
-    #[inline]
-    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
-        PlainState::Window { end: snapshot.0 + self.period, count: snapshot.1 + cost }
+        let (start, count) = if now < end { (end.wrapping_sub(self.period), count) } else { (now, 0) };
+        if start > now {
+            return None;
+        }
+        let fits = cost <= self.limit.saturating_sub(count);
+        let after = fits.then(|| PlainState::Window { end: start + self.period, count: count + cost });
+        Some(PlainStep { snapshot: PlainSnapshot(start, count), after })
     }
 
     #[inline]
@@ -228,26 +217,10 @@ impl PlainSteps for PlainSpec {
     }
 
     #[inline]
-    fn check(self, state: PlainState, now: u64) -> Option<PlainSnapshot> {
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         match self {
-            PlainSpec::Bucket(bucket) => bucket.check(state, now),
-            PlainSpec::Window(window) => window.check(state, now),
-        }
-    }
-
-    #[inline]
-    fn admits(self, snapshot: PlainSnapshot, now: u64, cost: u64) -> bool {
-        match self {
-            PlainSpec::Bucket(bucket) => bucket.admits(snapshot, now, cost),
-            PlainSpec::Window(window) => window.admits(snapshot, now, cost),
-        }
-    }
-
-    #[inline]
-    fn commit(self, snapshot: PlainSnapshot, cost: u64) -> PlainState {
-        match self {
-            PlainSpec::Bucket(bucket) => bucket.commit(snapshot, cost),
-            PlainSpec::Window(window) => window.commit(snapshot, cost),
+            PlainSpec::Bucket(bucket) => bucket.decide(state, now, cost),
+            PlainSpec::Window(window) => window.decide(state, now, cost),
         }
     }
 

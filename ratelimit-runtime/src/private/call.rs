@@ -188,9 +188,8 @@ impl Call {
     #[inline(never)]
     fn decide_others(&mut self) -> Option<DecisionFuture> {
         self.close();
-        let charges = &self.charges[..self.complete];
-        let admitted = self.memory().filter(|_| !may_queue(charges)).is_some_and(|memory| match charges {
-            [Some(a), Some(b)] => admits([a, b], memory),
+        let admitted = self.memory().is_some_and(|memory| match &self.charges {
+            [Some(a), Some(b), None] => admits([a, b], memory),
             [Some(a), Some(b), Some(c)] => admits([a, b, c], memory),
             _ => false,
         });
@@ -284,17 +283,15 @@ impl SiteCharge {
     }
 }
 
-/// Whether the call waits for a window if it is refused. Such calls queue, and none may overtake those that wait already. A call
-/// that waits for buckets only does so if it is refused.
-fn may_queue(charges: &[Option<SiteCharge>]) -> bool {
-    charges.iter().flatten().any(|charge| charge.wait > 0)
-        && charges.iter().flatten().any(|charge| !charge.lane.reserves())
-}
-
-#[inline]
+/// Makes the charges if all are admitted at once.
+///
+/// None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait already. A
+/// call that waits for buckets only does so if it is refused.
 fn admits<const N: usize>(charges: [&SiteCharge; N], memory: &MemoryStore) -> bool {
-    let outcome = memory.decide_all_plain(&charges.map(SiteCharge::plain));
-    outcome.is_some_and(|outcome| outcome.admitted)
+    let may_queue =
+        charges.iter().any(|charge| charge.wait > 0) && charges.iter().any(|charge| !charge.lane.reserves());
+    !may_queue
+        && memory.decide_all_plain(charges.map(SiteCharge::plain)).is_some_and(|outcome| outcome.admitted)
 }
 
 /// Without keys.

@@ -34,13 +34,13 @@ proptest! {
             let verdict = spec.verdict(snapshot, now, cost, 0);
             let plain = state.as_ref().map(|state| PlainState::of(state, &spec).unwrap());
             prop_assert_eq!(plain.map(|plain| plain.state(&spec)), state.clone());
-            let read = plain.map(|plain| steps.check(plain, now).unwrap());
+            let step = plain.map(|plain| steps.decide(plain, now, cost).unwrap());
             if verdict.admitted {
                 spec.commit(&mut state, snapshot, now, cost);
             }
-            if let Some(read) = read {
+            if let Some(PlainStep { snapshot: read, after }) = step {
                 prop_assert_eq!(read.full(), snapshot);
-                prop_assert_eq!(steps.admits(read, now, cost), verdict.admitted);
+                prop_assert_eq!(after.is_some(), verdict.admitted);
                 prop_assert_eq!(steps.limit(), verdict.limit);
                 let Verdict { admitted, remaining, retry_after, reset_after, charge_id, .. } = verdict;
                 let ChargeId { at, .. } = charge_id;
@@ -48,8 +48,7 @@ proptest! {
                 prop_assert_eq!(steps.verdict(read, now, cost, admitted), expected);
                 prop_assert_eq!(charge_id, ChargeId { at, ..ChargeId::default() });
                 if admitted {
-                    let committed = steps.commit(read, cost);
-                    prop_assert_eq!(Some(committed), PlainState::of(state.as_ref().unwrap(), &spec));
+                    prop_assert_eq!(after, PlainState::of(state.as_ref().unwrap(), &spec));
                 }
             }
         }
@@ -60,7 +59,7 @@ proptest! {
         let mut state = None;
         spec.commit(&mut state, spec.check(None, 1000, 0), 1000, cost);
         let plain = PlainState::of(&state.unwrap(), &spec);
-        let earlier = plain.and_then(|plain| spec.plain()?.check(plain, 1));
+        let earlier = plain.and_then(|plain| spec.plain()?.decide(plain, 1, cost));
         prop_assert!(earlier.is_none());
     }
 }

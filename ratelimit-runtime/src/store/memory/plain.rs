@@ -1,10 +1,10 @@
 //! Decisions on plain states, without the table's lock.
 
 use super::MemoryStore;
-use super::slot::{Content, LockedSlot, Seen, Slot};
-use crate::algorithm::{PlainSnapshot, PlainSpec, PlainSteps};
+use super::slot::{Content, Seen, Slot};
+use crate::algorithm::{PlainSnapshot, PlainSpec, PlainStep, PlainSteps};
 use crate::key::Fingerprint;
-use crate::store::charge::{Charge, Outcome};
+use crate::store::charge::{Charge, INLINE, Outcome};
 use crate::sync::spin_loop;
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
@@ -13,10 +13,17 @@ const ATTEMPTS: u32 = 8;
 
 /// A charge of a key that may be decided without a lock. It does not wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainCharge {
+pub(crate) struct PlainCharge<S = PlainSpec> {
     pub(crate) key: Fingerprint,
-    pub(crate) spec: PlainSpec,
+    pub(crate) spec: S,
     pub(crate) cost: u64,
+}
+
+/// What a call has seen of a key.
+#[derive(Clone, Copy, Debug)]
+struct Look<'a> {
+    slot: Slot<'a>,
+    seen: Seen,
 }
 
 /// The decision about plain charges. All are made if it is admitted, otherwise none.
@@ -28,89 +35,79 @@ pub(crate) struct PlainOutcome<const N: usize> {
     pub(crate) snapshots: [PlainSnapshot; N],
 }
 
+/// A loop over the charges of a call, written out, so that the compiler keeps what it makes for each in registers and not in an
+/// array.
+macro_rules! unrolled {
+    (for $i:ident in 0..$n:ident $body:block) => {
+        const { assert!(0 < $n && $n <= INLINE && INLINE == 3) };
+        {
+            let $i = 0;
+            $body
+        }
+        if $n > 1 {
+            let $i = 1;
+            $body
+        }
+        if $n > 2 {
+            let $i = 2;
+            $body
+        }
+    };
+}
+
 impl MemoryStore {
-    /// Decides a charge, if its key is there and the state is plain. Returns `None` if not, and has then charged nothing.
-    ///
-    /// The decision is that of its time: the key has not changed between the first look and the last, and was not written at a
-    /// later time. Time is read before the slot if that says when it was written: while the processor waits for memory, it reads
-    /// no clock, and does nothing else. A refusal writes nothing.
+    /// Decides a charge, as [`decide_all_plain`](Self::decide_all_plain) does several.
     #[inline(always)]
     pub(crate) fn decide_plain(&self, charge: PlainCharge) -> Option<PlainOutcome<1>> {
         let PlainCharge { key, spec, cost } = charge;
         match spec {
-            PlainSpec::Bucket(bucket) => self.decide_by(key, bucket, cost),
-            PlainSpec::Window(window) => self.decide_by(key, window, cost),
+            PlainSpec::Bucket(spec) => self.decide_all_plain([PlainCharge { key, spec, cost }]),
+            PlainSpec::Window(spec) => self.decide_all_plain([PlainCharge { key, spec, cost }]),
         }
     }
 
-    #[inline(always)]
-    fn decide_by(&self, key: Fingerprint, spec: impl PlainSteps, cost: u64) -> Option<PlainOutcome<1>> {
-        if self.is_locked {
-            return None;
-        }
-        for _ in 0..ATTEMPTS {
-            let early = spec.is_dated().then(|| self.clock.now());
-            let slot = self.slots.find(key)?;
-            let seen = slot.read();
-            let now = early.unwrap_or_else(|| self.clock.now());
-            if seen.content.is_later_than(now) {
-                continue;
-            }
-            let snapshot = spec.check(seen.content.plain()?, now)?;
-            let admitted = spec.admits(snapshot, now, cost);
-            let is_valid = if admitted {
-                let content = Content::of(spec.commit(snapshot, cost), now)?;
-                slot.try_lock(seen, key).map(|slot| slot.set(content)).is_some()
-            } else {
-                slot.is_unchanged(seen, key)
-            };
-            if is_valid {
-                return Some(PlainOutcome { now, admitted, snapshots: [snapshot] });
-            }
-            spin_loop();
-        }
-        None
-    }
-
-    /// Decides charges of distinct keys, all or nothing, like [`decide_plain`](Self::decide_plain) does one.
+    /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,
+    /// and has then charged nothing.
+    ///
+    /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time.
+    /// Time is read before the slots if these say when they were written: while the processor waits for memory, it reads no
+    /// clock, and does nothing else. A refusal writes nothing.
     ///
     /// An admission locks all slots for a moment, and waits for none while it has one, so calls with the same keys in another
     /// order cannot block each other.
-    pub(crate) fn decide_all_plain<const N: usize>(
+    #[inline(always)]
+    pub(crate) fn decide_all_plain<S: PlainSteps, const N: usize>(
         &self,
-        charges: &[PlainCharge; N],
+        charges: [PlainCharge<S>; N],
     ) -> Option<PlainOutcome<N>> {
-        if self.is_locked || has_duplicates(charges) {
+        if self.is_locked || has_duplicates(&charges) {
             return None;
         }
         for _ in 0..ATTEMPTS {
             let early = charges.iter().all(|charge| charge.spec.is_dated()).then(|| self.clock.now());
             let mut looks = [None; N];
-            for (look, charge) in looks.iter_mut().zip(charges) {
-                let slot = self.slots.find(charge.key)?;
-                *look = Some((slot, slot.read()));
-            }
+            unrolled!(for i in 0..N {
+                let slot = self.slots.find(charges[i].key)?;
+                looks[i] = Some(Look { slot, seen: slot.read() });
+            });
+            let looks = all(looks)?;
             let now = early.unwrap_or_else(|| self.clock.now());
-            let is_late = |look: &Option<(Slot<'_>, Seen)>| {
-                look.is_some_and(|(_, seen)| seen.content.is_later_than(now))
-            };
-            if looks.iter().any(is_late) {
+            if looks.iter().any(|look| look.seen.content.is_later_than(now)) {
                 continue;
             }
-            let (mut snapshots, mut admitted) = ([PlainSnapshot::default(); N], true);
-            for ((snapshot, look), charge) in snapshots.iter_mut().zip(&looks).zip(charges) {
-                let (_, seen) = (*look)?;
-                *snapshot = charge.spec.check(seen.content.plain()?, now)?;
-                admitted &= charge.spec.admits(*snapshot, now, charge.cost);
-            }
+            let mut steps = [None; N];
+            unrolled!(for i in 0..N {
+                let PlainCharge { spec, cost, .. } = charges[i];
+                steps[i] = spec.decide(looks[i].seen.content.plain()?, now, cost);
+            });
+            let steps = all(steps)?;
+            let admitted = steps.iter().all(|step| step.after.is_some());
             let is_valid = match admitted {
-                true => commit(charges, &looks, &snapshots, now)?,
-                false => charges.iter().zip(looks).all(|(charge, look)| {
-                    look.is_some_and(|(slot, seen)| slot.is_unchanged(seen, charge.key))
-                }),
+                true => commit(&charges, &looks, &steps, now)?,
+                false => charges.iter().zip(&looks).all(|(charge, look)| look.is_unchanged(charge.key)),
             };
             if is_valid {
-                return Some(PlainOutcome { now, admitted, snapshots });
+                return Some(PlainOutcome { now, admitted, snapshots: steps.map(|step| step.snapshot) });
             }
             spin_loop();
         }
@@ -120,7 +117,7 @@ impl MemoryStore {
     /// Decides a list of charges by the same steps as the fast lane.
     pub(super) fn decide_without_lock(&self, charges: &[Charge]) -> Option<Outcome> {
         match charges {
-            [a] => self.decide_list(charges, [a], |[a]| self.decide_plain(*a)),
+            [a] => self.decide_list(charges, [a], |[a]| self.decide_plain(a)),
             [a, b] => self.decide_list(charges, [a, b], |plain| self.decide_all_plain(plain)),
             [a, b, c] => self.decide_list(charges, [a, b, c], |plain| self.decide_all_plain(plain)),
             _ => None,
@@ -131,7 +128,7 @@ impl MemoryStore {
         &self,
         list: &[Charge],
         charges: [&Charge; N],
-        decide: impl FnOnce(&[PlainCharge; N]) -> Option<PlainOutcome<N>>,
+        decide: impl FnOnce([PlainCharge; N]) -> Option<PlainOutcome<N>>,
     ) -> Option<Outcome> {
         let plain = charges.map(|charge| match charge {
             Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false } => {
@@ -140,37 +137,46 @@ impl MemoryStore {
             }
             _ => None,
         });
-        let PlainOutcome { now, snapshots, .. } = decide(&all(plain)?)?;
+        let PlainOutcome { now, snapshots, .. } = decide(all(plain)?)?;
         let mut outcome = Outcome::at(now);
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         Some(outcome)
     }
 }
 
+impl Look<'_> {
+    #[inline]
+    fn is_unchanged(self, key: Fingerprint) -> bool {
+        self.slot.is_unchanged(self.seen, key)
+    }
+}
+
 /// Makes the charges, unless a slot has changed since it was read. Returns `None` if a state does not fit into its slot.
-#[inline]
-fn commit<const N: usize>(
-    charges: &[PlainCharge; N],
-    looks: &[Option<(Slot<'_>, Seen)>; N],
-    snapshots: &[PlainSnapshot; N],
+#[inline(always)]
+fn commit<S, const N: usize>(
+    charges: &[PlainCharge<S>; N],
+    looks: &[Look<'_>; N],
+    steps: &[PlainStep; N],
     now: u64,
 ) -> Option<bool> {
-    let mut locked: [Option<(LockedSlot<'_>, Content)>; N] = [const { None }; N];
-    for (i, locked) in locked.iter_mut().enumerate() {
-        let (slot, seen) = looks[i]?;
-        let PlainCharge { key, spec, cost } = charges[i];
-        let content = Content::of(spec.commit(snapshots[i], cost), now)?;
-        let Some(slot) = slot.try_lock(seen, key) else { return Some(false) };
-        *locked = Some((slot, content));
-    }
-    for (slot, content) in locked.into_iter().flatten() {
-        slot.set(content);
-    }
+    let (mut contents, mut locks) = ([None; N], [const { None }; N]);
+    unrolled!(for i in 0..N {
+        contents[i] = Content::of(steps[i].after?, now);
+    });
+    let contents = all(contents)?;
+    unrolled!(for i in 0..N {
+        let Look { slot, seen } = looks[i];
+        let Some(lock) = slot.try_lock(seen, charges[i].key) else { return Some(false) };
+        locks[i] = Some(lock);
+    });
+    unrolled!(for i in 0..N {
+        locks[i].take()?.set(contents[i]);
+    });
     Some(true)
 }
 
 #[inline]
-fn has_duplicates<const N: usize>(charges: &[PlainCharge; N]) -> bool {
+fn has_duplicates<S, const N: usize>(charges: &[PlainCharge<S>; N]) -> bool {
     (1..N).any(|i| charges[..i].iter().any(|other| other.key == charges[i].key))
 }
 
