@@ -83,6 +83,13 @@ impl<'a> Slot<'a> {
         (self.0[0].load(Ordering::Relaxed) == first) & (self.0[1].load(Ordering::Relaxed) == second)
     }
 
+    /// Whether it may be the slot of this key: the first half of the fingerprint is there. Fewer than one key in 2^35 shares that
+    /// with another one of its line. A key whose slot is not found for that reason is decided under the table's lock.
+    #[inline]
+    pub(super) fn may_be_of(self, Fingerprint([first, _]): Fingerprint) -> bool {
+        self.0[0].load(Ordering::Relaxed) == first
+    }
+
     /// Returns the key. Only the holder of the table's lock can rely on it.
     pub(super) fn fingerprint(self) -> Fingerprint {
         Fingerprint([0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed)))

@@ -105,7 +105,7 @@ impl Slots {
         (0..FIRST_LINES).for_each(|line| self.lines.grow(line));
     }
 
-    /// Returns the slot of a key, or `None` if the key is not there or on its way.
+    /// Returns the slot that [may be](Slot::may_be_of) a key's, or `None` if the key is not there or on its way.
     #[inline(always)]
     pub(super) fn find(&self, key: Fingerprint) -> Option<Slot<'_>> {
         let home = self.home(key);
@@ -113,7 +113,7 @@ impl Slots {
         find_in(line, key).or_else(|| self.find_behind(home, key))
     }
 
-    /// Returns the slot of a key in the extra lines behind a line.
+    /// Returns the slot that may be a key's in the extra lines behind a line.
     #[inline(never)]
     fn find_behind(&self, mut line: LineId, key: Fingerprint) -> Option<Slot<'_>> {
         for _ in 0..STEPS {
@@ -239,7 +239,7 @@ impl Lines {
     }
 }
 
-/// Returns the slot of a key in a line.
+/// Returns the slot in a line that may be a key's.
 ///
 /// Looks at all slots at once. Which one it is cannot be guessed, and both halves of the line are fetched together.
 #[inline]
@@ -247,7 +247,7 @@ fn find_in(line: &[AtomicU64; CELLS], key: Fingerprint) -> Option<Slot<'_>> {
     let cells = line.as_chunks().0;
     let mut found = cells.len();
     for (position, cells) in cells.iter().enumerate() {
-        found = if Slot::new(cells).is_of(key) { position } else { found };
+        found = if Slot::new(cells).may_be_of(key) { position } else { found };
     }
     cells.get(found).map(Slot::new)
 }
