@@ -80,7 +80,7 @@ impl MemoryStore {
         &self,
         charges: [PlainCharge<S>; N],
     ) -> Option<PlainOutcome<N>> {
-        if self.is_locked || has_duplicates(&charges) {
+        if self.is_locked {
             return None;
         }
         for _ in 0..ATTEMPTS {
@@ -137,7 +137,11 @@ impl MemoryStore {
             }
             _ => None,
         });
-        let PlainOutcome { now, snapshots, .. } = decide(all(plain)?)?;
+        let plain = all(plain)?;
+        if has_duplicates(&plain) {
+            return None;
+        }
+        let PlainOutcome { now, snapshots, .. } = decide(plain)?;
         let mut outcome = Outcome::at(now);
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         Some(outcome)
@@ -176,7 +180,7 @@ fn commit<S, const N: usize>(
 }
 
 #[inline]
-fn has_duplicates<S, const N: usize>(charges: &[PlainCharge<S>; N]) -> bool {
+fn has_duplicates<const N: usize>(charges: &[PlainCharge; N]) -> bool {
     (1..N).any(|i| charges[..i].iter().any(|other| other.key == charges[i].key))
 }
 
