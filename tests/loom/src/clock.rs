@@ -5,19 +5,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A clock that counts microseconds.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Arc<AtomicU64>);
+pub struct Clock {
+    micros: Arc<AtomicU64>,
+    readings_under_lock: Arc<AtomicU64>,
+}
 
 impl Clock {
     /// Sets the time.
     pub fn set(&self, micros: u64) {
-        self.0.store(micros, Ordering::SeqCst);
+        self.micros.store(micros, Ordering::SeqCst);
+    }
+
+    /// Returns how often the clock was read under the table's lock.
+    #[must_use]
+    pub fn readings_under_lock(&self) -> u64 {
+        self.readings_under_lock.load(Ordering::SeqCst)
     }
 
     pub(crate) fn now(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
+        self.micros.load(Ordering::SeqCst)
     }
 
     pub(crate) fn now_in_order(&self) -> u64 {
+        self.readings_under_lock.fetch_add(1, Ordering::SeqCst);
         self.now()
     }
 }

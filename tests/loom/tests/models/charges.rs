@@ -3,6 +3,25 @@
 use crate::support::{PERIOD, Shared, bucket, charge, explore, window};
 
 #[test]
+fn known_keys_are_charged_without_the_tables_lock() {
+    explore(1, || {
+        let shared = Shared::new(10);
+        let keys = [1, 2, 3, 21, 22, 23];
+        keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(4))])));
+        let before = shared.clock.readings_under_lock();
+        let [a, b, c] = [1, 2, 3].map(|key| (key, bucket(4)));
+        for stack in [&[a][..], &[a, b], &[a, b, c]] {
+            assert!(shared.admits(stack));
+        }
+        for stack in [&[a][..], &[b, a], &[c, b, a]] {
+            assert!(!shared.admits(stack));
+        }
+        keys[3..].iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(4))])));
+        assert_eq!(shared.clock.readings_under_lock(), before);
+    });
+}
+
+#[test]
 fn last_permit_goes_to_one_call() {
     explore(2, || {
         let shared = Shared::new(10);

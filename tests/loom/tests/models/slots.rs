@@ -91,12 +91,52 @@ fn expired_key_that_is_swept_is_charged_anew() {
 fn key_that_moves_keeps_its_charges() {
     explore(1, || {
         let shared = Shared::new(10);
-        let keys = [1, 2, 21, 22, 23];
+        let keys = [1, 2, 21, 22, 23, 24];
         keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(2))])));
-        // The first line is split.
+        // The seventh key splits the first line.
         let other = shared.spawn(|shared| assert!(shared.admits(&[(3, bucket(2))])));
         assert!(shared.admits(&[(22, bucket(2))]));
         other.join().unwrap();
-        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), [1, 1, 1, 0, 1]);
+        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), [1, 1, 1, 0, 1, 1]);
+    });
+}
+
+#[test]
+fn charge_never_lands_on_a_key_with_the_same_first_half() {
+    explore(2, || {
+        let shared = Shared::new(1);
+        assert!(shared.admits(&[(31, bucket(3))]));
+        let other = shared.spawn(|shared| assert!(shared.admits(&[(32, bucket(3))])));
+        assert!(shared.admits(&[(31, bucket(3))]));
+        other.join().unwrap();
+        let left = [31, 32].map(|key| shared.remaining(key, bucket(3)));
+        assert!(left == [2, 3] || left == [3, 2], "{left:?}");
+    });
+}
+
+#[test]
+fn key_is_not_refused_for_one_with_the_same_first_half() {
+    explore(1, || {
+        let shared = Shared::new(10);
+        assert!(shared.admits(&[(31, bucket(2))]));
+        let other = shared.spawn(|shared| {
+            assert!(shared.store.decide(&[charge(32, bucket(2), 2)]).admitted);
+        });
+        assert!(shared.admits(&[(31, bucket(2))]));
+        other.join().unwrap();
+        assert_eq!([31, 32].map(|key| shared.remaining(key, bucket(2))), [0, 0]);
+    });
+}
+
+#[test]
+fn keys_with_the_same_first_half_keep_their_charges_when_they_move() {
+    explore(1, || {
+        let shared = Shared::new(10);
+        let keys = [1, 2, 41, 42, 21, 22];
+        keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(2))])));
+        let other = shared.spawn(|shared| assert!(shared.admits(&[(3, bucket(2))])));
+        assert!(shared.admits(&[(42, bucket(2))]) && shared.admits(&[(41, bucket(2))]));
+        other.join().unwrap();
+        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), [1, 1, 0, 0, 1, 1]);
     });
 }

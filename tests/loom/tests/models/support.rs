@@ -60,9 +60,18 @@ impl Shared {
     }
 }
 
-/// Keys below 10 stay in the first line, those from 20 to 29 move when it is split.
+/// Keys below 10 stay in the first line, those from 20 to 29 move when it is split. Those from 30 to 39 stay, and those from 40 to
+/// 49 move, but their fingerprints all have the same first half.
 pub(crate) fn key(key: u64) -> Key {
-    Key::new([key / 10, key])
+    let (hash, moves) = match key {
+        0..10 => (key, false),
+        20..30 => (key, true),
+        30..40 => (30, false),
+        40..50 => (40, true),
+        _ => unreachable!("keys are below 10 or from 20 to 49"),
+    };
+    // The lower bits select the line.
+    Key::new([4 * hash + if moves { 2 } else { 0 }, key])
 }
 
 pub(crate) fn charge(of: u64, spec: AlgorithmSpec, cost: u64) -> Charge {
