@@ -129,7 +129,7 @@ fn check(table: &Table) {
         }
         len += 1;
         assert_eq!(table.slots.locate(fingerprint), Some(slot));
-        assert!(table.slots.find(fingerprint).is_some());
+        assert!(table.slots.find(fingerprint).is_some_and(|slot| slot.is_of(fingerprint)));
         let Owner { policy, place } = table.owners[slot];
         assert_eq!(table.shares.slot(policy, place), slot);
         *shares.entry(policy).or_default() += 1;
