@@ -126,6 +126,19 @@ fn refused_stack_is_decided_at_one_time() {
 }
 
 #[test]
+fn word_that_is_the_same_again_is_noticed() {
+    let calls = Interrupted::new();
+    let charge = window("w", 1000, 1_000_000);
+    assert!(calls.decide(&charge).admitted);
+    let other = charge.clone();
+    // As many charges as a slot has versions.
+    let outcome = calls.decide_interrupted(&[charge], 100, 100, move |calls| {
+        (0..256).for_each(|_| assert!(calls.decide(&other).admitted));
+    });
+    assert_eq!(outcome.verdicts[0].remaining, 1000 - 258);
+}
+
+#[test]
 fn clock_that_steps_back_takes_one_call_off_the_fast_lane() {
     for cost in [1, 5] {
         let calls = Interrupted::new();
