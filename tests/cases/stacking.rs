@@ -116,6 +116,69 @@ fn other_attributes_in_between() {
     assert_one_decision!(others_between);
 }
 
+#[count_limit(5, "1d")]
+#[rate_limit("1/day", 3, key = user)]
+#[funnel_limit(3, drain = "3d", key = room)]
+async fn three_policies(user: u8, room: u8) -> AppResult<()> {
+    let _ = (user, room);
+    Ok(())
+}
+
+#[count_limit(5, "1d")]
+#[rate_limit("1/day", 3, key = user)]
+#[count_limit(100, "1d")]
+#[funnel_limit(3, drain = "3d", key = room)]
+async fn four_policies(user: u8, room: u8) -> AppResult<()> {
+    let _ = (user, room);
+    Ok(())
+}
+
+/// Each policy refuses some calls, whose keys the others know.
+macro_rules! assert_each_policy_refuses {
+    ($function:expr) => {
+        isolated(async {
+            for (user, room) in [(1, 1), (2, 2), (1, 2), (1, 2)] {
+                $function(user, room).await.unwrap();
+            }
+            for _ in 0..5 {
+                // The user, and then the room, has no permit left.
+                assert_limited($function(1, 1).await);
+                assert_limited($function(2, 2).await);
+            }
+            // And now the total has none.
+            assert_admits_one!($function(2, 1));
+        })
+    };
+}
+
+#[test]
+fn each_policy_refuses() {
+    assert_each_policy_refuses!(three_policies);
+    assert_each_policy_refuses!(four_policies);
+}
+
+#[count_limit(3, "1d")]
+#[count_limit(3, "1d", key = "<@ip>")]
+#[count_limit(3, "1d", key = user)]
+async fn address_between(user: u8) -> AppResult<()> {
+    let _ = user;
+    Ok(())
+}
+
+#[test]
+fn missing_key_charges_no_policy() {
+    let context = || ratelimits::RequestContext::new().with_ip(std::net::Ipv4Addr::LOCALHOST);
+    isolated(async {
+        for _ in 0..3 {
+            context().scope(address_between(1)).await.unwrap();
+            for _ in 0..5 {
+                assert!(!address_between(1).await.unwrap_err().is_limited());
+            }
+        }
+        assert_limited(context().scope(address_between(1)).await);
+    });
+}
+
 struct Users;
 
 #[async_trait::async_trait]
