@@ -19,7 +19,7 @@ pub(crate) enum PlainState {
 }
 
 /// What a call has read of a plain state: when the bucket would be full, or the start of the window, and its count.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainSnapshot(u64, u64);
 
 /// What becomes of a call.

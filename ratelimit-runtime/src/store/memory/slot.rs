@@ -84,7 +84,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Whether it may be the slot of this key: the first half of the fingerprint is there. Fewer than one key in 2^35 shares that
-    /// with another one of its line. A key whose slot is not found for that reason is decided under the table's lock.
+    /// with another one of its line, and is decided under the table's lock if the slot of the other one is found.
     #[inline]
     pub(super) fn may_be_of(self, Fingerprint([first, _]): Fingerprint) -> bool {
         self.0[0].load(Ordering::Relaxed) == first
