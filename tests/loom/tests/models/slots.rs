@@ -4,14 +4,24 @@ use crate::support::{PERIOD, Shared, bucket, charge, explore, key, window};
 
 #[test]
 fn charge_never_lands_on_the_key_that_takes_the_slot() {
-    explore(2, || {
+    charge_a_key_whose_slot_another_takes([1, 2]);
+}
+
+#[test]
+fn charge_never_lands_on_a_key_with_the_same_first_half() {
+    charge_a_key_whose_slot_another_takes([31, 32]);
+}
+
+fn charge_a_key_whose_slot_another_takes(keys: [u64; 2]) {
+    explore(2, move || {
         let shared = Shared::new(1);
-        assert!(shared.admits(&[(1, bucket(3))]));
-        let other = shared.spawn(|shared| assert!(shared.admits(&[(2, bucket(3))])));
-        assert!(shared.admits(&[(1, bucket(3))]));
+        let charge = move |shared: &Shared, key| assert!(shared.admits(&[(key, bucket(3))]));
+        charge(&shared, keys[0]);
+        let other = shared.spawn(move |shared| charge(shared, keys[1]));
+        charge(&shared, keys[0]);
         other.join().unwrap();
         assert_eq!(shared.store.len(), 1);
-        let left = [1, 2].map(|key| shared.remaining(key, bucket(3)));
+        let left = keys.map(|key| shared.remaining(key, bucket(3)));
         assert!(left == [2, 3] || left == [3, 2], "{left:?}");
     });
 }
@@ -88,33 +98,6 @@ fn expired_key_that_is_swept_is_charged_anew() {
 }
 
 #[test]
-fn key_that_moves_keeps_its_charges() {
-    explore(1, || {
-        let shared = Shared::new(10);
-        let keys = [1, 2, 21, 22, 23, 24];
-        keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(2))])));
-        // The seventh key splits the first line.
-        let other = shared.spawn(|shared| assert!(shared.admits(&[(3, bucket(2))])));
-        assert!(shared.admits(&[(22, bucket(2))]));
-        other.join().unwrap();
-        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), [1, 1, 1, 0, 1, 1]);
-    });
-}
-
-#[test]
-fn charge_never_lands_on_a_key_with_the_same_first_half() {
-    explore(2, || {
-        let shared = Shared::new(1);
-        assert!(shared.admits(&[(31, bucket(3))]));
-        let other = shared.spawn(|shared| assert!(shared.admits(&[(32, bucket(3))])));
-        assert!(shared.admits(&[(31, bucket(3))]));
-        other.join().unwrap();
-        let left = [31, 32].map(|key| shared.remaining(key, bucket(3)));
-        assert!(left == [2, 3] || left == [3, 2], "{left:?}");
-    });
-}
-
-#[test]
 fn key_is_not_refused_for_one_with_the_same_first_half() {
     explore(1, || {
         let shared = Shared::new(10);
@@ -129,14 +112,24 @@ fn key_is_not_refused_for_one_with_the_same_first_half() {
 }
 
 #[test]
+fn key_that_moves_keeps_its_charges() {
+    charge_keys_while_a_line_is_split([1, 2, 21, 22, 23, 24], &[22], [1, 1, 1, 0, 1, 1]);
+}
+
+#[test]
 fn keys_with_the_same_first_half_keep_their_charges_when_they_move() {
-    explore(1, || {
+    charge_keys_while_a_line_is_split([1, 2, 41, 42, 21, 22], &[42, 41], [1, 1, 0, 0, 1, 1]);
+}
+
+fn charge_keys_while_a_line_is_split(keys: [u64; 6], charged: &'static [u64], left: [u64; 6]) {
+    explore(1, move || {
         let shared = Shared::new(10);
-        let keys = [1, 2, 41, 42, 21, 22];
-        keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(2))])));
+        let charge = |key: &u64| assert!(shared.admits(&[(*key, bucket(2))]));
+        keys.iter().for_each(charge);
+        // The seventh key splits the first line.
         let other = shared.spawn(|shared| assert!(shared.admits(&[(3, bucket(2))])));
-        assert!(shared.admits(&[(42, bucket(2))]) && shared.admits(&[(41, bucket(2))]));
+        charged.iter().for_each(charge);
         other.join().unwrap();
-        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), [1, 1, 0, 0, 1, 1]);
+        assert_eq!(keys.map(|key| shared.remaining(key, bucket(2))), left);
     });
 }
