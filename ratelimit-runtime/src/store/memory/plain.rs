@@ -56,7 +56,7 @@ macro_rules! unrolled {
 }
 
 impl MemoryStore {
-    /// Decides a charge, as [`decide_all_plain`](Self::decide_all_plain) does several.
+    /// Decides a charge, as [`decide_all_plain`](Self::decide_all_plain) does several, by steps that are compiled for its kind.
     #[inline(always)]
     pub(crate) fn decide_plain(&self, charge: PlainCharge) -> Option<PlainOutcome<1>> {
         let PlainCharge { key, spec, cost } = charge;
@@ -104,7 +104,10 @@ impl MemoryStore {
             let admitted = steps.iter().all(|step| step.after.is_some());
             let is_valid = match admitted {
                 true => commit(&charges, &looks, &steps, now)?,
-                false => charges.iter().zip(&looks).all(|(charge, look)| look.is_unchanged(charge.key)),
+                false => looks
+                    .iter()
+                    .zip(&charges)
+                    .all(|(look, charge)| look.slot.is_unchanged(look.seen, charge.key)),
             };
             if is_valid {
                 return Some(PlainOutcome { now, admitted, snapshots: steps.map(|step| step.snapshot) });
@@ -116,42 +119,30 @@ impl MemoryStore {
 
     /// Decides a list of charges by the same steps as the fast lane.
     pub(super) fn decide_without_lock(&self, charges: &[Charge]) -> Option<Outcome> {
-        match charges {
-            [a] => self.decide_list(charges, [a], |[a]| self.decide_plain(a)),
-            [a, b] => self.decide_list(charges, [a, b], |plain| self.decide_all_plain(plain)),
-            [a, b, c] => self.decide_list(charges, [a, b, c], |plain| self.decide_all_plain(plain)),
+        match charges.len() {
+            1 => self.decide_list::<1>(charges),
+            2 => self.decide_list::<2>(charges),
+            3 => self.decide_list::<3>(charges),
             _ => None,
         }
     }
 
-    fn decide_list<const N: usize>(
-        &self,
-        list: &[Charge],
-        charges: [&Charge; N],
-        decide: impl FnOnce([PlainCharge; N]) -> Option<PlainOutcome<N>>,
-    ) -> Option<Outcome> {
-        let plain = charges.map(|charge| match charge {
+    fn decide_list<const N: usize>(&self, list: &[Charge]) -> Option<Outcome> {
+        let charges: &[Charge; N] = list.try_into().ok()?;
+        let charges = all(charges.each_ref().map(|charge| match charge {
             Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false } => {
                 let key = self.index(key).fingerprint;
                 spec.plain().map(|spec| PlainCharge { key, spec, cost: *cost })
             }
             _ => None,
-        });
-        let plain = all(plain)?;
-        if has_duplicates(&plain) {
+        }))?;
+        if has_duplicates(&charges) {
             return None;
         }
-        let PlainOutcome { now, snapshots, .. } = decide(plain)?;
+        let PlainOutcome { now, snapshots, .. } = self.decide_all_plain(charges)?;
         let mut outcome = Outcome::at(now);
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         Some(outcome)
-    }
-}
-
-impl Look<'_> {
-    #[inline]
-    fn is_unchanged(self, key: Fingerprint) -> bool {
-        self.slot.is_unchanged(self.seen, key)
     }
 }
 

@@ -79,8 +79,8 @@ impl<'a> Slot<'a> {
 
     /// Whether it is the slot of this key. Only the holder of the table's lock, or of this slot, can rely on it.
     #[inline]
-    pub(super) fn is_of(self, Fingerprint([first, second]): Fingerprint) -> bool {
-        (self.0[0].load(Ordering::Relaxed) == first) & (self.0[1].load(Ordering::Relaxed) == second)
+    pub(super) fn is_of(self, key: Fingerprint) -> bool {
+        self.may_be_of(key) & (self.0[1].load(Ordering::Relaxed) == key.0[1])
     }
 
     /// Whether it may be the slot of this key: the first half of the fingerprint is there. Fewer than one key in 2^35 shares that
