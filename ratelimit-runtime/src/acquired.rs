@@ -8,7 +8,6 @@ use tokio::time::Instant;
 use crate::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::error::store::StoreError;
 use crate::name::Name;
-use crate::policy::Algorithm;
 use crate::request::{AcquireRequest, RequestedPolicy};
 use crate::source::Source;
 use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
@@ -57,37 +56,30 @@ impl<'a> Acquired<'a> {
     /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
         let decision = self.decision();
-        match store.filter(|_| self.is_charged()) {
-            Some(store) => decision.with_receipt(self.plain_receipt(store), || self.receipt(store)),
-            None => decision,
+        let Some(store) = store.filter(|_| self.is_charged()) else { return decision };
+        match self.plain_receipt(store) {
+            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            None => decision.with_receipt(self.receipt(store)),
         }
     }
 
     /// Returns what a limiter returns, without a receipt for what was charged.
     fn decision(&self) -> Decision {
         let decision = self.verdicts();
-        match self.request.key_parts(decision.reported()) {
-            Some(key) if !self.outcome.admitted => decision.with_key(key),
-            _ => decision,
+        if self.outcome.admitted || !self.request.tells_keys {
+            return decision;
         }
+        let policy = &self.request.policies()[decision.reported()];
+        decision.with_key(self.request.parts_of(policy))
     }
 
     fn verdicts(&self) -> Decision {
         if let Some(policy) = self.single() {
-            return Decision::of_one(policy, self.source, self.waited, None);
+            return Decision::of_one(policy, self.source, self.waited);
         }
         let decided = |policy: &RequestedPolicy| {
-            let verdict = self.verdict(policy);
-            PolicyDecision {
-                policy: policy.name.to_shared(),
-                algorithm: self.algorithm(policy),
-                shadow: self.is_shadow(policy),
-                admitted: verdict.admitted,
-                limit: verdict.limit,
-                remaining: verdict.remaining,
-                retry_after: verdict.retry_after.map(Duration::from_micros),
-                reset_after: Duration::from_micros(verdict.reset_after),
-            }
+            let (name, algorithm) = (policy.definition.name.to_shared(), policy.definition.algorithm);
+            PolicyDecision::new(name, algorithm, self.is_shadow(policy), self.verdict(policy))
         };
         let policies = self.request.policies().iter().map(decided).collect();
         Decision::new(policies, self.source, self.waited)
@@ -96,21 +88,18 @@ impl<'a> Acquired<'a> {
     /// Returns what the policy said, if it is the only one, can refuse, and its name needs no count.
     fn single(&self) -> Option<SinglePolicy> {
         match self.request.policies() {
-            [policy @ RequestedPolicy { name: Name::Static(name), charge, .. }]
-                if !self.request.charges()[*charge].shadow =>
-            {
-                Some(SinglePolicy::new(name, self.algorithm(policy), self.verdict(policy)))
-            }
+            [policy] if !self.is_shadow(policy) => match &policy.definition.name {
+                Name::Static(name) => {
+                    Some(SinglePolicy::new(name, policy.definition.algorithm, self.verdict(policy)))
+                }
+                Name::Shared(_) => None,
+            },
             _ => None,
         }
     }
 
     pub(crate) fn verdict(&self, policy: &RequestedPolicy) -> &Verdict {
         &self.outcome.verdicts[policy.charge]
-    }
-
-    pub(crate) fn algorithm(&self, policy: &RequestedPolicy) -> Algorithm {
-        Algorithm::of(&self.request.charges()[policy.charge].spec)
     }
 
     pub(crate) fn is_shadow(&self, policy: &RequestedPolicy) -> bool {
@@ -170,12 +159,10 @@ impl DecidedRequest {
     pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
         let acquired = self.acquired();
         let decision = acquired.decision();
-        match store.filter(|_| acquired.is_charged()) {
-            Some(store) => {
-                let plain = acquired.plain_receipt(store);
-                decision.with_receipt(plain, || self.into_receipt(store))
-            }
-            None => decision,
+        let Some(store) = store.filter(|_| acquired.is_charged()) else { return decision };
+        match acquired.plain_receipt(store) {
+            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            None => decision.with_receipt(self.into_receipt(store)),
         }
     }
 

@@ -14,13 +14,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 pub use self::attribute::{Attribute, SiteOptions, SiteText, Tag};
 use self::claims::claims;
 pub(crate) use self::claims::{Claim, Claims};
-use crate::algorithm::AlgorithmSpec;
+use crate::decide::definition::{AttributeOptions, Definition, Identity};
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::{Head, KeyHeads};
-use crate::lane::LanePolicy;
-use crate::log::{LogBound, log};
-use crate::name::FunctionName;
-use crate::policy::Policy;
+use crate::log::log;
+use crate::name::{FunctionName, Name};
 use crate::policy_id::PolicyId;
 
 /// An attribute, and the names that its calls have claimed.
@@ -45,32 +42,11 @@ static CLAIMED: Mutex<Vec<&'static CallSite>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(crate) struct SiteName {
     closure: &'static str,
-    pub(crate) options: &'static SiteOptions,
     pub(crate) name: &'static str,
-    pub(crate) policy: PolicyId,
     pub(crate) function: Box<str>,
-    /// The name of the policy that stands for those of all types of the function.
-    pub(crate) declared: Box<str>,
-    /// The policy, if its numbers are literals.
-    literal: Option<LiteralPolicy>,
-    /// The same policy for the fast lane, if its calls may take it: its usual state is plain, it can refuse, and `charge_when`
-    /// refunds none of its charges.
-    pub(crate) lane: Option<LanePolicy>,
-    /// For calls that the shadow policy would have refused.
-    pub(crate) refusal_log: LogBound,
-    /// For calls that the shadow policy could not decide.
-    pub(crate) failure_log: LogBound,
+    pub(crate) definition: Definition,
     clash: Option<Clash>,
     next: OnceLock<Box<SiteName>>,
-}
-
-/// A policy that is the same for all calls.
-#[derive(Clone, Debug)]
-struct LiteralPolicy {
-    policy: Policy,
-    /// The same in the numbers its algorithm counts in.
-    spec: AlgorithmSpec,
-    key_heads: KeyHeads,
 }
 
 #[derive(Debug)]
@@ -149,13 +125,6 @@ impl CallSite {
         // A site lives as long as the process, and so does its name.
         let name: &'static str =
             options.name.unwrap_or_else(|| self.policy_name(&function).into_owned().leak());
-        let policy = PolicyId::new(options.prefix, name);
-        let literal_policy = self.attribute.literal().and_then(|policy| {
-            let spec = policy.spec().ok()?;
-            let function = options.tag.of(&function);
-            let key_heads = KeyHeads::new(Head { prefix: options.prefix, name, shape: &spec, function });
-            Some(LiteralPolicy { policy, spec, key_heads })
-        });
         if self.names.get().is_none() {
             CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push(self);
         }
@@ -163,58 +132,41 @@ impl CallSite {
         let clash = claims()
             .register(claim, name)
             .map(|clash| Clash { problem: format!("clashes: {clash}"), is_logged: AtomicBool::new(false) });
-        let may_be_fast = clash.is_none() && !options.shadow && !options.refundable;
-        let lane = literal_policy
-            .as_ref()
-            .filter(|_| may_be_fast)
-            .and_then(|literal| LanePolicy::new(name, policy, &literal.spec, literal.key_heads.hash));
-        let declared = self.names_without_call().1.into();
-        let (literal, next) = (literal_policy, OnceLock::new());
-        let (refusal_log, failure_log) = Default::default();
-        Box::new(SiteName {
-            closure,
-            options,
-            name,
-            policy,
-            function,
-            declared,
-            literal,
-            lane,
-            refusal_log,
-            failure_log,
-            clash,
-            next,
-        })
+        let definition = self.definition(name, &function);
+        Box::new(SiteName { closure, name, function, definition, clash, next: OnceLock::new() })
+    }
+
+    fn definition(&self, name: &'static str, function: &str) -> Definition {
+        let SiteOptions { policy, prefix, algorithm, tag, shadow, refundable, lease, on_store_error, .. } =
+            self.attribute.options;
+        let declared = self.names_without_call().1;
+        let identity = Identity {
+            prefix,
+            id: PolicyId::new(prefix, name),
+            function: tag.of(function),
+            declared: Some(&declared),
+        };
+        let attribute = AttributeOptions { index: Some(policy), shadow, refundable, lease };
+        let definition =
+            Definition::new(Name::Static(name), identity, algorithm).of_attribute(attribute, on_store_error);
+        match self.attribute.literal().and_then(|policy| Some((policy, policy.spec().ok()?))) {
+            Some((policy, spec)) => definition.with_numbers(policy, spec),
+            None => definition,
+        }
     }
 }
 
 impl SiteName {
+    /// Whether no other call site has claimed the name.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.clash.is_none()
+    }
+
     /// Checks that no other call site has claimed the name. Logs the first error, which a fallback might hide. Must not be
     /// called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {
         self.clash.as_ref().map_or(Ok(()), |clash| Err(clash.report(self.name)))
-    }
-
-    /// Returns the policy, whose numbers are literals.
-    pub(crate) fn literal_policy(&self) -> Result<Policy, InvalidPolicy> {
-        let literal = self.literal.as_ref().map(|literal| literal.policy);
-        literal.ok_or(InvalidPolicy::new("policy", "has numbers that are no literals"))
-    }
-
-    /// Returns the policy in the numbers its algorithm counts in, if they are literals.
-    pub(crate) fn literal_spec(&self) -> Option<&AlgorithmSpec> {
-        self.literal.as_ref().map(|literal| &literal.spec)
-    }
-
-    /// Returns the head of the keys of a call whose policy has this spec.
-    pub(crate) fn head<'a>(&'a self, spec: &'a AlgorithmSpec) -> Head<'a> {
-        let function = self.options.tag.of(&self.function);
-        Head { prefix: self.options.prefix, name: self.name, shape: spec, function }
-    }
-
-    /// Returns the head of the keys of all calls, if the numbers of the policy are literals.
-    pub(crate) fn key_heads(&self) -> Option<&KeyHeads> {
-        self.literal.as_ref().map(|literal| &literal.key_heads)
     }
 }
 

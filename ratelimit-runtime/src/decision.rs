@@ -1,10 +1,12 @@
 //! The outcome of a rate-limit check.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::error::store::StoreError;
+use crate::key::PartsOfKey;
 use crate::lazy_box::LazyBox;
 use crate::policy::Algorithm;
 use crate::source::Source;
@@ -189,12 +191,7 @@ impl Decision {
 
     /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
     #[inline]
-    pub(crate) fn of_one(
-        policy: SinglePolicy,
-        source: Source,
-        waited: Duration,
-        receipt: Option<PlainReceipt>,
-    ) -> Self {
+    pub(crate) fn of_one(policy: SinglePolicy, source: Source, waited: Duration) -> Self {
         let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = policy;
         Decision {
             limit,
@@ -206,36 +203,32 @@ impl Decision {
             single: Some(name),
             algorithm,
             admitted,
-            receipt,
+            receipt: None,
             more: LazyBox::empty(),
         }
     }
 
-    /// Adds the receipt, a plain one if there is one.
-    pub(crate) fn with_receipt(
-        mut self,
-        plain: Option<PlainReceipt>,
-        general: impl FnOnce() -> Receipt,
-    ) -> Self {
-        if plain.is_some() {
-            return Decision { receipt: plain, ..self };
-        }
-        let receipt = Some(general());
-        match self.more.get_mut() {
-            Some(more) => more.receipt = receipt,
-            None => self.more = LazyBox::of(More { receipt, ..More::default() }),
-        }
+    /// Adds the receipt for a charge of a bucket or a fixed window in process.
+    #[inline]
+    pub(crate) fn with_plain_receipt(self, receipt: Option<PlainReceipt>) -> Self {
+        Decision { receipt, ..self }
+    }
+
+    /// Adds any other receipt.
+    pub(crate) fn with_receipt(mut self, receipt: Receipt) -> Self {
+        self.more_mut().receipt = Some(receipt);
         self
     }
 
     /// Adds the parts of the key that the reported policy refused.
-    pub(crate) fn with_key(mut self, key: &[String]) -> Self {
-        let key = Some(key.into());
-        match self.more.get_mut() {
-            Some(more) => more.key = key,
-            None => self.more = LazyBox::of(More { key, ..More::default() }),
-        }
+    pub(crate) fn with_key(mut self, key: PartsOfKey<'_>) -> Self {
+        self.more_mut().key = Some(key.texts().map(Cow::into_owned).collect());
         self
+    }
+
+    fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_init(More::default);
+        self.more.get_mut().expect("it was made just now")
     }
 
     pub(crate) fn key(&self) -> Option<&[String]> {
@@ -245,6 +238,22 @@ impl Decision {
     /// Returns the index of the reported policy.
     pub(crate) fn reported(&self) -> usize {
         self.more.get().and_then(|more| more.listed.get()).map_or(0, |listed| listed.reported)
+    }
+}
+
+impl PolicyDecision {
+    pub(crate) fn new(policy: Arc<str>, algorithm: Algorithm, shadow: bool, verdict: &Verdict) -> Self {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        PolicyDecision {
+            policy,
+            algorithm,
+            admitted,
+            shadow,
+            limit,
+            remaining,
+            retry_after: retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+        }
     }
 }
 
@@ -292,7 +301,7 @@ mod tests {
         for admitted in [true, false] {
             let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(admitted));
             let waited = Duration::from_nanos(1);
-            let lazy = Decision::of_one(policy, Source::Memory, waited, None);
+            let lazy = Decision::of_one(policy, Source::Memory, waited);
             let eager = PolicyDecision {
                 policy: "reports".into(),
                 algorithm: Algorithm::FixedWindow,
@@ -315,7 +324,7 @@ mod tests {
     #[test]
     fn list_is_built_once() {
         let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(true));
-        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO, None);
+        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO);
         assert!(std::ptr::eq(decision.policies(), decision.policies()));
     }
 }

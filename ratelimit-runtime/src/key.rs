@@ -3,16 +3,19 @@
 mod downcast;
 mod hash;
 mod head;
+mod parts;
 mod plain;
 mod sip;
 mod text;
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::sync::OnceLock;
 
 pub(crate) use self::hash::{Fingerprint, KeyHasher, KeyHead};
 pub(crate) use self::head::Head;
-use self::text::KeyText;
+#[expect(unreachable_pub, reason = "hidden methods of public traits name it")]
+pub use self::parts::KeySink;
+pub(crate) use self::parts::{KeyParts, PartsOfKey};
 pub(crate) use self::text::{NamespaceText, TextHead};
 use crate::error::missing_key::MissingKey;
 use crate::policy_id::PolicyId;
@@ -39,23 +42,14 @@ use crate::policy_id::PolicyId;
     note = "a key is anything that is `Display`, a tuple of such parts, or `()`"
 )]
 pub trait IntoKey<M> {
-    /// Writes the parts of the key.
+    /// Adds the parts of the key. Returns whether there are any, or an error if one could not be formatted.
     #[doc(hidden)]
-    fn write(&self, key: &mut KeyWriter);
-
-    /// Hashes the parts of the key. Returns whether there are any, or an error if one could not be formatted.
-    #[doc(hidden)]
-    fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey>;
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey>;
 }
 
 impl<T: Display> IntoKey<kind::Part> for T {
     #[inline]
-    fn write(&self, key: &mut KeyWriter) {
-        key.part(self);
-    }
-
-    #[inline]
-    fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey> {
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
         key.part(self)?;
         Ok(true)
     }
@@ -63,10 +57,7 @@ impl<T: Display> IntoKey<kind::Part> for T {
 
 impl IntoKey<kind::Unit> for () {
     #[inline]
-    fn write(&self, _key: &mut KeyWriter) {}
-
-    #[inline]
-    fn hash_parts(&self, _key: &mut KeyHasher) -> Result<bool, MissingKey> {
+    fn add_to(&self, _key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
         Ok(false)
     }
 }
@@ -75,14 +66,7 @@ macro_rules! tuples {
     ($($($part:ident)*;)*) => {$(
         impl<$($part: Display),*> IntoKey<kind::Tuple> for ($($part,)*) {
             #[inline]
-            fn write(&self, key: &mut KeyWriter) {
-                #[expect(non_snake_case, reason = "each part is named after its type")]
-                let ($($part,)*) = self;
-                $(key.part($part);)*
-            }
-
-            #[inline]
-            fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey> {
+            fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
                 #[expect(non_snake_case, reason = "each part is named after its type")]
                 let ($($part,)*) = self;
                 $(key.part($part)?;)*
@@ -113,19 +97,12 @@ pub(crate) mod kind {
     note = "a part of a key is anything that is `Display`, or an `Option` of it; use a field that is, like `<user.id>`"
 )]
 pub trait KeyPart<M> {
-    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey>;
-    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey>;
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey>;
 }
 
 impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
     #[inline]
-    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
-        key.part(self);
-        Ok(())
-    }
-
-    #[inline]
-    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey> {
         key.part(self)
     }
 }
@@ -134,12 +111,7 @@ impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
 #[diagnostic::do_not_recommend]
 impl<M, T: KeyPart<M>> KeyPart<kind::Optional<M>> for Option<T> {
     #[inline]
-    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
-        self.as_ref().ok_or(MissingKey::Part)?.write(key)
-    }
-
-    #[inline]
-    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey> {
         self.as_ref().ok_or(MissingKey::Part)?.add_to(key)
     }
 }
@@ -147,12 +119,7 @@ impl<M, T: KeyPart<M>> KeyPart<kind::Optional<M>> for Option<T> {
 #[diagnostic::do_not_recommend]
 impl<M, T: KeyPart<kind::Optional<M>>> KeyPart<kind::Optional<M>> for &T {
     #[inline]
-    fn write(&self, key: &mut KeyWriter) -> Result<(), MissingKey> {
-        (*self).write(key)
-    }
-
-    #[inline]
-    fn add_to(&self, key: &mut KeyHasher) -> Result<(), MissingKey> {
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey> {
         (*self).add_to(key)
     }
 }
@@ -198,12 +165,74 @@ impl Key {
 }
 
 impl KeyHead {
-    /// Returns the hash of a key with this head.
+    /// Starts the hash of a key with this head.
+    #[inline]
+    pub(crate) fn open(&self) -> OpenKey {
+        OpenKey { hasher: self.hasher(), has_parts: false }
+    }
+
+    /// Returns the hash of a key with this head, whose parts are kept as well if there is a list for them.
     #[inline(always)]
-    pub(crate) fn fingerprint<M>(&self, key: &impl IntoKey<M>) -> Result<Fingerprint, MissingKey> {
-        let mut hasher = self.hasher();
-        let has_parts = key.hash_parts(&mut hasher)?;
-        Ok(if has_parts { hasher.finish() } else { self.without_parts() })
+    pub(crate) fn fingerprint<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        kept: Option<&mut KeyParts>,
+    ) -> Result<Fingerprint, MissingKey> {
+        let mut open = self.open();
+        open.key(key, kept)?;
+        Ok(open.finish().unwrap_or(self.without_parts()))
+    }
+}
+
+impl KeyParts {
+    /// Returns the parts of a key.
+    pub(crate) fn of<M>(key: &impl IntoKey<M>) -> Result<Self, MissingKey> {
+        let (mut hasher, mut kept) = (KeyHasher::new(), KeyParts::default());
+        key.add_to(&mut KeySink { hasher: &mut hasher, kept: Some(&mut kept) })?;
+        Ok(kept)
+    }
+}
+
+/// The hash of a key that may get further parts. They are kept as well, if there is a list for them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenKey {
+    hasher: KeyHasher,
+    has_parts: bool,
+}
+
+impl OpenKey {
+    /// Adds a part.
+    #[inline(always)]
+    pub(crate) fn part<M, T: KeyPart<M> + ?Sized>(
+        &mut self,
+        part: &T,
+        kept: Option<&mut KeyParts>,
+    ) -> Result<(), MissingKey> {
+        self.has_parts = true;
+        part.add_to(&mut KeySink { hasher: &mut self.hasher, kept })
+    }
+
+    /// Adds the parts of a whole key.
+    #[inline(always)]
+    pub(crate) fn key<M>(
+        &mut self,
+        key: &impl IntoKey<M>,
+        kept: Option<&mut KeyParts>,
+    ) -> Result<(), MissingKey> {
+        self.has_parts = key.add_to(&mut KeySink { hasher: &mut self.hasher, kept })?;
+        Ok(())
+    }
+
+    /// Adds the parts of a whole key that were kept.
+    pub(crate) fn parts(&mut self, parts: PartsOfKey<'_>, kept: Option<&mut KeyParts>) {
+        self.has_parts = !parts.is_empty();
+        KeySink { hasher: &mut self.hasher, kept }.parts(parts);
+    }
+
+    /// Returns the hash, if the key has any parts.
+    #[inline]
+    pub(crate) fn finish(&self) -> Option<Fingerprint> {
+        self.has_parts.then(|| self.hasher.finish())
     }
 }
 
@@ -226,104 +255,16 @@ impl KeyHeads {
     }
 }
 
-/// The texts of the parts of a key, if they are kept for observers. A pointer, because mostly they are not.
-pub(crate) type KeyTexts = Option<Box<Vec<String>>>;
-
-/// Collects the parts of a key in the form of its store.
-#[derive(Debug)]
-pub struct KeyWriter {
-    hasher: KeyHasher,
-    without_parts: Fingerprint,
-    /// If the key is one of Redis.
-    text: Option<KeyText>,
-    texts: KeyTexts,
-    parts: usize,
-    failed: bool,
-}
-
-impl KeyWriter {
-    /// Starts a key of a memory store, with no parts.
-    #[inline]
-    pub(crate) fn hash(head: KeyHead) -> Self {
-        Self::new(head, None)
-    }
-
-    /// Starts a key of Redis, with no parts. Both heads are of the same pieces.
-    pub(crate) fn text(namespace: &NamespaceText, text: &TextHead, hash: KeyHead) -> Self {
-        Self::new(hash, Some(KeyText::new(namespace, text)))
-    }
-
-    #[inline]
-    fn new(head: KeyHead, text: Option<KeyText>) -> Self {
-        let (hasher, without_parts) = (head.hasher(), head.without_parts());
-        KeyWriter { hasher, without_parts, text, texts: None, parts: 0, failed: false }
-    }
-
-    /// Keeps the texts of the parts.
-    pub(crate) fn with_texts(self) -> Self {
-        KeyWriter { texts: Some(Box::default()), ..self }
-    }
-
-    /// Takes the texts of the parts, if they were kept.
-    #[inline]
-    pub(crate) fn take_texts(&mut self) -> KeyTexts {
-        self.texts.take()
-    }
-
-    /// Adds a part.
-    #[inline]
-    pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) {
-        if self.texts.is_some() { self.kept_part(part) } else { self.write(part) }
-    }
-
-    /// Adds a part whose text is kept. It is formatted once, as it may be another text the next time.
-    #[cold]
-    fn kept_part<T: Display + ?Sized>(&mut self, part: &T) {
-        let mut text = String::new();
-        if write!(text, "{part}").is_err() {
-            self.failed = true;
-            return;
-        }
-        self.write(&text);
-        self.texts.get_or_insert_default().push(text);
-    }
-
-    #[inline]
-    fn write<T: Display + ?Sized>(&mut self, part: &T) {
-        self.failed |= self.hasher.part(part).is_err();
-        if let Some(text) = &mut self.text {
-            self.failed |= text.part(part, self.parts == 0).is_err();
-        }
-        self.parts += 1;
-    }
-
-    /// Returns whether a name is the tag of the key instead of its parts, which puts all such keys into one Cluster slot.
-    pub(crate) fn is_tied(&self) -> bool {
-        self.parts == 0 || self.text.as_ref().is_some_and(KeyText::is_tied)
-    }
-
-    /// Returns the hash of the key, or an error if a part could not be formatted.
-    #[inline]
-    pub(crate) fn fingerprint(&self) -> Result<Fingerprint, MissingKey> {
-        match self.parts {
-            _ if self.failed => Err(MissingKey::Part),
-            0 => Ok(self.without_parts),
-            _ => Ok(self.hasher.finish()),
-        }
-    }
-
-    /// Returns the key, or an error if a part could not be formatted.
-    #[inline]
-    pub(crate) fn finish(self) -> Result<Key, MissingKey> {
-        let fingerprint = self.fingerprint()?;
-        let repr = match self.text {
-            None => Repr::Hash(fingerprint),
-            Some(text) => {
-                let text = String::from_utf8(text.finish(self.parts > 0));
-                Repr::Text(text.map_err(|_| MissingKey::Part)?, fingerprint)
-            }
-        };
-        Ok(Key(repr, PolicyId::default()))
+impl Key {
+    /// The key of a state of this policy in Redis: its text, and the hash that stands for it in process.
+    pub(crate) fn text(
+        namespace: &NamespaceText,
+        head: &TextHead,
+        parts: PartsOfKey<'_>,
+        fingerprint: Fingerprint,
+        policy: PolicyId,
+    ) -> Self {
+        Key(Repr::Text(head.key(namespace, parts), fingerprint), policy)
     }
 }
 

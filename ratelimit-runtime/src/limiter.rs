@@ -2,25 +2,24 @@
 
 mod acquire;
 mod blocking;
-mod definition;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::acquire::Acquire;
-pub(crate) use self::definition::Definition;
+pub(crate) use self::acquire::LimiterCaller;
+use self::acquire::{Acquire, LimiterCall};
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
+use crate::decide::charges::Charges;
+use crate::decide::definition::{Definition, Numbers};
 use crate::decision::Decision;
-use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::{IntoKey, Key};
+use crate::error::{Error, MissingKey};
+use crate::key::{IntoKey, KeyParts};
 use crate::on_store_error::OnStoreError;
 use crate::policy::Policy;
-use crate::request::{AcquireRequest, PolicyCharge};
 use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
@@ -77,9 +76,10 @@ impl Limiter {
     /// ```
     #[must_use]
     pub fn on_store_error(&self, on_store_error: OnStoreError) -> Self {
-        let on_store_error = Some(on_store_error);
-        let definition = Definition { on_store_error, ..(*self.definition).clone() };
-        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+        let Numbers { policy, spec, .. } = *self.numbers();
+        let definition =
+            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
+        self.with(definition.deciding(Some(on_store_error)).with_numbers(policy, spec))
     }
 
     /// Returns this limiter with other numbers on the same keys, which keep their state as those of a policy with computed numbers
@@ -90,28 +90,26 @@ impl Limiter {
     /// Fails if the policy is invalid, or of another algorithm.
     #[doc(hidden)]
     pub fn with_numbers(&self, policy: impl Into<Policy>) -> Result<Self, InvalidPolicy> {
-        let Definition { name, prefix, function, on_store_error, policy: as_written, spec, .. } =
-            &*self.definition;
-        let policy = policy.into();
-        if policy.algorithm() != as_written.algorithm() {
+        let (policy, written) = (policy.into(), self.numbers());
+        if policy.algorithm() != written.policy.algorithm() {
             return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
         }
-        let spec = AlgorithmSpec::changed(spec, &policy.spec()?);
-        let definition = Definition::new(Arc::clone(name), prefix, function.as_deref(), policy, spec);
-        let definition = Definition { on_store_error: *on_store_error, ..definition };
-        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
+        let spec = AlgorithmSpec::changed(&written.spec, &policy.spec()?);
+        let definition =
+            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
+        Ok(self.with(definition.with_numbers(policy, spec)))
     }
 
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.definition.name
+        self.definition.name.as_str()
     }
 
     /// Returns the policy.
     #[must_use]
     pub fn policy(&self) -> Policy {
-        self.definition.policy
+        self.numbers().policy
     }
 
     /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 is admitted without asking the store.
@@ -127,7 +125,7 @@ impl Limiter {
         key: impl IntoKey<M>,
         cost: u64,
     ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(&self.backend, &self.definition, key, cost, Duration::ZERO)
+        Acquire::new(self.call(cost, Duration::ZERO), key)
     }
 
     /// Takes `cost` permits for `key`, and waits for them as long as necessary, as `acquire` of Guava's `RateLimiter` does.
@@ -158,7 +156,7 @@ impl Limiter {
         key: impl IntoKey<M>,
         cost: u64,
     ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(&self.backend, &self.definition, key, cost, Duration::MAX)
+        Acquire::new(self.call(cost, Duration::MAX), key)
     }
 
     /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If the permits do not come
@@ -174,13 +172,12 @@ impl Limiter {
         cost: u64,
         timeout: Duration,
     ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(&self.backend, &self.definition, key, cost, timeout)
+        Acquire::new(self.call(cost, timeout), key)
     }
 
     /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
-        let charge = self.definition.policy_charge(&self.backend, key, cost, Duration::ZERO);
-        NamedCharge { limiter: self.clone(), cost, charge }
+        NamedCharge { limiter: self.clone(), cost, key: KeyParts::of(&key) }
     }
 
     /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.
@@ -212,9 +209,9 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        let mut request = AcquireRequest::default();
-        self.definition.add_to(&mut request, &self.backend, key, 0, Duration::ZERO)?;
-        self.backend.decide(request).await
+        let mut charges = self.call(0, Duration::ZERO).charges(&key);
+        drop(key);
+        self.backend.peek(&mut charges).await
     }
 
     /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
@@ -227,9 +224,10 @@ impl Limiter {
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     /// [`Error::MissingKey`] if a part of the key cannot be formatted.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
-        let charge = self.definition.policy_charge(&self.backend, key, permits, Duration::ZERO)?.charge;
-        // Also of a policy that is off by now.
-        Ok(self.backend.refund(&Charge { cost: permits, ..charge }).await?)
+        let mut charge = self.uncharged(&key)?;
+        drop(key);
+        charge.cost = permits;
+        Ok(self.backend.refund(&charge).await?)
     }
 
     /// Removes the state of the key: the next call finds a full bucket or an empty window. Returns whether there was any: state
@@ -260,32 +258,50 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
-        let charge = self.definition.policy_charge(&self.backend, key, 0, Duration::ZERO)?.charge;
+        let charge = self.uncharged(&key)?;
+        drop(key);
         Ok(self.backend.reset(&charge.key).await?)
     }
 
     /// Looks at the key with numbers that no key exceeds, so that what is missing is what it has used.
     pub(crate) async fn peek_unbounded<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        let Limiter { backend, definition } = self;
-        let mut charge = definition.policy_charge(backend, key, 0, Duration::ZERO)?;
-        (charge.charge.spec, charge.charge.shadow) = (charge.charge.spec.unbounded(), false);
-        let mut request = AcquireRequest::default();
-        request.push(charge)?;
-        backend.decide(request).await
+        let mut charges = self.call(0, Duration::ZERO).charges(&key);
+        drop(key);
+        charges.unbounded();
+        self.backend.peek(&mut charges).await
+    }
+
+    #[inline]
+    fn call(&self, cost: u64, timeout: Duration) -> LimiterCall<'_> {
+        LimiterCall { backend: &self.backend, definition: &self.definition, cost, timeout }
+    }
+
+    /// Returns a charge of nothing to this key, also of a policy that is turned off.
+    fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
+        let request = self.backend.request(&mut self.call(0, Duration::ZERO).charges(key))?;
+        request.into_charge().ok_or_else(|| MissingKey::Part.into())
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
-        let Definition { name, on_store_error, policy, spec, .. } = &*self.definition;
-        let definition = Definition::new(Arc::clone(name), prefix, function, *policy, *spec);
-        let definition = Definition { on_store_error: *on_store_error, ..definition };
+        let Numbers { policy, spec, .. } = *self.numbers();
+        let definition = self.definition.with_keys(prefix, function);
+        self.with(definition.with_numbers(policy, spec))
+    }
+
+    /// Returns the limiter of this definition on the same store.
+    fn with(&self, definition: Definition) -> Self {
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
+    fn numbers(&self) -> &Numbers {
+        self.definition.limiter_numbers()
     }
 }
 
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Definition { name, policy, .. } = &*self.definition;
-        f.debug_struct("Limiter").field("name", name).field("policy", policy).finish_non_exhaustive()
+        let (name, policy) = (self.name(), self.policy());
+        f.debug_struct("Limiter").field("name", &name).field("policy", &policy).finish_non_exhaustive()
     }
 }
 
@@ -305,28 +321,28 @@ impl fmt::Debug for Limiter {
 pub struct NamedCharge {
     limiter: Limiter,
     cost: u64,
-    charge: Result<PolicyCharge, Error>,
+    key: Result<KeyParts, MissingKey>,
 }
 
 impl NamedCharge {
-    /// Whether its limiter is turned off, so that it charges nothing.
-    pub(crate) fn is_off(&self) -> bool {
-        self.cost > 0 && self.charge.as_ref().is_ok_and(|charge| charge.charge.cost == 0)
-    }
-
-    /// Adds it to a request to this backend, whose charges the map finds by key.
-    pub(crate) fn add_to(
-        self,
-        request: &mut AcquireRequest,
-        by_key: &mut HashMap<Key, usize>,
+    /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
+    pub(crate) fn add_to<'a>(
+        &'a self,
+        charges: &mut Charges<'a>,
         backend: &Arc<Backend>,
-    ) -> Result<(), Error> {
-        let NamedCharge { limiter: Limiter { backend: own, definition }, cost, charge } = self;
-        if !Arc::ptr_eq(&own, backend) {
-            return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry").into());
+        is_free: bool,
+    ) -> Result<(), InvalidPolicy> {
+        let NamedCharge { limiter, cost, key } = self;
+        if !Arc::ptr_eq(&limiter.backend, backend) {
+            return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
         }
-        let added = charge.and_then(|charge| Ok(request.push_indexed(charge, by_key)?));
-        added.map_err(|error| definition.refused(backend, cost, error))
+        let cost = if is_free { 0 } else { *cost };
+        limiter.call(cost, Duration::ZERO).add_to(charges);
+        match key {
+            Ok(parts) => charges.kept_key(parts.all()),
+            Err(missing) => charges.missing(*missing),
+        }
+        Ok(())
     }
 }
 
@@ -334,8 +350,8 @@ impl NamedCharge {
 impl fmt::Debug for NamedCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut charge = f.debug_struct("NamedCharge");
-        charge.field("name", &self.limiter.definition.name).field("cost", &self.cost);
-        if let Err(error) = &self.charge {
+        charge.field("name", &self.limiter.name()).field("cost", &self.cost);
+        if let Err(error) = &self.key {
             charge.field("error", error);
         }
         charge.finish_non_exhaustive()
@@ -345,10 +361,13 @@ impl fmt::Debug for NamedCharge {
 #[cfg(feature = "web")]
 impl Limiter {
     /// Decides a call that has no key: it is refused, unless limits are off.
-    pub(crate) fn try_acquire_without_key(&self, missing: crate::error::MissingKey) -> Result<(), Error> {
-        match self.backend.primary() {
-            Some(_) => Err(self.definition.refused(&self.backend, 1, missing.into())),
-            None => Ok(()),
+    pub(crate) fn try_acquire_without_key(&self, missing: MissingKey) -> Result<(), Error> {
+        if self.backend.primary().is_none() {
+            return Ok(());
+        }
+        match self.call(1, Duration::ZERO).decide_failed(missing) {
+            Ok(decision) => decision.map(drop),
+            Err(_) => Ok(()),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
         let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", Source::name));
         counter!(DECISIONS, "policy" => policy.clone(), "outcome" => outcome, "source" => source)
             .increment(1);
-        if let Some(quota) = seen.quota
+        if let Some(quota) = seen.quota()
             && seen.source != Some(Source::Local)
         {
             gauge!(LIMIT, "policy" => policy.clone()).set(quota.limit as f64);

@@ -4,6 +4,7 @@
 mod properties;
 mod space_saving;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -119,8 +120,9 @@ impl MostLimited {
     }
 
     pub(crate) fn count(&self, seen: &Observation<'_>) {
-        let hash = self.seed.hash_one((seen.policy, seen.key));
-        let key = || RefusedKey { policy: seen.policy.into(), key: self.keeps_keys.then(|| seen.key.into()) };
+        let hash = self.seed.hash_one((seen.policy, seen.parts()));
+        let texts = || seen.key().into_iter().map(Cow::into_owned).collect();
+        let key = || RefusedKey { policy: seen.policy.into(), key: self.keeps_keys.then(texts) };
         self.lock().add(hash, key);
     }
 

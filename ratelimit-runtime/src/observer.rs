@@ -1,16 +1,25 @@
 //! What observers get of every decision.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::acquired::Acquired;
+use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict};
+use crate::decide::charges::PolicyCharge;
+use crate::decide::definition::Definition;
 use crate::error::Error;
+#[cfg(test)]
+use crate::key::KeyParts;
+use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
-use crate::request::{AcquireRequest, ObservedCharge, RequestedPolicy};
+use crate::request::AcquireRequest;
 use crate::source::Source;
 
 /// A policy's decision about one call, as observers get it: [`RegistryBuilder::observer`](crate::RegistryBuilder::observer).
+///
+/// It borrows from the decision. What takes longer is made when it is asked for: [`key`](Self::key) and [`quota`](Self::quota).
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Observation<'a> {
@@ -18,9 +27,6 @@ pub struct Observation<'a> {
     pub policy: &'a str,
     /// The algorithm of the policy.
     pub algorithm: Algorithm,
-    /// The parts of the key, which may be personal data. `<@user_or_ip>` is two parts: `user` or `ip`, and which one. Empty for a
-    /// single counter, and if the call was refused before it was decided.
-    pub key: &'a [String],
     /// The permits that the call asked for. 0 if that is what was invalid.
     pub cost: u64,
     /// Whether the policy is a shadow, which never refuses. False if the call was refused before it was decided.
@@ -29,10 +35,28 @@ pub struct Observation<'a> {
     pub outcome: CallOutcome,
     /// Where the call was decided; `None` if it was not.
     pub source: Option<Source>,
-    /// What the policy has left; `None` if it was not asked.
-    pub quota: Option<Quota>,
     /// How long the call waited for its permits; zero if nothing decided it.
     pub waited: Duration,
+    parts: PartsOfKey<'a>,
+    said: Said<'a>,
+}
+
+/// What a policy said about a call.
+#[derive(Clone, Copy)]
+enum Said<'a> {
+    Nothing,
+    /// A verdict, of a policy with these numbers.
+    Verdict(&'a Verdict, &'a AlgorithmSpec),
+    /// The lock-free steps of the memory store.
+    Plain {
+        now: u64,
+        snapshot: PlainSnapshot,
+        admitted: bool,
+        plain: PlainSpec,
+        spec: &'a AlgorithmSpec,
+    },
+    #[cfg(test)]
+    Quota(Quota),
 }
 
 /// The outcome of a call, as far as one policy is concerned.
@@ -78,6 +102,57 @@ pub(crate) type Observer = dyn Fn(&Observation<'_>) + Send + Sync;
 #[derive(Clone, Default)]
 pub(crate) struct Observers(Vec<Arc<Observer>>);
 
+impl<'a> Observation<'a> {
+    /// Returns the parts of the key, which may be personal data. `<@user_or_ip>` is two parts: `user` or `ip`, and which one. There
+    /// are none for a single counter, and if the call was refused before it was decided.
+    #[must_use]
+    pub fn key(&self) -> Vec<Cow<'a, str>> {
+        self.parts.texts().collect()
+    }
+
+    /// Returns what the policy has left; `None` if it was not asked.
+    #[must_use]
+    pub fn quota(&self) -> Option<Quota> {
+        let (verdict, spec) = match self.said {
+            _ if self.source == Some(Source::Allowed) => return None,
+            Said::Nothing => return None,
+            Said::Verdict(verdict, spec) => (*verdict, spec),
+            Said::Plain { now, snapshot, admitted, plain, spec } => {
+                (plain.full_verdict(snapshot, now, self.cost, admitted), spec)
+            }
+            #[cfg(test)]
+            Said::Quota(quota) => return Some(quota),
+        };
+        Some(Quota {
+            limit: verdict.limit,
+            remaining: verdict.remaining,
+            retry_after: verdict.retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(verdict.reset_after),
+            window: Duration::from_micros(spec.window()),
+        })
+    }
+
+    /// Returns the parts of the key. Those of the same texts are equal.
+    pub(crate) fn parts(&self) -> PartsOfKey<'a> {
+        self.parts
+    }
+
+    /// A call that was not decided.
+    fn undecided(definition: &'a Definition, cost: u64, outcome: CallOutcome) -> Self {
+        Observation {
+            policy: definition.name.as_str(),
+            algorithm: definition.algorithm,
+            cost,
+            shadow: false,
+            outcome,
+            source: None,
+            waited: Duration::ZERO,
+            parts: PartsOfKey::NONE,
+            said: Said::Nothing,
+        }
+    }
+}
+
 impl CallOutcome {
     /// Returns a stable name, such as `shadow_limited`, for labels of metrics and logs.
     #[must_use]
@@ -90,6 +165,17 @@ impl CallOutcome {
             CallOutcome::MissingKey => "missing_key",
             CallOutcome::StoreError => "store_error",
             CallOutcome::Invalid => "invalid",
+        }
+    }
+
+    /// The outcome of a call that a policy admits or not, and that goes ahead or not.
+    #[inline]
+    fn of_policy(admitted: bool, shadow: bool, goes_ahead: bool) -> Self {
+        match admitted {
+            false if shadow => CallOutcome::ShadowLimited,
+            false => CallOutcome::Limited,
+            true if !goes_ahead => CallOutcome::NotCharged,
+            true => CallOutcome::Admitted,
         }
     }
 
@@ -112,34 +198,69 @@ impl Observers {
         self.0.is_empty()
     }
 
+    /// Reports one of the charges that the memory store decided by its lock-free steps, and whether the call goes ahead.
+    #[inline]
+    pub(crate) fn plain(
+        &self,
+        charge: &PolicyCharge<'_>,
+        spec: PlainSpec,
+        (now, snapshot): (u64, PlainSnapshot),
+        admitted: bool,
+        (parts, goes_ahead): (PartsOfKey<'_>, bool),
+    ) {
+        let said = Said::Plain { now, snapshot, admitted, plain: spec, spec: charge.spec() };
+        self.charge(
+            charge,
+            CallOutcome::of_policy(admitted, charge.shadow, goes_ahead),
+            Source::Memory,
+            parts,
+            said,
+        );
+    }
+
+    /// Reports the decision about a call with a single charge.
+    pub(crate) fn single(
+        &self,
+        charge: &PolicyCharge<'_>,
+        verdict: &Verdict,
+        source: Source,
+        parts: PartsOfKey<'_>,
+    ) {
+        let outcome = CallOutcome::of_policy(verdict.admitted, charge.shadow, true);
+        self.charge(charge, outcome, source, parts, Said::Verdict(verdict, charge.spec()));
+    }
+
+    #[inline]
+    fn charge(
+        &self,
+        charge: &PolicyCharge<'_>,
+        outcome: CallOutcome,
+        source: Source,
+        parts: PartsOfKey<'_>,
+        said: Said<'_>,
+    ) {
+        let undecided = Observation::undecided(charge.definition.get(), charge.cost, outcome);
+        self.tell(&Observation { shadow: charge.shadow, source: Some(source), parts, said, ..undecided });
+    }
+
     /// Reports a request that was decided.
-    #[cold]
     pub(crate) fn decided(&self, acquired: &Acquired<'_>) {
-        for (policy, asked) in acquired.request.observed() {
-            let verdict = acquired.verdict(policy);
-            let observation = |outcome| observation(acquired.request, policy, asked, outcome);
+        let Acquired { request, outcome, waited, source, .. } = *acquired;
+        for policy in request.policies().iter().filter(|policy| policy.cost > 0) {
+            let (charge, verdict) = (&request.charges()[policy.charge], acquired.verdict(policy));
+            let (parts, shadow) = (request.parts_of(policy), charge.shadow);
+            let undecided = Observation::undecided(&policy.definition, policy.cost, CallOutcome::StoreError);
+            let observation = Observation { shadow, parts, ..undecided };
             if acquired.shadow_failure(policy).is_some() {
-                self.tell(&observation(CallOutcome::StoreError));
+                self.tell(&observation);
                 continue;
             }
-            let outcome = match verdict.admitted {
-                false if acquired.is_shadow(policy) => CallOutcome::ShadowLimited,
-                false => CallOutcome::Limited,
-                true if !acquired.outcome.admitted => CallOutcome::NotCharged,
-                true => CallOutcome::Admitted,
-            };
-            let quota = Quota {
-                limit: verdict.limit,
-                remaining: verdict.remaining,
-                retry_after: verdict.retry_after.map(Duration::from_micros),
-                reset_after: Duration::from_micros(verdict.reset_after),
-                window: Duration::from_micros(acquired.request.charges()[policy.charge].spec.window()),
-            };
             self.tell(&Observation {
-                source: Some(acquired.source),
-                quota: (acquired.source != Source::Allowed).then_some(quota),
-                waited: acquired.waited,
-                ..observation(outcome)
+                outcome: CallOutcome::of_policy(verdict.admitted, shadow, outcome.admitted),
+                source: Some(source),
+                waited,
+                said: Said::Verdict(verdict, &charge.spec),
+                ..observation
             });
         }
     }
@@ -147,48 +268,51 @@ impl Observers {
     /// Reports a request that nothing decided.
     #[cold]
     pub(crate) fn failed(&self, request: &AcquireRequest) {
-        for (policy, asked) in request.observed() {
-            self.tell(&observation(request, policy, asked, CallOutcome::StoreError));
+        for policy in request.policies().iter().filter(|policy| policy.cost > 0) {
+            let (parts, shadow) = (request.parts_of(policy), request.charges()[policy.charge].shadow);
+            let undecided = Observation::undecided(&policy.definition, policy.cost, CallOutcome::StoreError);
+            self.tell(&Observation { shadow, parts, ..undecided });
         }
     }
 
     /// Reports a call that this policy refused before it could be decided.
-    pub(crate) fn refused(&self, policy: &str, algorithm: Algorithm, cost: u64, error: &Error) {
-        let (key, outcome) = (&[][..], CallOutcome::of(error));
-        let (shadow, source, quota, waited) = (false, None, None, Duration::ZERO);
-        self.tell(&Observation { policy, algorithm, key, cost, shadow, outcome, source, quota, waited });
+    pub(crate) fn refused(&self, definition: &Definition, cost: u64, error: &Error) {
+        self.tell(&Observation::undecided(definition, cost, CallOutcome::of(error)));
     }
 
+    #[inline]
     fn tell(&self, observation: &Observation<'_>) {
         self.0.iter().for_each(|observer| observer(observation));
     }
 }
 
-/// An observation of a call that was not decided.
-fn observation<'a>(
-    request: &'a AcquireRequest,
-    policy: &'a RequestedPolicy,
-    asked: &'a ObservedCharge,
-    outcome: CallOutcome,
-) -> Observation<'a> {
-    let charge = &request.charges()[policy.charge];
-    Observation {
-        policy: policy.name.as_str(),
-        algorithm: Algorithm::of(&charge.spec),
-        key: &asked.key,
-        cost: asked.cost,
-        shadow: charge.shadow,
-        outcome,
-        source: None,
-        quota: None,
-        waited: Duration::ZERO,
+#[cfg(test)]
+impl<'a> Observation<'a> {
+    /// What a policy said about a key, for tests of observers.
+    pub(crate) fn of_key(
+        policy: &'a str,
+        key: &'a KeyParts,
+        outcome: CallOutcome,
+        quota: Option<Quota>,
+    ) -> Self {
+        Observation {
+            policy,
+            algorithm: Algorithm::TokenBucket,
+            cost: 1,
+            shadow: false,
+            outcome,
+            source: None,
+            waited: Duration::ZERO,
+            parts: key.all(),
+            said: quota.map_or(Said::Nothing, Said::Quota),
+        }
     }
 }
 
 /// Without the key.
 impl fmt::Debug for Observation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Observation { policy, algorithm, cost, shadow, outcome, source, quota, waited, .. } = self;
+        let Observation { policy, algorithm, cost, shadow, outcome, source, waited, .. } = self;
         f.debug_struct("Observation")
             .field("policy", policy)
             .field("algorithm", algorithm)
@@ -196,7 +320,7 @@ impl fmt::Debug for Observation<'_> {
             .field("shadow", shadow)
             .field("outcome", outcome)
             .field("source", source)
-            .field("quota", quota)
+            .field("quota", &self.quota())
             .field("waited", waited)
             .finish_non_exhaustive()
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::decision::Decision;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::policy::Policy;
 
@@ -29,8 +28,6 @@ impl Overrides {
     pub(crate) fn of(&self, _prefix: &str, _names: &[&str]) -> Option<Arc<ActiveOverride>> {
         None
     }
-
-    pub(crate) fn log_shadows(&self, _decision: &Decision) {}
 }
 
 impl ActiveOverride {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
 use crate::closest::closest_path;
+use crate::decide::definition::Definition;
 use crate::decision::Decision;
 use crate::error::unknown_policy::UnknownPolicy;
 use crate::error::{Error, InvalidPolicy};
 use crate::key::IntoKey;
-use crate::limiter::{Definition, Limiter};
+use crate::limiter::Limiter;
 use crate::policies::{PolicyInfo, policies};
 use crate::policy::Policy;
 use crate::registry::Registry;
@@ -206,8 +207,10 @@ impl PolicyHandle {
     fn with_spec(&self, policy: Policy, spec: AlgorithmSpec) -> Limiter {
         let PolicyInfo { name, prefix, function, site, .. } = &self.info;
         let function = site.options.tag.of(function);
-        let definition = Definition::new(name.as_ref().into(), prefix, function, policy, spec);
-        let definition = Definition { on_store_error: site.options.on_store_error, ..definition };
+        let definition = Definition::of_limiter(name.as_ref().into(), policy, spec)
+            .with_keys(prefix, function)
+            .deciding(site.options.on_store_error)
+            .with_numbers(policy, spec);
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 }

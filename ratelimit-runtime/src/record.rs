@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::key::KeyParts;
 use crate::observer::{CallOutcome, Observation, Quota};
 
 /// What was decided for a request, by each policy that was asked.
@@ -15,7 +16,7 @@ pub(crate) struct RecordedPolicy {
     pub(crate) name: Box<str>,
     pub(crate) limited: bool,
     pub(crate) quota: Quota,
-    key: Box<[String]>,
+    key: KeyParts,
     decided: Instant,
 }
 
@@ -23,21 +24,19 @@ impl Record {
     /// Adds a decision. Of several on one key the last one counts, and of several keys the tightest. Decisions of shadow policies do
     /// not concern the client.
     pub(crate) fn add(&self, seen: &Observation<'_>) {
-        let Some(quota) = seen.quota.filter(|_| !seen.shadow) else { return };
-        let added = RecordedPolicy {
-            name: seen.policy.into(),
-            limited: seen.outcome == CallOutcome::Limited,
-            quota,
-            key: seen.key.into(),
-            decided: Instant::now(),
-        };
+        let Some(quota) = seen.quota().filter(|_| !seen.shadow) else { return };
+        let (limited, decided) = (seen.outcome == CallOutcome::Limited, Instant::now());
         let mut policies = self.lock();
-        match policies.iter_mut().find(|policy| policy.name == added.name) {
-            Some(policy) if policy.key == added.key || policy.tightness() < added.tightness() => {
-                *policy = added
+        let Some(policy) = policies.iter_mut().find(|policy| *policy.name == *seen.policy) else {
+            let (name, key) = (seen.policy.into(), seen.parts().to_owned());
+            return policies.push(RecordedPolicy { name, limited, quota, key, decided });
+        };
+        let is_same_key = policy.key.all() == seen.parts();
+        if is_same_key || policy.tightness() < tightness(limited, &quota) {
+            (policy.limited, policy.quota, policy.decided) = (limited, quota, decided);
+            if !is_same_key {
+                policy.key = seen.parts().to_owned();
             }
-            Some(_) => {}
-            None => policies.push(added),
         }
     }
 
@@ -58,12 +57,7 @@ impl Record {
 impl RecordedPolicy {
     /// Returns the share of the limit that is used, or for a policy that refuses a number above 1 that grows with how long it does.
     pub(crate) fn tightness(&self) -> f64 {
-        let quota = &self.quota;
-        match quota.retry_after {
-            _ if !self.limited => 1.0 - quota.remaining as f64 / quota.limit.max(1) as f64,
-            Some(retry_after) => 2.0 + retry_after.as_secs_f64(),
-            None => f64::INFINITY,
-        }
+        tightness(self.limited, &self.quota)
     }
 
     /// Returns how long from now until the state expires, or for a policy that refuses until it admits the same call.
@@ -73,10 +67,17 @@ impl RecordedPolicy {
     }
 }
 
+fn tightness(limited: bool, quota: &Quota) -> f64 {
+    match quota.retry_after {
+        _ if !limited => 1.0 - quota.remaining as f64 / quota.limit.max(1) as f64,
+        Some(retry_after) => 2.0 + retry_after.as_secs_f64(),
+        None => f64::INFINITY,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Algorithm;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -88,17 +89,8 @@ mod tests {
             reset_after: 100 * SECOND,
             window: 100 * SECOND,
         };
-        record.add(&Observation {
-            policy,
-            algorithm: Algorithm::TokenBucket,
-            key: &[key.to_owned()],
-            cost: 1,
-            shadow: false,
-            outcome: if retry_after.is_some() { CallOutcome::Limited } else { CallOutcome::Admitted },
-            source: None,
-            quota: Some(quota),
-            waited: Duration::ZERO,
-        });
+        let outcome = if retry_after.is_some() { CallOutcome::Limited } else { CallOutcome::Admitted };
+        record.add(&Observation::of_key(policy, &KeyParts::of(&key).unwrap(), outcome, Some(quota)));
     }
 
     fn recorded(record: &Record) -> Vec<(String, u64, bool)> {

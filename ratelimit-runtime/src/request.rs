@@ -7,59 +7,43 @@ use smallvec::SmallVec;
 
 use crate::algorithm::AlgorithmSpec;
 use crate::bounds::LONGEST;
-use crate::call_site::SiteName;
+use crate::decide::charges::{Charges, PolicyCharge};
+use crate::decide::definition::OwnedDefinition;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::key::{Key, KeyTexts};
-use crate::name::Name;
+use crate::key::{Key, KeyParts, PartsOfKey};
 use crate::on_store_error::OnStoreError;
 use crate::store::{Charge, INLINE, Outcome};
 
 /// The number of charges from which on a map finds their keys.
 const MANY: usize = 16;
 
-/// The charges of one call, to be decided together.
+/// The charges of one call, to be decided together, in a form that may travel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AcquireRequest {
     charges: SmallVec<[Charge; INLINE]>,
     /// How long the call may wait for each charge, in µs. `Charge::wait` is the part of it that the store may reserve now.
     max_waits: SmallVec<[u64; INLINE]>,
     policies: SmallVec<[RequestedPolicy; INLINE]>,
-    /// What each policy was asked, if there are observers. A pointer, as mostly there are none.
-    #[expect(clippy::box_collection, reason = "moved with every request")]
-    observed: Option<Box<Vec<ObservedCharge>>>,
+    /// The parts of the keys, if their texts may be wanted.
+    parts: KeyParts,
+    /// Whether a refusal tells its key.
+    pub(crate) tells_keys: bool,
     /// The strictest of the policies that can refuse.
     on_store_error: Option<OnStoreError>,
     /// The strictest of the shadow policies.
     shadow_on_store_error: Option<OnStoreError>,
 }
 
-/// A policy and what it charges to its key. Attributes and limiters both make their requests of these.
-#[derive(Debug)]
-pub(crate) struct PolicyCharge {
-    pub(crate) name: Name,
-    /// The attribute that declares the policy; `None` for a limiter.
-    pub(crate) site: Option<&'static SiteName>,
-    pub(crate) charge: Charge,
-    /// For observers.
-    pub(crate) key_texts: KeyTexts,
-    pub(crate) on_store_error: OnStoreError,
-}
-
 /// A policy of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedPolicy {
-    pub(crate) name: Name,
-    pub(crate) site: Option<&'static SiteName>,
+    pub(crate) definition: OwnedDefinition,
     /// The index of its charge, which policies of the same key share.
     pub(crate) charge: usize,
-}
-
-/// What a call asked of a policy, as observers see it.
-#[derive(Clone, Debug)]
-pub(crate) struct ObservedCharge {
-    /// The parts of the key.
-    pub(crate) key: Vec<String>,
+    /// What the call asked of this policy.
     pub(crate) cost: u64,
+    /// Where the parts of its key are.
+    parts: (u32, u32),
 }
 
 /// A refused charge that is worth another try.
@@ -77,34 +61,49 @@ pub(crate) const fn max_wait(timeout: Duration) -> u64 {
 }
 
 impl AcquireRequest {
-    /// Adds a policy. Charges to the same key become one charge of their sum.
-    pub(crate) fn push(&mut self, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
-        let index = self.charges.iter().position(|other| other.key == policy.charge.key);
-        self.push_at(index, policy)
+    /// Returns the request for these charges, given the key of each and what happens on a store error. A charge that contradicts
+    /// another is a failure.
+    pub(crate) fn new(
+        charges: &mut Charges<'_>,
+        complete: impl Fn(&PolicyCharge<'_>, PartsOfKey<'_>) -> (Key, OnStoreError),
+    ) -> Self {
+        let mut request = AcquireRequest::default();
+        let (mut by_key, mut failures) = (HashMap::new(), Vec::new());
+        for asked in charges.iter() {
+            let PolicyCharge { definition, cost, wait, shadow, parts, .. } = *asked;
+            let (key, on_store_error) = complete(asked, charges.parts_of(asked));
+            let charge = Charge { key, spec: *asked.spec(), cost, wait, shadow };
+            let policy = RequestedPolicy { definition: definition.to_owned(), charge: 0, cost, parts };
+            if let Err(invalid) = request.push(policy, charge, on_store_error, &mut by_key) {
+                failures.push((definition, cost, shadow, invalid));
+            }
+        }
+        request.parts = charges.take_parts();
+        for (definition, cost, shadow, invalid) in failures {
+            charges.fail(definition, Ok(cost), shadow, invalid.into());
+        }
+        request
     }
 
-    /// Adds a policy like [`push`](Self::push), in the same time however many there are. `by_key` starts empty.
-    pub(crate) fn push_indexed(
+    /// Adds a policy. Charges to the same key become one of their sum. `by_key` starts empty.
+    fn push(
         &mut self,
-        policy: PolicyCharge,
+        mut policy: RequestedPolicy,
+        charge: Charge,
+        on_store_error: OnStoreError,
         by_key: &mut HashMap<Key, usize>,
     ) -> Result<(), InvalidPolicy> {
-        if self.charges.len() < MANY {
-            return self.push(policy);
-        }
-        let new = self.charges.iter().enumerate().skip(by_key.len());
-        by_key.extend(new.map(|(index, charge)| (charge.key.clone(), index)));
-        self.push_at(by_key.get(&policy.charge.key).copied(), policy)
-    }
-
-    /// Adds a policy, given the index of the charge to its key, if there is one.
-    fn push_at(&mut self, index: Option<usize>, policy: PolicyCharge) -> Result<(), InvalidPolicy> {
-        let PolicyCharge { name, site, charge, key_texts, on_store_error } = policy;
-        let cost = charge.cost;
+        let same = if self.charges.len() < MANY {
+            self.charges.iter().position(|other| other.key == charge.key)
+        } else {
+            let new = self.charges.iter().enumerate().skip(by_key.len());
+            by_key.extend(new.map(|(index, charge)| (charge.key.clone(), index)));
+            by_key.get(&charge.key).copied()
+        };
         let strictest =
             if charge.shadow { &mut self.shadow_on_store_error } else { &mut self.on_store_error };
         *strictest = Some(strictest.map_or(on_store_error, |other| other.stricter(on_store_error)));
-        let index = match index {
+        policy.charge = match same {
             None => {
                 self.max_waits.push(charge.wait);
                 self.charges.push(charge);
@@ -124,10 +123,7 @@ impl AcquireRequest {
                 ));
             }
         };
-        self.policies.push(RequestedPolicy { name, site, charge: index });
-        if let Some(key) = key_texts {
-            self.observed.get_or_insert_default().push(ObservedCharge { key: *key, cost });
-        }
+        self.policies.push(policy);
         Ok(())
     }
 
@@ -135,36 +131,29 @@ impl AcquireRequest {
         &self.charges
     }
 
+    /// Returns the first charge.
+    pub(crate) fn into_charge(mut self) -> Option<Charge> {
+        self.charges.pop()
+    }
+
     /// Takes the charges out, after which the request is of no use.
     pub(crate) fn take_charges(&mut self) -> impl Iterator<Item = Charge> {
         self.charges.drain(..)
     }
 
-    /// Returns the policies that permits were asked of, and what was asked. Empty if there are no observers.
-    pub(crate) fn observed(&self) -> impl Iterator<Item = (&RequestedPolicy, &ObservedCharge)> {
-        let observed = self.observed.iter().flat_map(|observed| observed.iter());
-        self.policies.iter().zip(observed).filter(|(_, charge)| charge.cost > 0)
-    }
-
-    /// Returns the parts of the key of a policy, if there are observers.
-    pub(crate) fn key_parts(&self, policy: usize) -> Option<&[String]> {
-        Some(&self.observed.as_ref()?.get(policy)?.key)
+    /// Returns the parts of the key of a policy, if they are kept.
+    pub(crate) fn parts_of(&self, policy: &RequestedPolicy) -> PartsOfKey<'_> {
+        self.parts.of_key(policy.parts.0, policy.parts.1)
     }
 
     pub(crate) fn policies(&self) -> &[RequestedPolicy] {
         &self.policies
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.policies.is_empty()
-    }
-
     /// Returns the charge and the permits of a lease, if the policy has one.
     pub(crate) fn lease(&self) -> Option<(&Charge, u64)> {
         match (&*self.charges, &*self.policies) {
-            ([charge], [RequestedPolicy { site: Some(site), .. }]) if !charge.shadow => {
-                Some((charge, site.options.lease?))
-            }
+            ([charge], [policy]) if !charge.shadow => Some((charge, policy.definition.attribute.lease?)),
             _ => None,
         }
     }
@@ -187,8 +176,7 @@ impl AcquireRequest {
     /// Returns the indices of the charges whose refusals may be repeated: those that can refuse, take permits, and are not
     /// refunded by the output of calls, which other processes make too.
     pub(crate) fn deniable(&self) -> impl Iterator<Item = usize> {
-        let is_refundable =
-            |policy: &&RequestedPolicy| policy.site.is_some_and(|site| site.options.refundable);
+        let is_refundable = |policy: &&RequestedPolicy| policy.definition.attribute.refundable;
         let refundable: SmallVec<[usize; INLINE]> =
             self.policies.iter().filter(is_refundable).map(|policy| policy.charge).collect();
         self.required().filter(move |index| self.charges[*index].cost > 0 && !refundable.contains(index))
@@ -200,10 +188,6 @@ impl AcquireRequest {
         let mut index = 0..self.charges.len();
         self.charges.retain(|_| index.next().and_then(new_index).is_some());
         self.max_waits = kept.iter().map(|index| self.max_waits[*index]).collect();
-        if let Some(observed) = &mut self.observed {
-            let mut policies = self.policies.iter();
-            observed.retain(|_| policies.next().is_some_and(|policy| new_index(policy.charge).is_some()));
-        }
         self.policies.retain(|policy| {
             let new_index = new_index(policy.charge);
             policy.charge = new_index.unwrap_or_default();
@@ -292,14 +276,14 @@ impl AcquireRequest {
     /// Returns the name of the first policy of the charge at this index.
     pub(crate) fn policy_of(&self, charge: usize) -> &str {
         let policy = self.policies.iter().find(|policy| policy.charge == charge);
-        policy.map_or("", |policy| policy.name.as_str())
+        policy.map_or("", |policy| policy.definition.name.as_str())
     }
 
     /// Returns the name of the policy that the call waits for the longest.
     pub(crate) fn slowest_policy(&self, outcome: &Outcome) -> &str {
         let required = self.policies.iter().filter(|policy| !self.charges[policy.charge].shadow);
         let slowest = required.max_by_key(|policy| outcome.verdicts[policy.charge].wait);
-        slowest.map_or("", |policy| policy.name.as_str())
+        slowest.map_or("", |policy| policy.definition.name.as_str())
     }
 
     /// Returns the outcome of a call that goes ahead uncharged: what its policies say of keys without state.
@@ -311,6 +295,35 @@ impl AcquireRequest {
 
     fn required(&self) -> impl Iterator<Item = usize> {
         (0..self.charges.len()).filter(|index| !self.charges[*index].shadow)
+    }
+}
+
+#[cfg(test)]
+impl AcquireRequest {
+    /// A request of these charges, each of a policy of its own.
+    pub(crate) fn of_test(charges: impl IntoIterator<Item = Charge>) -> Self {
+        let mut request = AcquireRequest::default();
+        for charge in charges {
+            let policy = RequestedPolicy::of_test("a");
+            request
+                .push(policy, charge, OnStoreError::Local, &mut HashMap::new())
+                .expect("keys are distinct");
+        }
+        request
+    }
+}
+
+#[cfg(test)]
+impl RequestedPolicy {
+    fn of_test(name: &str) -> Self {
+        let policy = crate::policy::Policy::from(crate::policy::TokenBucket::per_second(1));
+        let definition = crate::decide::definition::Definition::of_limiter(
+            name.into(),
+            policy,
+            policy.spec().expect("valid"),
+        );
+        let definition = OwnedDefinition::Counted(std::sync::Arc::new(definition));
+        RequestedPolicy { definition, charge: 0, cost: 1, parts: (0, 0) }
     }
 }
 
@@ -326,11 +339,10 @@ mod tests {
     use crate::key::Key;
     use crate::policy::{Policy, TokenBucket};
 
-    fn policy(key: &str, wait: u64) -> PolicyCharge {
+    fn push(request: &mut AcquireRequest, key: &str, wait: u64, by_key: &mut HashMap<Key, usize>) {
         let spec = Policy::from(TokenBucket::per_second(1)).spec().unwrap();
         let charge = Charge { key: Key::raw(key), spec, cost: 1, wait, shadow: false };
-        let name = Name::Static("a");
-        PolicyCharge { name, site: None, charge, key_texts: None, on_store_error: OnStoreError::Local }
+        request.push(RequestedPolicy::of_test("a"), charge, OnStoreError::Local, by_key).unwrap();
     }
 
     /// Far too many for comparisons of all pairs.
@@ -338,7 +350,7 @@ mod tests {
     fn many_charges_are_added_up_by_key() {
         let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
         for i in 0..300_000 {
-            request.push_indexed(policy(&(i % 200_000).to_string(), 0), &mut by_key).unwrap();
+            push(&mut request, &(i % 200_000).to_string(), 0, &mut by_key);
         }
         assert_eq!((request.charges().len(), request.policies().len()), (200_000, 300_000));
         assert_eq!(request.charges().iter().filter(|charge| charge.cost == 2).count(), 100_000);
@@ -349,7 +361,7 @@ mod tests {
     fn charges_are_kept_with_their_policies() {
         let mut request = AcquireRequest::default();
         for (wait, key) in ["a", "b", "a", "c", "d", "c"].into_iter().enumerate() {
-            request.push(policy(key, wait as u64)).unwrap();
+            push(&mut request, key, wait as u64, &mut HashMap::new());
         }
         request.keep(&[0, 2]);
         let keys: Vec<_> = request.charges().iter().map(|charge| charge.key.clone()).collect();
@@ -363,7 +375,7 @@ mod tests {
     fn charges_to_one_key_wait_the_shorter_time() {
         for waits in [[5, 9], [9, 5]] {
             let mut request = AcquireRequest::default();
-            waits.into_iter().for_each(|wait| request.push(policy("a", wait)).unwrap());
+            waits.into_iter().for_each(|wait| push(&mut request, "a", wait, &mut HashMap::new()));
             assert_eq!((request.charges()[0].cost, request.charges()[0].wait), (2, 5));
             assert_eq!(request.max_wait(), Duration::from_micros(5));
         }

@@ -95,9 +95,16 @@ fn blocking_calls_wait_without_a_runtime() {
 
 #[test]
 fn blocking_calls_in_async_code_are_errors() {
-    on_each_registry(|registry, _| {
+    on_each_registry(|registry, source| {
         let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
-        let refused = || is_refused_as_async(limiter.blocking_try_acquire("a", 1));
+        if source == Source::Memory {
+            // What is decided at once blocks nothing.
+            assert_eq!(
+                runtime().block_on(async { limiter.blocking_try_acquire("a", 1000) }).unwrap().remaining,
+                0
+            );
+        }
+        let refused = || is_refused_as_async(limiter.blocking_acquire("a", 1));
         let current_thread = Builder::new_current_thread().enable_all().build().unwrap();
         for runtime in [current_thread, runtime()] {
             assert!(runtime.block_on(async { refused() }));
@@ -114,6 +121,7 @@ fn blocking_calls_in_async_code_are_errors() {
                 assert!(refused());
             });
         }
+        assert_eq!(runtime().block_on(limiter.reset("a")).unwrap(), source == Source::Memory);
         assert_eq!(limiter.blocking_try_acquire("a", 1).unwrap().remaining, 999);
     });
 }
@@ -121,6 +129,7 @@ fn blocking_calls_in_async_code_are_errors() {
 #[test]
 fn refused_blocking_calls_leave_the_budget_alone() {
     let limiter = Registry::in_memory().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
+    limiter.blocking_acquire((), 1).unwrap();
     runtime().block_on(async {
         let mut operations = [0, 0];
         for (i, operations) in operations.iter_mut().enumerate() {

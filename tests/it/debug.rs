@@ -95,13 +95,13 @@ async fn every_public_type_is_harmless() {
     let observations = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&observations);
     let observe = move |observation: &Observation<'_>| {
-        assert_eq!(observation.key, [format!("{SECRET}-0"), "0".to_owned()]);
+        assert_eq!(observation.key(), [format!("{SECRET}-0"), "0".to_owned()]);
         assert_eq!(
             (observation.algorithm, observation.outcome),
             (Algorithm::TokenBucket, CallOutcome::Admitted)
         );
         assert_harmless(observation);
-        assert_harmless(&observation.quota.unwrap());
+        assert_harmless(&observation.quota().unwrap());
         count.fetch_add(1, Ordering::Relaxed);
     };
     let observed = Registry::builder().observer(observe).in_memory();

@@ -45,9 +45,9 @@ impl Seen {
 /// Returns an observation as `policy[key] × cost: outcome by source, remaining of limit`.
 fn text(seen: &Observation<'_>) -> String {
     let Observation { policy, cost, .. } = seen;
-    let (key, outcome) = (seen.key.join(","), seen.outcome.name());
+    let (key, outcome) = (seen.key().join(","), seen.outcome.name());
     let source = seen.source.map(|source| format!(" by {source:?}")).unwrap_or_default();
-    let quota = seen.quota.map(|quota| format!(", {} of {}", quota.remaining, quota.limit));
+    let quota = seen.quota().map(|quota| format!(", {} of {}", quota.remaining, quota.limit));
     format!("{policy}[{key}] × {cost}: {outcome}{source}{}", quota.unwrap_or_default())
 }
 

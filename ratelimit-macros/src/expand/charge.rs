@@ -17,10 +17,7 @@ pub(super) fn charge(expansion: &Expansion<'_>, index: usize, limit: &Limit) -> 
     let (policy, computed_names) = (numbers.policy_of_literals(), numbers.computed_names());
     let lease = option(numbers.lease());
     let (text, library) = (site_text(limit), &expansion.library);
-    let (function, numbers) = match numbers.literal_charge() {
-        Some(literal) => (quote!(charge_literal), literal),
-        None => (quote!(charge), numbers.charge()),
-    };
+    let (function, numbers) = numbers.charge();
     let options = options(expansion.tag, index, limit, &lease);
     // Of the attribute itself, even if it was deferred to another.
     let line = quote_spanned!(limit.span=> ::core::line!());

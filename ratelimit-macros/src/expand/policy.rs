@@ -75,36 +75,30 @@ impl<'a> Numbers<'a> {
         self.policy.iter().filter(|number| !number.is_literal()).map(|number| number.name)
     }
 
-    /// Returns the cost and the maximum wait in microseconds, if all numbers are literals.
-    pub(super) fn literal_charge(&self) -> Option<TokenStream> {
+    /// Returns the function that adds the charge to a call, and what it takes: the numbers of the policy unless they are literals, the
+    /// cost, and the maximum wait.
+    pub(super) fn charge(&self) -> (Ident, TokenStream) {
         let Limit { cost, timeout, .. } = self.limit;
-        if !self.is_literal || cost.iter().chain(timeout).any(|number| !number.is_literal()) {
-            return None;
+        let default_timeout = self.default_timeout();
+        if self.is_literal && cost.iter().chain(timeout).all(|number| number.is_literal()) {
+            let cost =
+                cost.as_ref().map_or_else(|| quote!(1), |cost| constant_name(cost).into_token_stream());
+            let timeout = timeout.as_ref().map(|timeout| constant_name(timeout).into_token_stream());
+            let timeout = timeout.unwrap_or(default_timeout);
+            let numbers = quote!(#cost, const { __ratelimits::const_args::wait(#timeout) });
+            return (format_ident!("charge_literal"), numbers);
         }
-        let cost = cost.as_ref().map_or_else(|| quote!(1), |cost| constant_name(cost).into_token_stream());
-        let timeout = timeout
-            .as_ref()
-            .map_or_else(|| self.default_timeout(), |timeout| constant_name(timeout).into_token_stream());
-        Some(quote!(#cost, const { __ratelimits::const_args::wait(#timeout) }))
-    }
-
-    /// Returns the policy, the cost and the maximum wait as `Checked` values.
-    pub(super) fn charge(&self) -> TokenStream {
-        let Limit { cost, timeout, .. } = self.limit;
-        let policy = self.checked_value();
         let cost = cost.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(1)), checked);
-        let default = || {
-            let timeout = self.default_timeout();
-            quote!(::core::result::Result::Ok(#timeout))
-        };
-        let timeout = timeout.as_ref().map_or_else(default, checked);
-        quote!(#policy, #cost, #timeout)
+        let timeout =
+            timeout.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(#default_timeout)), checked);
+        if self.is_literal {
+            return (format_ident!("charge_written"), quote!(#cost, #timeout));
+        }
+        let policy = self.checked_policy_of_call();
+        (format_ident!("charge"), quote!(#policy, #cost, #timeout))
     }
 
-    fn checked_value(&self) -> TokenStream {
-        if self.is_literal {
-            return quote!(::core::result::Result::Ok(POLICY));
-        }
+    fn checked_policy_of_call(&self) -> TokenStream {
         let policy = build(&self.limit.policy, |number| {
             if number.is_literal() {
                 constant_name(number).into_token_stream()

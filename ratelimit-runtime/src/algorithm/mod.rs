@@ -14,13 +14,14 @@ pub mod interval_bucket;
 mod mirror;
 mod per_instance;
 mod plain;
+mod shape;
 pub mod sliding_window;
 mod spec;
 mod state;
 mod verdict;
 pub mod warming_up;
 
-pub(crate) use plain::{PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps, PlainVerdict};
+pub(crate) use plain::{PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps};
 pub use spec::AlgorithmSpec;
 pub use state::State;
 pub use verdict::{ChargeId, Snapshot, Verdict};

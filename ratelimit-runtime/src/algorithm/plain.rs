@@ -7,7 +7,7 @@ use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::spec::AlgorithmSpec;
 use super::state::{FixedWindowState, GcraState, State};
-use super::verdict::Snapshot;
+use super::verdict::{ChargeId, Snapshot, Verdict};
 
 /// A plain state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,29 @@ impl AlgorithmSpec {
 }
 
 impl PlainSpec {
+    /// Whether a refused call can reserve a slot. Windows cannot; their calls queue.
+    #[inline]
+    pub(crate) fn reserves(self) -> bool {
+        matches!(self, PlainSpec::Bucket(_))
+    }
+
+    /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does.
+    #[inline]
+    pub(crate) fn full_verdict(
+        self,
+        snapshot: PlainSnapshot,
+        now: u64,
+        cost: u64,
+        admitted: bool,
+    ) -> Verdict {
+        let PlainVerdict { remaining, retry_after, reset_after, at } =
+            self.verdict(snapshot, now, cost, admitted);
+        let (limit, charge_id) = (self.limit(), ChargeId { at, level: 0, credited: 0 });
+        Verdict { admitted, wait: 0, limit, remaining, retry_after, reset_after, charge_id }
+    }
+
     /// Returns the permits that the policy admits at once.
+    #[inline]
     pub(crate) fn limit(self) -> u64 {
         match self {
             PlainSpec::Bucket(PlainBucket { interval, capacity }) => capacity / interval,

@@ -1,8 +1,6 @@
 //! Requests to a backend, and what happens to those that its store does not decide.
 
 use std::future::Future;
-use std::mem;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,11 +11,9 @@ use tokio::time::Instant;
 use super::Backend;
 use super::local::Local;
 use crate::acquire::{self, EndpointFuture};
-use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
-use crate::decision::Decision;
+use crate::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::endpoint::Endpoint;
-use crate::error::Error;
-use crate::log::log;
+use crate::error::store::StoreError;
 use crate::on_store_error::OnStoreError;
 use crate::parker::Parker;
 use crate::request::AcquireRequest;
@@ -25,6 +21,14 @@ use crate::runtime;
 use crate::source::Source;
 use crate::store::{Mirrored, Outcome, Store};
 use crate::timer::Timers;
+
+/// A request to the primary endpoint of a backend that has to be awaited.
+#[derive(Debug)]
+pub(crate) struct PendingRequest<'a> {
+    backend: &'a Arc<Backend>,
+    endpoint: &'a Arc<Endpoint>,
+    request: Arc<AcquireRequest>,
+}
 
 /// A request to a backend that is under way. Dropped, it gives back what it was charged.
 pub(crate) struct AcquireFuture {
@@ -46,49 +50,6 @@ struct LocalRequest {
 const EXCEEDS_SHARE: &str = "the store is unavailable, and the call costs more than this process's share";
 
 impl Backend {
-    /// Decides the request of a limiter, waiting as long as its charges may. A request without cost is not sent to the store.
-    pub(crate) async fn acquire(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        match self.start(&mut request) {
-            ControlFlow::Break(result) => result,
-            ControlFlow::Continue(future) => self.acquired(future.await),
-        }
-    }
-
-    /// Starts to decide the request of a limiter like [`acquire`](Self::acquire). Breaks with the result, if nothing has to be
-    /// awaited.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        request: &mut AcquireRequest,
-    ) -> ControlFlow<Result<Decision, Error>, AcquireFuture> {
-        match self.at_once(request) {
-            Ok(result) => ControlFlow::Break(result),
-            Err(endpoint) => ControlFlow::Continue(AcquireFuture::new(request, endpoint, self)),
-        }
-    }
-
-    /// Returns the result of a request of a limiter that was awaited. One in shadow is admitted, also if nothing decides it.
-    pub(crate) fn acquired(&self, result: AcquireResult) -> Result<Decision, Error> {
-        match result {
-            Err(failed) if failed.request.is_shadow() => Ok(self.admit_shadow(*failed)),
-            result => {
-                let decision = self.decided(result)?;
-                self.overrides.log_shadows(&decision);
-                decision.into_result()
-            }
-        }
-    }
-
-    fn admit_shadow(&self, failed: FailedRequest) -> Decision {
-        let request = Arc::clone(&failed.request);
-        let error = self.report_failure(failed);
-        if let Some(calls) = self.shadow_failure_log.count() {
-            let policy = request.policy_of(0);
-            log!(INFO, policy, %error, calls, "shadow policy could not be evaluated");
-        }
-        let outcome = Box::new(request.unused_outcome());
-        DecidedRequest::new(request, outcome, Source::Allowed).into_decision(None)
-    }
-
     /// Whether the local store counts calls that the primary store admits.
     pub(crate) fn mirrors(&self) -> bool {
         self.local.as_ref().is_some_and(Local::had_outage)
@@ -98,82 +59,42 @@ impl Backend {
     pub(crate) fn mirror(&self, request: &AcquireRequest, outcome: &Outcome) -> Option<Box<Mirrored>> {
         self.local.as_ref()?.mirror(request, outcome)
     }
+}
 
-    /// Sends the request of a limiter to the store, and returns the decision even if it is a refusal.
-    pub(crate) async fn decide(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
-        if let Some(decision) = self.decided_at_once(&mut request, endpoint) {
-            return Ok(decision);
-        }
-        self.decided(AcquireFuture::new(&mut request, endpoint, self).await)
+impl<'a> PendingRequest<'a> {
+    pub(crate) fn new(
+        backend: &'a Arc<Backend>,
+        endpoint: &'a Arc<Endpoint>,
+        request: AcquireRequest,
+    ) -> Self {
+        PendingRequest { backend, endpoint, request: Arc::new(request) }
     }
 
-    /// Decides the request of a limiter like [`acquire`](Self::acquire), and blocks the thread while that takes.
-    pub(crate) fn acquire_blocking(self: &Arc<Self>, mut request: AcquireRequest) -> Result<Decision, Error> {
-        let endpoint = match self.at_once(&mut request) {
-            Ok(result) => return result,
-            Err(endpoint) => endpoint,
-        };
+    /// Sends the request.
+    pub(crate) fn start(self) -> AcquireFuture {
+        let PendingRequest { backend, endpoint, request } = self;
+        let future = acquire::acquire(request, endpoint);
+        AcquireFuture { backend: Arc::clone(backend), future, local: None }
+    }
+
+    /// Sends the request, and blocks the thread while that takes.
+    pub(crate) fn block_on(self) -> Result<AcquireResult, StoreError> {
         let parker = Parker::new();
-        let result = match &endpoint.store {
+        match &self.endpoint.store {
             Store::Memory(_) => {
                 let timers = Timers::Thread(Arc::clone(&parker));
-                parker.block_on(acquire::acquire_by(Arc::new(request), endpoint, timers))
+                Ok(parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers)))
             }
             Store::Redis(_) => {
                 let runtime = runtime::background()?;
                 let _entered = runtime.enter();
-                parker.block_on(AcquireFuture::new(&mut request, endpoint, self))
+                Ok(parker.block_on(self.start()))
             }
-        };
-        self.acquired(result)
+        }
     }
-
-    /// Decides the request of a limiter in process. Returns the endpoint that decides it, if something has to be awaited.
-    fn at_once(&self, request: &mut AcquireRequest) -> Result<Result<Decision, Error>, &Arc<Endpoint>> {
-        let Some(endpoint) = self.primary().filter(|_| request.has_cost()) else {
-            return Ok(Ok(skipped(request)));
-        };
-        let decision = self.decided_at_once(request, endpoint).ok_or(endpoint)?;
-        self.overrides.log_shadows(&decision);
-        Ok(decision.into_result())
-    }
-
-    fn decided(&self, result: AcquireResult) -> Result<Decision, Error> {
-        let decided = result.map_err(|failed| self.report_failure(*failed))?;
-        self.observe(decided.acquired());
-        let store = self.charged_store(decided.source);
-        Ok(decided.into_decision(store))
-    }
-
-    /// Decides the request of a limiter in process, if nothing has to be awaited.
-    fn decided_at_once(&self, request: &mut AcquireRequest, endpoint: &Arc<Endpoint>) -> Option<Decision> {
-        let outcome = acquire::decide_at_once(request, endpoint)?;
-        let acquired = Acquired::at_once(request, &outcome, endpoint.store.source());
-        self.observe(acquired);
-        Some(acquired.into_decision(Some(&endpoint.store)))
-    }
-}
-
-/// The decision about a request that is not sent to a store.
-fn skipped(request: &AcquireRequest) -> Decision {
-    Acquired::at_once(request, &request.unused_outcome(), Source::Skipped).into_decision(None)
 }
 
 impl AcquireFuture {
-    /// Sends a request to the primary endpoint of a backend. The request is taken, not moved, because it is large.
-    pub(crate) fn new(
-        request: &mut AcquireRequest,
-        endpoint: &Arc<Endpoint>,
-        backend: &Arc<Backend>,
-    ) -> Self {
-        AcquireFuture {
-            backend: Arc::clone(backend),
-            future: acquire::acquire(Arc::new(mem::take(request)), endpoint),
-            local: None,
-        }
-    }
-
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.backend
     }

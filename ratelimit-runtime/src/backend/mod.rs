@@ -9,20 +9,17 @@ use std::sync::Arc;
 
 use self::local::Local;
 use self::one_slot::OneSlotLog;
-use crate::acquired::{Acquired, FailedRequest};
+use crate::decide::charges::PolicyCharge;
 use crate::endpoint::Endpoint;
-use crate::error::Error;
-use crate::error::missing_key::MissingKey;
 use crate::error::store::StoreError;
 use crate::health::StoreHealth;
-use crate::key::{Head, Key, KeyHead, KeyHeads, KeyWriter, NamespaceText, TextHead};
-use crate::log::{LogBound, log};
+use crate::key::{Key, NamespaceText, PartsOfKey};
+use crate::log::log;
 use crate::observer::Observers;
 use crate::on_store_error::OnStoreError;
 use crate::overrides::Overrides;
-use crate::policy_id::PolicyId;
 use crate::source::Source;
-use crate::store::{Charge, Clock, Denials, Leases, MemoryStore, Store};
+use crate::store::{Charge, Clock, MemoryStore, Store};
 use crate::waiter_limit::WaiterLimit;
 
 /// The store of a registry, and the namespace of its keys.
@@ -32,15 +29,14 @@ pub(crate) struct Backend {
     namespace_text: NamespaceText,
     /// `None` where limits are off.
     primary: Option<Arc<Endpoint>>,
-    /// The primary store, if it is in process and has no observers.
+    /// The primary store, if it is in process.
     memory: Option<Arc<MemoryStore>>,
+    keeps_parts: bool,
     /// `None` if the primary store is in process itself.
     local: Option<Local>,
     /// Applies to policies that do not set their own.
     on_store_error: OnStoreError,
     one_slot_log: OneSlotLog,
-    /// For calls of limiters in shadow that nothing could decide.
-    shadow_failure_log: LogBound,
     /// `None` if there are none, so that nothing is made for them.
     observers: Option<Observers>,
     overrides: Arc<Overrides>,
@@ -69,9 +65,10 @@ impl Backend {
             Local::new(memory, Arc::clone(&waiters), instances)
         });
         let memory = match &store {
-            Some(Store::Memory(memory)) if observers.is_none() => Some(Arc::clone(memory)),
+            Some(Store::Memory(memory)) => Some(Arc::clone(memory)),
             _ => None,
         };
+        let keeps_parts = observers.is_some() || matches!(store, Some(Store::Redis(_)));
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
         let namespace_text = NamespaceText::new(&namespace);
@@ -80,10 +77,10 @@ impl Backend {
             namespace_text,
             primary,
             memory,
+            keeps_parts,
             local,
             on_store_error,
             one_slot_log,
-            shadow_failure_log: LogBound::default(),
             observers,
             overrides: Arc::default(),
         })
@@ -94,16 +91,16 @@ impl Backend {
         self.primary.as_ref()
     }
 
-    /// Returns the store, if it is in process and has no observers.
+    /// Returns the store, if it is in process.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<MemoryStore>> {
         self.memory.as_ref()
     }
 
-    /// Whether the fast lane is open: where the store is in process, without observers, and without overrides now.
+    /// Whether somebody may read the texts of keys: Redis, or observers.
     #[inline]
-    pub(crate) fn has_lane(&self) -> bool {
-        self.memory.is_some() && !self.overrides.is_active()
+    pub(crate) fn keeps_parts(&self) -> bool {
+        self.keeps_parts
     }
 
     /// Returns what operators have changed of policies.
@@ -115,11 +112,6 @@ impl Backend {
     #[cfg(feature = "overrides")]
     pub(crate) fn overrides_key(&self) -> String {
         self.namespace_text.overrides_key()
-    }
-
-    /// Returns what happens on a store error, given what the policy says.
-    pub(crate) fn on_store_error(&self, of_policy: Option<OnStoreError>) -> OnStoreError {
-        of_policy.unwrap_or(self.on_store_error)
     }
 
     pub(crate) fn health(&self) -> StoreHealth {
@@ -153,69 +145,25 @@ impl Backend {
         }
     }
 
-    /// Returns a writer for the parts of a key with this head, in the form that the store wants. `kept` is the same head, if all
-    /// calls have it.
-    pub(crate) fn key_writer(&self, head: Head<'_>, kept: Option<&KeyHeads>) -> KeyWriter {
-        let writer = match (self.store(), kept) {
-            (Some(Store::Redis(_)), Some(kept)) => {
-                KeyWriter::text(&self.namespace_text, kept.text(head), kept.hash)
-            }
-            (Some(Store::Redis(_)), None) => {
-                KeyWriter::text(&self.namespace_text, &TextHead::new(head), KeyHead::new(head))
-            }
-            (_, Some(kept)) => KeyWriter::hash(kept.hash),
-            (_, None) => KeyWriter::hash(KeyHead::new(head)),
+    /// Completes the key of a charge, of which a text is made only for Redis. Returns it with what happens on a store error.
+    pub(crate) fn complete(&self, charge: &PolicyCharge<'_>, parts: PartsOfKey<'_>) -> (Key, OnStoreError) {
+        let (definition, spec) = (charge.definition, charge.spec());
+        let key = match self.store() {
+            Some(Store::Redis(redis)) => definition.with_heads(spec, |heads| {
+                let head = heads.text(definition.head(spec));
+                if redis.is_cluster() && (parts.is_empty() || head.is_tied()) {
+                    self.one_slot_log.log_once(definition.name.as_str());
+                }
+                Key::text(&self.namespace_text, head, parts, charge.key, definition.id)
+            }),
+            _ => Key::hashed(charge.key, definition.id),
         };
-        if self.observers.is_some() { writer.with_texts() } else { writer }
-    }
-
-    /// Completes a key of this policy, whose parts are written.
-    pub(crate) fn finish_key(
-        &self,
-        parts: KeyWriter,
-        name: &str,
-        policy: PolicyId,
-    ) -> Result<Key, MissingKey> {
-        if self.store().is_some_and(Store::is_cluster) && parts.is_tied() {
-            self.one_slot_log.log_once(name);
-        }
-        Ok(parts.finish()?.of(policy))
-    }
-
-    /// Returns what the store has refused lately, if it remembers that and there are no observers.
-    pub(crate) fn denials(&self) -> Option<&Denials> {
-        self.store().filter(|_| self.observers.is_none())?.denials()
-    }
-
-    /// Returns what the store has charged in advance, if it does and there are no observers.
-    pub(crate) fn leases(&self) -> Option<&Leases> {
-        self.store().filter(|_| self.observers.is_none())?.leases().map(Arc::as_ref)
+        (key, definition.on_store_error.unwrap_or(self.on_store_error))
     }
 
     /// Returns the observers, if there are any.
     pub(crate) fn observers(&self) -> Option<&Observers> {
         self.observers.as_ref()
-    }
-
-    /// Reports a request that was decided.
-    #[inline]
-    pub(crate) fn observe(&self, acquired: Acquired<'_>) {
-        if let Some(observers) = &self.observers {
-            observers.decided(&acquired);
-        }
-    }
-
-    /// Reports a request that nothing decided, and returns the error. It is logged if it refuses a call.
-    pub(crate) fn report_failure(&self, failed: FailedRequest) -> Error {
-        let FailedRequest { error, request, .. } = failed;
-        if let Some(observers) = &self.observers {
-            observers.failed(&request);
-        }
-        let error = Error::Store(error);
-        if request.has_cost() && !request.is_shadow() {
-            error.log_refusal(request.policy_of(0));
-        }
-        error
     }
 
     /// Returns the store that a decision from this source charged.

@@ -80,25 +80,13 @@ impl RecentlyLimited {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::key::KeyParts;
     use crate::observer::{CallOutcome, Observation};
-    use crate::policy::Algorithm;
 
     fn refuse(keys: &RecentlyLimited, key: &str, second: u32) {
-        let (algorithm, outcome, waited) = (Algorithm::TokenBucket, CallOutcome::Limited, Duration::ZERO);
-        let seen = Observation {
-            policy: "send",
-            algorithm,
-            key: &[key.to_owned()],
-            cost: 1,
-            shadow: false,
-            outcome,
-            source: None,
-            quota: None,
-            waited,
-        };
+        let key = KeyParts::of(&key).unwrap();
+        let seen = Observation::of_key("send", &key, CallOutcome::Limited, None);
         keys.at(second).count(&seen);
     }
 

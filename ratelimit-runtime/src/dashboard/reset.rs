@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::same_origin::is_cross_origin;
 use crate::error::{Error, MissingKey};
-use crate::key::{IntoKey, KeyHasher, KeyWriter, kind};
+use crate::key::{IntoKey, KeySink, kind};
 use crate::registry::Registry;
 
 /// No body of a request is longer.
 const LONGEST_BODY: usize = 64 * 1024;
 
 /// The parts of a key as text.
-struct KeyParts(Vec<String>);
+struct KeyTexts(Vec<String>);
 
 /// Resets the key that a request names. Returns whether it had state, or why it was not reset.
 pub(super) async fn reset(
@@ -42,7 +42,7 @@ pub(super) async fn reset(
         return refuse(StatusCode::BAD_REQUEST, expected);
     };
     let policy = registry.policy(&policy).map_err(|error| (StatusCode::NOT_FOUND, error.to_string()))?;
-    policy.reset(KeyParts(key)).await.map_err(|error| (status(&error), error.to_string()))
+    policy.reset(KeyTexts(key)).await.map_err(|error| (status(&error), error.to_string()))
 }
 
 fn is_json(parts: &Parts) -> bool {
@@ -65,12 +65,8 @@ fn status(error: &Error) -> StatusCode {
     }
 }
 
-impl IntoKey<kind::Tuple> for KeyParts {
-    fn write(&self, key: &mut KeyWriter) {
-        self.0.iter().for_each(|part| key.part(part));
-    }
-
-    fn hash_parts(&self, key: &mut KeyHasher) -> Result<bool, MissingKey> {
+impl IntoKey<kind::Tuple> for KeyTexts {
+    fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
         self.0.iter().try_for_each(|part| key.part(part))?;
         Ok(!self.0.is_empty())
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::decision::{Decision, SinglePolicy};
+use crate::key::{KeyParts, PartsOfKey};
 use crate::lazy_box::LazyBox;
 use crate::log::log;
 use crate::policy::Algorithm;
@@ -34,6 +35,8 @@ pub struct Limited {
     retry_after: u64,
     reset_after: u64,
     is_never: bool,
+    /// The parts of the key, if somebody may want to know it.
+    key: Option<Box<KeyParts>>,
     /// Made when somebody asks, if a single policy refused a call that did not wait: then the fields are all that varies.
     decision: LazyBox<Decision>,
 }
@@ -70,7 +73,10 @@ impl Limited {
     /// ```
     #[must_use]
     pub fn key(&self) -> Option<&[String]> {
-        self.decision.get()?.key()
+        match (&self.key, self.decision.get()) {
+            (None, decision) => decision?.key(),
+            (Some(_), _) => self.decision().key(),
+        }
     }
 
     /// Returns the decision.
@@ -86,7 +92,11 @@ impl Limited {
                 retry_after: (!self.is_never).then_some(self.retry_after),
                 reset_after: self.reset_after,
             };
-            Decision::of_one(policy, self.source, Duration::ZERO, None)
+            let decision = Decision::of_one(policy, self.source, Duration::ZERO);
+            match &self.key {
+                Some(key) => decision.with_key(key.all()),
+                None => decision,
+            }
         })
     }
 
@@ -103,8 +113,15 @@ impl Limited {
             retry_after: retry_after.unwrap_or(0),
             reset_after,
             is_never: retry_after.is_none(),
+            key: None,
             decision: LazyBox::empty(),
         }
+    }
+
+    /// The same refusal, which tells the parts of the key.
+    #[inline(never)]
+    pub(crate) fn with_key(self, key: PartsOfKey<'_>) -> Self {
+        Limited { key: Some(Box::new(key.to_owned())), ..self }
     }
 
     #[cold]
@@ -180,7 +197,7 @@ mod tests {
     fn refusal_says_the_same_before_and_after_its_decision_is_built() {
         for retry_after in [REFUSED.retry_after, Some(0), None] {
             let policy = SinglePolicy { retry_after, ..REFUSED };
-            let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
+            let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1));
             let (lazy, eager) =
                 (Error::limited(Limited::of_one(policy, Source::Local)), decided.into_error());
             let said = |error: &Error| {

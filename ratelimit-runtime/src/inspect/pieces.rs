@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use crate::error::missing_key::MissingKey;
-use crate::key::{Head, KeyHead, KeyWriter, NamespaceText, Repr, TextHead};
+use crate::key::{Head, KeyHead, KeyParts, NamespaceText, TextHead};
 
 /// The pieces of a key, encoded as they are in Redis.
 ///
@@ -83,14 +83,10 @@ pub fn key_text(
     function: Option<&str>,
     parts: &[String],
 ) -> Result<String, MissingKey> {
-    let head = Head { prefix, name, shape, function };
-    let mut writer =
-        KeyWriter::text(&NamespaceText::new(namespace), &TextHead::new(head), KeyHead::new(head));
-    parts.iter().for_each(|part| writer.part(part));
-    match writer.finish()?.0 {
-        Repr::Text(text, _) => Ok(text),
-        Repr::Hash(_) => Err(MissingKey::Part),
-    }
+    let (head, mut kept) = (Head { prefix, name, shape, function }, KeyParts::default());
+    let mut open = KeyHead::new(head).open();
+    parts.iter().try_for_each(|part| open.part(part, Some(&mut kept)))?;
+    Ok(TextHead::new(head).key(&NamespaceText::new(namespace), kept.all()))
 }
 
 /// Undoes the encoding of a piece. In a path, `/` stands for `::`.

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use super::head::Head;
 use super::plain::{Integer, Plain};
 use super::sip::Sip;
-use crate::error::missing_key::MissingKey;
 
 /// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +63,7 @@ impl KeyHead {
 /// A piece with the text of an integer is that integer, so it does not matter how a part was written. The first byte of an
 /// integer, and the one after a text, do not occur in UTF-8.
 #[derive(Clone, Copy)]
-pub struct KeyHasher(Sip);
+pub(crate) struct KeyHasher(Sip);
 
 const TEXT_END: u64 = 0xff;
 /// An integer in the other 56 bits.
@@ -83,23 +82,18 @@ impl KeyHasher {
         KeyHasher(*START)
     }
 
-    /// Adds a part. Integers and texts are not formatted.
+    /// Adds an integer, or a text that is not that of an integer.
     #[inline]
-    pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) -> Result<(), MissingKey> {
-        match Plain::of(part) {
-            Some(Plain::Integer(integer)) => self.integer(integer),
-            Some(Plain::Text(text)) => self.text(text),
-            None => self.formatted(&part).map_err(|_| MissingKey::Part)?,
+    pub(super) fn plain(&mut self, part: Plain<'_>) {
+        match part {
+            Plain::Integer(integer) => self.integer(integer),
+            Plain::Text(text) => self.end_of_text(text.as_bytes()),
         }
-        Ok(())
     }
 
     #[inline]
     pub(crate) fn text(&mut self, text: &str) {
-        match Integer::parse(text) {
-            Some(integer) => self.integer(integer),
-            None => self.end_of_text(text.as_bytes()),
-        }
+        self.plain(Plain::Text(text).canonical());
     }
 
     /// Returns the key of the pieces so far.
@@ -123,7 +117,7 @@ impl KeyHasher {
         }
     }
 
-    fn formatted(&mut self, part: &dyn Display) -> fmt::Result {
+    pub(super) fn formatted(&mut self, part: &dyn Display) -> fmt::Result {
         let mut buffer = Buffer { hasher: self, bytes: [0; 64], len: 0, is_hashed: false };
         write!(buffer, "{part}")?;
         buffer.finish()

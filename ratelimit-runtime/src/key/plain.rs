@@ -48,6 +48,17 @@ impl<'a> Plain<'a> {
     }
 }
 
+impl Plain<'_> {
+    /// Returns the integer whose text this is, if it is one.
+    #[inline]
+    pub(super) fn canonical(self) -> Self {
+        match self {
+            Plain::Text(text) => Integer::parse(text).map_or(self, Plain::Integer),
+            Plain::Integer(_) => self,
+        }
+    }
+}
+
 impl Integer {
     /// Returns the integer, if it is in the range.
     #[inline]

@@ -18,12 +18,15 @@ fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
 fn key_of<M>(form: KeyForm, pieces: Pieces, parts: impl IntoKey<M>) -> Key {
     let (prefix, name, shape, function) = pieces;
     let head = Head { prefix, name, shape: &shape, function };
-    let mut writer = match form {
-        KeyForm::Hash => KeyWriter::hash(KeyHead::new(head)),
-        KeyForm::Text => KeyWriter::text(&NamespaceText::new("rl"), &TextHead::new(head), KeyHead::new(head)),
-    };
-    parts.write(&mut writer);
-    writer.finish().unwrap()
+    let (kept, hash) = (KeyParts::of(&parts).unwrap(), KeyHead::new(head));
+    let fingerprint = hash.fingerprint(&parts, None).unwrap();
+    match form {
+        KeyForm::Hash => Key::hashed(fingerprint, PolicyId::default()),
+        KeyForm::Text => {
+            let (namespace, head) = (NamespaceText::new("rl"), TextHead::new(head));
+            Key::text(&namespace, &head, kept.all(), fingerprint, PolicyId::default())
+        }
+    }
 }
 
 fn text<M>(parts: impl IntoKey<M>) -> String {
@@ -67,15 +70,11 @@ fn one_head_serves_all_namespaces() {
     let heads = KeyHeads::new(head);
     for (namespace, expected) in [("rl", "rl"), ("", ""), ("a:b::c", "a%3Ab/c")] {
         let namespace = NamespaceText::new(namespace);
-        let key = |write: fn(&mut KeyWriter)| {
-            let mut key = KeyWriter::text(&namespace, heads.text(head), heads.hash);
-            write(&mut key);
-            text_of(key.finish().unwrap())
-        };
+        let key = |parts: &KeyParts| heads.text(head).key(&namespace, parts.all());
         let rest = "sms:app/send:fw1-60000000";
-        assert_eq!(key(|_| {}), format!("{expected}:{rest}:{{app/send}}"));
+        assert_eq!(key(&KeyParts::default()), format!("{expected}:{rest}:{{app/send}}"));
         let with_part = format!("{expected}:{rest}:{{d556d08fdfb3f7d6}}:u1:7");
-        assert_eq!(key(|key| ("u1", 7).write(key)), with_part);
+        assert_eq!(key(&KeyParts::of(&("u1", 7)).unwrap()), with_part);
     }
 }
 
@@ -84,10 +83,11 @@ fn tied_keys_have_the_function_as_tag() {
     for (name, function, tag) in [("app::send", "app::send", "app/send"), ("", "f", "f"), ("n", "", "")] {
         let key = |parts: &[&str]| {
             let head = Head { prefix: "", name, shape: &"s", function: Some(function) };
-            let mut key = KeyWriter::text(&NamespaceText::new(""), &TextHead::new(head), KeyHead::new(head));
-            parts.iter().for_each(|part| key.part(*part));
-            assert!(key.is_tied());
-            text_of(key.finish().unwrap())
+            let (mut kept, mut open) = (KeyParts::default(), KeyHead::new(head).open());
+            parts.iter().for_each(|part| open.part(*part, Some(&mut kept)).unwrap());
+            let head = TextHead::new(head);
+            assert!(head.is_tied());
+            head.key(&NamespaceText::new(""), kept.all())
         };
         let head = format!("::{}:s:{{{tag}}}", name.replace("::", "/"));
         assert_eq!(key(&[]), head.clone());

@@ -1,11 +1,11 @@
 //! The text of a key in Redis.
 
-use std::fmt::{self, Display, Write};
 use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
 use super::head::Head;
+use super::parts::PartsOfKey;
 use super::plain::Plain;
 use super::sip::siphash;
 
@@ -74,7 +74,7 @@ impl TextHead {
 /// The text of a key that is being written: the head, and the encoded parts. If these are too long, they are hashed as they come,
 /// and no more than the maximum is kept.
 #[derive(Debug)]
-pub(super) struct KeyText {
+struct KeyText {
     /// UTF-8.
     text: Vec<u8>,
     /// Where the name is in the text.
@@ -87,9 +87,27 @@ pub(super) struct KeyText {
     digest_at: Option<usize>,
 }
 
+impl TextHead {
+    /// Returns whether the tag of all keys is a function.
+    pub(crate) fn is_tied(&self) -> bool {
+        self.is_tied
+    }
+
+    /// Returns the text of the key with this head and these parts.
+    pub(crate) fn key(&self, namespace: &NamespaceText, parts: PartsOfKey<'_>) -> String {
+        let mut key = KeyText::new(namespace, self);
+        for (i, part) in parts.iter().enumerate() {
+            key.part(part, i == 0);
+        }
+        let key = String::from_utf8(key.finish(!parts.is_empty()));
+        // It is UTF-8: escapes are ASCII, and texts are not cut within a character.
+        key.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+}
+
 impl KeyText {
     /// Starts a key with no parts.
-    pub(super) fn new(NamespaceText(namespace): &NamespaceText, head: &TextHead) -> Self {
+    fn new(NamespaceText(namespace): &NamespaceText, head: &TextHead) -> Self {
         let parts_at = namespace.len() + head.text.len();
         let mut text = Vec::with_capacity(parts_at + USUAL_PARTS_LEN);
         text.extend_from_slice(namespace);
@@ -100,26 +118,18 @@ impl KeyText {
     }
 
     /// Adds a part.
-    #[inline]
-    pub(super) fn part<T: Display + ?Sized>(&mut self, part: &T, is_first: bool) -> fmt::Result {
+    fn part(&mut self, part: Plain<'_>, is_first: bool) {
         if !is_first {
             self.push(b":");
         }
-        match Plain::of(part) {
-            Some(Plain::Integer(integer)) => self.push(integer.write(&mut [0; 20])),
-            Some(Plain::Text(text)) => self.push_escaped(text),
-            None => write!(self, "{part}")?,
+        match part {
+            Plain::Integer(integer) => self.push(integer.write(&mut [0; 20])),
+            Plain::Text(text) => escape(text, false, |text| self.push(text)),
         }
-        Ok(())
-    }
-
-    /// Returns whether the tag is a function.
-    pub(super) fn is_tied(&self) -> bool {
-        self.digest_at.is_none()
     }
 
     /// Returns the key.
-    pub(super) fn finish(mut self, has_parts: bool) -> Vec<u8> {
+    fn finish(mut self, has_parts: bool) -> Vec<u8> {
         if !has_parts {
             self.end_with_tag();
         } else if let Some(long) = self.long.take() {
@@ -156,11 +166,6 @@ impl KeyText {
         }
     }
 
-    #[inline(never)]
-    fn push_escaped(&mut self, part: &str) {
-        escape(part, false, |text| self.push(text));
-    }
-
     /// Adds encoded text.
     fn push(&mut self, text: &[u8]) {
         let KeyText { text: key, parts_at, long, .. } = self;
@@ -174,14 +179,6 @@ impl KeyText {
             }
         }
         key.extend_from_slice(text);
-    }
-}
-
-/// Writes a piece of a part.
-impl Write for KeyText {
-    fn write_str(&mut self, piece: &str) -> fmt::Result {
-        self.push_escaped(piece);
-        Ok(())
     }
 }
 

@@ -1,25 +1,23 @@
-//! A call of a limiter. Its first poll decides it, if it can, on the fast lane: at once, without a lock, a list or a reference
-//! count.
+//! A call of a limiter. Its first poll decides it, unless something has to be awaited.
 
 use std::future::Future;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::definition::Definition;
+use crate::acquired::{Acquired, DecidedRequest};
 use crate::backend::Backend;
-use crate::backend::failover::AcquireFuture;
-use crate::decision::{Decision, SinglePolicy};
-use crate::error::{Error, Limited};
-use crate::key::IntoKey;
-use crate::lane::LanePolicy;
-use crate::policy::Algorithm;
-use crate::request::AcquireRequest;
-use crate::source::Source;
-use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
+use crate::backend::failover::{AcquireFuture, PendingRequest};
+use crate::decide::charges::{CallNumbers, Charges, PolicyCharge};
+use crate::decide::definition::{Definition, DefinitionRef};
+use crate::decide::{Caller, SingleDecision};
+use crate::decision::Decision;
+use crate::error::{Error, MissingKey};
+use crate::key::{IntoKey, KeyParts};
+use crate::request::max_wait;
+use crate::store::Store;
 
 /// A call of a limiter.
 #[must_use = "futures do nothing unless polled"]
@@ -27,39 +25,54 @@ pub(super) struct Acquire<'a, K, M> {
     call: LimiterCall<'a>,
     /// `None` once it is polled.
     key: Option<K>,
-    /// The call on the general path, until it is decided.
-    general: Option<AcquireFuture>,
+    /// The call, while something has to be awaited.
+    pending: Option<AcquireFuture>,
     marker: PhantomData<fn() -> M>,
 }
 
-/// What a call asks, except for its key.
+/// What a call of a limiter asks, except for its key.
 #[derive(Clone, Copy)]
-struct LimiterCall<'a> {
-    backend: &'a Arc<Backend>,
-    definition: &'a Definition,
-    cost: u64,
-    timeout: Duration,
+pub(super) struct LimiterCall<'a> {
+    pub(super) backend: &'a Arc<Backend>,
+    pub(super) definition: &'a Arc<Definition>,
+    pub(super) cost: u64,
+    pub(super) timeout: Duration,
 }
 
-/// A call that the fast lane has decided.
-struct Decided<'a> {
-    lane: &'a LanePolicy,
-    memory: &'a Arc<MemoryStore>,
-    charge: PlainCharge,
-    outcome: PlainOutcome<1>,
+/// The caller of limiters, who gets a [`Decision`].
+#[derive(Debug)]
+pub(crate) struct LimiterCaller;
+
+impl Caller for LimiterCaller {
+    type Decision = Result<Decision, Error>;
+
+    #[inline]
+    fn admitted(&self) -> Option<Self::Decision> {
+        None
+    }
+
+    #[inline(always)]
+    fn single(&self, decision: SingleDecision<'_>) -> Result<Decision, Error> {
+        if decision.goes_ahead() { Ok(decision.into_decision()) } else { Err(decision.into_error()) }
+    }
+
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Result<Decision, Error> {
+        acquired.into_decision(store).into_result()
+    }
+
+    fn awaited(&self, decided: DecidedRequest, store: Option<&Store>) -> Result<Decision, Error> {
+        decided.into_decision(store).into_result()
+    }
+
+    fn failed(&self, _attribute: Option<usize>, error: Error) -> Result<Decision, Error> {
+        Err(error)
+    }
 }
 
 impl<'a, M, K: IntoKey<M>> Acquire<'a, K, M> {
     #[inline]
-    pub(super) fn new(
-        backend: &'a Arc<Backend>,
-        definition: &'a Definition,
-        key: K,
-        cost: u64,
-        timeout: Duration,
-    ) -> Self {
-        let call = LimiterCall { backend, definition, cost, timeout };
-        Acquire { call, key: Some(key), general: None, marker: PhantomData }
+    pub(super) fn new(call: LimiterCall<'a>, key: K) -> Self {
+        Acquire { call, key: Some(key), pending: None, marker: PhantomData }
     }
 }
 
@@ -69,93 +82,92 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let acquire = self.get_mut();
-        match acquire.call.decide_plain(acquire.key.as_ref()) {
-            Some(decided) => {
-                acquire.key = None;
-                Poll::Ready(decided.into_result())
+        if let Some(key) = acquire.key.take() {
+            match acquire.call.decide(&key) {
+                Ok(decision) => return Poll::Ready(decision),
+                Err(request) => acquire.pending = Some(request.start()),
             }
-            None => acquire.poll_general(context),
         }
+        acquire.poll_pending(context)
     }
 }
 
-impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
+impl<K, M> Acquire<'_, K, M> {
     #[cold]
-    fn poll_general(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
-        if let Some(key) = self.key.take() {
-            match self.call.acquire_general(key) {
-                ControlFlow::Break(result) => return Poll::Ready(result),
-                ControlFlow::Continue(future) => self.general = Some(future),
-            }
-        }
+    fn poll_pending(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
         // As an async function does.
-        let general = self.general.as_mut().expect("the future was polled after it had completed");
-        let result = ready!(Pin::new(&mut *general).poll(context));
-        self.general = None;
-        Poll::Ready(self.call.backend.acquired(result))
+        let pending = self.pending.as_mut().expect("the future was polled after it had completed");
+        let result = ready!(Pin::new(&mut *pending).poll(context));
+        self.pending = None;
+        Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
     }
 }
 
-/// Nothing in it is pinned: the key is moved, and so may be the general call.
+/// Nothing in it is pinned: the key is moved, and so may be the request.
 impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
-    /// Decides a call on the fast lane. Returns `None`, and has then charged nothing, for one that takes the general path.
+    /// Decides a call. Returns the request, if it has to be awaited.
     #[inline(always)]
-    fn decide_plain<M>(&self, key: Option<&impl IntoKey<M>>) -> Option<Decided<'a>> {
-        let (memory, lane) = (self.backend.memory()?, self.definition.lane.as_ref()?);
-        let waits = !self.timeout.is_zero();
-        if self.cost == 0 || waits && !lane.reserves() || self.backend.overrides().is_active() {
-            return None;
-        }
-        let charge = lane.charge(lane.key_head.fingerprint(key?).ok()?, self.cost);
-        let outcome = decide(memory, charge).filter(|outcome| outcome.admitted || !waits)?;
-        Some(Decided { lane, memory, charge, outcome })
-    }
-
-    /// Refuses a call that the store is known to refuse, without the text of its key.
-    fn denied<M>(&self, key: &impl IntoKey<M>) -> Option<Error> {
-        if self.backend.overrides().is_active() {
-            return None;
-        }
-        let LimiterCall { backend, definition: Definition { interned, spec, key_heads, .. }, cost, timeout } =
-            *self;
-        let (denials, name) = (backend.denials()?, interned.filter(|_| timeout.is_zero())?);
-        let verdict = denials.find(key_heads.hash.fingerprint(key).ok()?, spec, cost)?;
-        let denied = SinglePolicy::new(name, Algorithm::of(spec), &verdict);
-        Some(Error::limited(Limited::of_one(denied, Source::Redis)))
-    }
-
-    /// Breaks with the decision, if nothing has to be awaited.
-    #[cold]
-    fn acquire_general<M>(
+    pub(super) fn decide<M>(
         &self,
-        key: impl IntoKey<M>,
-    ) -> ControlFlow<Result<Decision, Error>, AcquireFuture> {
-        if let Some(denied) = self.denied(&key) {
-            return ControlFlow::Break(Err(denied));
-        }
+        key: &impl IntoKey<M>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
         let LimiterCall { backend, definition, cost, timeout } = *self;
-        let mut request = AcquireRequest::default();
-        match definition.add_to(&mut request, backend, key, cost, timeout) {
-            Ok(()) => backend.start(&mut request),
-            Err(error) => ControlFlow::Break(Err(error)),
+        let numbers = definition.limiter_numbers();
+        if backend.overrides().is_active() {
+            return self.decide_overridden(self.charges(key));
         }
+        let mut parts = KeyParts::default();
+        let kept = if backend.keeps_parts() { Some(&mut parts) } else { None };
+        let fingerprint = match numbers.heads.hash.fingerprint(key, kept) {
+            Ok(fingerprint) => fingerprint,
+            Err(missing) => return self.decide_failed(missing),
+        };
+        let charge = PolicyCharge::literal(definition, numbers, fingerprint, cost, max_wait(timeout));
+        if let Some(memory) = backend.memory()
+            && let Some(decision) = SingleDecision::in_memory(memory, &charge, fingerprint)
+        {
+            return Ok(backend.finish_single(decision, &parts, &LimiterCaller));
+        }
+        backend.decide_any(&mut Charges::of(charge, parts), &LimiterCaller)
     }
-}
 
-/// The part of a call that is not inlined, as it does not depend on the caller.
-fn decide(memory: &MemoryStore, charge: PlainCharge) -> Option<PlainOutcome<1>> {
-    memory.decide_plain(charge)
-}
-
-impl Decided<'_> {
-    #[inline(always)]
-    fn into_result(self) -> Result<Decision, Error> {
-        let Decided { lane, memory, charge, outcome } = self;
-        match outcome.admitted {
-            true => Ok(lane.admitted(memory, charge, &outcome)),
-            false => Err(lane.limited(charge.cost, &outcome)),
+    #[cold]
+    fn decide_overridden(
+        &self,
+        mut charges: Charges<'a>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        if charges.is_empty() && self.cost > 0 {
+            // It is turned off.
+            charges = LimiterCall { cost: 0, ..*self }.charges(&());
         }
+        self.backend.decide(&mut charges, &LimiterCaller)
+    }
+
+    /// Refuses a call whose key lacks a part.
+    #[cold]
+    pub(super) fn decide_failed(
+        &self,
+        missing: MissingKey,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let (definition, mut charges) = (DefinitionRef::Counted(self.definition), Charges::new(false));
+        charges.fail(definition, Ok(self.cost), false, missing.into());
+        self.backend.decide_any(&mut charges, &LimiterCaller)
+    }
+
+    /// Returns the charge of the call.
+    pub(super) fn charges<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
+        let mut charges = Charges::new(self.backend.keeps_parts());
+        self.add_to(&mut charges);
+        charges.key(key);
+        charges
+    }
+
+    /// Starts the charge of the call.
+    pub(super) fn add_to(&self, charges: &mut Charges<'a>) {
+        let LimiterCall { backend, definition, cost, timeout } = *self;
+        let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(max_wait(timeout)) };
+        charges.begin(DefinitionRef::Counted(definition), numbers, true, backend.overrides());
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::Limiter;
+use super::{Limiter, LimiterCaller};
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::store::StoreError;
 use crate::key::IntoKey;
-use crate::request::AcquireRequest;
 use crate::runtime::is_async_context;
 
 /// For code that is not async. These methods block the thread: until Redis has decided, and until the permits have come.
@@ -19,10 +18,10 @@ use crate::runtime::is_async_context;
 /// A call that blocks queues like one that is awaited, and cannot be cancelled. Do not fork a process after its first call to
 /// Redis: the child would lack that thread, and wait for ever.
 ///
-/// In async code use the methods of the same name without `blocking_`. There these return [`Error::Store`], as
-/// blocking would keep other tasks from running. `tokio::task::spawn_blocking` and `block_in_place` are fine, and so is a thread
-/// that has only entered a runtime. Other executors, and futures inside `tokio::task::unconstrained`, are not recognized: a call
-/// there blocks their thread.
+/// In async code use the methods of the same name without `blocking_`. There these return [`Error::Store`] where they would have
+/// to wait or to ask Redis, as that would keep other tasks from running. `tokio::task::spawn_blocking` and `block_in_place` are
+/// fine, and so is a thread that has only entered a runtime. Other executors, and futures inside `tokio::task::unconstrained`,
+/// are not recognized: a call there blocks their thread.
 impl Limiter {
     /// Takes `cost` permits for `key`, or none, like [`try_acquire`](Self::try_acquire). Blocks the thread until the store has
     /// decided, and never waits for permits.
@@ -103,6 +102,11 @@ impl Limiter {
         timeout: Duration,
         method: &str,
     ) -> Result<Decision, Error> {
+        let call = self.call(cost, timeout);
+        let pending = match call.decide(&key) {
+            Ok(decision) => return decision,
+            Err(pending) => pending,
+        };
         if is_async_context() {
             let problem = format!(
                 "`blocking_{method}` was called in async code, where it would block other tasks; await `{method}` \
@@ -110,8 +114,6 @@ impl Limiter {
             );
             return Err(StoreError::permanent(problem).into());
         }
-        let mut request = AcquireRequest::default();
-        self.definition.add_to(&mut request, &self.backend, key, cost, timeout)?;
-        self.backend.acquire_blocking(request)
+        self.backend.finish(pending.block_on()?, &LimiterCaller)
     }
 }

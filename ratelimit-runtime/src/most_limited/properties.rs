@@ -1,12 +1,11 @@
 //! The list, compared with exact counts.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::Algorithm;
+use crate::key::KeyParts;
 use crate::property_tests::config;
 
 const POLICIES: [&str; 2] = ["send", "search"];
@@ -16,9 +15,13 @@ fn key() -> impl Strategy<Value = (usize, u32)> {
     (0..2usize, prop_oneof![0..3u32, 0..40u32])
 }
 
-fn observation<'a>(policy: &'a str, key: &'a [String], outcome: CallOutcome) -> Observation<'a> {
-    let (algorithm, cost, waited) = (Algorithm::TokenBucket, 3, Duration::ZERO);
-    Observation { policy, algorithm, key, cost, shadow: false, outcome, source: None, quota: None, waited }
+fn key_of(parts: &[String]) -> KeyParts {
+    match parts {
+        [] => KeyParts::of(&()),
+        [one] => KeyParts::of(one),
+        [one, other, ..] => KeyParts::of(&(one, other)),
+    }
+    .unwrap()
 }
 
 proptest! {
@@ -35,7 +38,7 @@ proptest! {
         for ((policy, key), is_limited) in calls {
             let (policy, key) = (POLICIES[policy], vec![key.to_string()]);
             let outcome = if is_limited { CallOutcome::Limited } else { CallOutcome::Admitted };
-            observer(&observation(policy, &key, outcome));
+            observer(&Observation::of_key(policy, &key_of(&key), outcome, None));
             if is_limited {
                 *exact.entry((policy.to_owned(), key)).or_default() += 1;
             }
@@ -64,7 +67,8 @@ proptest! {
         let observer = list.observer();
         let mut exact = HashMap::<_, u64>::new();
         for (policy, parts) in &keys {
-            observer(&observation(POLICIES[*policy], parts, CallOutcome::Limited));
+            let key = key_of(parts);
+            observer(&Observation::of_key(POLICIES[*policy], &key, CallOutcome::Limited, None));
             *exact.entry((POLICIES[*policy].to_owned(), Some(parts.clone()))).or_default() += 1;
         }
         let entries = list.list();

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::entry::Override;
 use crate::algorithm::AlgorithmSpec;
-use crate::decision::PolicyDecision;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::log::{LogBound, log};
+use crate::log::log;
 use crate::policy::Policy;
 
 /// An override in force.
@@ -15,17 +14,11 @@ pub(crate) struct ActiveOverride {
     settings: Override,
     /// Whether it is logged that it does not fit some policy of its name.
     misfit_is_logged: AtomicBool,
-    /// For calls of limiters that it would have refused if it were no shadow.
-    refusal_log: LogBound,
 }
 
 impl ActiveOverride {
     pub(super) fn new(settings: Override) -> Self {
-        ActiveOverride {
-            settings,
-            misfit_is_logged: AtomicBool::new(false),
-            refusal_log: LogBound::default(),
-        }
+        ActiveOverride { settings, misfit_is_logged: AtomicBool::new(false) }
     }
 
     pub(super) fn settings(&self) -> &Override {
@@ -38,14 +31,6 @@ impl ActiveOverride {
 
     pub(crate) fn is_shadow(&self) -> bool {
         self.settings.shadow == Some(true)
-    }
-
-    /// Logs a call of a limiter that this would have refused if it were no shadow.
-    pub(super) fn log_refusal(&self, refused: &PolicyDecision) {
-        if let Some(calls) = self.refusal_log.count() {
-            let (policy, algorithm) = (&*refused.policy, refused.algorithm.name());
-            log!(INFO, policy, algorithm, calls, "shadow policy would have limited calls");
-        }
     }
 
     /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals, whose keys

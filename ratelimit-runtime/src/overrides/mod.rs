@@ -18,7 +18,6 @@ pub use self::check::{KnownPolicy, check};
 pub use self::entry::{Override, Value};
 pub use self::parse::parse;
 pub(crate) use self::source::read_settled;
-use crate::decision::Decision;
 
 /// The overrides of a registry.
 #[derive(Debug, Default)]
@@ -67,26 +66,6 @@ impl Overrides {
             let with = |wanted: Option<&str>| named.iter().find(|(prefix, _)| prefix.as_deref() == wanted);
             with(Some(prefix)).or_else(|| with(None)).map(|(_, overridden)| Arc::clone(overridden))
         })
-    }
-
-    /// Logs the limiters that would have refused a call if an operator had not put them in shadow. Must not be called under a lock,
-    /// because a subscriber may itself be rate limited.
-    pub(crate) fn log_shadows(&self, decision: &Decision) {
-        if !self.is_active() {
-            return;
-        }
-        for refused in decision.policies().iter().filter(|policy| policy.shadow && !policy.admitted) {
-            if let Some(overridden) = self.shadow(&refused.policy) {
-                overridden.log_refusal(refused);
-            }
-        }
-    }
-
-    /// Returns an override that puts a policy of this name in shadow.
-    fn shadow(&self, name: &str) -> Option<Arc<ActiveOverride>> {
-        let in_force = self.in_force.read().unwrap_or_else(PoisonError::into_inner);
-        let (_, overridden) = in_force.get(name)?.iter().find(|(_, overridden)| overridden.is_shadow())?;
-        Some(Arc::clone(overridden))
     }
 
     /// Returns all of them, by name.

@@ -2,16 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::acquired::{AcquireResult, Acquired};
-use crate::backend::Backend;
-use crate::call_site::SiteName;
+use crate::acquired::Acquired;
+use crate::decide::definition::OwnedDefinition;
+use crate::decide::{Caller, SingleDecision};
 use crate::error::Error;
 use crate::log::log;
-use crate::request::{AcquireRequest, RequestedPolicy};
-use crate::store::{Receipt, Store};
+use crate::store::{PlainReceipt, Receipt, Store};
 
 /// Why a call is refused.
 #[derive(Debug)]
@@ -25,10 +23,17 @@ pub struct Refusal {
 /// The charges of an admitted call that `charge_when` may refund once the output is known.
 ///
 /// Dropped, as with a call that is cancelled or panics, it refunds nothing.
-pub struct Charged(Option<Box<[RefundableCharge]>>);
+pub struct Charged(Refundable);
+
+enum Refundable {
+    Nothing,
+    /// The charge of the attribute with this index, in process.
+    Plain(Option<usize>, &'static str, PlainReceipt),
+    Any(Box<[RefundableCharge]>),
+}
 
 struct RefundableCharge {
-    site: &'static SiteName,
+    definition: OwnedDefinition,
     receipt: Receipt,
 }
 
@@ -36,101 +41,100 @@ struct RefundableCharge {
 #[must_use]
 pub struct RefundFuture(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
+/// The call of a limited function. `None` if it is admitted, and nothing of it may be refunded.
+pub(super) struct AttributeCall;
+
+impl Caller for AttributeCall {
+    type Decision = Option<Result<Charged, Refusal>>;
+
+    #[inline]
+    fn admitted(&self) -> Option<Self::Decision> {
+        Some(None)
+    }
+
+    #[inline(always)]
+    fn single(&self, decision: SingleDecision<'_>) -> Self::Decision {
+        if decision.goes_ahead() && !decision.charge.definition.attribute.refundable {
+            return None;
+        }
+        single(decision)
+    }
+
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision {
+        if !acquired.outcome.admitted {
+            let decision = acquired.into_decision(None);
+            let policy = acquired.request.policies()[decision.reported()].definition.attribute.index;
+            return Some(Err(Refusal { policy, error: decision.into_error() }));
+        }
+        let refundable = acquired.request.policies().iter().filter_map(|policy| {
+            let definition = policy.definition.clone();
+            let receipt =
+                |store| RefundableCharge { receipt: acquired.receipt_of(policy, store), definition };
+            store.filter(|_| policy.definition.attribute.refundable).map(receipt)
+        });
+        let refundable: Box<[_]> = refundable.collect();
+        (!refundable.is_empty()).then_some(Ok(Charged(Refundable::Any(refundable))))
+    }
+
+    fn failed(&self, policy: Option<usize>, error: Error) -> Self::Decision {
+        Some(Err(Refusal { policy, error }))
+    }
+}
+
+#[inline(never)]
+fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
+    let definition = decision.charge.definition;
+    let index = definition.attribute.index;
+    if !decision.goes_ahead() {
+        return Some(Err(Refusal { policy: index, error: decision.into_error() }));
+    }
+    let receipt = decision.receipt(&decision.verdict())?;
+    Some(Ok(Charged(Refundable::Plain(index, definition.static_name().unwrap_or_default(), receipt))))
+}
+
 impl Charged {
     /// No charge that may be refunded.
-    pub const NOTHING: Charged = Charged(None);
-
-    pub(super) fn is_nothing(&self) -> bool {
-        self.0.is_none()
-    }
+    pub const NOTHING: Charged = Charged(Refundable::Nothing);
 
     /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute.
     pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
-        let Some(charged) = self.0 else { return RefundFuture(None) };
-        let is_kept = |site: &SiteName| charges.contains(&(site.options.policy, true));
-        let refunded: Vec<_> =
-            charged.into_vec().into_iter().filter(|charge| !is_kept(charge.site)).collect();
+        let is_kept = |index: Option<usize>| index.is_some_and(|index| charges.contains(&(index, true)));
+        let charged = match self.0 {
+            Refundable::Nothing => return RefundFuture(None),
+            Refundable::Plain(index, policy, receipt) => {
+                if !is_kept(index) {
+                    receipt.refund();
+                    forget(policy);
+                }
+                return RefundFuture(None);
+            }
+            Refundable::Any(charged) => charged.into_vec().into_iter(),
+        };
+        let refunded: Vec<_> = charged.filter(|charge| !is_kept(charge.definition.attribute.index)).collect();
         if refunded.is_empty() {
             return RefundFuture(None);
         }
         RefundFuture(Some(Box::pin(async move {
-            for RefundableCharge { site, receipt } in refunded {
+            for RefundableCharge { definition, receipt } in refunded {
+                let policy = definition.name.as_str();
                 if let Err(error) = receipt.refund().await {
-                    log!(WARN, policy = site.name, %error, "failed to refund a charge");
+                    log!(WARN, policy, %error, "failed to refund a charge");
                     continue;
                 }
-                #[cfg(feature = "web")]
-                if let Some(record) = crate::context::record() {
-                    record.remove(site.name);
-                }
+                forget(policy);
             }
         })))
     }
 }
 
-impl Acquired<'_> {
-    /// Converts it to what a limited function does next. `store` is the store that was charged, if any was.
-    pub(super) fn into_charged(self, store: Option<&Store>) -> Result<Charged, Refusal> {
-        self.log_shadows();
-        if !self.outcome.admitted {
-            let decision = self.into_decision(None);
-            let site = self.request.policies()[decision.reported()].site;
-            let policy = site.map(|site| site.options.policy);
-            return Err(Refusal { policy, error: decision.into_error() });
-        }
-        let Some(store) = store else { return Ok(Charged::NOTHING) };
-        let refundable = self.request.policies().iter().filter_map(|policy| {
-            let site = policy.site.filter(|site| site.options.refundable)?;
-            Some(RefundableCharge { site, receipt: self.receipt_of(policy, store) })
-        });
-        let mut refundable = refundable.peekable();
-        Ok(Charged(refundable.peek().is_some().then(|| refundable.collect())))
+/// Removes a decision whose charge was given back from what the response tells.
+fn forget(policy: &str) {
+    #[cfg(feature = "web")]
+    if let Some(record) = crate::context::record() {
+        record.remove(policy);
     }
-
-    fn log_shadows(&self) {
-        for (policy, site) in shadow_sites(self.request) {
-            if let Some(failure) = self.shadow_failure(policy) {
-                log_shadow_failure(site, &failure.into());
-            } else if !self.verdict(policy).admitted
-                && let Some(calls) = site.refusal_log.count()
-            {
-                let algorithm = self.algorithm(policy).name();
-                log!(INFO, policy = site.name, algorithm, calls, "shadow policy would have limited calls");
-            }
-        }
-    }
-}
-
-/// Converts the result of a request to what a limited function does next.
-pub(super) fn into_charged(result: AcquireResult, backend: &Backend) -> Result<Charged, Refusal> {
-    let failed = match result {
-        Ok(decided) => {
-            let acquired = decided.acquired();
-            backend.observe(acquired);
-            return acquired.into_charged(backend.charged_store(decided.source));
-        }
-        Err(failed) => failed,
-    };
-    let request = Arc::clone(&failed.request);
-    let error = backend.report_failure(*failed);
-    if request.is_shadow() {
-        shadow_sites(&request).for_each(|(_, site)| log_shadow_failure(site, &error));
-        return Ok(Charged::NOTHING);
-    }
-    Err(Refusal { policy: None, error })
-}
-
-/// Logs that a shadow policy was not evaluated.
-pub(super) fn log_shadow_failure(site: &SiteName, error: &Error) {
-    if let Some(calls) = site.failure_log.count() {
-        log!(INFO, policy = site.name, %error, calls, "shadow policy could not be evaluated");
-    }
-}
-
-fn shadow_sites(request: &AcquireRequest) -> impl Iterator<Item = (&RequestedPolicy, &'static SiteName)> {
-    let policies = request.policies().iter();
-    let is_shadow = |policy: &&RequestedPolicy| request.charges()[policy.charge].shadow;
-    policies.filter(is_shadow).filter_map(|policy| Some((policy, policy.site?)))
+    #[cfg(not(feature = "web"))]
+    let _ = policy;
 }
 
 impl Future for RefundFuture {

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use super::charged::{Charged, Refusal, into_charged};
+use super::charged::{AttributeCall, Charged, Refusal};
 use crate::backend::failover::AcquireFuture;
 
 /// The decision about a call.
@@ -37,7 +37,8 @@ impl Future for DecisionFuture {
             State::Ready(decision) => decision.take().map_or(Poll::Pending, Poll::Ready),
             State::Pending(future) => {
                 let result = ready!(Pin::new(&mut *future).poll(context));
-                Poll::Ready(into_charged(result, future.backend()))
+                let decision = future.backend().finish(result, &AttributeCall);
+                Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
             }
         }
     }

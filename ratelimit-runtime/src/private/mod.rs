@@ -4,7 +4,6 @@ mod call;
 mod charged;
 pub mod const_args;
 mod future;
-mod general_call;
 mod refusal;
 pub mod runtime_args;
 

@@ -3,8 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::decide::definition::Definition;
 use crate::error::invalid_policy::InvalidPolicy;
-use crate::limiter::Definition;
+
 use crate::policy::{Algorithm, Policy};
 
 /// How many limiters are examined to make room for a new one. Two keep the cache below twice the number of limiters in use,
@@ -55,7 +56,7 @@ impl LimiterCache {
         limiters.make_room(self.max_limiters);
         let known = limiters.names.get_key_value(name).map(|(name, _)| Arc::clone(name));
         let name = known.unwrap_or_else(|| name.into());
-        let definition = Arc::new(Definition::new(name, "", None, policy, spec));
+        let definition = Arc::new(Definition::of_limiter(name, policy, spec));
         limiters.insert(&definition);
         Ok((definition, true))
     }
@@ -64,15 +65,19 @@ impl LimiterCache {
     #[cfg(feature = "overrides")]
     pub(super) fn list(&self) -> Vec<(Arc<str>, Policy)> {
         let limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        limiters.queue.iter().map(|limiter| (Arc::clone(&limiter.name), limiter.policy)).collect()
+        limiters
+            .queue
+            .iter()
+            .map(|limiter| (Arc::clone(&limiter.lineage), limiter.limiter_numbers().policy))
+            .collect()
     }
 }
 
 impl Limiters {
     fn insert(&mut self, definition: &Arc<Definition>) {
-        let empty = || SameName { algorithm: definition.policy.algorithm(), by_policy: HashMap::new() };
-        let same_name = self.names.entry(Arc::clone(&definition.name)).or_insert_with(empty);
-        same_name.by_policy.insert(definition.policy, Arc::clone(definition));
+        let empty = || SameName { algorithm: definition.algorithm, by_policy: HashMap::new() };
+        let same_name = self.names.entry(Arc::clone(&definition.lineage)).or_insert_with(empty);
+        same_name.by_policy.insert(definition.limiter_numbers().policy, Arc::clone(definition));
         self.queue.push_back(Arc::clone(definition));
     }
 
@@ -94,16 +99,17 @@ impl Limiters {
     /// Whether it is used outside the cache, or is the only one with a name that is: limiters that are derived from it, and
     /// their charges, share its name.
     fn is_in_use(&self, definition: &Arc<Definition>) -> bool {
-        let last = self.names.get(&definition.name).is_some_and(|same_name| same_name.by_policy.len() == 1);
+        let last =
+            self.names.get(&definition.lineage).is_some_and(|same_name| same_name.by_policy.len() == 1);
         // Here by policy and in the queue; the name here and in the definition.
-        Arc::strong_count(definition) > 2 || (last && Arc::strong_count(&definition.name) > 2)
+        Arc::strong_count(definition) > 2 || (last && Arc::strong_count(&definition.lineage) > 2)
     }
 
     fn remove(&mut self, definition: &Definition) {
-        if let Some(same_name) = self.names.get_mut(&definition.name) {
-            same_name.by_policy.remove(&definition.policy);
+        if let Some(same_name) = self.names.get_mut(&definition.lineage) {
+            same_name.by_policy.remove(&definition.limiter_numbers().policy);
             if same_name.by_policy.is_empty() {
-                self.names.remove(&definition.name);
+                self.names.remove(&definition.lineage);
             }
         }
     }
@@ -151,16 +157,17 @@ mod tests {
         let window = Policy::from(FixedWindow::new(1, DAY));
         let held: Vec<_> = (0..100).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap().0).collect();
         // Limiters derived from one have definitions of their own.
-        let derived: Vec<_> = held[..50].iter().map(|held| Arc::new((**held).clone())).collect();
+        let derived: Vec<_> =
+            held[..50].iter().map(|held| Arc::new(held.with_keys("derived", None))).collect();
         let held = &held[50..];
         for i in 0..1000 {
             cache.get(&format!("idle {i}"), window).unwrap();
         }
         for definition in derived.iter().chain(held) {
-            assert_eq!(cache.get(&definition.name, window).unwrap_err().argument(), "name");
+            assert_eq!(cache.get(&definition.lineage, window).unwrap_err().argument(), "name");
         }
         for definition in held {
-            assert!(Arc::ptr_eq(definition, &cache.get(&definition.name, bucket(5)).unwrap().0));
+            assert!(Arc::ptr_eq(definition, &cache.get(&definition.lineage, bucket(5)).unwrap().0));
         }
     }
 

@@ -11,20 +11,23 @@ mod watch;
 pub use builder::RegistryBuilder;
 pub use current::install;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 #[cfg(feature = "overrides")]
 use std::sync::{OnceLock, mpsc::Sender};
 
+use smallvec::SmallVec;
+
 use crate::backend::Backend;
+use crate::backend::failover::PendingRequest;
+use crate::decide::charges::Charges;
 use crate::decision::Decision;
 use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
 use crate::health::StoreHealth;
-use crate::limiter::{Limiter, NamedCharge};
+use crate::limiter::{Limiter, LimiterCaller, NamedCharge};
 use crate::policy::Policy;
-use crate::request::AcquireRequest;
+use crate::store::INLINE;
 use cache::LimiterCache;
 
 /// A store that decides limits, and the limiters on it.
@@ -97,7 +100,13 @@ impl Registry {
         &self,
         charges: impl IntoIterator<Item = NamedCharge>,
     ) -> Result<Decision, Error> {
-        self.0.backend.acquire(self.request(charges)?).await
+        let charges: SmallVec<[NamedCharge; INLINE]> = charges.into_iter().collect();
+        let pending = match self.decide_all(&charges)? {
+            Ok(decision) => return decision,
+            Err(pending) => pending.start(),
+        };
+        drop(charges);
+        self.0.backend.finish(pending.await, &LimiterCaller)
     }
 
     /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.
@@ -127,26 +136,22 @@ impl Registry {
         }))
     }
 
-    fn request(&self, charges: impl IntoIterator<Item = NamedCharge>) -> Result<AcquireRequest, Error> {
-        let (mut request, mut by_key) = (AcquireRequest::default(), HashMap::new());
-        let mut off = Vec::new();
-        for charge in charges {
-            if charge.is_off() {
-                off.push(charge);
-            } else {
-                charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
-            }
-        }
+    /// Decides charges of limiters. Returns the request, if it has to be awaited.
+    fn decide_all(
+        &self,
+        charges: &[NamedCharge],
+    ) -> Result<Result<Result<Decision, Error>, PendingRequest<'_>>, Error> {
+        let backend = &self.0.backend;
+        let mut call = Charges::new(backend.keeps_parts());
+        charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, false))?;
         // A limiter that an operator has turned off decides nothing, unless all are off.
-        if request.is_empty() {
-            for charge in off {
-                charge.add_to(&mut request, &mut by_key, &self.0.backend)?;
-            }
+        if call.is_empty() {
+            charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, true))?;
         }
-        if request.is_empty() {
+        if call.is_empty() {
             return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());
         }
-        Ok(request)
+        Ok(backend.decide(&mut call, &LimiterCaller))
     }
 }
 

@@ -104,11 +104,11 @@ impl Leases {
     }
 
     /// Spends leased permits on a charge, if so many are left that no request has to follow.
-    pub(crate) fn spend_spare(&self, key: Fingerprint, spec: &AlgorithmSpec, cost: u64) -> bool {
-        let spend = |leased: &mut LeasedKey<Waiting>| {
-            leased.permits.spec == *spec && leased.permits.spend_spare(cost, Instant::now())
-        };
-        self.with(key, spend).unwrap_or(false)
+    pub(crate) fn spend_spare(&self, key: Fingerprint, spec: &AlgorithmSpec, cost: u64) -> Option<Verdict> {
+        self.with(key, |leased| match leased.permits.spec == *spec {
+            true => leased.permits.spend_spare(cost, Instant::now()),
+            false => None,
+        })?
     }
 
     /// Returns whether leased permits suffice for a charge.

@@ -130,10 +130,6 @@ impl Store {
         }
     }
 
-    pub(crate) fn is_cluster(&self) -> bool {
-        matches!(self, Store::Redis(store) if store.is_cluster())
-    }
-
     pub(crate) fn source(&self) -> Source {
         match self {
             Store::Memory(_) => Source::Memory,

@@ -11,9 +11,7 @@ use super::{random, seed};
 use crate::acquire::{EndpointFuture, acquire, decide_at_once};
 use crate::algorithm::{AlgorithmSpec, State};
 use crate::endpoint::Endpoint;
-use crate::name::Name;
-use crate::on_store_error::OnStoreError;
-use crate::request::{AcquireRequest, PolicyCharge, max_wait};
+use crate::request::{AcquireRequest, max_wait};
 use crate::store::{Charge, Clock, Key, MemoryStore, Store};
 use crate::waiter_limit::WaiterLimit;
 use crate::{LeakyBucket, Policy, Rate, TokenBucket};
@@ -54,16 +52,10 @@ fn state(spec: &AlgorithmSpec, calls: &[Call], bucket: usize) -> Option<State> {
 }
 
 fn request(specs: &[AlgorithmSpec; 2], costs: [u64; 2]) -> AcquireRequest {
-    let mut request = AcquireRequest::default();
-    for (index, name) in ["a", "b"].into_iter().enumerate() {
+    AcquireRequest::of_test(["a", "b"].into_iter().enumerate().map(|(index, name)| {
         let (key, spec) = (Key::raw(name), specs[index]);
-        let wait = max_wait(Duration::MAX);
-        let charge = Charge { key, spec, cost: costs[index], wait, shadow: false };
-        let name = Name::Shared(name.into());
-        let on_store_error = OnStoreError::Local;
-        request.push(PolicyCharge { name, site: None, charge, key_texts: None, on_store_error }).unwrap();
-    }
-    request
+        Charge { key, spec, cost: costs[index], wait: max_wait(Duration::MAX), shadow: false }
+    }))
 }
 
 #[tokio::test]

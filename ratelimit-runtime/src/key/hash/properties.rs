@@ -9,11 +9,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::key::parts::{KeyParts, KeySink};
 use crate::property_tests::config;
 
 fn hash<T: Display + ?Sized>(part: &T) -> Fingerprint {
     let mut hasher = KeyHasher::new();
-    hasher.part(part).unwrap();
+    KeySink { hasher: &mut hasher, kept: None }.part(part).unwrap();
     hasher.finish()
 }
 
@@ -150,7 +151,9 @@ fn a_part_that_cannot_be_written_is_an_error() {
             Err(fmt::Error)
         }
     }
-    assert!(KeyHasher::new().part(&Fails).is_err());
+    for kept in [None, Some(&mut KeyParts::default())] {
+        assert!(KeySink { hasher: &mut KeyHasher::new(), kept }.part(&Fails).is_err());
+    }
 }
 
 #[test]

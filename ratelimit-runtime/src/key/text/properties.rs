@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use siphasher::sip::SipHasher13;
 
 use super::*;
+use crate::key::{KeyHead, KeyParts};
 use crate::property_tests::config;
 
 /// The encoding, in a simple form.
@@ -50,7 +51,7 @@ fn written(parts: &[String], namespace: &str, head: Head<'_>) -> String {
     let mut key = KeyText::new(&NamespaceText::new(namespace), &TextHead::new(head));
     let capacity = key.parts_at + USUAL_PARTS_LEN.max(2 * MAX_PARTS_LEN);
     for (i, part) in parts.iter().enumerate() {
-        key.part(part, i == 0).unwrap();
+        key.part(Plain::Text(part), i == 0);
         assert!(key.text.len() <= key.parts_at + MAX_PARTS_LEN);
         assert!(key.text.capacity() <= 2 * capacity, "{} bytes are kept", key.text.capacity());
     }
@@ -84,13 +85,15 @@ proptest! {
     #[test]
     fn parts_of_all_types_are_their_texts(text in parts(), natural in any::<u64>(), integer in any::<i64>()) {
         let head = Head { prefix: "", name: "app::send", shape: &"fw1-60000000", function: None };
-        let mut key = KeyText::new(&NamespaceText::new("rl"), &TextHead::new(head));
-        key.part(&natural, true).unwrap();
-        key.part(&integer, false).unwrap();
-        key.part(&format_args!("{text}{integer}"), false).unwrap();
-        key.part(text.as_str(), false).unwrap();
+        let mut kept = KeyParts::default();
+        let mut open = KeyHead::new(head).open();
+        open.part(&natural, Some(&mut kept)).unwrap();
+        open.part(&integer, Some(&mut kept)).unwrap();
+        open.part(&format_args!("{text}{integer}"), Some(&mut kept)).unwrap();
+        open.part(text.as_str(), Some(&mut kept)).unwrap();
+        let key = TextHead::new(head).key(&NamespaceText::new("rl"), kept.all());
         let parts = [natural.to_string(), integer.to_string(), format!("{text}{integer}"), text];
-        prop_assert_eq!(String::from_utf8(key.finish(true)).unwrap(), expected(&parts, "rl", head));
+        prop_assert_eq!(key, expected(&parts, "rl", head));
     }
 }
 

@@ -72,9 +72,10 @@ impl LeasedPermits {
     }
 
     /// Takes permits like [`spend`](Self::spend), if it is not time to ask for more then.
-    pub(super) fn spend_spare(&mut self, cost: u64, now: Instant) -> bool {
+    pub(super) fn spend_spare(&mut self, cost: u64, now: Instant) -> Option<Verdict> {
         let kept = self.low.saturating_add(1);
-        self.suffice(cost.saturating_add(kept), now) && self.spend(cost, now).is_some()
+        let (verdict, _) = self.suffice(cost.saturating_add(kept), now).then(|| self.spend(cost, now))??;
+        Some(verdict)
     }
 
     /// Adds what a lease has left that was asked for at `sent`, and ends at `until`.

@@ -1,0 +1,329 @@
+//! What a call asks: a charge for each of its policies, in place while the call is put together and decided.
+
+use std::sync::Arc;
+
+use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
+use crate::algorithm::{AlgorithmSpec, PlainSpec};
+use crate::error::Error;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::error::missing_key::MissingKey;
+use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
+use crate::overrides::Overrides;
+use crate::policy::Policy;
+use crate::store::INLINE;
+
+/// The charges of a call.
+#[derive(Debug)]
+pub(crate) struct Charges<'a> {
+    first: [Option<PolicyCharge<'a>>; INLINE],
+    /// How many of them there are.
+    len: usize,
+    /// The key of the last charge, while it may get further parts.
+    open: Option<OpenKey>,
+    /// The parts of all keys, if their texts may be wanted.
+    parts: KeyParts,
+    keeps_parts: bool,
+    /// What few calls have.
+    rest: Option<Box<Rest<'a>>>,
+}
+
+/// What a call asks of one policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PolicyCharge<'a> {
+    pub(crate) definition: DefinitionRef<'a>,
+    pub(crate) numbers: ChargeNumbers<'a>,
+    pub(crate) key: Fingerprint,
+    pub(crate) cost: u64,
+    /// How long the call may wait, in microseconds.
+    pub(crate) wait: u64,
+    pub(crate) shadow: bool,
+    /// Where the parts of the key are.
+    pub(crate) parts: (u32, u32),
+}
+
+/// A policy that cannot decide the call, and why.
+#[derive(Debug)]
+pub(crate) struct Failure<'a> {
+    pub(crate) definition: DefinitionRef<'a>,
+    /// What the call asked for, unless that is what was invalid.
+    pub(crate) cost: Result<u64, InvalidPolicy>,
+    pub(crate) shadow: bool,
+    pub(crate) error: Error,
+}
+
+/// The numbers of a call, any of which may be invalid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallNumbers {
+    /// The policy, if its numbers are computed for the call.
+    pub(crate) policy: Option<Result<Policy, InvalidPolicy>>,
+    pub(crate) cost: Result<u64, InvalidPolicy>,
+    pub(crate) wait: Result<u64, InvalidPolicy>,
+}
+
+#[derive(Debug, Default)]
+struct Rest<'a> {
+    /// The charges behind the first ones.
+    more: Vec<PolicyCharge<'a>>,
+    failures: Vec<Failure<'a>>,
+}
+
+impl<'a> Charges<'a> {
+    /// No charges. If the texts of keys may be wanted, their parts are kept.
+    #[inline]
+    pub(crate) fn new(keeps_parts: bool) -> Self {
+        let (first, parts) = ([None; INLINE], KeyParts::default());
+        Charges { first, len: 0, open: None, parts, keeps_parts, rest: None }
+    }
+
+    /// A single charge, whose key is complete and has these parts, if they are kept.
+    pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
+        charge.parts = (0, parts.end());
+        Charges {
+            first: [Some(charge), None, None],
+            len: 1,
+            open: None,
+            parts,
+            keeps_parts: false,
+            rest: None,
+        }
+    }
+
+    /// Keeps the parts of the keys that are added from now on.
+    #[inline]
+    pub(crate) fn keep_parts(&mut self, keeps_parts: bool) {
+        self.keeps_parts = keeps_parts;
+    }
+
+    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds.
+    #[inline]
+    pub(crate) fn begin_literal(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        numbers: &'a Numbers,
+        cost: u64,
+        wait: u64,
+    ) {
+        let shadow = definition.attribute.shadow;
+        self.push(definition, ChargeNumbers::Literal(numbers), &numbers.heads.hash, (cost, wait), shadow);
+    }
+
+    /// Starts the charge of a policy with these numbers, as operators have changed them. Adds none that costs something if the policy
+    /// is turned off, and none that costs nothing unless these are kept.
+    pub(crate) fn begin(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        numbers: CallNumbers,
+        keeps_free: bool,
+        overrides: &Overrides,
+    ) {
+        self.close();
+        let CallNumbers { policy, cost, wait } = numbers;
+        let overridden = definition.overridden(overrides);
+        let is_off = overridden.as_ref().is_some_and(|overridden| overridden.is_off());
+        let is_free = cost == Ok(0);
+        if is_free && !keeps_free || is_off && !is_free {
+            return;
+        }
+        let shadow = definition.attribute.shadow || overridden.as_ref().is_some_and(|it| it.is_shadow());
+        let numbers = match overridden {
+            Some(overridden) => definition.overridden_numbers(&overridden, policy),
+            None => definition.numbers(policy),
+        };
+        match numbers.and_then(|numbers| Ok((numbers, cost?, wait?))) {
+            Ok((numbers, cost, wait)) => {
+                let head = definition.key_head(&numbers);
+                self.push(definition, numbers, &head, (cost, wait), shadow);
+            }
+            Err(invalid) => self.fail(definition, cost, shadow, invalid.into()),
+        }
+    }
+
+    /// Adds a part to the key of the last charge.
+    #[inline(always)]
+    pub(crate) fn part<M, T: KeyPart<M> + ?Sized>(&mut self, part: &T) {
+        let Some(open) = &mut self.open else { return };
+        let kept = if self.keeps_parts { Some(&mut self.parts) } else { None };
+        if let Err(missing) = open.part(part, kept) {
+            self.missing(missing);
+        }
+    }
+
+    /// Adds the parts of a whole key to the last charge.
+    #[inline(always)]
+    pub(crate) fn key<M>(&mut self, key: &impl IntoKey<M>) {
+        let Some(open) = &mut self.open else { return };
+        let kept = if self.keeps_parts { Some(&mut self.parts) } else { None };
+        if let Err(missing) = open.key(key, kept) {
+            self.missing(missing);
+        }
+    }
+
+    /// Adds the parts of a whole key that were kept to the last charge.
+    pub(crate) fn kept_key(&mut self, parts: PartsOfKey<'_>) {
+        if let Some(open) = &mut self.open {
+            open.parts(parts, if self.keeps_parts { Some(&mut self.parts) } else { None });
+        }
+    }
+
+    /// Replaces the numbers by some that no key exceeds.
+    pub(crate) fn unbounded(&mut self) {
+        for charge in self.first.iter_mut().flatten() {
+            charge.numbers = ChargeNumbers::Computed(charge.spec().unbounded());
+            charge.shadow = false;
+        }
+    }
+
+    /// Drops the last charge, because its key lacks a part.
+    #[cold]
+    pub(crate) fn missing(&mut self, missing: MissingKey) {
+        if self.open.take().is_none() {
+            return;
+        }
+        let last = match &mut self.rest {
+            Some(rest) if !rest.more.is_empty() => rest.more.pop(),
+            _ => {
+                self.len -= 1;
+                self.first[self.len].take()
+            }
+        };
+        if let Some(PolicyCharge { definition, cost, shadow, .. }) = last {
+            self.fail(definition, Ok(cost), shadow, missing.into());
+        }
+    }
+
+    /// Notes that a policy cannot decide the call.
+    #[cold]
+    pub(crate) fn fail(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        cost: Result<u64, InvalidPolicy>,
+        shadow: bool,
+        error: Error,
+    ) {
+        self.close();
+        self.rest.get_or_insert_default().failures.push(Failure { definition, cost, shadow, error });
+    }
+
+    /// Takes the policies that cannot decide the call.
+    pub(crate) fn take_failures(&mut self) -> Vec<Failure<'a>> {
+        self.rest.as_mut().map(|rest| std::mem::take(&mut rest.failures)).unwrap_or_default()
+    }
+
+    /// Completes the key of the last charge.
+    #[inline]
+    pub(crate) fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.complete(open);
+        }
+    }
+
+    #[inline(never)]
+    fn complete(&mut self, open: OpenKey) {
+        let end = self.parts.end();
+        let last = match &mut self.rest {
+            Some(rest) if !rest.more.is_empty() => rest.more.last_mut(),
+            _ => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
+        };
+        if let Some(charge) = last {
+            charge.key = open.finish().unwrap_or(charge.key);
+            charge.parts.1 = end;
+        }
+    }
+
+    /// Returns the only charge and its key, if there is only one and nothing has failed.
+    #[inline(always)]
+    pub(crate) fn single(&self) -> Option<(&PolicyCharge<'a>, Fingerprint)> {
+        let ([Some(charge), None, None], None) = (&self.first, &self.rest) else { return None };
+        let key = self.open.as_ref().and_then(OpenKey::finish);
+        Some((charge, key.unwrap_or(charge.key)))
+    }
+
+    /// Returns all charges with complete keys, if there are no more than a few and nothing has failed.
+    #[inline]
+    pub(crate) fn few(&self) -> Option<&[Option<PolicyCharge<'a>>; INLINE]> {
+        self.rest.is_none().then_some(&self.first)
+    }
+
+    /// Returns all charges, whose keys are complete.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PolicyCharge<'a>> {
+        self.first.iter().flatten().chain(self.rest.iter().flat_map(|rest| &rest.more))
+    }
+
+    /// Whether nothing is asked, and nothing has failed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0 && self.rest.is_none()
+    }
+
+    /// Returns the parts of the key of a charge.
+    #[inline]
+    pub(crate) fn parts_of(&self, charge: &PolicyCharge<'_>) -> PartsOfKey<'_> {
+        self.parts.of_key(charge.parts.0, charge.parts.1)
+    }
+
+    /// Returns the parts of all keys.
+    pub(crate) fn parts(&self) -> &KeyParts {
+        &self.parts
+    }
+
+    /// Takes the parts of all keys, after which the charges have none.
+    pub(crate) fn take_parts(&mut self) -> KeyParts {
+        std::mem::take(&mut self.parts)
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        numbers: ChargeNumbers<'a>,
+        head: &KeyHead,
+        (cost, wait): (u64, u64),
+        shadow: bool,
+    ) {
+        self.close();
+        let (from, wait) = (self.parts.end(), if shadow { 0 } else { wait });
+        let (key, parts) = (head.without_parts(), (from, from));
+        let charge = PolicyCharge { definition, numbers, key, cost, wait, shadow, parts };
+        match self.first.get_mut(self.len) {
+            Some(free) => {
+                *free = Some(charge);
+                self.len += 1;
+            }
+            None => self.rest.get_or_insert_default().more.push(charge),
+        }
+        self.open = Some(head.open());
+    }
+}
+
+impl<'a> PolicyCharge<'a> {
+    /// The charge of a limiter's call with its literal numbers.
+    #[inline]
+    pub(crate) fn literal(
+        definition: &'a Arc<Definition>,
+        numbers: &'a Numbers,
+        key: Fingerprint,
+        cost: u64,
+        wait: u64,
+    ) -> Self {
+        let (definition, numbers) = (DefinitionRef::Counted(definition), ChargeNumbers::Literal(numbers));
+        PolicyCharge { definition, numbers, key, cost, wait, shadow: false, parts: (0, 0) }
+    }
+
+    /// Returns the numbers of the call.
+    #[inline]
+    pub(crate) fn spec(&self) -> &AlgorithmSpec {
+        match &self.numbers {
+            ChargeNumbers::Literal(numbers) => &numbers.spec,
+            ChargeNumbers::Computed(spec) => spec,
+        }
+    }
+
+    /// Returns the same numbers for the memory store, if the states of the key are plain.
+    #[inline]
+    pub(crate) fn plain(&self) -> Option<PlainSpec> {
+        match &self.numbers {
+            ChargeNumbers::Literal(numbers) => numbers.plain,
+            // What a lock-free decision says names its policy for as long as the process lives.
+            ChargeNumbers::Computed(spec) => spec.plain().filter(|_| self.definition.static_name().is_some()),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Policies as they are decided: what is the same for all calls of one, made once.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use crate::algorithm::{AlgorithmSpec, PlainSpec};
+use crate::error::Error;
+use crate::error::invalid_policy::InvalidPolicy;
+use crate::key::{Head, KeyHead, KeyHeads};
+use crate::log::{LogBound, log};
+use crate::name::{Name, intern};
+use crate::on_store_error::OnStoreError;
+use crate::overrides::{ActiveOverride, Overrides};
+use crate::policy::{Algorithm, Policy};
+use crate::policy_id::PolicyId;
+
+/// A policy: that of an attribute, or of a limiter.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) name: Name,
+    /// The same name, counted, so that a cache of limiters knows whether those that are derived from one are in use.
+    pub(crate) lineage: Arc<str>,
+    pub(crate) prefix: Box<str>,
+    pub(crate) id: PolicyId,
+    /// The function, if it is the tag of the keys.
+    pub(crate) function: Option<Box<str>>,
+    /// The name that stands for the policies of all types of a function, if it has several.
+    pub(crate) declared: Option<Box<str>>,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) on_store_error: Option<OnStoreError>,
+    pub(crate) attribute: AttributeOptions,
+    /// The numbers, if they are the same for all calls.
+    literal: Option<Numbers>,
+    /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
+    computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
+    /// For calls that the policy would have refused if it were no shadow.
+    refusal_log: LogBound,
+    /// For calls that the policy, as a shadow, could not decide.
+    failure_log: LogBound,
+}
+
+/// What only attributes say of a policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AttributeOptions {
+    /// The index of the attribute on its function.
+    pub(crate) index: Option<usize>,
+    pub(crate) shadow: bool,
+    /// Whether charges may be refunded once the output is known.
+    pub(crate) refundable: bool,
+    /// How many permits the process takes of Redis at a time.
+    pub(crate) lease: Option<u64>,
+}
+
+/// The numbers of a policy, and what follows from them.
+#[derive(Clone, Debug)]
+pub(crate) struct Numbers {
+    pub(crate) policy: Policy,
+    pub(crate) spec: AlgorithmSpec,
+    /// The same for states that fit into a slot of the memory store.
+    pub(crate) plain: Option<PlainSpec>,
+    pub(crate) heads: KeyHeads,
+}
+
+/// The numbers by which a policy decides a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ChargeNumbers<'a> {
+    /// Those of all calls.
+    Literal(&'a Numbers),
+    Computed(AlgorithmSpec),
+}
+
+/// A definition that lives as long as the process, or one that is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DefinitionRef<'a> {
+    Static(&'static Definition),
+    Counted(&'a Arc<Definition>),
+}
+
+/// The same for a call that outlives its caller's references.
+#[derive(Clone, Debug)]
+pub(crate) enum OwnedDefinition {
+    Static(&'static Definition),
+    Counted(Arc<Definition>),
+}
+
+/// What identifies a policy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) id: PolicyId,
+    /// The function, if it is the tag of the keys.
+    pub(crate) function: Option<&'a str>,
+    pub(crate) declared: Option<&'a str>,
+}
+
+impl Definition {
+    /// A policy whose numbers are given, or computed for each call.
+    pub(crate) fn new(name: Name, identity: Identity<'_>, algorithm: Algorithm) -> Self {
+        let Identity { prefix, id, function, declared } = identity;
+        Definition {
+            lineage: name.to_shared(),
+            name,
+            prefix: prefix.into(),
+            id,
+            function: function.map(Into::into),
+            declared: declared.map(Into::into),
+            algorithm,
+            on_store_error: None,
+            attribute: AttributeOptions::default(),
+            literal: None,
+            computed: OnceLock::new(),
+            refusal_log: LogBound::default(),
+            failure_log: LogBound::default(),
+        }
+    }
+
+    /// The policy of a limiter, without a prefix.
+    pub(crate) fn of_limiter(name: Arc<str>, policy: Policy, spec: AlgorithmSpec) -> Self {
+        let identity = Identity { prefix: "", id: PolicyId::new("", &name), function: None, declared: None };
+        let kept = intern(&name).map_or_else(|| Name::Shared(Arc::clone(&name)), Name::Static);
+        let definition = Definition::new(kept, identity, policy.algorithm());
+        Definition { lineage: name, ..definition }.with_numbers(policy, spec)
+    }
+
+    /// The same policy with what its attribute says of it.
+    pub(crate) fn of_attribute(
+        self,
+        attribute: AttributeOptions,
+        on_store_error: Option<OnStoreError>,
+    ) -> Self {
+        Definition { attribute, on_store_error, ..self }
+    }
+
+    /// Returns the same policy with other keys, and without numbers.
+    pub(crate) fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
+        let id = if *prefix == *self.prefix { self.id } else { PolicyId::new(prefix, self.name.as_str()) };
+        let identity = Identity { prefix, id, function, declared: None };
+        let definition = Definition::new(self.name.clone(), identity, self.algorithm);
+        Definition { lineage: Arc::clone(&self.lineage), on_store_error: self.on_store_error, ..definition }
+    }
+
+    /// The same policy, which decides so when the store fails.
+    pub(crate) fn deciding(self, on_store_error: Option<OnStoreError>) -> Self {
+        Definition { on_store_error, ..self }
+    }
+
+    /// The same policy with these numbers for all calls.
+    pub(crate) fn with_numbers(mut self, policy: Policy, spec: AlgorithmSpec) -> Self {
+        // What a lock-free decision says names its policy for as long as the process lives.
+        let plain = spec.plain().filter(|_| self.static_name().is_some());
+        let heads = KeyHeads::new(self.head(&spec));
+        self.literal = Some(Numbers { policy, spec, plain, heads });
+        self
+    }
+
+    /// Returns the numbers, if they are the same for all calls.
+    #[inline]
+    pub(crate) fn literal(&self) -> Option<&Numbers> {
+        self.literal.as_ref()
+    }
+
+    /// Returns the hashed head of the keys of calls with these numbers.
+    #[inline]
+    pub(crate) fn key_head(&self, numbers: &ChargeNumbers<'_>) -> KeyHead {
+        match numbers {
+            ChargeNumbers::Literal(numbers) => numbers.heads.hash,
+            ChargeNumbers::Computed(spec) => self.with_heads(spec, |heads| heads.hash),
+        }
+    }
+
+    /// Returns the numbers of a limiter, which always has some.
+    pub(crate) fn limiter_numbers(&self) -> &Numbers {
+        self.literal.as_ref().expect("a limiter has numbers")
+    }
+
+    /// Calls a function with the head of the keys of calls with this spec, which is mostly kept.
+    #[inline]
+    pub(crate) fn with_heads<T>(&self, spec: &AlgorithmSpec, then: impl FnOnce(&KeyHeads) -> T) -> T {
+        if let Some(literal) = &self.literal
+            && literal.spec.has_keys_of(spec)
+        {
+            return then(&literal.heads);
+        }
+        let (of, heads) = self.computed.get_or_init(|| (*spec, KeyHeads::new(self.head(spec))));
+        if of.has_keys_of(spec) { then(heads) } else { then(&KeyHeads::new(self.head(spec))) }
+    }
+
+    /// Returns what the keys of calls with this spec begin with.
+    pub(crate) fn head<'a>(&'a self, spec: &'a AlgorithmSpec) -> Head<'a> {
+        let (prefix, name) = (&*self.prefix, self.name.as_str());
+        Head { prefix, name, shape: spec, function: self.function.as_deref() }
+    }
+
+    /// Returns what operators have changed of the policy, if anything.
+    pub(crate) fn overridden(&self, overrides: &Overrides) -> Option<Arc<ActiveOverride>> {
+        overrides.of(&self.prefix, &self.names())
+    }
+
+    /// Returns the name, if it lives as long as the process.
+    #[inline]
+    pub(crate) fn static_name(&self) -> Option<&'static str> {
+        match &self.name {
+            Name::Static(name) => Some(name),
+            Name::Shared(_) => None,
+        }
+    }
+
+    /// Logs that the policy would have refused a call if it were no shadow. Must not be called under a lock, because a subscriber
+    /// may itself be rate limited.
+    #[cold]
+    pub(crate) fn log_shadow_refusal(&self) {
+        if let Some(calls) = self.refusal_log.count() {
+            let (policy, algorithm) = (self.name.as_str(), self.algorithm.name());
+            log!(INFO, policy, algorithm, calls, "shadow policy would have limited calls");
+        }
+    }
+
+    /// Logs that the policy, a shadow, could not decide a call. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_shadow_failure(&self, error: &Error) {
+        if let Some(calls) = self.failure_log.count() {
+            let policy = self.name.as_str();
+            log!(INFO, policy, %error, calls, "shadow policy could not be evaluated");
+        }
+    }
+
+    /// Returns the names by which overrides find the policy, the most specific first.
+    fn names(&self) -> [&str; 2] {
+        let name = self.name.as_str();
+        [name, self.declared.as_deref().unwrap_or(name)]
+    }
+}
+
+impl<'a> DefinitionRef<'a> {
+    /// Returns the definition.
+    #[inline]
+    pub(crate) fn get(self) -> &'a Definition {
+        match self {
+            DefinitionRef::Static(definition) => definition,
+            DefinitionRef::Counted(definition) => definition,
+        }
+    }
+
+    /// Returns the numbers of a call: those that were computed for it, or the literal ones.
+    pub(crate) fn numbers(
+        self,
+        computed: Option<Result<Policy, InvalidPolicy>>,
+    ) -> Result<ChargeNumbers<'a>, InvalidPolicy> {
+        match (computed, self.get().literal()) {
+            (Some(policy), _) => Ok(ChargeNumbers::Computed(policy?.spec()?)),
+            (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
+            (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
+        }
+    }
+
+    /// Returns the same as an override changes them.
+    pub(crate) fn overridden_numbers(
+        self,
+        overridden: &ActiveOverride,
+        computed: Option<Result<Policy, InvalidPolicy>>,
+    ) -> Result<ChargeNumbers<'a>, InvalidPolicy> {
+        let spec = match (computed, self.get().literal()) {
+            (Some(policy), _) => overridden.spec(None, policy?)?,
+            (None, Some(literal)) => overridden.spec(Some(&literal.spec), literal.policy)?,
+            (None, None) => return self.numbers(None),
+        };
+        Ok(ChargeNumbers::Computed(spec))
+    }
+
+    /// Returns the definition for a call that outlives this reference.
+    pub(crate) fn to_owned(self) -> OwnedDefinition {
+        match self {
+            DefinitionRef::Static(definition) => OwnedDefinition::Static(definition),
+            DefinitionRef::Counted(definition) => OwnedDefinition::Counted(Arc::clone(definition)),
+        }
+    }
+}
+
+impl Deref for DefinitionRef<'_> {
+    type Target = Definition;
+
+    #[inline]
+    fn deref(&self) -> &Definition {
+        self.get()
+    }
+}
+
+impl Deref for OwnedDefinition {
+    type Target = Definition;
+
+    fn deref(&self) -> &Definition {
+        match self {
+            OwnedDefinition::Static(definition) => definition,
+            OwnedDefinition::Counted(definition) => definition,
+        }
+    }
+}

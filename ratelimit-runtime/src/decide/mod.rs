@@ -1,0 +1,243 @@
+//! One decision. Every call, of an attribute or of a limiter, becomes [`Charges`], and [`Backend::decide`] decides them: with what is
+//! at hand, or by a request that travels.
+
+pub(crate) mod charges;
+pub(crate) mod definition;
+mod few;
+mod single;
+
+use std::sync::Arc;
+
+use self::charges::{Charges, Failure};
+pub(crate) use self::single::SingleDecision;
+use crate::acquire;
+use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
+use crate::backend::Backend;
+use crate::backend::failover::PendingRequest;
+use crate::decision::Decision;
+use crate::error::Error;
+use crate::key::KeyParts;
+use crate::request::AcquireRequest;
+use crate::source::Source;
+use crate::store::Store;
+
+/// Whose call is decided, and what it makes of the decision.
+pub(crate) trait Caller {
+    type Decision;
+
+    /// Returns what it makes of any decision that admits the call, if that is the same for all: nothing has to be kept of one then.
+    fn admitted(&self) -> Option<Self::Decision>;
+
+    /// The only charge of the call was decided at once.
+    fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
+
+    /// A request was decided, by the store that was charged, if one was.
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision;
+
+    /// The same of a request that was awaited.
+    fn awaited(&self, decided: DecidedRequest, store: Option<&Store>) -> Self::Decision {
+        self.decided(decided.acquired(), store)
+    }
+
+    /// The call is refused by the policy of this attribute, or because the store failed.
+    fn failed(&self, attribute: Option<usize>, error: Error) -> Self::Decision;
+}
+
+impl Backend {
+    /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
+    #[inline(always)]
+    pub(crate) fn decide<'b, C: Caller>(
+        self: &'b Arc<Self>,
+        charges: &mut Charges<'_>,
+        caller: &C,
+    ) -> Result<C::Decision, PendingRequest<'b>> {
+        if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
+            && let Some(decision) = SingleDecision::in_memory(memory, charge, key)
+        {
+            return Ok(self.finish_single(decision, charges.parts(), caller));
+        }
+        self.decide_any(charges, caller)
+    }
+
+    /// Looks at what charges without cost find, even if a policy is turned off.
+    pub(crate) async fn peek(self: &Arc<Self>, charges: &mut Charges<'_>) -> Result<Decision, Error> {
+        let mut request = self.request(charges)?;
+        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
+        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
+            let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+            return Ok(acquired.into_decision(None));
+        }
+        match PendingRequest::new(self, endpoint, request).start().await {
+            Ok(decided) => Ok(decided.into_decision(None)),
+            Err(failed) => Err(failed.error.into()),
+        }
+    }
+
+    /// Returns the request for charges without cost, or why one is not valid.
+    pub(crate) fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
+        charges.close();
+        let request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
+        match charges.take_failures().into_iter().next() {
+            Some(failure) => Err(failure.error),
+            None => Ok(request),
+        }
+    }
+
+    /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
+    #[inline(always)]
+    pub(crate) fn finish_single<'a, C: Caller>(
+        &self,
+        decision: SingleDecision<'a>,
+        parts: &'a KeyParts,
+        caller: &C,
+    ) -> C::Decision {
+        match self.observers() {
+            None => self.finish_observed(decision, caller),
+            Some(observers) => {
+                let decision = decision.with_parts(parts.all());
+                decision.observe(observers);
+                self.finish_observed(decision, caller)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn finish_observed<C: Caller>(&self, decision: SingleDecision<'_>, caller: &C) -> C::Decision {
+        if decision.charge.shadow && !decision.admitted {
+            decision.charge.definition.log_shadow_refusal();
+        }
+        caller.single(decision)
+    }
+
+    /// Decides a call with any charges.
+    #[inline(never)]
+    pub(crate) fn decide_any<'b, C: Caller>(
+        self: &'b Arc<Self>,
+        charges: &mut Charges<'_>,
+        caller: &C,
+    ) -> Result<C::Decision, PendingRequest<'b>> {
+        charges.close();
+        if let Some(admitted) = caller.admitted()
+            && (charges.is_empty() || self.admits_few(charges))
+        {
+            return Ok(admitted);
+        }
+        if let Some(known) = self.known_remotely(charges) {
+            return Ok(self.finish_single(known, charges.parts(), caller));
+        }
+        let mut request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
+        request.tells_keys = self.observers().is_some();
+        let Some(endpoint) = self.primary() else { return Ok(skip(&request, caller)) };
+        if let Some(refusal) = self.report_failures(charges, caller) {
+            return Ok(refusal);
+        }
+        if !request.has_cost() {
+            return Ok(skip(&request, caller));
+        }
+        match acquire::decide_at_once(&mut request, endpoint) {
+            Some(outcome) => {
+                self.mirror(&request, &outcome);
+                let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+                self.report(&acquired);
+                Ok(caller.decided(acquired, Some(&endpoint.store)))
+            }
+            None => Err(PendingRequest::new(self, endpoint, request)),
+        }
+    }
+
+    /// Finishes a request that was awaited.
+    pub(crate) fn finish<C: Caller>(&self, result: AcquireResult, caller: &C) -> C::Decision {
+        match result {
+            Ok(decided) => {
+                self.report(&decided.acquired());
+                let store = self.charged_store(decided.source);
+                caller.awaited(decided, store)
+            }
+            Err(failed) => self.finish_failed(*failed, caller),
+        }
+    }
+
+    /// Finishes a request that nothing decided. One in shadow goes ahead all the same.
+    #[cold]
+    fn finish_failed<C: Caller>(&self, failed: FailedRequest, caller: &C) -> C::Decision {
+        let FailedRequest { error, request, .. } = failed;
+        if let Some(observers) = self.observers() {
+            observers.failed(&request);
+        }
+        let error = Error::Store(error);
+        if request.is_shadow() {
+            request.policies().iter().for_each(|policy| policy.definition.log_shadow_failure(&error));
+            let unused = request.unused_outcome();
+            return caller.decided(Acquired::at_once(&request, &unused, Source::Allowed), None);
+        }
+        error.log_refusal(request.policy_of(0));
+        caller.failed(None, error)
+    }
+
+    /// Tells observers and the log what became of a request.
+    fn report(&self, acquired: &Acquired<'_>) {
+        if let Some(observers) = self.observers() {
+            observers.decided(acquired);
+        }
+        for policy in acquired.request.policies().iter().filter(|policy| acquired.is_shadow(policy)) {
+            if let Some(failure) = acquired.shadow_failure(policy) {
+                policy.definition.log_shadow_failure(&failure.into());
+            } else if !acquired.verdict(policy).admitted {
+                policy.definition.log_shadow_refusal();
+            }
+        }
+    }
+
+    /// Reports the policies that cannot decide the call. Returns the first refusal by one of them, as shadow policies never refuse.
+    fn report_failures<C: Caller>(&self, charges: &mut Charges<'_>, caller: &C) -> Option<C::Decision> {
+        let mut refusal = None;
+        for Failure { definition, cost, shadow, error } in charges.take_failures() {
+            let is_free = cost == Ok(0);
+            if let Some(observers) = self.observers().filter(|_| !is_free) {
+                observers.refused(&definition, cost.unwrap_or(0), &error);
+            }
+            if shadow {
+                definition.log_shadow_failure(&error);
+                continue;
+            }
+            if !is_free {
+                error.log_refusal(definition.name.as_str());
+            }
+            refusal.get_or_insert((definition.attribute.index, error));
+        }
+        refusal.map(|(attribute, error)| caller.failed(attribute, error))
+    }
+
+    /// Returns the decision about a single charge, if leased permits suffice for it, or Redis has refused it lately.
+    fn known_remotely<'a>(&self, charges: &'a Charges<'_>) -> Option<SingleDecision<'a>> {
+        let store = self.store()?;
+        let (denials, leases) = (store.denials(), store.leases()?);
+        let (charge, key) = charges.single()?;
+        let (definition, spec, cost) = (charge.definition, charge.spec(), charge.cost);
+        if charge.shadow || cost == 0 || definition.static_name().is_none() {
+            return None;
+        }
+        let lease = definition.attribute.lease;
+        if lease.is_some()
+            && !self.mirrors()
+            && let Some(verdict) = leases.spend_spare(key, spec, cost)
+        {
+            return Some(SingleDecision::known(charge, key, verdict));
+        }
+        if charge.wait > 0 || definition.attribute.refundable {
+            return None;
+        }
+        let verdict = denials?.find(key, spec, cost)?;
+        let is_leased = lease.is_some() && leases.suffice(key, spec, cost);
+        (!is_leased).then(|| SingleDecision::known(charge, key, verdict))
+    }
+}
+
+/// Lets a call go ahead that is sent to no store.
+fn skip<C: Caller>(request: &AcquireRequest, caller: &C) -> C::Decision {
+    caller.decided(Acquired::at_once(request, &request.unused_outcome(), Source::Skipped), None)
+}
+
+fn skipped(request: &AcquireRequest) -> Decision {
+    Acquired::at_once(request, &request.unused_outcome(), Source::Skipped).into_decision(None)
+}

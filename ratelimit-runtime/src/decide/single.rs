@@ -1,0 +1,159 @@
+//! The decision about a call with a single charge, which is decided without a list.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::charges::PolicyCharge;
+use crate::algorithm::{PlainSpec, Verdict};
+use crate::decision::{Decision, PolicyDecision, SinglePolicy};
+use crate::error::{Error, Limited};
+use crate::key::{Fingerprint, PartsOfKey};
+use crate::observer::Observers;
+use crate::source::Source;
+use crate::store::{CompactSpec, MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+
+/// What became of a single charge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SingleDecision<'a> {
+    pub(crate) charge: &'a PolicyCharge<'a>,
+    key: Fingerprint,
+    pub(crate) admitted: bool,
+    pub(crate) source: Source,
+    said: Said,
+    /// The store that was charged, if it is in process.
+    memory: Option<&'a Arc<MemoryStore>>,
+    /// The parts of the key, if somebody may read them.
+    parts: Option<PartsOfKey<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    /// The steps of the memory store, of which the verdict is made when it is read.
+    Plain(PlainSpec, PlainOutcome<1>),
+    Verdict(Verdict),
+}
+
+impl<'a> SingleDecision<'a> {
+    /// Decides the charge in process, if its key has a plain state. A call that may wait is decided only if it need not.
+    #[inline(always)]
+    pub(crate) fn in_memory(
+        memory: &'a Arc<MemoryStore>,
+        charge: &'a PolicyCharge<'a>,
+        key: Fingerprint,
+    ) -> Option<Self> {
+        let (plain, cost, waits) = (charge.plain()?, charge.cost, charge.wait > 0);
+        // A refused call that waits for a window queues, and may overtake none that wait already.
+        if cost == 0 || waits && !plain.reserves() {
+            return None;
+        }
+        let outcome = memory.decide_plain(PlainCharge { key, spec: plain, cost })?;
+        let admitted = outcome.admitted;
+        (admitted || !waits).then_some(SingleDecision {
+            charge,
+            key,
+            admitted,
+            source: Source::Memory,
+            said: Said::Plain(plain, outcome),
+            memory: Some(memory),
+            parts: None,
+        })
+    }
+
+    /// A charge that Redis is known to decide so.
+    pub(crate) fn known(charge: &'a PolicyCharge<'a>, key: Fingerprint, verdict: Verdict) -> Self {
+        SingleDecision {
+            charge,
+            key,
+            admitted: verdict.admitted,
+            source: Source::Redis,
+            said: Said::Verdict(verdict),
+            memory: None,
+            parts: None,
+        }
+    }
+
+    /// The same decision, with the parts of the key for whoever reads them.
+    #[inline]
+    pub(crate) fn with_parts(self, parts: PartsOfKey<'a>) -> Self {
+        SingleDecision { parts: Some(parts), ..self }
+    }
+
+    /// Whether the call goes ahead.
+    #[inline]
+    pub(crate) fn goes_ahead(&self) -> bool {
+        self.admitted || self.charge.shadow
+    }
+
+    /// Reports the decision.
+    #[inline(never)]
+    pub(crate) fn observe(&self, observers: &Observers) {
+        let SingleDecision { charge, source, .. } = *self;
+        let parts = self.parts.unwrap_or(PartsOfKey::NONE);
+        match &self.said {
+            Said::Plain(spec, outcome) => {
+                observers.plain(
+                    charge,
+                    *spec,
+                    (outcome.now, outcome.snapshots[0]),
+                    self.admitted,
+                    (parts, true),
+                );
+            }
+            Said::Verdict(verdict) => observers.single(charge, verdict, source, parts),
+        }
+    }
+
+    /// Returns the verdict.
+    #[inline]
+    pub(crate) fn verdict(&self) -> Verdict {
+        match &self.said {
+            Said::Plain(spec, outcome) => {
+                spec.full_verdict(outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
+            }
+            Said::Verdict(verdict) => *verdict,
+        }
+    }
+
+    /// Returns the decision of a limiter's call that goes ahead.
+    #[inline]
+    pub(crate) fn into_decision(self) -> Decision {
+        let verdict = self.verdict();
+        if self.charge.shadow {
+            return self.shadow_decision(&verdict);
+        }
+        let decision = Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO);
+        decision.with_plain_receipt(self.receipt(&verdict))
+    }
+
+    #[cold]
+    fn shadow_decision(&self, verdict: &Verdict) -> Decision {
+        let definition = self.charge.definition.get();
+        let policy = PolicyDecision::new(definition.name.to_shared(), definition.algorithm, true, verdict);
+        Decision::new(vec![policy], self.source, Duration::ZERO).with_plain_receipt(self.receipt(verdict))
+    }
+
+    /// Returns the error of a call that is refused.
+    #[inline]
+    pub(crate) fn into_error(self) -> Error {
+        let limited = Limited::of_one(self.policy(&self.verdict()), self.source);
+        Error::limited(match self.parts {
+            Some(parts) => limited.with_key(parts),
+            None => limited,
+        })
+    }
+
+    /// Returns the receipt for the charge, if one was made in process.
+    #[inline]
+    pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<PlainReceipt> {
+        let (memory, PolicyCharge { definition, cost, .. }) = (self.memory?, self.charge);
+        let spec = CompactSpec::of(self.charge.spec())?;
+        let at = verdict.charge_id.at;
+        self.admitted.then(|| PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, at))
+    }
+
+    #[inline]
+    fn policy(&self, verdict: &Verdict) -> SinglePolicy {
+        let definition = self.charge.definition.get();
+        SinglePolicy::new(definition.static_name().unwrap_or_default(), definition.algorithm, verdict)
+    }
+}
