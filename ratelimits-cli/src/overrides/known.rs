@@ -36,7 +36,7 @@ impl Known {
         let walk = Walk::without_overrides(connection, keyspace, inventory);
         known.policies.extend(walk.kinds().await?.into_iter().filter_map(|kind| {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
-            let numbers = policy.algorithm().attribute().numbers.iter();
+            let numbers = policy.algorithm().attribute().numbers().iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
             Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
         }));

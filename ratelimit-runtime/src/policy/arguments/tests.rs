@@ -54,6 +54,23 @@ fn numbers_change_by_name() {
 }
 
 #[test]
+fn every_number_can_change() {
+    let second = Duration::from_secs(1);
+    let policies: [Policy; 4] = [
+        TokenBucket::per_second(5).warmup(MINUTE).into(),
+        FixedWindow::new(5, MINUTE).into(),
+        LeakyBucket::new(5, rate("5/s")).into(),
+        SlidingWindow::new(5, MINUTE).precision(second).into(),
+    ];
+    for policy in policies {
+        for number in policy.algorithm().attribute().numbers() {
+            let takes = |value| policy.with_argument(number, value).is_ok();
+            assert!(takes(Integer(5)) || takes(Text("1s")), "{number} of {policy:?}");
+        }
+    }
+}
+
+#[test]
 fn defaults_follow_the_changed_number() {
     let max_cost = |policy: Policy| policy.spec().unwrap().max_cost();
     let bucket = Policy::from(TokenBucket::per_second(5));
