@@ -14,6 +14,7 @@ use std::collections::HashSet;
 
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use ratelimit_syntax::AttributeKind;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
@@ -21,13 +22,12 @@ use self::context::{Expansion, braced, hygienic, local};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{ArgumentNames, Destructured, Function};
-use crate::kind::Kind;
 use crate::model::LimitedFunction;
 use crate::stack::{self, LimitAttribute};
 use crate::unparsed::unparsed;
 
 /// Expands one attribute.
-pub(crate) fn attribute(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn attribute(kind: AttributeKind, args: TokenStream, item: TokenStream) -> TokenStream {
     expand(LimitAttribute::new(kind, args), item, false)
 }
 

@@ -1,15 +1,13 @@
 //! The attributes of the `ratelimits` crate, which documents them.
 //!
-//! `args` parses the attribute's tokens, `model` validates the arguments together with the function, and `expand` generates
+//! `args` reads the attribute's tokens with the parser of `ratelimit-syntax`, `model` validates the arguments together with the function, and `expand` generates
 //! the code.
 #![forbid(unsafe_code)]
 
 mod args;
 mod errors;
 mod expand;
-mod expr;
 mod function;
-mod kind;
 mod model;
 mod number;
 mod stack;
@@ -18,31 +16,31 @@ mod template;
 mod tests;
 mod unparsed;
 
-use kind::Kind;
 use proc_macro::TokenStream;
+use ratelimit_syntax::AttributeKind;
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn rate_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::Rate, args.into(), item.into()).into()
+    expand::attribute(AttributeKind::Rate, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn count_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::Count, args.into(), item.into()).into()
+    expand::attribute(AttributeKind::Count, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn funnel_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::Funnel, args.into(), item.into()).into()
+    expand::attribute(AttributeKind::Funnel, args.into(), item.into()).into()
 }
 
 #[allow(missing_docs, reason = "documented where the facade re-exports it")]
 #[proc_macro_attribute]
 pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(Kind::Window, args.into(), item.into()).into()
+    expand::attribute(AttributeKind::Window, args.into(), item.into()).into()
 }
 
 /// Carries an attribute that was deferred to the last of its siblings on a function. Used by generated code only.

@@ -9,12 +9,12 @@ mod stack;
 mod written;
 
 use proc_macro2::{Span, TokenStream, TokenTree};
+use ratelimit_syntax::AttributeKind;
 use syn::Type;
 
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::function::{AsyncBlock, Function};
-use crate::kind::Kind;
 use crate::stack::{LimitAttribute, last_number};
 pub(crate) use fallback::{Fallback, Target};
 pub(crate) use limit::{Limit, Tag};
@@ -50,7 +50,7 @@ impl LimitedFunction {
     }
 
     /// Returns the error for an item that is not a function.
-    pub(crate) fn not_a_function(kind: Kind, item: TokenStream) -> syn::Error {
+    pub(crate) fn not_a_function(kind: AttributeKind, item: TokenStream) -> syn::Error {
         let message = format!("expected an `async fn`; write `#[{}(…)]` on each function", kind.name());
         syn::Error::new(item_keyword(item), message)
     }
@@ -63,7 +63,7 @@ fn item_keyword(item: TokenStream) -> Span {
     word.or(start).map_or_else(Span::call_site, |token| token.span())
 }
 
-fn check_signature(function: &Function, kind: Kind, errors: &mut Errors) {
+fn check_signature(function: &Function, kind: AttributeKind, errors: &mut Errors) {
     let (signature, name) = (&function.signature, function.name());
     if function.body.is_none() {
         let message = format!(

@@ -1,11 +1,11 @@
 //! Numbers and durations as they are written. Constants in the generated code check their values.
 
 use proc_macro2::TokenStream;
-use syn::{BinOp, Expr, ExprBinary, Lit};
+use ratelimit_syntax::expr::{has_division, literal, peel, word};
+use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
 
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::expr::{is_number, literal, peel, word};
 
 /// What to write for a cost of less than a permit.
 pub(crate) const SCALE: &str = "permits are whole numbers, so scale them all: with twice the rate and burst, or limit, \
@@ -186,11 +186,17 @@ fn has_unit_suffix(expr: &Expr) -> bool {
     any_literal(expr, &|lit| UNITS.contains(&lit.suffix()))
 }
 
-fn has_division(expr: &Expr) -> bool {
+/// Returns whether the expression is a number literal or arithmetic on some.
+fn is_number(expr: &Expr) -> bool {
     match peel(expr) {
-        Expr::Unary(unary) => has_division(&unary.expr),
+        Expr::Lit(lit) => matches!(lit.lit, Lit::Int(_) | Lit::Float(_)),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_number(&unary.expr),
         Expr::Binary(binary) => {
-            matches!(binary.op, BinOp::Div(_)) || has_division(&binary.left) || has_division(&binary.right)
+            let known = matches!(
+                binary.op,
+                BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)
+            );
+            known && is_number(&binary.left) && is_number(&binary.right)
         }
         _ => false,
     }

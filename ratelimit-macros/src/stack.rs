@@ -7,19 +7,19 @@
 //! prologues of those that were expanded before it.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use ratelimit_syntax::AttributeKind;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token, parse_quote};
 
 use crate::function::Function;
-use crate::kind::Kind;
 
 /// The attribute that carries a deferred one.
 pub(crate) const CARRIER: &str = "__limit";
 
 /// One of our attributes on a function.
 pub(crate) struct LimitAttribute {
-    pub(crate) kind: Kind,
+    pub(crate) kind: AttributeKind,
     /// Where it is written.
     pub(crate) span: Span,
     pub(crate) args: TokenStream,
@@ -27,7 +27,7 @@ pub(crate) struct LimitAttribute {
 
 impl LimitAttribute {
     /// Returns the attribute that the compiler is expanding.
-    pub(crate) fn new(kind: Kind, args: TokenStream) -> LimitAttribute {
+    pub(crate) fn new(kind: AttributeKind, args: TokenStream) -> LimitAttribute {
         LimitAttribute { kind, span: Span::call_site(), args }
     }
 
@@ -35,7 +35,7 @@ impl LimitAttribute {
     pub(crate) fn deferred(tokens: TokenStream) -> Option<LimitAttribute> {
         let parse = |input: ParseStream<'_>| Ok((input.parse::<Ident>()?, input.parse::<Group>()?));
         let (name, args) = parse.parse2(tokens).ok()?;
-        let kind = Kind::named(&name)?;
+        let kind = AttributeKind::named(&name.to_string())?;
         Some(LimitAttribute { kind, span: name.span(), args: args.stream() })
     }
 
@@ -104,7 +104,7 @@ pub(crate) fn last_number(function: &Function) -> u32 {
 /// Returns whether the attribute is one of ours, or a `cfg_attr` that may become one.
 fn is_sibling(meta: &Meta) -> bool {
     let Some(last) = meta.path().segments.last() else { return false };
-    if Kind::named(&last.ident).is_some() {
+    if AttributeKind::named(&last.ident.to_string()).is_some() {
         return true;
     }
     let Meta::List(list) = meta else { return false };

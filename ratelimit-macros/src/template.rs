@@ -5,9 +5,10 @@ use std::str::Chars;
 
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
+use ratelimit_syntax::closest;
 use syn::{Expr, LitStr};
 
-use crate::errors::{Errors, closest};
+use crate::errors::Errors;
 use crate::function::Function;
 
 /// One part of a key.
@@ -146,7 +147,7 @@ fn unclosed(rest: &str) -> String {
 }
 
 fn unknown_name(name: &str) -> String {
-    match closest(name, &CONTEXT) {
+    match closest(name, CONTEXT) {
         Some(known) => format!("unknown placeholder `<@{name}>`; did you mean `<@{known}>`?"),
         None => format!(
             "unknown placeholder `<@{name}>`; write `<@ip>`, `<@user>`, `<@user_or_ip>` or `<@method>`"

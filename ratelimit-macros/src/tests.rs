@@ -14,10 +14,10 @@ mod waiting;
 use std::str::FromStr;
 
 use proc_macro2::TokenStream;
+use ratelimit_syntax::AttributeKind::{self, Count, Funnel, Rate, Window};
 
 use crate::expand;
 use crate::function::Function;
-use crate::kind::Kind::{self, Count, Funnel, Rate, Window};
 use crate::model::LimitedFunction;
 use crate::stack::LimitAttribute;
 
@@ -27,7 +27,7 @@ fn tokens(source: &str) -> TokenStream {
     TokenStream::from_str(source).unwrap()
 }
 
-fn read(kind: Kind, args: TokenStream, item: &str) -> syn::Result<LimitedFunction> {
+fn read(kind: AttributeKind, args: TokenStream, item: &str) -> syn::Result<LimitedFunction> {
     match Function::parse(tokens(item)) {
         Ok(function) => LimitedFunction::read(&[LimitAttribute::new(kind, args)], function),
         Err(_) => Err(LimitedFunction::not_a_function(kind, tokens(item))),
@@ -36,7 +36,7 @@ fn read(kind: Kind, args: TokenStream, item: &str) -> syn::Result<LimitedFunctio
 
 /// Asserts the errors of one attribute, each with the source it spans. `""` is the attribute itself.
 #[track_caller]
-fn fails_on(item: &str, kind: Kind, args: &str, expected: &[(&str, &str)]) {
+fn fails_on(item: &str, kind: AttributeKind, args: &str, expected: &[(&str, &str)]) {
     let Err(errors) = read(kind, tokens(args), item) else { panic!("no error in `{args}`") };
     let found: Vec<_> = errors
         .into_iter()
@@ -50,20 +50,20 @@ fn fails_on(item: &str, kind: Kind, args: &str, expected: &[(&str, &str)]) {
 }
 
 #[track_caller]
-fn fails(kind: Kind, args: &str, expected: &[(&str, &str)]) {
+fn fails(kind: AttributeKind, args: &str, expected: &[(&str, &str)]) {
     fails_on(SEND, kind, args, expected);
 }
 
 /// Asserts the same error on each of these values of an argument.
 #[track_caller]
-fn fails_with(kind: Kind, args: &str, values: &[&str], message: &str) {
+fn fails_with(kind: AttributeKind, args: &str, values: &[&str], message: &str) {
     for value in values {
         fails(kind, &format!("{args} = {value}"), &[(value, message)]);
     }
 }
 
 #[track_caller]
-fn expands(kind: Kind, args: &str, item: &str) -> String {
+fn expands(kind: AttributeKind, args: &str, item: &str) -> String {
     match read(kind, tokens(args), item) {
         Ok(_) => expand::attribute(kind, tokens(args), tokens(item)).to_string(),
         Err(errors) => panic!("{errors}"),

@@ -9,7 +9,6 @@ mod bounds;
 mod by_policy;
 mod call_site;
 mod clock;
-mod closest;
 mod error;
 mod key;
 mod lazy_box;
@@ -78,8 +77,6 @@ pub mod private;
 
 pub use check::{CheckError, check};
 pub use client_ip::ClientIp;
-#[doc(hidden)]
-pub use closest::closest;
 pub use context::RequestContext;
 pub use decision::{Decision, PolicyDecision};
 pub use error::{
@@ -94,9 +91,9 @@ pub use on_store_error::OnStoreError;
 #[cfg(feature = "overrides")]
 pub use overrides::Override;
 pub use policies::{PolicyInfo, policies};
-pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 #[doc(hidden)]
-pub use policy::{ArgumentValue, AttributeKind};
+pub use policy::ArgumentValue;
+pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use policy_handle::{PolicyHandle, Usage};
 pub use rate::Rate;
 pub use registry::{Registry, RegistryBuilder, install};

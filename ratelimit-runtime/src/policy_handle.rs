@@ -4,9 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ratelimit_syntax::closest_path;
+
 use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
-use crate::closest::closest_path;
 use crate::decide::definition::Definition;
 use crate::decision::Decision;
 use crate::error::unknown_policy::UnknownPolicy;

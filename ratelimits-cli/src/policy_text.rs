@@ -7,10 +7,8 @@ mod parsing;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ratelimit_runtime::{
-    Algorithm, ArgumentValue, AttributeKind, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow,
-    TokenBucket,
-};
+use ratelimit_runtime::{ArgumentValue, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
+use ratelimit_syntax::AttributeKind;
 
 use invalid_text::InvalidText;
 use literal::Literal;
@@ -33,16 +31,15 @@ impl FromStr for PolicyText {
 
     /// Parses an attribute, also with `#[…]` around it. Its numbers are literals, or arithmetic on literals.
     fn from_str(text: &str) -> Result<Self, InvalidText> {
-        let (algorithm, arguments) = parsing::parse(text)?;
-        let attribute = algorithm.attribute();
-        let mut policy = base(algorithm, &arguments)?;
+        let (attribute, arguments) = parsing::parse(text)?;
+        let mut policy = base(attribute, &arguments)?;
         let mut parsed = PolicyText { policy, label: label(text), cost: Some(1), ignored: Vec::new() };
         for Argument { name, value } in &arguments {
             match (*name, value) {
-                (name, Value::Literal(value)) if attribute.numbers.contains(&name) => {
+                (name, Value::Literal(value)) if attribute.numbers().contains(&name) => {
                     policy = policy.with_argument(name, value.as_argument())?;
                 }
-                (name, _) if attribute.numbers.contains(&name) => return Err(computed(name)),
+                (name, _) if attribute.numbers().contains(&name) => return Err(computed(name)),
                 ("refill" | "borrow" | "aligned" | "queue", _) => {}
                 ("name", Value::Literal(Literal::Text(name))) => parsed.label.clone_from(name),
                 ("cost", value) => parsed.cost = cost(value)?,
@@ -58,9 +55,9 @@ impl FromStr for PolicyText {
 /// Parses the attribute of a program, whose numbers may be computed for each call. Returns the policy, with any value for those,
 /// and their names.
 pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), InvalidText> {
-    let (algorithm, arguments) = parsing::parse(text)?;
-    let (mut policy, mut computed) = (base(algorithm, &arguments)?, Vec::new());
-    let numbers = algorithm.attribute().numbers;
+    let (attribute, arguments) = parsing::parse(text)?;
+    let (mut policy, mut computed) = (base(attribute, &arguments)?, Vec::new());
+    let numbers = attribute.numbers();
     for Argument { name, value } in arguments.iter().filter(|argument| numbers.contains(&argument.name)) {
         match value {
             Value::Literal(value) => policy = policy.with_argument(name, value.as_argument())?,
@@ -84,11 +81,11 @@ fn cost(value: &Value) -> Result<Option<u64>, InvalidText> {
 }
 
 /// Returns a policy with the options of the text, whose numbers are still to be set.
-fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidText> {
+fn base(attribute: AttributeKind, arguments: &[Argument]) -> Result<Policy, InvalidText> {
     const SECOND: Duration = Duration::from_secs(1);
     let has = |name| arguments.iter().any(|argument| argument.name == name);
-    Ok(match algorithm {
-        Algorithm::TokenBucket => {
+    Ok(match attribute {
+        AttributeKind::Rate => {
             let mut bucket = TokenBucket::per_second(1);
             if let Some(refill) = arguments.iter().find(|argument| argument.name == "refill") {
                 if !matches!(&refill.value, Value::Word(word) if word == "interval") {
@@ -106,24 +103,23 @@ fn base(algorithm: Algorithm, arguments: &[Argument]) -> Result<Policy, InvalidT
             }
             bucket.into()
         }
-        Algorithm::FixedWindow if has("aligned") => FixedWindow::new(1, SECOND).aligned().into(),
-        Algorithm::FixedWindow => FixedWindow::new(1, SECOND).into(),
-        Algorithm::LeakyBucket if has("queue") => LeakyBucket::new(1, Rate::per_second(1)).queue().into(),
-        Algorithm::LeakyBucket => LeakyBucket::new(1, Rate::per_second(1)).into(),
-        Algorithm::SlidingWindow if has("precision") => {
+        AttributeKind::Count if has("aligned") => FixedWindow::new(1, SECOND).aligned().into(),
+        AttributeKind::Count => FixedWindow::new(1, SECOND).into(),
+        AttributeKind::Funnel if has("queue") => LeakyBucket::new(1, Rate::per_second(1)).queue().into(),
+        AttributeKind::Funnel => LeakyBucket::new(1, Rate::per_second(1)).into(),
+        AttributeKind::Window if has("precision") => {
             SlidingWindow::new(1, SECOND).precision(SECOND / 2).into()
         }
-        Algorithm::SlidingWindow => SlidingWindow::new(1, SECOND).into(),
-        _ => return Err(InvalidText::new("this version of the command does not know the algorithm")),
+        AttributeKind::Window => SlidingWindow::new(1, SECOND).into(),
     })
 }
 
-fn check_required(attribute: &AttributeKind, arguments: &[Argument]) -> Result<(), InvalidText> {
+fn check_required(attribute: AttributeKind, arguments: &[Argument]) -> Result<(), InvalidText> {
     let has = |name| arguments.iter().any(|argument| argument.name == name);
     if has("leak_rate") && has("drain") {
         return Err(InvalidText::new("`drain` and `leak_rate` set the same number; leave out one of them"));
     }
-    let missing = attribute.positional.into_iter().find(|name| match *name {
+    let missing = attribute.positional().into_iter().find(|name| match *name {
         "burst" => false,
         "leak_rate" => !has("leak_rate") && !has("drain"),
         name => !has(name),

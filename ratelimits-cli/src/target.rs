@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::Args;
-use ratelimit_runtime::closest;
+use ratelimit_syntax::closest_path;
 
 use crate::failure::Failure;
 use crate::key::quoted;
@@ -76,19 +76,10 @@ pub(crate) async fn check_name(walk: &Walk<'_>, name: &str) -> Result<(), Failur
     if names.contains(name) {
         return Ok(());
     }
-    Err(Failure::NoSuchKey(match suggestion(name, names.iter().map(String::as_str)) {
+    Err(Failure::NoSuchKey(match closest_path(name, names.iter().map(String::as_str)) {
         Some(suggestion) => {
             format!("no key belongs to a policy named `{name}`; did you mean `{suggestion}`?")
         }
         None => format!("no key belongs to a policy named `{name}`; `ratelimits list` lists the names"),
     }))
-}
-
-/// Returns the name that is probably meant.
-pub(crate) fn suggestion<'a>(
-    name: &str,
-    mut names: impl Iterator<Item = &'a str> + Clone,
-) -> Option<&'a str> {
-    let tail = format!("::{name}");
-    closest(name, names.clone()).or_else(|| names.find(|known| known.ends_with(&tail)))
 }

@@ -1,19 +1,19 @@
 //! The arguments `on_store_error`, `charge_when` and `crate`.
 
+use ratelimit_syntax::expr::{peel, word};
+use ratelimit_syntax::{ON_STORE_ERROR, listed};
 use syn::{Expr, PathArguments, Type};
 
 use crate::args::Args;
-use crate::errors::{Errors, listed};
-use crate::expr::{peel, word};
+use crate::errors::Errors;
 use crate::function::Function;
-use crate::kind::ON_STORE_ERROR;
 
 /// Reads what to do when the store fails.
 pub(super) fn on_store_error(args: &Args, errors: &mut Errors) -> Option<&'static str> {
     let value = args.value("on_store_error")?;
     let known = word(value).and_then(|word| ON_STORE_ERROR.into_iter().find(|known| word == known));
     if known.is_none() {
-        errors.on(value, format!("expected one of {}", listed(&ON_STORE_ERROR)));
+        errors.on(value, format!("expected one of {}", listed(ON_STORE_ERROR)));
     }
     known
 }

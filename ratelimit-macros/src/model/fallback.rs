@@ -2,12 +2,12 @@
 
 use proc_macro2::Span;
 use quote::{ToTokens, quote};
+use ratelimit_syntax::expr::{literal, peel, shown};
 use syn::spanned::Spanned;
 use syn::{Expr, ExprClosure, ExprField, ExprPath, FnArg, Ident, Member};
 
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::expr::{literal, peel, shown};
 use crate::function::{Function, cfgs, plain};
 
 /// The function that is called instead of the body.

@@ -1,6 +1,8 @@
 //! One limit: the validated arguments of one attribute.
 
 use proc_macro2::Span;
+use ratelimit_syntax::expr::{literal, peel, word};
+use ratelimit_syntax::{AttributeKind, KEY_TYPES, listed};
 use syn::{Expr, Ident, LitStr, Path};
 
 use super::conditions;
@@ -8,10 +10,8 @@ use super::fallback::Fallback;
 use super::policy::Policy;
 use super::written::Written;
 use crate::args::Args;
-use crate::errors::{Errors, listed};
-use crate::expr::{literal, peel, word};
+use crate::errors::Errors;
 use crate::function::Function;
-use crate::kind::{KEY_TYPES, Kind};
 use crate::number::{Number, Unit};
 use crate::template::{self, Part};
 
@@ -19,7 +19,7 @@ use crate::template::{self, Part};
 pub(crate) struct Limit {
     /// The attribute.
     pub(crate) span: Span,
-    pub(crate) kind: Kind,
+    pub(crate) kind: AttributeKind,
     pub(crate) written: Written,
     pub(crate) policy: Policy,
     pub(crate) name: Option<LitStr>,
@@ -31,7 +31,7 @@ pub(crate) struct Limit {
     pub(crate) lease: Option<Number>,
     pub(crate) key: Vec<Part>,
     pub(crate) fallback: Option<Fallback>,
-    /// One of [`ON_STORE_ERROR`](crate::kind::ON_STORE_ERROR).
+    /// One of [`ON_STORE_ERROR`](ratelimit_syntax::ON_STORE_ERROR).
     pub(crate) on_store_error: Option<&'static str>,
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
@@ -116,7 +116,7 @@ fn key(args: &Args, function: &Function, errors: &mut Errors) -> Vec<Part> {
     let key_type = args.value("key_type").and_then(|value| {
         let known = word(value).and_then(|word| KEY_TYPES.into_iter().find(|known| word == known));
         if known.is_none() {
-            errors.on(value, format!("expected one of {}", listed(&KEY_TYPES)));
+            errors.on(value, format!("expected one of {}", listed(KEY_TYPES)));
         }
         known.map(|known| (known, value))
     });

@@ -1,9 +1,10 @@
 //! The algorithm of an attribute and its numbers.
 
+use ratelimit_syntax::AttributeKind;
+use ratelimit_syntax::expr::word;
+
 use crate::args::Args;
 use crate::errors::Errors;
-use crate::expr::word;
-use crate::kind::Kind;
 use crate::number::{Form, Number, Unit};
 
 /// An algorithm and its numbers.
@@ -72,18 +73,18 @@ impl Policy {
 
     pub(super) fn read(args: &Args, errors: &mut Errors) -> Option<Policy> {
         match args.kind {
-            Kind::Rate => {
+            AttributeKind::Rate => {
                 let rate = required(args, "rate", Unit::Rate, "5.0", errors);
                 let burst = Number::read(args, "burst", Unit::Burst, errors);
                 let refill = Refill::read(args, rate.as_ref(), errors);
                 Some(Policy::TokenBucket { rate: rate?, burst, refill: refill? })
             }
-            Kind::Count => {
+            AttributeKind::Count => {
                 let limit = required(args, "limit", Unit::Count, "100", errors);
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 Some(Policy::FixedWindow { limit: limit?, period: period?, aligned: args.has("aligned") })
             }
-            Kind::Funnel => {
+            AttributeKind::Funnel => {
                 let capacity = required(args, "capacity", Unit::Count, "10", errors);
                 let leak_rate = Number::read(args, "leak_rate", Unit::Rate, errors);
                 let drain = Number::read(args, "drain", Unit::Period, errors);
@@ -100,7 +101,7 @@ impl Policy {
                 let leak = leak_rate.or(drain);
                 Some(Policy::LeakyBucket { capacity: capacity?, leak: leak?, queue: args.has("queue") })
             }
-            Kind::Window => {
+            AttributeKind::Window => {
                 let limit = required(args, "limit", Unit::Count, "100", errors);
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 let precision = Number::read(args, "precision", Unit::Precision, errors);

@@ -1,11 +1,11 @@
 //! How several limits of one function relate.
 
 use quote::ToTokens;
+use ratelimit_syntax::expr::shown;
 use syn::LitStr;
 
 use super::limit::{Limit, Tag};
 use crate::errors::Errors;
-use crate::expr::shown;
 use crate::template::Part;
 
 /// Checks that the limits can be decided together.

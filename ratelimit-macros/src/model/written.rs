@@ -1,9 +1,9 @@
 //! What an attribute contains, as it is written, for the inventory of policies.
 
+use ratelimit_syntax::expr::{literal, peel, shown};
 use syn::Expr;
 
 use crate::args::Args;
-use crate::expr::{literal, peel, shown};
 
 /// The arguments of an attribute as texts.
 pub(crate) struct Written {
@@ -17,8 +17,7 @@ pub(crate) struct Written {
 
 impl Written {
     pub(super) fn read(args: &Args) -> Written {
-        let own = args.kind.own().iter().copied();
-        let arguments = own.chain(["cost", "timeout", "on_store_error"]).filter_map(|name| {
+        let arguments = args.kind.own().chain(["cost", "timeout", "on_store_error"]).filter_map(|name| {
             let value = args.value(name)?;
             Some(format!("{name} = {}", shown(peel(value))))
         });

@@ -196,7 +196,7 @@ fn two_arguments_may_be_positional() {
         ("5, \"1m\", key = user.id, 7 + 1", "7 + 1", Count),
         ("rate = 5, 10", "10", Rate),
     ] {
-        let [first, second, ..] = of.own() else { unreachable!() };
+        let [first, second] = of.positional();
         let message = format!(
             "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {span}`"
         );

@@ -93,7 +93,7 @@ fn other_numbers_are_evaluated_per_call() {
 }
 
 /// Returns the literals that are checked beside computed numbers.
-fn checked(kind: Kind, args: &str) -> Vec<String> {
+fn checked(kind: AttributeKind, args: &str) -> Vec<String> {
     let expanded = expands(kind, args, SEND);
     let checks = expanded.split("check (& ratelimits_policy , \"").skip(1);
     checks.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()

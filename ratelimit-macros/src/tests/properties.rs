@@ -4,46 +4,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use quote::quote;
+use ratelimit_syntax::{KEY_TYPES, ON_STORE_ERROR};
 
 use super::*;
 
-/// Words of the attributes and of Rust, and values.
-const PIECES: [&str; 97] = [
-    "rate",
-    "burst",
-    "refill",
-    "warmup",
-    "limit",
-    "period",
-    "capacity",
-    "leak_rate",
-    "drain",
-    "lease",
-    "precision",
-    "key",
-    "key_type",
-    "prefix",
-    "name",
-    "cost",
-    "timeout",
-    "fallback",
-    "on_store_error",
-    "skip_when",
-    "charge_when",
-    "registry",
-    "crate",
-    "borrow",
-    "pass_args",
-    "shadow",
-    "aligned",
-    "queue",
-    "IP",
-    "USER",
-    "METHOD",
-    "CUSTOM",
-    "local",
-    "allow",
-    "deny",
+/// Words of Rust and of values, and values.
+const PIECES: [&str; 62] = [
     "interval",
     "user",
     "permits",
@@ -108,9 +74,16 @@ const PIECES: [&str; 97] = [
     "{ 5 }",
 ];
 
+/// The arguments of all attributes.
+fn arguments() -> Vec<&'static str> {
+    AttributeKind::ALL.into_iter().flat_map(AttributeKind::arguments).collect()
+}
+
 fn pieces() -> impl Strategy<Value = String> {
+    let values = [&PIECES[..], &KEY_TYPES, &ON_STORE_ERROR].concat();
     let piece = prop_oneof![
-        30 => select(PIECES.to_vec()).prop_map(str::to_owned),
+        9 => select(arguments()).prop_map(str::to_owned),
+        21 => select(values).prop_map(str::to_owned),
         2 => Just(String::from("|error| error")),
         1 => texts().prop_map(|text| format!("{text:?}")),
         1 => r"[\PC]{0,6}",
@@ -132,12 +105,12 @@ fn texts() -> impl Strategy<Value = String> {
     ]
 }
 
-fn kinds() -> impl Strategy<Value = Kind> {
-    select(vec![Rate, Count, Funnel, Window])
+fn kinds() -> impl Strategy<Value = AttributeKind> {
+    select(AttributeKind::ALL.to_vec())
 }
 
 /// Asserts that an attribute expands, or that each of its errors has a span and the function is unchanged.
-fn is_code_or_errors(kind: Kind, written: &str, item: &str) {
+fn is_code_or_errors(kind: AttributeKind, written: &str, item: &str) {
     let Ok(args) = TokenStream::from_str(written) else { return };
     let errors = read(kind, args.clone(), item).err();
     let expanded = expand::attribute(kind, args.clone(), tokens(item));
@@ -182,7 +155,7 @@ proptest! {
     #[test]
     fn string_values_expand_or_fail(
         kind in kinds(),
-        name in select(PIECES[..27].to_vec()),
+        name in select(arguments()),
         text in prop_oneof![texts(), "[0-9]{0,24}(us|ms|s|m|h|d|/s|/min|/5s)?", "[a-z_:]{0,9}"],
     ) {
         let text = proc_macro2::Literal::string(&text);

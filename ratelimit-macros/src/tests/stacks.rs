@@ -11,7 +11,7 @@ fn expanded(item: &str) -> (String, usize) {
         let function = Function::parse(item.clone()).unwrap();
         let is_ours = |attribute: &&syn::Attribute| {
             let name = attribute.path().segments.last().unwrap().ident.to_string();
-            name == stack::CARRIER || Kind::ALL.iter().any(|kind| kind.name() == name)
+            name == stack::CARRIER || AttributeKind::named(&name).is_some()
         };
         let Some(first) = function.attributes.iter().position(|attribute| is_ours(&attribute)) else {
             return (item.to_string(), expansions);
@@ -21,7 +21,7 @@ fn expanded(item: &str) -> (String, usize) {
         let args = attribute.meta.require_list().unwrap().tokens.clone();
         let name = attribute.path().segments.last().unwrap().ident.to_string();
         let rest = quote::ToTokens::to_token_stream(&function);
-        item = match Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+        item = match AttributeKind::named(&name) {
             Some(kind) => expand::attribute(kind, args, rest),
             None => expand::deferred(args, rest),
         };

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Group, TokenTree};
 use super::*;
 
 /// Valid arguments of each attribute.
-const VALID: [(Kind, &str); 4] = [
+const VALID: [(AttributeKind, &str); 4] = [
     (
         Rate,
         "rate = \"100/min\", burst = 2 * 5, refill = interval, key = (user.id, \"x\"), skip_when = user.is_admin, shadow",
@@ -150,7 +150,7 @@ fn captures_are_transparent() {
 }
 
 #[track_caller]
-fn fails_captured(kind: Kind, args: &str, expected: &[&str]) {
+fn fails_captured(kind: AttributeKind, args: &str, expected: &[&str]) {
     let Err(errors) = read(kind, captured(args), METHOD) else { panic!("no error in `{args}`") };
     let found: Vec<_> = errors.into_iter().map(|error| error.to_string()).collect();
     assert_eq!(found, expected, "`{args}`");

@@ -1,7 +1,8 @@
 //! Whether overrides fit the policies of a program.
 
+use ratelimit_syntax::closest_path;
+
 use super::entry::Override;
-use crate::closest::closest_path;
 use crate::policy::Policy;
 
 /// A policy that overrides may change.

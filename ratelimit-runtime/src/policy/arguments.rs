@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
 use super::{Policy, TokenBucket};
@@ -70,7 +71,7 @@ impl Policy {
             (Policy::SlidingWindow(window), "precision") => {
                 window.precision = Some(value.precision("precision")?);
             }
-            _ => return Err(self.algorithm().attribute().not_a_number(argument)),
+            _ => return Err(not_a_number(self.algorithm().attribute(), argument)),
         }
         Ok(changed)
     }

@@ -11,7 +11,6 @@ mod token_bucket;
 
 pub use algorithm::Algorithm;
 pub use arguments::ArgumentValue;
-pub use attribute_kind::AttributeKind;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;

@@ -4,12 +4,12 @@ use std::slice;
 
 use ratelimit_runtime::inspect::{Keyspace, policy_of};
 use ratelimit_runtime::overrides::{KnownPolicy, Override, check};
+use ratelimit_syntax::closest_path;
 
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
 use crate::message::write_message;
-use crate::target::suggestion;
 use crate::walk::Walk;
 
 /// The policies of the inventory, and if these lack one that is overridden, those that have keys.
@@ -36,7 +36,7 @@ impl Known {
         let walk = Walk::without_overrides(connection, keyspace, inventory);
         known.policies.extend(walk.kinds().await?.into_iter().filter_map(|kind| {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
-            let numbers = policy.algorithm().attribute().numbers.iter();
+            let numbers = policy.algorithm().attribute().numbers().iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
             Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
         }));
@@ -67,7 +67,7 @@ impl Known {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let hint = suggestion(name, self.policies.iter().map(|policy| &*policy.name))
+        let hint = closest_path(name, self.policies.iter().map(|policy| &*policy.name))
             .map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
         match (self.has_inventory, hint.is_empty()) {
             (true, _) => {

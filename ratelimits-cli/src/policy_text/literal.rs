@@ -1,5 +1,6 @@
 //! Literals, and arithmetic on literals.
 
+use ratelimit_syntax::expr::{peel, word};
 use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit, UnOp};
 
 /// The value of a literal, or of arithmetic on literals.
@@ -16,7 +17,7 @@ pub(super) enum Literal {
 ///
 /// Returns what is wrong with the literals, as a predicate.
 pub(super) fn evaluate(expr: &Expr) -> Result<Option<Literal>, &'static str> {
-    Ok(Some(match expr {
+    Ok(Some(match peel(expr) {
         Expr::Lit(ExprLit { lit, .. }) => match lit {
             Lit::Int(int) if is_type(int.suffix()) => {
                 Literal::Integer(int.base10_parse().map_err(|_| TOO_LARGE)?)
@@ -28,8 +29,6 @@ pub(super) fn evaluate(expr: &Expr) -> Result<Option<Literal>, &'static str> {
             Lit::Int(_) | Lit::Float(_) => return Err(NO_QUOTES),
             _ => return Ok(None),
         },
-        Expr::Group(group) => return evaluate(&group.expr),
-        Expr::Paren(paren) => return evaluate(&paren.expr),
         Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => match evaluate(&unary.expr)? {
             Some(Literal::Integer(value)) => Literal::Integer(value.checked_neg().ok_or(TOO_LARGE)?),
             Some(Literal::Float(value)) => Literal::Float(-value),
@@ -48,7 +47,8 @@ const DIVISION_BY_ZERO: &str = "divides by zero; write the number";
 const NO_QUOTES: &str = "has a unit without quotes, which a shell removes unless the whole policy is in single quotes; \
                          write 'rate_limit(rate = \"100/min\")'";
 /// What to write instead of an integer division.
-const DIVISION: &str = "is an integer division, which drops the fraction; write `1.0 / 60.0` or `\"1/min\"`";
+pub(super) const DIVISION: &str =
+    "is an integer division, which drops the fraction; write `1.0 / 60.0` or `\"1/min\"`";
 
 fn is_type(suffix: &str) -> bool {
     const TYPES: [&str; 15] = [
@@ -62,7 +62,9 @@ fn arithmetic(binary: &ExprBinary) -> Result<Option<Literal>, &'static str> {
     let (left, right) = (evaluate(&binary.left)?, evaluate(&binary.right)?);
     let is_division = matches!(binary.op, BinOp::Div(_));
     Ok(Some(match (left, right) {
-        (Some(Literal::Integer(_)), None) if is_division && is_word(&binary.right) => return Err(NO_QUOTES),
+        (Some(Literal::Integer(_)), None) if is_division && word(&binary.right).is_some() => {
+            return Err(NO_QUOTES);
+        }
         (None, _) | (_, None) => return Ok(None),
         (Some(Literal::Integer(left)), Some(Literal::Integer(right))) => {
             let value = match binary.op {
@@ -87,26 +89,4 @@ fn arithmetic(binary: &ExprBinary) -> Result<Option<Literal>, &'static str> {
         (Some(Literal::Text(_)), _) | (_, Some(Literal::Text(_))) => return Err(TEXT),
         (Some(_), Some(_)) => return Err(MIXED),
     }))
-}
-
-fn is_word(expr: &Expr) -> bool {
-    matches!(expr, Expr::Path(path) if path.path.get_ident().is_some())
-}
-
-/// Returns what is wrong with an expression as a rate: an integer division would drop the fraction.
-pub(super) fn check_rate(expr: &Expr) -> Result<(), &'static str> {
-    match expr {
-        Expr::Group(group) => check_rate(&group.expr),
-        Expr::Paren(paren) => check_rate(&paren.expr),
-        Expr::Unary(unary) => check_rate(&unary.expr),
-        Expr::Binary(binary) => {
-            if matches!(binary.op, BinOp::Div(_))
-                && matches!(arithmetic(binary), Ok(Some(Literal::Integer(_))))
-            {
-                return Err(DIVISION);
-            }
-            check_rate(&binary.left).and_then(|()| check_rate(&binary.right))
-        }
-        _ => Ok(()),
-    }
 }

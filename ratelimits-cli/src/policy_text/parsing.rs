@@ -3,10 +3,10 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-use ratelimit_runtime::{Algorithm, closest};
-use syn::ext::IdentExt;
+use ratelimit_syntax::expr::{has_division, word};
+use ratelimit_syntax::{Arguments, AttributeKind, Problem, ProblemKind, closest, listed};
 use syn::parse::{ParseStream, Parser};
-use syn::{Expr, Ident, Path, Token, bracketed, parenthesized};
+use syn::{Expr, Path, Token, bracketed, parenthesized};
 
 use super::invalid_text::InvalidText;
 use super::literal::{self, Literal};
@@ -30,8 +30,7 @@ pub(super) enum Value {
     Computed,
 }
 
-const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::LeakyBucket, Algorithm::SlidingWindow];
+const ADVICE: &str = "write a policy like `rate_limit(rate = \"100/min\", burst = 20)`";
 
 /// The longest text, in characters, and its deepest nesting.
 const LONGEST: usize = 1_000;
@@ -40,8 +39,8 @@ const DEEPEST: usize = 32;
 /// The stack of the parser, in bytes. It calls itself for each operator, too: `<` takes tens of kB in a debug build. Only what is used is allocated.
 const STACK: usize = 256 << 20;
 
-/// Parses an attribute into its algorithm and its arguments, each at most once, all of them known.
-pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {
+/// Parses an attribute into its kind and its arguments, each at most once, all of them known.
+pub(super) fn parse(text: &str) -> Result<(AttributeKind, Vec<Argument>), InvalidText> {
     check_size(text)?;
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK);
@@ -51,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidTex
     })
 }
 
-fn parse_here(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {
+fn parse_here(text: &str) -> Result<(AttributeKind, Vec<Argument>), InvalidText> {
     let parse =
         |input: ParseStream<'_>| {
             let parsed = if input.parse::<Option<Token![#]>>()?.is_some() {
@@ -67,20 +66,31 @@ fn parse_here(text: &str) -> Result<(Algorithm, Vec<Argument>), InvalidText> {
                     .error("unexpected text after the policy; write each policy as an argument of its own")),
             }
         };
-    // The errors below say what to write, those of syn do not.
-    parse.parse_str(text).map_err(|error| match error.to_string() {
-        problem if problem.contains(';') => InvalidText::new(problem),
-        problem => InvalidText::new(format!(
-            "{problem}; write a policy like `rate_limit(rate = \"100/min\", burst = 20)`"
-        )),
-    })
+    let (attribute, arguments, problems) =
+        parse.parse_str(text).map_err(|error| advised(error.to_string()))?;
+    match problems.first() {
+        Some(problem) => Err(invalid(problem)),
+        None => Ok((attribute, arguments.iter().map(argument).collect::<Result<_, _>>()?)),
+    }
+}
+
+fn invalid(problem: &Problem) -> InvalidText {
+    match problem.kind {
+        ProblemKind::Repeated(_) => InvalidText::new(format!("{problem}; leave out one")),
+        ProblemKind::NoExpression(_) => advised("expected an expression".to_owned()),
+        _ => advised(problem.to_string()),
+    }
+}
+
+/// Adds what to write to a problem, unless it says so. The errors of syn do not.
+fn advised(problem: String) -> InvalidText {
+    InvalidText::new(if problem.contains(';') { problem } else { format!("{problem}; {ADVICE}") })
 }
 
 /// Rejects text that is no policy by its size. Brackets count wherever they are.
 fn check_size(text: &str) -> Result<(), InvalidText> {
-    let advice = "write a policy like `rate_limit(rate = \"100/min\", burst = 20)`";
     if text.chars().count() > LONGEST {
-        return Err(InvalidText::new(format!("the policy has more than {LONGEST} characters; {advice}")));
+        return Err(InvalidText::new(format!("the policy has more than {LONGEST} characters; {ADVICE}")));
     }
     let mut depth = 0usize;
     for char in text.chars() {
@@ -90,18 +100,18 @@ fn check_size(text: &str) -> Result<(), InvalidText> {
             _ => {}
         }
         if depth > DEEPEST {
-            return Err(InvalidText::new(format!("the policy nests more than {DEEPEST} brackets; {advice}")));
+            return Err(InvalidText::new(format!("the policy nests more than {DEEPEST} brackets; {ADVICE}")));
         }
     }
     Ok(())
 }
 
-fn attribute(input: ParseStream<'_>) -> syn::Result<(Algorithm, Vec<Argument>)> {
+fn attribute(input: ParseStream<'_>) -> syn::Result<(AttributeKind, Arguments, Vec<Problem>)> {
     let path: Path = input.call(Path::parse_mod_style)?;
     let Some(last) = path.segments.last() else { return Err(input.error("expected an attribute")) };
     let name = last.ident.to_string();
-    let Some(algorithm) = ALGORITHMS.into_iter().find(|algorithm| algorithm.attribute().name == name) else {
-        let names = ALGORITHMS.map(|algorithm| algorithm.attribute().name);
+    let Some(attribute) = AttributeKind::named(&name) else {
+        let names = AttributeKind::ALL.map(AttributeKind::name);
         let advice = match closest(&name, names) {
             Some(closest) => format!("did you mean `{closest}`?"),
             None => format!("write one of {}", listed(names)),
@@ -110,88 +120,28 @@ fn attribute(input: ParseStream<'_>) -> syn::Result<(Algorithm, Vec<Argument>)> 
     };
     let content;
     parenthesized!(content in input);
-    Ok((algorithm, arguments(algorithm, &content)?))
+    // No word is a value, as there is no function with arguments.
+    let (arguments, problems) = Arguments::parse(attribute, content.parse()?, &|_| false);
+    Ok((attribute, arguments, problems))
 }
 
-fn arguments(algorithm: Algorithm, input: ParseStream<'_>) -> syn::Result<Vec<Argument>> {
-    let mut arguments: Vec<Argument> = Vec::new();
-    let [first, second] = algorithm.attribute().positional;
-    let mut is_after_named = false;
-    while !input.is_empty() {
-        let argument = if let Some(name) = next_name(input) {
-            is_after_named = true;
-            named(algorithm, &name, input)?
-        } else if let Some(&name) = [first, second].get(arguments.len())
-            && !is_after_named
-        {
-            Argument { name, value: value(name, input)? }
-        } else {
-            return Err(input.error(format!(
-                "only `{first}` and `{second}` may be positional, before all named arguments; write `… = …`"
-            )));
-        };
-        if arguments.iter().any(|given| given.name == argument.name) {
-            return Err(
-                input.error(format!("`{}` is specified more than once; leave out one", argument.name))
-            );
-        }
-        arguments.push(argument);
-        if !input.is_empty() && input.parse::<Option<Token![,]>>()?.is_none() {
-            return Err(input.error("expected `,`; arguments are written like `burst = 20`"));
-        }
-    }
-    Ok(arguments)
-}
-
-/// Returns the name of the next argument, unless it is positional.
-fn next_name(input: ParseStream<'_>) -> Option<Ident> {
-    let ahead = input.fork();
-    let name = ahead.call(Ident::parse_any).ok()?;
-    let is_named = ahead.is_empty() || ahead.peek(Token![,]);
-    let is_assigned = ahead.peek(Token![=]) && !ahead.peek(Token![==]) && !ahead.peek(Token![=>]);
-    (is_named || is_assigned).then_some(name)
-}
-
-fn named(algorithm: Algorithm, name: &Ident, input: ParseStream<'_>) -> syn::Result<Argument> {
-    let attribute = algorithm.attribute();
-    let written = name.unraw().to_string();
-    let error = |message: String| Err(syn::Error::new(name.span(), message));
-    let Some(known) = attribute.arguments().find(|known| *known == written) else {
-        let advice = match closest(&written, attribute.arguments()) {
-            Some(closest) => format!("did you mean `{closest}`?"),
-            None => format!("the arguments of `{}` are {}", attribute.name, listed(attribute.arguments())),
-        };
-        return error(format!("unknown argument `{written}`; {advice}"));
+fn argument(given: &ratelimit_syntax::Argument) -> Result<Argument, InvalidText> {
+    let name = given.name;
+    let value = match &given.value {
+        None => Value::Flag,
+        Some(expr) => value(name, expr).map_err(|problem| InvalidText::new(format!("`{name}` {problem}")))?,
     };
-    input.call(Ident::parse_any)?;
-    let is_flag = attribute.flags.contains(&known);
-    match (input.parse::<Option<Token![=]>>()?.is_some(), is_flag) {
-        (true, true) => error(format!("`{known}` takes no value; write `{known}`, or leave it out")),
-        (false, false) => error(format!("`{known}` needs a value; write `{known} = …`")),
-        (false, true) => Ok(Argument { name: known, value: Value::Flag }),
-        (true, false) => Ok(Argument { name: known, value: value(known, input)? }),
-    }
+    Ok(Argument { name, value })
 }
 
-fn value(name: &str, input: ParseStream<'_>) -> syn::Result<Value> {
-    let span = input.span();
-    let problem = |problem: &str| syn::Error::new(span, format!("`{name}` {problem}"));
-    if input.is_empty() || input.peek(Token![,]) {
-        return Err(problem(&format!("needs a value; write `{name} = …`")));
-    }
-    let expr: Expr = input.parse()?;
-    if let Expr::Path(path) = &expr
-        && let Some(word) = path.path.get_ident()
-    {
+fn value(name: &str, expr: &Expr) -> Result<Value, &'static str> {
+    if let Some(word) = word(expr) {
         return Ok(Value::Word(word.to_string()));
     }
-    let literal = literal::evaluate(&expr).map_err(problem)?;
-    if matches!(name, "rate" | "leak_rate") {
-        literal::check_rate(&expr).map_err(problem)?;
+    match literal::evaluate(expr)? {
+        Some(Literal::Integer(_)) if matches!(name, "rate" | "leak_rate") && has_division(expr) => {
+            Err(literal::DIVISION)
+        }
+        literal => Ok(literal.map_or(Value::Computed, Value::Literal)),
     }
-    Ok(literal.map_or(Value::Computed, Value::Literal))
-}
-
-fn listed(names: impl IntoIterator<Item = &'static str>) -> String {
-    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,6 @@
-//! Suggestions for misspelled words.
+//! Words in messages: suggestions for those that are misspelled, and lists.
 
 /// Returns the word that `written` is probably a misspelling of.
-#[doc(hidden)]
 pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Any two short words are close.
     if written.len() < 3 {
@@ -15,12 +14,15 @@ pub fn closest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
 }
 
 /// Returns the path that `written` is probably a misspelling or the last part of.
-pub(crate) fn closest_path<'a>(
-    written: &str,
-    known: impl IntoIterator<Item = &'a str> + Clone,
-) -> Option<&'a str> {
+pub fn closest_path<'a>(written: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let ends_so = |path: &&str| path.strip_suffix(written).is_some_and(|start| start.ends_with("::"));
     closest(written, known.clone()).or_else(|| known.into_iter().find(ends_so))
+}
+
+/// Formats a list for a message: `a`, `b`, `c`.
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
 }
 
 /// Returns the Levenshtein distance of two words.
@@ -57,8 +59,17 @@ mod tests {
         }
         assert_eq!(closest("rate", []), None);
         assert_eq!(closest("k", ["key"]), None);
+    }
+
+    #[test]
+    fn paths_may_be_given_by_their_last_part() {
         assert_eq!(closest_path("send", ["a::b::send", "a::resend"]), Some("a::b::send"));
         assert_eq!(closest_path("a::b::sent", ["a::b::send"]), Some("a::b::send"));
         assert_eq!(closest_path("", ["a::b"]), None);
+    }
+
+    #[test]
+    fn lists_are_quoted() {
+        assert_eq!(listed(["a", "b"]), "`a`, `b`");
     }
 }
