@@ -15,12 +15,12 @@ mod peek;
 mod policy_text;
 mod progress;
 mod reset;
+mod scan;
 mod simulate;
-mod survey;
+mod summary;
 mod table;
 mod target;
 mod top;
-mod walk;
 
 use std::process::ExitCode;
 
