@@ -64,6 +64,8 @@ run cargo build --locked --examples --features tls,actix,dashboard,metrics,overr
 run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused
+# With loom's atomics and mutex in the memory store, and so in a build of its own.
+run env RUSTFLAGS="--cfg ratelimits_loom" cargo test --locked --profile loom -p loom-models
 # The linker collects the inventory of policies.
 for profile in dev release fat-lto thin-lto; do
   run cargo run --locked --quiet --profile "$profile" -p inventory-test

@@ -20,6 +20,7 @@ mod policy_id;
 mod rate;
 mod runtime;
 mod source;
+#[cfg_attr(ratelimits_loom, path = "sync_loom.rs")]
 mod sync;
 mod timer;
 mod units;
@@ -72,6 +73,9 @@ mod property_tests;
 #[cfg(all(feature = "overrides", feature = "redis"))]
 #[doc(hidden)]
 pub mod inspect;
+#[cfg(ratelimits_loom)]
+#[doc(hidden)]
+pub mod models;
 #[doc(hidden)]
 pub mod private;
 

@@ -1,4 +1,4 @@
-//! What the memory store shares its state by. The model checker of `tests/loom` compiles that store with its own.
+//! What threads share the memory store by. For the models of `tests/loom`, `sync_loom.rs` takes its place.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

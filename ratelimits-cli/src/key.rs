@@ -6,9 +6,9 @@ use ratelimit_runtime::inspect::{KeyPieces, KeyState, Parts};
 use serde::{Serialize, Serializer};
 
 use crate::duration::human;
-use crate::survey::unknown_limits;
+use crate::scan::Kind;
+use crate::summary::unknown_limits;
 use crate::table::{grouped, printable};
-use crate::walk::Kind;
 
 /// A key of a policy, and its state.
 #[derive(Debug, Serialize)]

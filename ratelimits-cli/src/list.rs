@@ -14,9 +14,9 @@ use crate::inventory::{Inventory, InventoryFile};
 use crate::message::write_message;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
-use crate::survey::Survey;
+use crate::scan::{Scan, Selection};
+use crate::summary::Summary;
 use crate::target::check_name;
-use crate::walk::{Selection, Walk};
 
 /// List the policies that have keys, and how many of these are limited now.
 ///
@@ -62,13 +62,13 @@ impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.listed.inventory.read()?;
         let keyspace = self.connection.open().await?;
-        let survey = self.listed.survey(&self.connection, &keyspace, &inventory, Progress::new()).await?;
-        self.listed.check_name(&self.connection, &keyspace, &inventory, &survey).await?;
+        let summary = self.listed.summary(&self.connection, &keyspace, &inventory, Progress::new()).await?;
+        self.listed.check_name(&self.connection, &keyspace, &inventory, &summary).await?;
         if self.listed.json {
-            return write_json(&survey);
+            return write_json(&summary);
         }
-        write(&survey.table(None))?;
-        survey.notes(inventory.is_given()).iter().for_each(write_message);
+        write(&summary.table(None))?;
+        summary.notes(inventory.is_given()).iter().for_each(write_message);
         Ok(())
     }
 }
@@ -86,20 +86,20 @@ impl Watch {
         let keyspace = self.connection.open().await?;
         let mut rounds = interval(Duration::from_secs(self.interval));
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut last: Option<Survey> = None;
+        let mut last: Option<Summary> = None;
         loop {
             rounds.tick().await;
-            let survey = async {
+            let summary = async {
                 let (connection, listed) = (&self.connection, &self.listed);
-                let survey = listed.survey(connection, &keyspace, &inventory, Progress::hidden()).await?;
+                let summary = listed.summary(connection, &keyspace, &inventory, Progress::hidden()).await?;
                 // Later the keys may have expired.
                 if last.is_none() {
-                    listed.check_name(connection, &keyspace, &inventory, &survey).await?;
+                    listed.check_name(connection, &keyspace, &inventory, &summary).await?;
                 }
-                Ok(survey)
+                Ok(summary)
             };
-            let survey = match survey.await {
-                Ok(survey) => survey,
+            let summary = match summary.await {
+                Ok(summary) => summary,
                 // The next round may find it well again.
                 Err(failure @ Failure::Redis(_)) => {
                     write_message(format_args!("error: {failure}"));
@@ -108,32 +108,32 @@ impl Watch {
                 Err(failure) => return Err(failure),
             };
             if self.listed.json {
-                write_json(&survey)?;
+                write_json(&summary)?;
             } else {
-                let mut text = survey.table(last.as_ref());
-                for note in survey.notes(inventory.is_given()) {
+                let mut text = summary.table(last.as_ref());
+                for note in summary.notes(inventory.is_given()) {
                     text += &(note + "\n");
                 }
                 // To the top, and then without what is left of the last round.
                 let screen = stdout().is_terminal();
                 write(&if screen { format!("\x1b[H\x1b[J{text}") } else { text + "\n" })?;
             }
-            last = Some(survey);
+            last = Some(summary);
         }
     }
 }
 
 impl Listed {
-    async fn survey(
+    async fn summary(
         &self,
         connection: &Connection,
         keyspace: &Keyspace,
         inventory: &Inventory,
         progress: Progress,
-    ) -> Result<Survey, Failure> {
+    ) -> Result<Summary, Failure> {
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
-        let walk = Walk::new(connection, keyspace, inventory).await?;
-        Survey::take(&walk, &selection, progress).await
+        let scan = Scan::new(connection, keyspace, inventory).await?;
+        Summary::read(&scan, &selection, progress).await
     }
 
     /// Checks that the policy exists, if one is selected and nothing of it is found.
@@ -142,9 +142,9 @@ impl Listed {
         connection: &Connection,
         keyspace: &Keyspace,
         inventory: &Inventory,
-        survey: &Survey,
+        summary: &Summary,
     ) -> Result<(), Failure> {
-        let (Some(name), []) = (&self.policy, &survey.policies[..]) else { return Ok(()) };
-        check_name(&Walk::without_overrides(connection, keyspace, inventory), name).await
+        let (Some(name), []) = (&self.policy, &summary.policies[..]) else { return Ok(()) };
+        check_name(&Scan::without_overrides(connection, keyspace, inventory), name).await
     }
 }

@@ -12,17 +12,15 @@ mod message;
 mod output;
 mod overrides;
 mod peek;
-mod pictures;
 mod policy_text;
 mod progress;
 mod reset;
+mod scan;
 mod simulate;
-mod simulation;
-mod survey;
+mod summary;
 mod table;
 mod target;
 mod top;
-mod walk;
 
 use std::process::ExitCode;
 
@@ -47,7 +45,6 @@ enum Command {
     Reset(reset::Reset),
     #[command(subcommand)]
     Override(overrides::Overrides),
-    Pictures(pictures::Pictures),
     Simulate(simulate::Simulate),
     Completions(completions::Completions),
 }
@@ -60,7 +57,6 @@ fn main() -> ExitCode {
         Command::Peek(peek) => wait_for(peek.run()),
         Command::Reset(reset) => wait_for(reset.run()),
         Command::Override(overrides) => wait_for(overrides.run()),
-        Command::Pictures(pictures) => pictures.run(),
         Command::Simulate(simulate) => simulate.run(),
         Command::Completions(completions) => code(completions.run::<Cli>()),
     }

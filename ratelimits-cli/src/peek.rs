@@ -10,8 +10,8 @@ use crate::inventory::InventoryFile;
 use crate::key::KeyRow;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
+use crate::scan::{Kind, Scan};
 use crate::target::Target;
-use crate::walk::{Kind, Walk};
 
 /// Show the state of a key: what is used, what remains, and when a call is admitted.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ impl Peek {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
-        let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
+        let scan = Scan::new(&self.connection, &keyspace, &inventory).await?;
         let (mut found, mut unreadable) = (States { states: Vec::new() }, None);
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| match state {
             // Redis deletes a key up to a second after its state has ended.
@@ -46,7 +46,7 @@ impl Peek {
             Some(state) => found.states.push(KeyRow::new(kind, key, state)),
             None => unreadable = Some(key.to_owned()),
         };
-        walk.states(&self.target.key(), Progress::new(), add).await?;
+        scan.states(&self.target.key(), Progress::new(), add).await?;
         if let Some(key) = unreadable {
             return Err(Failure::Redis(format!("the value under {key} is no state of a policy; delete it")));
         }
@@ -56,6 +56,6 @@ impl Peek {
             let states = found.states.iter().map(|state| state.lines(inventory.is_given()));
             write(&states.collect::<Vec<_>>().join("\n"))?;
         }
-        if found.states.is_empty() { Err(self.target.absent(&walk, true).await) } else { Ok(()) }
+        if found.states.is_empty() { Err(self.target.absent(&scan, true).await) } else { Ok(()) }
     }
 }

@@ -12,9 +12,9 @@ use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::Inventory;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
+use crate::scan::{Scan, Selection};
 use crate::table::keys;
 use crate::target::Target;
-use crate::walk::{Selection, Walk};
 
 /// Delete the state of a key: its next call finds a full bucket or an empty window.
 ///
@@ -58,26 +58,26 @@ impl Reset {
         }
         let keyspace = self.connection.open().await?;
         let inventory = Inventory::default();
-        let walk = Walk::without_overrides(&self.connection, &keyspace, &inventory);
+        let scan = Scan::without_overrides(&self.connection, &keyspace, &inventory);
         let selection = if self.all { self.target.all_keys() } else { self.target.key() };
-        let found = count(&walk, &selection).await?;
+        let found = count(&scan, &selection).await?;
         self.target.check_prefixes(found.prefixes.iter().map(String::as_str))?;
         if self.all && !self.yes && found.keys > 0 && !confirms(found.keys)? {
             return Err(Failure::Usage("nothing was deleted".to_owned()));
         }
-        let deleted = if found.keys > 0 { delete(&walk, &selection).await? } else { 0 };
+        let deleted = if found.keys > 0 { delete(&scan, &selection).await? } else { 0 };
         if self.json {
             write_json(&Deleted { deleted })?;
         } else if deleted > 0 {
             write(&format!("deleted {}\n", keys(deleted)))?;
         }
-        if deleted == 0 { Err(self.target.absent(&walk, !self.all).await) } else { Ok(()) }
+        if deleted == 0 { Err(self.target.absent(&scan, !self.all).await) } else { Ok(()) }
     }
 }
 
-async fn count(walk: &Walk<'_>, selection: &Selection) -> Result<Found, Failure> {
+async fn count(scan: &Scan<'_>, selection: &Selection) -> Result<Found, Failure> {
     let mut found = Found::default();
-    walk.keys(selection, &mut Progress::new(), async |page| {
+    scan.keys(selection, &mut Progress::new(), async |page| {
         found.keys += page.len() as u64;
         for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
             if found.last_prefix.as_deref() != Some(pieces.prefix) {
@@ -91,11 +91,11 @@ async fn count(walk: &Walk<'_>, selection: &Selection) -> Result<Found, Failure>
     Ok(found)
 }
 
-async fn delete(walk: &Walk<'_>, selection: &Selection) -> Result<u64, Failure> {
+async fn delete(scan: &Scan<'_>, selection: &Selection) -> Result<u64, Failure> {
     let mut deleted = 0;
-    walk.keys(selection, &mut Progress::new(), async |page| {
-        let page = walk.keyspace.delete(&page).await;
-        deleted += page.map_err(|error| walk.connection.failure(walk.keyspace, &error))?;
+    scan.keys(selection, &mut Progress::new(), async |page| {
+        let page = scan.keyspace.delete(&page).await;
+        deleted += page.map_err(|error| scan.connection.failure(scan.keyspace, &error))?;
         Ok(())
     })
     .await?;

@@ -2,6 +2,7 @@
 
 mod counts;
 mod fields;
+mod key_states;
 mod log;
 mod report;
 mod time;
@@ -12,9 +13,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::policy_text::{PolicyText, computed};
-use crate::simulation::Charge;
 use counts::Counts;
 use fields::Field;
+use key_states::Charge;
 use log::Format;
 use report::Report;
 

@@ -7,7 +7,7 @@ use ratelimit_syntax::closest_path;
 
 use crate::failure::Failure;
 use crate::key::quoted;
-use crate::walk::{Selection, Walk};
+use crate::scan::{Scan, Selection};
 
 #[derive(Debug, Args)]
 pub(crate) struct Target {
@@ -46,9 +46,9 @@ impl Target {
     }
 
     /// Returns why there is no such key. A name that no policy has is probably misspelled.
-    pub(crate) async fn absent(&self, walk: &Walk<'_>, with_parts: bool) -> Failure {
+    pub(crate) async fn absent(&self, scan: &Scan<'_>, with_parts: bool) -> Failure {
         let policy = &self.policy;
-        if let Err(failure) = check_name(walk, policy).await {
+        if let Err(failure) = check_name(scan, policy).await {
             return failure;
         }
         Failure::NoSuchKey(match (with_parts, &self.parts[..]) {
@@ -67,12 +67,12 @@ impl Target {
 }
 
 /// Checks that a policy of this name has keys or is in the inventory.
-pub(crate) async fn check_name(walk: &Walk<'_>, name: &str) -> Result<(), Failure> {
-    let mut names: BTreeSet<String> = walk.inventory.entries().map(|entry| entry.name.clone()).collect();
+pub(crate) async fn check_name(scan: &Scan<'_>, name: &str) -> Result<(), Failure> {
+    let mut names: BTreeSet<String> = scan.inventory.entries().map(|entry| entry.name.clone()).collect();
     if names.contains(name) {
         return Ok(());
     }
-    names.extend(walk.kinds().await?.into_iter().map(|kind| kind.name));
+    names.extend(scan.kinds().await?.into_iter().map(|kind| kind.name));
     if names.contains(name) {
         return Ok(());
     }

@@ -11,10 +11,10 @@ use crate::key::{KeyRow, quoted};
 use crate::message::write_message;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
-use crate::survey::unknown_limits;
+use crate::scan::{Kind, Scan, Selection};
+use crate::summary::unknown_limits;
 use crate::table::{Column, Table, grouped, keys};
 use crate::target::check_name;
-use crate::walk::{Kind, Selection, Walk};
 
 /// List the keys that are limited the longest from now.
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ impl Top {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
-        let walk = Walk::new(&self.connection, &keyspace, &inventory).await?;
+        let scan = Scan::new(&self.connection, &keyspace, &inventory).await?;
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
         let count = self.count as usize;
         let mut limited = Limited { keys: Vec::new(), unknown: 0 };
@@ -58,9 +58,9 @@ impl Top {
                 limited.add(KeyRow::new(kind, key, state), count);
             }
         };
-        walk.states(&selection, Progress::new(), add).await?;
+        scan.states(&selection, Progress::new(), add).await?;
         if let (Some(name), false) = (&self.policy, is_found) {
-            check_name(&walk, name).await?;
+            check_name(&scan, name).await?;
         }
         limited.cut(count);
         if self.json {

@@ -1,7 +1,7 @@
 //! The command `simulate` decides as a registry in process does.
 
-#[path = "../../ratelimits-cli/src/simulation.rs"]
-mod simulation;
+#[path = "../../ratelimits-cli/src/simulate/key_states.rs"]
+mod key_states;
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::advance;
 
 use crate::budget::budget;
 use crate::random::Random;
-use simulation::{Charge, KeyStates};
+use key_states::{Charge, KeyStates};
 
 const KEYS: u64 = 3;
 

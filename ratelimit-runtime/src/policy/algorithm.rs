@@ -40,7 +40,7 @@ impl Algorithm {
         }
     }
 
-    #[inline]
+    #[cfg(all(feature = "overrides", feature = "redis"))]
     pub(crate) const fn of(spec: &AlgorithmSpec) -> Self {
         match spec.numbers() {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {

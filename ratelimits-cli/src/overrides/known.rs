@@ -10,7 +10,7 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
 use crate::message::write_message;
-use crate::walk::Walk;
+use crate::scan::Scan;
 
 /// The policies of the inventory, and if these lack one that is overridden, those that have keys.
 pub(super) struct Known {
@@ -33,8 +33,8 @@ impl Known {
         if is_in_inventory && others.iter().all(|other| known.has(&other.policy)) {
             return Ok(known);
         }
-        let walk = Walk::without_overrides(connection, keyspace, inventory);
-        known.policies.extend(walk.kinds().await?.into_iter().filter_map(|kind| {
+        let scan = Scan::without_overrides(connection, keyspace, inventory);
+        known.policies.extend(scan.kinds().await?.into_iter().filter_map(|kind| {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
             let numbers = policy.algorithm().attribute().numbers().iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };

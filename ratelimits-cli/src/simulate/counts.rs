@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ratelimit_runtime::algorithm::Verdict;
 
+use super::key_states::{Charge, KeyStates};
 use super::log::LoggedCall;
-use crate::simulation::{Charge, KeyStates};
 
 /// The calls of a log and what has become of them.
 #[derive(Debug)]

@@ -1,10 +1,13 @@
 //! A small store, and threads that share it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use loom_models::{
-    AlgorithmSpec, Charge, Clock, FixedWindowSpec, GcraKind, GcraSpec, Key, MemoryStore, Outcome,
-};
+use ratelimit_runtime::algorithm::AlgorithmSpec;
+use ratelimit_runtime::algorithm::fixed_window::FixedWindowSpec;
+use ratelimit_runtime::algorithm::gcra::{GcraKind, GcraSpec};
+use ratelimit_runtime::models;
+use ratelimit_runtime::store::{Charge, Clock, Key, MemoryStore, Outcome};
 
 /// How long a permit takes to refill.
 pub(crate) const INTERVAL: u64 = 10;
@@ -12,10 +15,10 @@ pub(crate) const INTERVAL: u64 = 10;
 /// How long a window is.
 pub(crate) const PERIOD: u64 = 100;
 
-/// A store that threads share, with its clock.
+/// A store that threads share.
 #[derive(Clone)]
 pub(crate) struct Shared {
-    pub(crate) clock: Clock,
+    clock: Arc<AtomicU64>,
     pub(crate) store: Arc<MemoryStore>,
 }
 
@@ -30,9 +33,13 @@ pub(crate) fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'stat
 
 impl Shared {
     pub(crate) fn new(max_keys: usize) -> Self {
-        let clock = Clock::default();
-        clock.set(1000);
-        Shared { store: Arc::new(MemoryStore::new(max_keys, clock.clone())), clock }
+        let clock = Arc::new(AtomicU64::new(1000));
+        Shared { store: Arc::new(MemoryStore::new(max_keys, Clock::manual(Arc::clone(&clock)))), clock }
+    }
+
+    /// Sets the time. Loom does not switch threads at it, so the clock is as monotonic as that of a process.
+    pub(crate) fn set_time(&self, micros: u64) {
+        self.clock.store(micros, Ordering::SeqCst);
     }
 
     /// Decides charges of one permit each.
@@ -71,7 +78,7 @@ pub(crate) fn key(key: u64) -> Key {
         _ => unreachable!("keys are below 10 or from 20 to 49"),
     };
     // The lower bits select the line.
-    Key::new([4 * hash + if moves { 2 } else { 0 }, key])
+    models::key([4 * hash + if moves { 2 } else { 0 }, key])
 }
 
 pub(crate) fn charge(of: u64, spec: AlgorithmSpec, cost: u64) -> Charge {

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 32_768;
 
 /// Where to look for states, and what a program says about their policies.
 #[derive(Debug)]
-pub(crate) struct Walk<'a> {
+pub(crate) struct Scan<'a> {
     pub(crate) connection: &'a Connection,
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) inventory: &'a Inventory,
@@ -55,7 +55,7 @@ struct Encoded {
     parts: Option<Option<String>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Scan<'a> {
     /// Reads the overrides that are in force. Without a permission for them, or a key that holds them, there are none.
     pub(crate) async fn new(
         connection: &'a Connection,
@@ -76,7 +76,7 @@ impl<'a> Walk<'a> {
                 failure => return Err(failure),
             },
         };
-        Ok(Walk { connection, keyspace, inventory, overrides })
+        Ok(Scan { connection, keyspace, inventory, overrides })
     }
 
     /// For a command that needs no numbers.
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
     ) -> Self {
-        Walk { connection, keyspace, inventory, overrides: Vec::new() }
+        Scan { connection, keyspace, inventory, overrides: Vec::new() }
     }
 
     /// Calls `each` with every selected state: `None` if its value is not one. Returns the number of keys in the namespace that
@@ -126,10 +126,10 @@ impl<'a> Walk<'a> {
     ) -> Result<u64, Failure> {
         let failed = |error| self.connection.failure(self.keyspace, &error);
         let encoded = selection.encoded(&self.connection.namespace);
-        let mut scan = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
+        let mut pages = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
         let overrides = overrides_key(&self.connection.namespace);
         let (mut found, mut foreign) = (0, 0);
-        while let Some(mut page) = scan.next().await.map_err(failed)? {
+        while let Some(mut page) = pages.next().await.map_err(failed)? {
             page.retain(|key| match KeyPieces::split(key) {
                 Some(pieces) => encoded.has(&pieces),
                 None => {
@@ -139,7 +139,7 @@ impl<'a> Walk<'a> {
             });
             found += page.len() as u64;
             each(page).await?;
-            progress.show(scan.progress(), found);
+            progress.show(pages.progress(), found);
         }
         Ok(foreign)
     }
@@ -196,15 +196,15 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn of(&mut self, pieces: &KeyPieces<'_>, walk: &Walk<'_>) -> usize {
+    fn of(&mut self, pieces: &KeyPieces<'_>, scan: &Scan<'_>) -> usize {
         if let Some(index) = self.by_head.get(pieces.head) {
             return *index;
         }
         let (prefix, name) = (path_of(pieces.prefix), path_of(pieces.name));
-        let policy = walk.inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
-        let changed = walk.changed(&prefix, &name);
+        let policy = scan.inventory.entry(&prefix, &name).and_then(|entry| entry.policy.as_ref());
+        let changed = scan.changed(&prefix, &name);
         let (shape, reading) = (pieces.shape.to_owned(), Reading::of(pieces.shape, policy, changed));
-        let switch = walk.switch(&prefix, &name);
+        let switch = scan.switch(&prefix, &name);
         self.list.push(Kind { prefix, name, shape, reading, switch });
         self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
         self.list.len() - 1

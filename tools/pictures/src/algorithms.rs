@@ -2,74 +2,63 @@
 
 /// An algorithm with its options, as the pictures show it.
 #[derive(Debug)]
-pub(super) struct PicturedAlgorithm {
-    /// The name of the picture's file.
-    pub(super) file: &'static str,
-    pub(super) name: &'static str,
-    pub(super) policy: &'static str,
+pub(crate) struct PicturedAlgorithm {
+    /// The name of the picture's file, and of the policy.
+    pub(crate) file: &'static str,
+    pub(crate) name: &'static str,
     /// What the picture shows, for those who cannot see it.
-    pub(super) description: &'static str,
+    pub(crate) description: &'static str,
 }
 
-pub(super) const ALGORITHMS: [PicturedAlgorithm; 10] = [
+pub(crate) const ALGORITHMS: [PicturedAlgorithm; 10] = [
     PicturedAlgorithm {
         file: "token-bucket",
         name: "Token bucket",
-        policy: r#"rate_limit(rate = 1.0, burst = 5)"#,
         description: "Admits five calls of a burst at once, then one per second.",
     },
     PicturedAlgorithm {
         file: "interval-refill",
         name: "Token bucket, interval refill",
-        policy: r#"rate_limit(rate = "2/2s", burst = 5, refill = interval)"#,
         description: "Admits five calls of a burst at once. Permits come back two at a time, every two seconds.",
     },
     PicturedAlgorithm {
         file: "borrow",
         name: "Token bucket, borrowing",
-        policy: r#"rate_limit(rate = 1.0, burst = 5, borrow)"#,
         description: "Admits a call of any cost while there is no debt. Later calls are refused until the debt is paid.",
     },
     PicturedAlgorithm {
         file: "warm-up",
         name: "Token bucket, warm-up",
-        policy: r#"rate_limit(rate = 1.0, warmup = "5s")"#,
         description: "Admits one call at a time, at a third of the rate when cold, and faster while it is in use.",
     },
     PicturedAlgorithm {
         file: "fixed-window",
         name: "Fixed window",
-        policy: r#"count_limit(limit = 5, period = "5s")"#,
         description: "Admits five permits in each window of five seconds, which opens with the first call.",
     },
     PicturedAlgorithm {
         file: "aligned-window",
         name: "Fixed window, aligned",
-        policy: r#"count_limit(limit = 5, period = "5s", aligned)"#,
         description: "Admits five permits in each window of five seconds. A burst across the end of a window gets those of both.",
     },
     PicturedAlgorithm {
         file: "sliding-log",
         name: "Sliding window, log",
-        policy: r#"window_limit(limit = 5, period = "5s")"#,
         description: "Admits five permits in every interval of five seconds. Each comes back five seconds after it was taken.",
     },
     PicturedAlgorithm {
         file: "sliding-counter",
         name: "Sliding window, counter",
-        policy: r#"window_limit(limit = 5, period = "5s", precision = "1s")"#,
         description: "As the log, but permits come back together with those of the same second, up to a second later.",
     },
     PicturedAlgorithm {
         file: "leaky-meter",
         name: "Leaky bucket, meter",
-        policy: r#"funnel_limit(capacity = 5, leak_rate = 1.0)"#,
         description: "The mirror image of the token bucket, which admits the same calls.",
     },
     PicturedAlgorithm {
         file: "leaky-queue",
         name: "Leaky bucket, queue",
-        policy: r#"funnel_limit(capacity = 5, leak_rate = 1.0, queue)"#,
         description: "One call starts at once. Up to five permits wait, start one second apart, and the rest is refused.",
     },
 ];

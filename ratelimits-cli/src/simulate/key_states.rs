@@ -4,22 +4,22 @@ use ratelimit_runtime::algorithm::{AlgorithmSpec, State, Verdict};
 
 /// What one policy takes of a call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Charge {
-    pub(crate) spec: AlgorithmSpec,
+pub(super) struct Charge {
+    pub(super) spec: AlgorithmSpec,
     /// The permits. 0 passes without being counted.
-    pub(crate) cost: u64,
+    pub(super) cost: u64,
 }
 
 /// The states of one key, one for each policy.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KeyStates(Box<[Option<State>]>);
+pub(super) struct KeyStates(Box<[Option<State>]>);
 
 impl KeyStates {
     /// Decides a call as attributes on one function do: all policies charge it, or none does. Calls wait for a queue, and for
     /// no other policy. Times are in microseconds and must not decrease.
     ///
     /// Returns whether the call is admitted, and writes what each policy says to `verdicts`.
-    pub(crate) fn decide(&mut self, charges: &[Charge], now: u64, verdicts: &mut Vec<Verdict>) -> bool {
+    pub(super) fn decide(&mut self, charges: &[Charge], now: u64, verdicts: &mut Vec<Verdict>) -> bool {
         if self.0.len() != charges.len() {
             self.0 = vec![None; charges.len()].into();
         }
@@ -42,7 +42,7 @@ impl KeyStates {
     }
 
     /// Returns when the last state ends. From then on the key is as if it had made no call.
-    pub(crate) fn end(&self, charges: &[Charge]) -> u64 {
+    pub(super) fn end(&self, charges: &[Charge]) -> u64 {
         let states = charges.iter().zip(&self.0);
         states.filter_map(|(charge, state)| Some(charge.spec.ends(state.as_ref()?))).max().unwrap_or(0)
     }

@@ -1,5 +1,7 @@
 //! Charges of keys that exist.
 
+use ratelimit_runtime::models::locks;
+
 use crate::support::{PERIOD, Shared, bucket, charge, explore, window};
 
 #[test]
@@ -8,7 +10,7 @@ fn known_keys_are_charged_without_the_tables_lock() {
         let shared = Shared::new(10);
         let keys = [1, 2, 3, 21, 22, 23];
         keys.iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(4))])));
-        let before = shared.clock.readings_under_lock();
+        let before = locks();
         let [a, b, c] = [1, 2, 3].map(|key| (key, bucket(4)));
         for stack in [&[a][..], &[a, b], &[a, b, c]] {
             assert!(shared.admits(stack));
@@ -17,7 +19,7 @@ fn known_keys_are_charged_without_the_tables_lock() {
             assert!(!shared.admits(stack));
         }
         keys[3..].iter().for_each(|key| assert!(shared.admits(&[(*key, bucket(4))])));
-        assert_eq!(shared.clock.readings_under_lock(), before);
+        assert_eq!(locks(), before);
     });
 }
 
@@ -111,7 +113,7 @@ fn refusal_reads_one_state() {
         let shared = Shared::new(10);
         assert!(shared.store.decide(&[charge(1, window(3), 2)]).admitted);
         let other = shared.spawn(|shared| {
-            shared.clock.set(1000 + PERIOD);
+            shared.set_time(1000 + PERIOD);
             assert!(shared.admits(&[(1, window(3))]));
         });
         // One permit is left of the first window, two or three of the next.

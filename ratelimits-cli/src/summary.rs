@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::scan::{Kind, Scan, Selection};
 use crate::table::{Column, Table, grouped, keys};
-use crate::walk::{Kind, Selection, Walk};
 
 /// The policies that have keys, and those of the inventory.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Survey {
+pub(crate) struct Summary {
     pub(crate) policies: Vec<Row>,
     /// Keys in the namespace that belong to no policy.
     pub(crate) foreign_keys: u64,
@@ -49,35 +49,35 @@ pub(crate) struct Counts {
     pub(crate) unreadable: u64,
 }
 
-impl Survey {
-    pub(crate) async fn take(
-        walk: &Walk<'_>,
+impl Summary {
+    pub(crate) async fn read(
+        scan: &Scan<'_>,
         selection: &Selection,
         progress: Progress,
-    ) -> Result<Survey, Failure> {
+    ) -> Result<Summary, Failure> {
         let mut policies = BTreeMap::<PolicyId, Counts>::new();
         let is_selected = |prefix: &str, name: &str| {
             selection.name.as_deref().is_none_or(|selected| selected == name)
                 && selection.prefix.as_deref().is_none_or(|selected| selected == prefix)
         };
-        for entry in walk.inventory.entries().filter(|entry| is_selected(&entry.prefix, &entry.name)) {
+        for entry in scan.inventory.entries().filter(|entry| is_selected(&entry.prefix, &entry.name)) {
             policies.entry(PolicyId::new(&entry.name, &entry.prefix, &entry.algorithm)).or_default();
         }
         let add = |kind: &Kind, _: &str, state: Option<&KeyState>| {
             let algorithm = kind.reading.map_or("unknown", |reading| reading.algorithm().name());
             policies.entry(PolicyId::new(&kind.name, &kind.prefix, algorithm)).or_default().add(state);
         };
-        let foreign_keys = walk.states(selection, progress, add).await?;
+        let foreign_keys = scan.states(selection, progress, add).await?;
         let row = |(id, counts): (PolicyId, Counts)| {
-            let switch = walk.switch(&id.prefix, &id.policy);
+            let switch = scan.switch(&id.prefix, &id.policy);
             Row { id, switch, counts }
         };
         let policies = policies.into_iter().map(row).collect();
-        Ok(Survey { policies, foreign_keys })
+        Ok(Summary { policies, foreign_keys })
     }
 
-    /// Returns the table, with what has changed since another survey.
-    pub(crate) fn table(&self, since: Option<&Survey>) -> String {
+    /// Returns the table, with what has changed since another summary.
+    pub(crate) fn table(&self, since: Option<&Summary>) -> String {
         let mut table = Table::new(vec![
             Column::text("policy"),
             Column::text("prefix"),

@@ -87,7 +87,7 @@ fn expired_key_that_is_swept_is_charged_anew() {
     explore(1, || {
         let shared = Shared::new(1);
         assert!(shared.admits(&[(1, window(1))]));
-        shared.clock.set(1000 + PERIOD);
+        shared.set_time(1000 + PERIOD);
         let other = shared.spawn(|shared| assert!(shared.admits(&[(2, window(1))])));
         assert!(shared.admits(&[(1, window(1))]));
         other.join().unwrap();

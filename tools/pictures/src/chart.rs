@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::algorithms::PicturedAlgorithm;
-use super::run::{DecidedCall, END, Run};
-use super::svg::{LEFT, Mark, Svg, x};
+use crate::algorithms::PicturedAlgorithm;
+use crate::run::{DecidedCall, END, Run};
+use crate::svg::{LEFT, Mark, Svg, x};
 
 /// The distance of two rows of calls.
 const ROW: u64 = 20;
@@ -14,10 +14,10 @@ const WAITING_ROW: u64 = 16;
 /// The height of the permits left.
 const LEVEL: u64 = 50;
 
-pub(super) fn draw(algorithm: &PicturedAlgorithm, run: &Run) -> String {
+pub(crate) fn draw(algorithm: &PicturedAlgorithm, run: &Run) -> String {
     let mut svg = Svg::new(algorithm.name, &description(algorithm, run));
     svg.text(12, 22, "b", algorithm.name);
-    svg.text(12, 40, "m", algorithm.policy);
+    svg.text(12, 40, "m", &run.attribute);
 
     let waiting = rows(&run.calls);
     let refused_row = FIRST_ROW + ROW + WAITING_ROW * waiting.len() as u64;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::run::{END, SECOND};
+use crate::run::{END, SECOND};
 
 /// The left and the right end of the time axis.
-pub(super) const LEFT: u64 = 112;
+pub(crate) const LEFT: u64 = 112;
 const SCALE: u64 = 33;
 const RIGHT: u64 = LEFT + END / SECOND * SCALE;
 const WIDTH: u64 = RIGHT + 20;
@@ -26,7 +26,7 @@ text{fill:#e6edf3}.p{fill:#161b22;stroke:#3d444d}.g{stroke:#3d444d}.a,.w{stroke:
 
 /// A picture that is being drawn.
 #[derive(Debug)]
-pub(super) struct Svg {
+pub(crate) struct Svg {
     body: String,
     title: String,
     description: String,
@@ -34,7 +34,7 @@ pub(super) struct Svg {
 
 /// The marks of calls, all of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     /// A dot, where a call starts.
     Dot,
     /// A cross, where a call is refused.
@@ -43,17 +43,17 @@ pub(super) enum Mark {
 
 impl Svg {
     /// Starts a picture. Title and description are for screen readers.
-    pub(super) fn new(title: &str, description: &str) -> Self {
+    pub(crate) fn new(title: &str, description: &str) -> Self {
         Svg { body: String::new(), title: title.to_owned(), description: description.to_owned() }
     }
 
-    pub(super) fn text(&mut self, x: u64, y: u64, class: &str, text: &str) {
+    pub(crate) fn text(&mut self, x: u64, y: u64, class: &str, text: &str) {
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
         _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\"{class}>{}</text>", escaped(text));
     }
 
     /// Draws marks at these times and heights.
-    pub(super) fn marks(&mut self, mark: Mark, is_big: bool, at: impl Iterator<Item = (u64, u64)>) {
+    pub(crate) fn marks(&mut self, mark: Mark, is_big: bool, at: impl Iterator<Item = (u64, u64)>) {
         let mut path = String::new();
         for (time, y) in at {
             let x = self::x(time);
@@ -74,21 +74,21 @@ impl Svg {
     }
 
     /// Draws rings at these times and heights, where calls begin to wait.
-    pub(super) fn rings(&mut self, at: impl Iterator<Item = (u64, u64, u64)>) {
+    pub(crate) fn rings(&mut self, at: impl Iterator<Item = (u64, u64, u64)>) {
         for (time, y, cost) in at {
             let radius = if cost > 1 { 6.0 } else { 2.5 };
             _ = writeln!(self.body, "<circle class=\"h\" cx=\"{}\" cy=\"{y}\" r=\"{radius}\"/>", x(time));
         }
     }
 
-    pub(super) fn path(&mut self, class: &str, path: &str) {
+    pub(crate) fn path(&mut self, class: &str, path: &str) {
         if !path.is_empty() {
             _ = writeln!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
         }
     }
 
     /// Draws the time axis below `bottom`, with lines up to `top`.
-    pub(super) fn axis(&mut self, top: u64, bottom: u64) {
+    pub(crate) fn axis(&mut self, top: u64, bottom: u64) {
         let lines = (0..=END).step_by(5 * SECOND as usize);
         let grid: String = lines.clone().map(|time| format!("M{} {top}V{bottom}", x(time))).collect();
         self.path("g", &format!("{grid}M{LEFT} {bottom}H{RIGHT}"));
@@ -99,7 +99,7 @@ impl Svg {
     }
 
     /// Draws the legend from `x` on.
-    pub(super) fn legend(&mut self, y: u64, waits: bool) {
+    pub(crate) fn legend(&mut self, y: u64, waits: bool) {
         let time = |x: u64| (x - LEFT) * SECOND / SCALE;
         let mut at = LEFT + 4;
         self.marks(Mark::Dot, false, [(time(at), y - 4)].into_iter());
@@ -118,7 +118,7 @@ impl Svg {
     }
 
     /// Returns the picture.
-    pub(super) fn finish(self, height: u64) -> String {
+    pub(crate) fn finish(self, height: u64) -> String {
         let Svg { body, title, description } = self;
         let (title, description) = (escaped(&title), escaped(&description));
         format!(
@@ -132,7 +132,7 @@ impl Svg {
 }
 
 /// Returns the place of a time on the axis.
-pub(super) fn x(time: u64) -> String {
+pub(crate) fn x(time: u64) -> String {
     coordinate(time, 0)
 }
 

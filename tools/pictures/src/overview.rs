@@ -1,13 +1,13 @@
 //! The picture of all algorithms, one below the other.
 
-use super::algorithms::PicturedAlgorithm;
-use super::run::{DecidedCall, END, Run};
-use super::svg::{LEFT, Mark, Svg};
+use crate::algorithms::PicturedAlgorithm;
+use crate::run::{DecidedCall, END, Run};
+use crate::svg::{LEFT, Mark, Svg};
 
 const ROW: u64 = 34;
 const FIRST_ROW: u64 = 62;
 
-pub(super) fn draw(runs: &[(&PicturedAlgorithm, Run)]) -> String {
+pub(crate) fn draw(runs: &[(PicturedAlgorithm, Run)]) -> String {
     let mut svg = Svg::new("All algorithms on the same calls", &description(runs));
     svg.text(12, 22, "b", "All algorithms on the same calls");
     svg.text(12, 40, "", "about 1 permit per second, up to 5 at once");
@@ -36,7 +36,7 @@ fn draw_calls(svg: &mut Svg, run: &Run, y: u64) {
     svg.rings(waiting.map(|call| (call.at, y + 12, call.cost)));
 }
 
-fn description(runs: &[(&PicturedAlgorithm, Run)]) -> String {
+fn description(runs: &[(PicturedAlgorithm, Run)]) -> String {
     let calls = runs.first().map_or(0, |(_, run)| run.calls.len());
     let rows = runs.iter().map(|(algorithm, run)| {
         let (admitted, waiting, refused) = run.totals();

@@ -1,12 +1,13 @@
 //! Charges beside what takes a state out of its slot for a moment.
 
-use loom_models::{Charge, Outcome, Waiting};
+use ratelimit_runtime::models::Waiting;
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, Outcome};
 
 use crate::support::{INTERVAL, Shared, bucket, charge, explore, key, window};
 
 impl Shared {
     /// Refunds the first charge of a decision.
-    fn refund(&self, of: u64, spec: loom_models::AlgorithmSpec, outcome: &Outcome, cost: u64) {
+    fn refund(&self, of: u64, spec: AlgorithmSpec, outcome: &Outcome, cost: u64) {
         self.store.refund(&key(of), &spec, cost, Some(outcome.verdicts[0].charge_id));
     }
 }
@@ -50,7 +51,7 @@ fn refund_leaves_later_charges_alone() {
         let first = shared.decide(&[(1, bucket(2))]);
         // Once that charge has refilled it is worth nothing.
         let charges = shared.spawn(|shared| {
-            shared.clock.set(1000 + INTERVAL);
+            shared.set_time(1000 + INTERVAL);
             assert!(shared.store.decide(&[charge(1, bucket(2), 2)]).admitted);
         });
         shared.refund(1, bucket(2), &first, 1);
@@ -96,9 +97,9 @@ fn refund_that_ends_a_queue_leaves_later_charges_alone() {
         let (first, second) = (wait().unwrap(), wait().unwrap());
         first.leave(&shared.store);
         // The second call has moved up, and starts now.
-        shared.clock.set(1000 + INTERVAL);
+        shared.set_time(1000 + INTERVAL);
         let charges = shared.spawn(|shared| {
-            shared.clock.set(1000 + 10 * INTERVAL);
+            shared.set_time(1000 + 10 * INTERVAL);
             assert!(shared.store.decide(&[charge(1, bucket(2), 2)]).admitted);
         });
         shared.store.refund(&key(1), &bucket(2), 1, None);
