@@ -71,7 +71,7 @@ impl Reading {
     /// Returns the algorithm.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
-        Algorithm::of(&self.spec)
+        algorithm_of(&self.spec)
     }
 
     /// Returns whether the shape and the policy tell the limit.
@@ -178,6 +178,22 @@ fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
             (queue.kind == GcraKind::Queue).then(|| queue.max_wait(queue.charge(1), u64::MAX))
         }
         _ => None,
+    }
+}
+
+fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
+    match spec.numbers() {
+        AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+            match spec.kind {
+                GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
+                GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
+            }
+        }
+        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Changed(_) => {
+            Algorithm::TokenBucket
+        }
+        AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
+        AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
     }
 }
 

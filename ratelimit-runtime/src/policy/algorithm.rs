@@ -2,10 +2,6 @@
 
 use std::fmt;
 
-use crate::algorithm::AlgorithmSpec;
-use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
-use crate::algorithm::gcra::GcraKind;
-
 /// The algorithm of a [`Policy`](crate::Policy).
 ///
 /// ```
@@ -37,23 +33,6 @@ impl Algorithm {
             Algorithm::FixedWindow => "fixed window",
             Algorithm::LeakyBucket => "leaky bucket",
             Algorithm::SlidingWindow => "sliding window",
-        }
-    }
-
-    #[cfg(all(feature = "overrides", feature = "redis"))]
-    pub(crate) const fn of(spec: &AlgorithmSpec) -> Self {
-        match spec.numbers() {
-            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-                match spec.kind {
-                    GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
-                    GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
-                }
-            }
-            AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Changed(_) => {
-                Algorithm::TokenBucket
-            }
-            AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
-            AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
         }
     }
 }
