@@ -1,5 +1,6 @@
 //! Injective key encoding.
 
+mod address;
 mod downcast;
 mod hash;
 mod head;
@@ -11,6 +12,7 @@ mod text;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
+pub(crate) use self::address::AddressText;
 pub(crate) use self::hash::{Fingerprint, KeyHasher, KeyHead};
 pub(crate) use self::head::Head;
 #[expect(unreachable_pub, reason = "hidden methods of public traits name it")]
@@ -48,7 +50,7 @@ pub trait IntoKey<M> {
 }
 
 impl<T: Display> IntoKey<kind::Part> for T {
-    #[inline]
+    #[inline(always)]
     fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
         key.part(self)?;
         Ok(true)
@@ -101,7 +103,7 @@ pub trait KeyPart<M> {
 }
 
 impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
-    #[inline]
+    #[inline(always)]
     fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey> {
         key.part(self)
     }

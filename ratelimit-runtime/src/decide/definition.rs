@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+use super::attachment::Attachment;
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
@@ -13,6 +14,7 @@ use crate::on_store_error::OnStoreError;
 use crate::overrides::{ActiveOverride, Overrides};
 use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
+use crate::store::CompactSpec;
 
 /// A policy: that of an attribute, or of a limiter.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Definition {
     literal: Option<Numbers>,
     /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
     computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
+    /// What an observer keeps of the policy.
+    pub(crate) attachment: Attachment,
     /// For calls that the policy would have refused if it were no shadow.
     refusal_log: LogBound,
     /// For calls that the policy, as a shadow, could not decide.
@@ -58,6 +62,8 @@ pub(crate) struct Numbers {
     pub(crate) spec: AlgorithmSpec,
     /// The same for states that fit into a slot of the memory store.
     pub(crate) plain: Option<PlainSpec>,
+    /// The same for receipts.
+    pub(crate) compact: Option<CompactSpec>,
     pub(crate) heads: KeyHeads,
 }
 
@@ -109,6 +115,7 @@ impl Definition {
             attribute: AttributeOptions::default(),
             literal: None,
             computed: OnceLock::new(),
+            attachment: Attachment::default(),
             refusal_log: LogBound::default(),
             failure_log: LogBound::default(),
         }
@@ -149,7 +156,7 @@ impl Definition {
         // What a lock-free decision says names its policy for as long as the process lives.
         let plain = spec.plain().filter(|_| self.static_name().is_some());
         let heads = KeyHeads::new(self.head(&spec));
-        self.literal = Some(Numbers { policy, spec, plain, heads });
+        self.literal = Some(Numbers { policy, spec, plain, compact: CompactSpec::of(&spec), heads });
         self
     }
 
@@ -169,6 +176,7 @@ impl Definition {
     }
 
     /// Returns the numbers of a limiter, which always has some.
+    #[inline]
     pub(crate) fn limiter_numbers(&self) -> &Numbers {
         self.literal.as_ref().expect("a limiter has numbers")
     }

@@ -1,6 +1,7 @@
 //! One decision. Every call, of an attribute or of a limiter, becomes [`Charges`], and [`Backend::decide`] decides them: with what is
 //! at hand, or by a request that travels.
 
+pub(crate) mod attachment;
 pub(crate) mod charges;
 pub(crate) mod definition;
 mod few;
@@ -8,18 +9,19 @@ mod single;
 
 use std::sync::Arc;
 
-use self::charges::{Charges, Failure};
+use self::charges::{Charges, Failure, PolicyCharge};
 pub(crate) use self::single::SingleDecision;
 use crate::acquire;
 use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
+use crate::algorithm::PlainSpec;
 use crate::backend::Backend;
 use crate::backend::failover::PendingRequest;
 use crate::decision::Decision;
 use crate::error::Error;
-use crate::key::KeyParts;
+use crate::key::{Fingerprint, KeyParts};
 use crate::request::AcquireRequest;
 use crate::source::Source;
-use crate::store::Store;
+use crate::store::{MemoryStore, PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -52,11 +54,32 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
-            && let Some(decision) = SingleDecision::in_memory(memory, charge, key)
+            && let Some(plain) = charge.decide_in(memory, key)
         {
-            return Ok(self.finish_single(decision, charges.parts(), caller));
+            if plain.1.admitted
+                && charge.is_forgotten
+                && self.observers().is_none()
+                && let Some(admitted) = caller.admitted()
+            {
+                return Ok(admitted);
+            }
+            return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
         }
         self.decide_any(charges, caller)
+    }
+
+    /// Finishes the decision about a single charge by the lock-free steps of the memory store.
+    #[inline(never)]
+    pub(crate) fn finish_plain<C: Caller>(
+        &self,
+        memory: &Arc<MemoryStore>,
+        charge: &PolicyCharge<'_>,
+        key: Fingerprint,
+        plain: (PlainSpec, PlainOutcome<1>),
+        parts: &KeyParts,
+        caller: &C,
+    ) -> C::Decision {
+        self.finish_single(SingleDecision::of_plain(memory, charge, key, plain), parts, caller)
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off.
@@ -84,8 +107,7 @@ impl Backend {
     }
 
     /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
-    #[inline(always)]
-    pub(crate) fn finish_single<'a, C: Caller>(
+    fn finish_single<'a, C: Caller>(
         &self,
         decision: SingleDecision<'a>,
         parts: &'a KeyParts,
