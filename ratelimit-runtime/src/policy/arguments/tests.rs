@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::ArgumentValue::{Float, Integer, Text};
 use super::*;
-use crate::policy::{Algorithm, FixedWindow, LeakyBucket, SlidingWindow};
+use crate::policy::{Algorithm, FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
