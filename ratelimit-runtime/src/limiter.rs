@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use self::acquire::Acquire;
 pub(crate) use self::definition::Definition;
-use crate::algorithm::AlgorithmSpec;
 use crate::backend::Backend;
 use crate::decision::Decision;
 use crate::error::Error;
@@ -80,26 +79,6 @@ impl Limiter {
         let on_store_error = Some(on_store_error);
         let definition = Definition { on_store_error, ..(*self.definition).clone() };
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
-    }
-
-    /// Returns this limiter with other numbers on the same keys, which keep their state as those of a policy with computed numbers
-    /// do. A limiter with the numbers as written reads that state, and this one reads its.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the policy is invalid, or of another algorithm.
-    #[doc(hidden)]
-    pub fn with_numbers(&self, policy: impl Into<Policy>) -> Result<Self, InvalidPolicy> {
-        let Definition { name, prefix, function, on_store_error, policy: as_written, spec, .. } =
-            &*self.definition;
-        let policy = policy.into();
-        if policy.algorithm() != as_written.algorithm() {
-            return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
-        }
-        let spec = AlgorithmSpec::changed(spec, &policy.spec()?);
-        let definition = Definition::new(Arc::clone(name), prefix, function.as_deref(), policy, spec);
-        let definition = Definition { on_store_error: *on_store_error, ..definition };
-        Ok(Limiter::new(Arc::clone(&self.backend), Arc::new(definition)))
     }
 
     /// Returns the name.
@@ -264,14 +243,18 @@ impl Limiter {
         Ok(self.backend.reset(&charge.key).await?)
     }
 
-    /// Looks at the key with numbers that no key exceeds, so that what is missing is what it has used.
-    pub(crate) async fn peek_unbounded<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+    /// Returns the permits that the key has used, and how long until its state expires.
+    pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
         let Limiter { backend, definition } = self;
         let mut charge = definition.policy_charge(backend, key, 0, Duration::ZERO)?;
-        (charge.charge.spec, charge.charge.shadow) = (charge.charge.spec.unbounded(), false);
+        let spec = charge.charge.spec;
+        // With numbers that no key exceeds, what is missing is what it has used.
+        (charge.charge.spec, charge.charge.shadow) = (spec.unbounded(), false);
         let mut request = AcquireRequest::default();
         request.push(charge)?;
-        backend.decide(request).await
+        let Decision { limit, remaining, reset_after, .. } = backend.decide(request).await?;
+        let in_advance = spec.used_in_advance(reset_after.as_micros() as u64);
+        Ok((limit.saturating_sub(remaining) + in_advance, reset_after))
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {

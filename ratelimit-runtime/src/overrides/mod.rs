@@ -113,7 +113,9 @@ impl Overrides {
             problems.truncate(MOST);
             problems.push(format!("and {more} more"));
         }
-        checked.map(|overrides| self.replace(overrides))
+        let active = checked?.into_iter().map(ActiveOverride::new).collect::<Result<_, _>>();
+        self.replace(active.map_err(|invalid| vec![invalid.to_string()])?);
+        Ok(())
     }
 
     /// Notes what is wrong with the text that should replace them.
@@ -131,10 +133,9 @@ impl Overrides {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace(&self, overrides: Vec<Override>) {
+    fn replace(&self, overrides: Vec<ActiveOverride>) {
         let mut in_force = InForce::new();
-        for overridden in overrides {
-            let overridden = Arc::new(ActiveOverride::new(overridden));
+        for overridden in overrides.into_iter().map(Arc::new) {
             let text = &overridden.settings().policy;
             let parts = text.match_indices(':').map(|(at, _)| (Some(text[..at].into()), &text[at + 1..]));
             for (prefix, name) in parts.chain([(None, text.as_str())]) {

@@ -42,16 +42,14 @@ impl Algorithm {
 
     #[inline]
     pub(crate) const fn of(spec: &AlgorithmSpec) -> Self {
-        match spec.numbers() {
+        match spec {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 match spec.kind {
                     GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
                     GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
                 }
             }
-            AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Changed(_) => {
-                Algorithm::TokenBucket
-            }
+            AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
             AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
             AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
         }
