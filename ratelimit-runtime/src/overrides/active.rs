@@ -61,8 +61,8 @@ impl ActiveOverride {
 
     /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals.
     ///
-    /// Other numbers have a state of their own in a bucket, which all overrides share, as their numbers are computed. A policy that
-    /// the override does not fit, such as a limiter that was created later, decides as written.
+    /// An overridden bucket is one with computed numbers: it has a state of its own, which overrides that follow each other share. A
+    /// policy that the override does not fit, such as a limiter that was created later, decides as written.
     pub(crate) fn spec(
         &self,
         as_written: Option<&AlgorithmSpec>,
