@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
-#[cfg(feature = "metrics")]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A value that one owner keeps with a policy.
@@ -11,11 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Attachment(OnceLock<(u64, Box<dyn Any + Send + Sync>)>);
 
 /// Identifies who keeps something with policies. No two have been the same.
-#[cfg(feature = "metrics")]
 #[derive(Debug)]
 pub(crate) struct Owner(u64);
 
-#[cfg(feature = "metrics")]
 impl Owner {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -23,7 +20,6 @@ impl Owner {
     }
 }
 
-#[cfg(feature = "metrics")]
 impl Attachment {
     /// Returns the value of this owner, made at its first call. `None` if it is that of another one.
     pub(crate) fn get_or_make<T: Send + Sync + 'static>(

@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "metrics")]
 use super::attachment::Attachment;
+use super::overridden::KnownOverride;
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::error::Error;
 use crate::error::invalid_policy::InvalidPolicy;
@@ -35,7 +37,9 @@ pub(crate) struct Definition {
     literal: Option<Numbers>,
     /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
     computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
+    known_override: KnownOverride,
     /// What an observer keeps of the policy.
+    #[cfg(feature = "metrics")]
     pub(crate) attachment: Attachment,
     /// For calls that the policy would have refused if it were no shadow.
     refusal_log: LogBound,
@@ -115,6 +119,8 @@ impl Definition {
             attribute: AttributeOptions::default(),
             literal: None,
             computed: OnceLock::new(),
+            known_override: KnownOverride::default(),
+            #[cfg(feature = "metrics")]
             attachment: Attachment::default(),
             refusal_log: LogBound::default(),
             failure_log: LogBound::default(),
@@ -201,7 +207,13 @@ impl Definition {
 
     /// Returns what operators have changed of the policy, if anything.
     pub(crate) fn overridden(&self, overrides: &Overrides) -> Option<Arc<ActiveOverride>> {
-        overrides.of(&self.prefix, &self.names())
+        self.known_override.get(overrides, &self.prefix, &self.names())
+    }
+
+    /// Whether it is known that operators have changed nothing of the policy.
+    #[inline]
+    pub(crate) fn is_as_written(&self, overrides: &Overrides) -> bool {
+        self.known_override.is_none(overrides)
     }
 
     /// Returns the name, if it lives as long as the process.

@@ -1,10 +1,12 @@
 //! One decision. Every call, of an attribute or of a limiter, becomes [`Charges`], and [`Backend::decide`] decides them: with what is
 //! at hand, or by a request that travels.
 
+#[cfg(feature = "metrics")]
 pub(crate) mod attachment;
 pub(crate) mod charges;
 pub(crate) mod definition;
 mod few;
+mod overridden;
 mod single;
 
 use std::sync::Arc;

@@ -147,14 +147,14 @@ impl<'a> LimiterCall<'a> {
         self.decide_hashed(key, hashed, parts)
     }
 
-    /// Hashes a key of the policy as it is written. `None` if operators have changed any policy.
+    /// Hashes a key of the policy as it is written. `None` if operators may have changed it.
     #[inline(always)]
     fn hash<M>(
         &self,
         key: &impl IntoKey<M>,
         parts: &mut KeyParts,
     ) -> Option<Result<Fingerprint, MissingKey>> {
-        if self.backend.overrides().is_active() {
+        if !self.definition.is_as_written(self.backend.overrides()) {
             return None;
         }
         let kept = if self.backend.keeps_parts() { Some(parts) } else { None };

@@ -48,7 +48,7 @@ impl Call {
         if let Some(literal) = site.definition.literal()
             && cost > 0
             && site.is_alone()
-            && !registry.backend().overrides().is_active()
+            && site.definition.is_as_written(registry.backend().overrides())
         {
             return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
         }
