@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainSteps, PlainVerdict};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainVerdict};
 use crate::decision::{Decision, SinglePolicy};
 use crate::error::{Error, Limited};
 use crate::key::{Fingerprint, KeyHead};
 use crate::policy::Algorithm;
 use crate::policy_id::PolicyId;
 use crate::source::Source;
-use crate::store::{CompactSpec, MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
 
 /// A policy whose calls may take the fast lane, with all that such a call needs of it.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,6 @@ pub(crate) struct LanePolicy {
     id: PolicyId,
     name: &'static str,
     limit: u64,
-    compact: CompactSpec,
     algorithm: Algorithm,
 }
 
@@ -32,14 +31,19 @@ impl LanePolicy {
         spec: &AlgorithmSpec,
         key_head: KeyHead,
     ) -> Option<Self> {
-        let (algorithm, compact, spec) = (Algorithm::of(spec), CompactSpec::of(spec)?, spec.plain()?);
-        Some(LanePolicy { key_head, spec, id, name, limit: spec.limit(), compact, algorithm })
+        let (algorithm, spec) = (Algorithm::of(spec), PlainSpec::of(spec)?);
+        Some(LanePolicy { key_head, spec, id, name, limit: spec.limit(), algorithm })
     }
 
     /// Whether a call that waits for this policy does so only if it is refused. One that waits for a window queues.
     #[inline]
     pub(crate) fn reserves(&self) -> bool {
-        matches!(self.spec, PlainSpec::Bucket(_))
+        self.spec.is_bucket()
+    }
+
+    /// Whether its steps are compiled into each call.
+    pub(crate) fn is_common(&self) -> bool {
+        self.spec.is_common()
     }
 
     #[inline]
@@ -57,8 +61,7 @@ impl LanePolicy {
     ) -> Decision {
         let PlainOutcome { now, snapshots: [snapshot], .. } = *outcome;
         let verdict = self.spec.verdict(snapshot, now, charge.cost, true);
-        let receipt =
-            PlainReceipt::new(memory.id(), charge.key, self.id, self.compact, charge.cost, verdict.at);
+        let receipt = PlainReceipt::new(memory.id(), charge.key, self.id, self.spec, charge.cost, verdict.at);
         Decision::of_one(self.decided(true, verdict), Source::Memory, Duration::ZERO, Some(receipt))
     }
 

@@ -146,7 +146,7 @@ impl<'a> LimiterCall<'a> {
 
 /// The part of a call that is not inlined, as it does not depend on the caller.
 fn decide(memory: &MemoryStore, charge: PlainCharge) -> Option<PlainOutcome<1>> {
-    memory.decide_plain(charge)
+    if charge.spec.is_common() { memory.decide_plain(charge) } else { memory.decide_all_plain([charge]) }
 }
 
 impl Decided<'_> {

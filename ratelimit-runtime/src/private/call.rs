@@ -189,6 +189,7 @@ impl Call {
     fn decide_others(&mut self) -> Option<DecisionFuture> {
         self.close();
         let admitted = self.memory().is_some_and(|memory| match &self.charges {
+            [Some(a), None, None] if !a.lane.is_common() => admits([a], memory),
             [Some(a), Some(b), None] => admits([a, b], memory),
             [Some(a), Some(b), Some(c)] => admits([a, b, c], memory),
             _ => false,

@@ -21,7 +21,7 @@ enum Kind {
     Free = 0,
     /// A bucket that is full when it ends.
     Bucket = 1,
-    /// A window, and the count of its permits.
+    /// A window, and its number.
     Window = 2,
     /// Any other state. It is kept under the table's lock.
     Other = 3,
@@ -33,7 +33,7 @@ pub(super) struct Content {
     kind: Kind,
     /// When the state ends.
     pub(super) ends: u64,
-    /// When a bucket was written last, the permits of a window, or the index of a state.
+    /// When a bucket was written last, the number of a window, or the index of a state.
     number: u64,
 }
 
@@ -196,7 +196,7 @@ impl Content {
     pub(super) fn of(state: PlainState, now: u64) -> Option<Self> {
         let content = match state {
             PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: now },
-            PlainState::Window { end, count } => Content { kind: Kind::Window, ends: end, number: count },
+            PlainState::Window { end, number } => Content { kind: Kind::Window, ends: end, number },
         };
         (content.ends <= TIME).then_some(content)
     }
@@ -211,7 +211,7 @@ impl Content {
     pub(super) fn plain(self) -> Option<PlainState> {
         match self.kind {
             Kind::Bucket => Some(PlainState::Bucket { full: self.ends }),
-            Kind::Window => Some(PlainState::Window { end: self.ends, count: self.number }),
+            Kind::Window => Some(PlainState::Window { end: self.ends, number: self.number }),
             Kind::Free | Kind::Other => None,
         }
     }

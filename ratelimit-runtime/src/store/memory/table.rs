@@ -81,8 +81,8 @@ impl Table {
         let Some(slot) = self.slots.locate(index.fingerprint) else { return };
         let locked = self.slots.slot(slot).lock();
         let content = locked.content();
-        if let Some(plain) = content.plain() {
-            let state = self.states.insert(plain.state(spec));
+        if let Some(state) = content.plain().and_then(|plain| plain.state(spec)) {
+            let state = self.states.insert(state);
             locked.set(Content::other(state, content.ends));
         }
     }
@@ -119,7 +119,7 @@ impl Table {
         let locked = slots.slot(slot).lock();
         let content = locked.content();
         let mut state = match content.plain() {
-            Some(plain) => Some(plain.state(spec)),
+            Some(plain) => plain.state(spec),
             None => content.as_other().and_then(|state| self.states.remove(state)),
         };
         change(&mut state);
