@@ -111,7 +111,7 @@ impl AdjustableGcraSpec {
                 ..bucket
             }
         };
-        *state = keep(bucket, now);
+        store(state, keep(bucket, now));
     }
 
     /// Charges a call to a key with a plain layout. Receipts for that layout do not say when their charges were made, so the state
@@ -121,7 +121,7 @@ impl AdjustableGcraSpec {
         if bucket.pace != self.pace() {
             bucket.before = bucket.before.max(bucket.tat).max(bucket.until);
             bucket.written = bucket.written.min(now);
-            *state = Some(State::AdjustableGcra(Box::new(bucket)));
+            store(state, Some(bucket));
         }
         self.commit(state, snapshot, now, cost);
     }
@@ -129,7 +129,7 @@ impl AdjustableGcraSpec {
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
         let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
         if bucket.tat < was.tat {
-            *state = keep(bucket, now);
+            store(state, keep(bucket, now));
         }
     }
 
@@ -147,7 +147,7 @@ impl AdjustableGcraSpec {
         let GcraState { tat, credited, until, .. } = left;
         // Each of the remaining charges takes at least a permit.
         let slot = slot.min(tat.saturating_sub(pace as u64));
-        *state = keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now);
+        store(state, keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now));
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
@@ -199,13 +199,21 @@ impl AdjustableGcraSpec {
 }
 
 /// Returns the state to store, without what has expired.
-fn keep(bucket: AdjustableGcraState, now: u64) -> Option<State> {
+fn keep(bucket: AdjustableGcraState, now: u64) -> Option<AdjustableGcraState> {
     let AdjustableGcraState { tat, credited, .. } = bucket;
     let slot = if bucket.slot > now { bucket.slot } else { 0 };
     let until = if credited > 0 { bucket.until } else { 0 };
     let before = if bucket.before > now { bucket.before } else { 0 };
     let kept = AdjustableGcraState { slot, until, before, written: now, ..bucket };
-    (tat.max(until).max(before) > now).then(|| State::AdjustableGcra(Box::new(kept)))
+    (tat.max(until).max(before) > now).then_some(kept)
+}
+
+/// Stores a state where the one before it was.
+fn store(state: &mut Option<State>, kept: Option<AdjustableGcraState>) {
+    match (state, kept) {
+        (Some(State::AdjustableGcra(bucket)), Some(kept)) => **bucket = kept,
+        (state, kept) => *state = kept.map(|kept| State::AdjustableGcra(Box::new(kept))),
+    }
 }
 
 /// Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     micros: Arc<AtomicU64>,
-    readings_under_lock: Arc<AtomicU64>,
+    readings_in_order: Arc<AtomicU64>,
 }
 
 impl Clock {
@@ -16,10 +16,10 @@ impl Clock {
         self.micros.store(micros, Ordering::SeqCst);
     }
 
-    /// Returns how often the clock was read under the table's lock.
+    /// Returns how often the clock was read in order, as under a lock.
     #[must_use]
-    pub fn readings_under_lock(&self) -> u64 {
-        self.readings_under_lock.load(Ordering::SeqCst)
+    pub fn readings_in_order(&self) -> u64 {
+        self.readings_in_order.load(Ordering::SeqCst)
     }
 
     pub(crate) fn now(&self) -> u64 {
@@ -27,7 +27,7 @@ impl Clock {
     }
 
     pub(crate) fn now_in_order(&self) -> u64 {
-        self.readings_under_lock.fetch_add(1, Ordering::SeqCst);
+        self.readings_in_order.fetch_add(1, Ordering::SeqCst);
         self.now()
     }
 }

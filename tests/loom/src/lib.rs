@@ -44,8 +44,10 @@ mod store {
 use std::slice;
 use std::sync::Arc;
 
+pub use algorithm::adjustable_gcra::AdjustableGcraSpec;
 pub use algorithm::fixed_window::FixedWindowSpec;
 pub use algorithm::gcra::{GcraKind, GcraSpec};
+pub use algorithm::sliding_window::SlidingWindowSpec;
 pub use algorithm::{AlgorithmSpec, ChargeId};
 pub use clock::Clock;
 pub use key::Key;

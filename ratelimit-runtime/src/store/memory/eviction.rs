@@ -5,6 +5,7 @@ use super::slot::Content;
 use super::slots::{LINE, SlotId};
 use super::table::{KeyIndex, Table};
 use crate::algorithm::{AlgorithmSpec, State};
+use crate::key::Fingerprint;
 
 /// The number of lines from which on expired keys are removed before the store is full.
 const MIN_SWEPT: u32 = 256;
@@ -38,7 +39,7 @@ impl Table {
         if self.len >= self.max_keys {
             self.evict(index, now);
         }
-        let content = self.content(index, spec, state, now);
+        let content = self.content(index, spec, state, now, None);
         let slot = self.unused_slot(index.fingerprint);
         let locked = self.slots.slot(slot).lock();
         locked.set_fingerprint(index.fingerprint);
@@ -69,8 +70,13 @@ impl Table {
             return;
         }
         locked.clear();
-        if let Some(state) = content.as_other() {
-            self.states.remove(state);
+        self.forget(slot, content, fingerprint);
+    }
+
+    /// Forgets what the slot of a key held that was removed.
+    pub(super) fn forget(&mut self, slot: SlotId, content: Content, fingerprint: Fingerprint) {
+        if let Some(place) = content.as_other() {
+            self.unused.remove(&self.slots.states, place);
         }
         self.end_queue(fingerprint);
         let Owner { policy, place } = self.owners[slot];

@@ -11,7 +11,7 @@ use crate::sync::spin_loop;
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
 /// the other, so that a stack of busy keys gets its turn.
-const ATTEMPTS: u32 = 8;
+pub(super) const ATTEMPTS: u32 = 8;
 
 /// A charge of a key that may be decided without a lock, of at least one permit. It does not wait.
 #[derive(Clone, Copy, Debug)]
@@ -148,16 +148,16 @@ impl MemoryStore {
     }
 
     /// Decides a list of charges by the same steps as the fast lane.
-    pub(super) fn decide_without_lock(&self, charges: &[Charge]) -> Option<Outcome> {
+    pub(super) fn decide_plain_list(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
         match charges.len() {
-            1 => self.decide_list::<1>(charges),
-            2 => self.decide_list::<2>(charges),
-            3 => self.decide_list::<3>(charges),
+            1 => self.decide_list::<1>(charges, outcome),
+            2 => self.decide_list::<2>(charges, outcome),
+            3 => self.decide_list::<3>(charges, outcome),
             _ => None,
         }
     }
 
-    fn decide_list<const N: usize>(&self, list: &[Charge]) -> Option<Outcome> {
+    fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
         let charges: &[Charge; N] = list.try_into().ok()?;
         let charges = all(charges.each_ref().map(|charge| {
             let Charge { key, spec, cost, wait, shadow } = charge;
@@ -168,10 +168,10 @@ impl MemoryStore {
             Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
         let PlainOutcome { now, admitted, snapshots } = self.decide_listed(charges)?;
-        let mut outcome = Outcome::at(now);
+        outcome.now = now;
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         // A call that is refused at once may be one that waits.
-        (outcome.admitted == admitted || is_peek(list)).then_some(outcome)
+        (outcome.admitted == admitted || is_peek(list)).then_some(())
     }
 }
 

@@ -23,7 +23,7 @@ enum Kind {
     Bucket = 1,
     /// A window, and its number.
     Window = 2,
-    /// Any other state. It is kept under the table's lock.
+    /// Any other state.
     Other = 3,
 }
 
@@ -56,6 +56,9 @@ const TIME: u64 = (1 << 53) - 1;
 const VERSION: u64 = 0xff << 53;
 const KIND: u32 = 61;
 const LOCK: u64 = 1 << 63;
+
+/// The bit of a number that says that a state elsewhere is for the holder of the table's lock: calls wait for it, or are about to.
+const OF_TABLE: u64 = 1 << 32;
 
 /// How often a thread looks again before it lets others run. Nobody holds a slot for longer than a few dozen instructions,
 /// unless the system stops it there.
@@ -201,9 +204,30 @@ impl Content {
         (content.ends <= TIME).then_some(content)
     }
 
-    /// A state that is kept elsewhere.
+    /// A state that is kept elsewhere, for the holder of this slot.
     pub(super) fn other(index: u32, ends: u64) -> Self {
         Content { kind: Kind::Other, ends: ends.min(TIME), number: index.into() }
+    }
+
+    /// A state that is kept elsewhere, for the holder of the table's lock.
+    pub(super) fn of_table(index: u32, ends: u64) -> Self {
+        let content = Content::other(index, ends);
+        Content { number: content.number | OF_TABLE, ..content }
+    }
+
+    /// The same, with a state that ends at this time.
+    pub(super) fn ending(self, ends: u64) -> Self {
+        Content { ends: ends.min(TIME), ..self }
+    }
+
+    /// What a slot holds once its state is gone, until the key is used again or removed.
+    pub(super) fn ended(self, now: u64) -> Self {
+        let number = match self.kind {
+            Kind::Bucket => now,
+            Kind::Window => 0,
+            Kind::Free | Kind::Other => self.number,
+        };
+        Content { ends: 0, number, ..self }
     }
 
     /// Returns the state, if it is plain.
@@ -222,7 +246,18 @@ impl Content {
         self.kind == Kind::Bucket && self.number > now
     }
 
+    /// Whether only the holder of the table's lock decides it.
+    #[inline]
+    pub(super) fn is_of_table(self) -> bool {
+        match self.kind {
+            Kind::Bucket | Kind::Window => false,
+            Kind::Free => true,
+            Kind::Other => self.number & OF_TABLE != 0,
+        }
+    }
+
     /// Returns the index of the state, if it is kept elsewhere.
+    #[inline]
     pub(super) fn as_other(self) -> Option<u32> {
         (self.kind == Kind::Other).then_some(self.number as u32)
     }

@@ -2,6 +2,7 @@
 
 use super::levels::Levels;
 use super::slot::{Cells, Slot};
+use super::states::States;
 use crate::key::Fingerprint;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -29,6 +30,8 @@ const STEPS: usize = 16;
 pub(super) struct Slots {
     lines: Lines,
     extra_lines: Lines,
+    /// The states that do not fit.
+    pub(super) states: States,
     /// The number of lines without the extra ones, and in the upper half, one less than the next power of two.
     count: AtomicU64,
 }
@@ -96,6 +99,7 @@ impl Slots {
             lines: Lines::new(lines),
             // Each has at least one key, except for those of a line that is being split.
             extra_lines: Lines::new(max_keys + 64),
+            states: States::new(max_keys as u32 + 1),
             count: AtomicU64::new(with_mask(FIRST_LINES)),
         }
     }

@@ -2,6 +2,7 @@
 //! there are few.
 
 mod charges;
+mod in_place;
 mod refunds;
 mod slots;
 mod support;
