@@ -262,6 +262,12 @@ impl Content {
         (self.kind == Kind::Other).then_some(self.number as u32)
     }
 
+    /// Whether it is of a key whose state had ended by then.
+    #[inline]
+    pub(super) fn has_ended(self, by: u64) -> bool {
+        !self.is_free() && self.ends <= by
+    }
+
     pub(super) fn is_free(self) -> bool {
         self.kind == Kind::Free
     }

@@ -1,7 +1,7 @@
 //! The slots of all keys. Their number grows by a few at a time, so no insertion takes long.
 
 use super::levels::Levels;
-use super::slot::{Cells, Slot};
+use super::slot::{Cells, Content, Slot};
 use super::states::States;
 use crate::key::Fingerprint;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
@@ -143,6 +143,12 @@ impl Slots {
     fn get(&self, slot: SlotId) -> Option<Slot<'_>> {
         let cells = self.cells(slot.line())?.as_chunks().0;
         Some(Slot::new(cells.get(slot.position() as usize)?))
+    }
+
+    /// Returns what the slots of a line hold.
+    pub(super) fn contents_of(&self, line: LineId) -> [Content; LINE as usize] {
+        let cells = self.cells(line).expect("a line that is known exists").as_chunks().0;
+        std::array::from_fn(|position| Slot::new(&cells[position]).read().content)
     }
 
     /// Returns all slots of a line.
