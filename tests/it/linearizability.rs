@@ -9,8 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use ratelimit_runtime::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use ratelimit_runtime::algorithm::fixed_window::FixedWindowSpec;
 use ratelimit_runtime::algorithm::gcra::{GcraKind, GcraSpec};
+use ratelimit_runtime::algorithm::interval_bucket::IntervalBucketSpec;
+use ratelimit_runtime::algorithm::sliding_window::SlidingWindowSpec;
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, ChargeId, Clock, Key, MemoryStore, Outcome};
 
 use crate::support::budget::budget;
@@ -195,10 +198,24 @@ impl History {
 /// Returns a small policy that refills within a few steps of the clock.
 fn spec(random: &mut Random) -> AlgorithmSpec {
     let (permits, interval) = (random.between(1, 4), random.between(5, 15));
-    if random.percent(60) {
-        AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity: permits * interval })
-    } else {
-        AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: permits, period: 3 * interval, aligned: false })
+    let bucket = |kind| GcraSpec { kind, interval, capacity: permits * interval };
+    let window = |aligned| {
+        AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: permits, period: 3 * interval, aligned })
+    };
+    match random.below(100) {
+        0..35 => AlgorithmSpec::Gcra(bucket(GcraKind::TokenBucket)),
+        35..45 => AlgorithmSpec::Gcra(bucket(GcraKind::Queue)),
+        45..60 => window(false),
+        60..65 => window(true),
+        65..80 => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket(GcraKind::TokenBucket))),
+        80..90 => {
+            let (period, precision) = (3 * interval, random.pick(&[0, interval]));
+            AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: permits, period, precision })
+        }
+        _ => {
+            let (burst, refill, period) = (permits, 1 + permits / 2, 2 * interval);
+            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst, refill, period, adjustable: false })
+        }
     }
 }
 

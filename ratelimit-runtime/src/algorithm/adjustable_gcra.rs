@@ -102,13 +102,13 @@ impl AdjustableGcraSpec {
             // The receipts of earlier charges count at another rate.
             AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: made, pace, written: now }
         };
-        *state = keep(bucket, now);
+        store(state, keep(bucket, now));
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
         let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
         if bucket.tat < was.tat {
-            *state = keep(bucket, now);
+            store(state, keep(bucket, now));
         }
     }
 
@@ -126,7 +126,7 @@ impl AdjustableGcraSpec {
         let GcraState { tat, credited, until, .. } = left;
         // Each of the remaining charges takes at least a permit.
         let slot = slot.min(tat.saturating_sub(pace as u64));
-        *state = keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now);
+        store(state, keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now));
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
@@ -156,12 +156,20 @@ impl AdjustableGcraSpec {
 }
 
 /// Returns the state to store, without what has expired.
-fn keep(bucket: AdjustableGcraState, now: u64) -> Option<State> {
+fn keep(bucket: AdjustableGcraState, now: u64) -> Option<AdjustableGcraState> {
     let AdjustableGcraState { tat, credited, .. } = bucket;
     let slot = if bucket.slot > now { bucket.slot } else { 0 };
     let until = if credited > 0 { bucket.until } else { 0 };
     let kept = AdjustableGcraState { slot, until, written: now, ..bucket };
-    (tat.max(until) > now).then(|| State::AdjustableGcra(Box::new(kept)))
+    (tat.max(until) > now).then_some(kept)
+}
+
+/// Stores a state where the one before it was.
+fn store(state: &mut Option<State>, kept: Option<AdjustableGcraState>) {
+    match (state, kept) {
+        (Some(State::AdjustableGcra(bucket)), Some(kept)) => **bucket = kept,
+        (state, kept) => *state = kept.map(|kept| State::AdjustableGcra(Box::new(kept))),
+    }
 }
 
 /// Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.

@@ -20,7 +20,9 @@ mod state;
 mod verdict;
 pub mod warming_up;
 
-pub(crate) use plain::{PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps};
+pub(crate) use plain::{
+    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+};
 pub use spec::AlgorithmSpec;
 pub use state::State;
 pub use verdict::{ChargeId, Snapshot, Verdict};

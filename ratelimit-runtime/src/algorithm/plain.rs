@@ -9,16 +9,16 @@ use super::spec::AlgorithmSpec;
 use super::state::{FixedWindowState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 
-/// A plain state.
+/// A plain state. One that ends at 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainState {
     /// A bucket, and when it will be full.
     Bucket { full: u64 },
-    /// A window, its end, and the permits charged to it.
-    Window { end: u64, count: u64 },
+    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well.
+    Window { end: u64, number: u64 },
 }
 
-/// What a call has read of a plain state: when the bucket would be full, or the start of the window, and its count.
+/// What a call has read of a plain state: when the bucket would be full, or when the window was opened, and its count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainSnapshot(u64, u64);
 
@@ -26,7 +26,8 @@ pub(crate) struct PlainSnapshot(u64, u64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainStep {
     pub(crate) snapshot: PlainSnapshot,
-    /// The state after the call. `None` if it is refused.
+    pub(crate) admitted: bool,
+    /// The state after the call, if that charges something.
     pub(crate) after: Option<PlainState>,
 }
 
@@ -37,6 +38,14 @@ impl PlainSnapshot {
     }
 }
 
+impl PlainStep {
+    /// The step of a call that is admitted if there is a state after it.
+    #[inline]
+    fn new(read: u64, count: u64, after: Option<PlainState>) -> Self {
+        PlainStep { snapshot: PlainSnapshot(read, count), admitted: after.is_some(), after }
+    }
+}
+
 impl PlainState {
     /// Returns the plain state that is equal to this one, if there is one.
     pub(crate) fn of(state: &State, spec: &AlgorithmSpec) -> Option<Self> {
@@ -44,27 +53,32 @@ impl PlainState {
             (State::Gcra(bucket), _) => bucket.plain().map(|full| PlainState::Bucket { full }),
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
-                AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned: false, .. }),
-            ) => Some(PlainState::Window { end: opened + period, count: *count }),
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned, .. }),
+            ) if *aligned => aligned_state(*opened, *count, *period),
+            (
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { period, .. }),
+            ) => Some(PlainState::Window { end: opened + period, number: *count }),
             _ => None,
         }
     }
 
-    /// Returns the state, of a key with this spec.
-    pub(crate) fn state(self, spec: &AlgorithmSpec) -> State {
-        match (self, spec) {
-            (PlainState::Bucket { full }, _) => State::Gcra(GcraState { tat: full, ..GcraState::default() }),
-            (PlainState::Window { end, count }, AlgorithmSpec::FixedWindow(window)) => {
-                State::FixedWindow(FixedWindowState {
-                    opened: end.saturating_sub(window.period),
-                    count,
-                    owed: 0,
-                })
+    /// Returns the state, of a key with this spec, if it is one.
+    pub(crate) fn state(self, spec: &AlgorithmSpec) -> Option<State> {
+        let (opened, count) = match (self, spec) {
+            (PlainState::Bucket { full: 0 } | PlainState::Window { end: 0, .. }, _) => return None,
+            (PlainState::Bucket { full }, _) => {
+                return Some(State::Gcra(GcraState { tat: full, ..GcraState::default() }));
             }
-            (PlainState::Window { end, count }, _) => {
-                State::FixedWindow(FixedWindowState { opened: end, count, owed: 0 })
+            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) if window.aligned => {
+                opened(end, number, window.period)
             }
-        }
+            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
+                (end.saturating_sub(window.period), number)
+            }
+            (PlainState::Window { end, number }, _) => (end, number),
+        };
+        Some(State::FixedWindow(FixedWindowState { opened, count, owed: 0 }))
     }
 }
 
@@ -79,61 +93,116 @@ pub(crate) struct PlainVerdict {
 }
 
 /// A policy whose states are plain while no call waits and nothing is refunded.
+///
+/// All words, so that it is copied a word at a time: the bytes of smaller fields are slow to read together, right after they were
+/// written one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlainSpec {
+pub(crate) struct PlainSpec {
+    kind: PlainKind,
+    /// The interval of a bucket, the limit of a window.
+    first: u64,
+    /// The capacity of a bucket, the period of a window.
+    second: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+enum PlainKind {
+    TokenBucket,
+    Meter,
+    Window,
+    Queue,
+    AlignedWindow,
+}
+
+/// A token bucket, a meter, or a window that a call opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommonSpec(pub(crate) PlainSpec);
+
+/// The numbers of such a policy.
+pub(crate) enum CommonNumbers {
     Bucket(PlainBucket),
     Window(PlainWindow),
 }
 
 /// A token bucket or a meter, as in [`GcraSpec`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainBucket {
     interval: u64,
     capacity: u64,
 }
 
-/// A fixed window, as in [`FixedWindowSpec`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A fixed window that a call opens, as in [`FixedWindowSpec`].
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainWindow {
     limit: u64,
     period: u64,
 }
 
-/// The steps of a decision about a call that does not wait.
+/// A queue, as in [`GcraSpec`].
+#[derive(Clone, Copy, Debug)]
+struct PlainQueue(PlainBucket);
+
+/// A fixed window on a multiple of the period.
+#[derive(Clone, Copy, Debug)]
+struct PlainAlignedWindow(PlainWindow);
+
+/// The steps of a decision about a call that does not wait. It costs at least one permit.
 pub(crate) trait PlainSteps: Copy {
+    /// Whether a call may be admitted that charges nothing.
+    const MAY_READ: bool = false;
+
     /// Whether the slot of a state says when it was written. If not, there is no room for it.
     fn is_dated(self) -> bool;
 
-    /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm.
+    /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm, or if it would not be
+    /// plain after the call.
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep>;
-
-    /// Returns the verdict on a call that is admitted or not.
-    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict;
-}
-
-impl AlgorithmSpec {
-    /// Returns the same policy, if its usual states are plain.
-    #[inline]
-    pub(crate) const fn plain(&self) -> Option<PlainSpec> {
-        match *self {
-            AlgorithmSpec::Gcra(GcraSpec {
-                kind: GcraKind::TokenBucket | GcraKind::Meter,
-                interval,
-                capacity,
-            }) => Some(PlainSpec::Bucket(PlainBucket { interval, capacity })),
-            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false }) => {
-                Some(PlainSpec::Window(PlainWindow { limit, period }))
-            }
-            _ => None,
-        }
-    }
 }
 
 impl PlainSpec {
+    /// Returns the same policy, if its usual states are plain.
+    #[inline]
+    pub(crate) const fn of(spec: &AlgorithmSpec) -> Option<Self> {
+        let (kind, first, second) = match *spec {
+            AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity }) => match kind {
+                GcraKind::TokenBucket => (PlainKind::TokenBucket, interval, capacity),
+                GcraKind::Meter => (PlainKind::Meter, interval, capacity),
+                GcraKind::Queue => (PlainKind::Queue, interval, capacity),
+                GcraKind::Borrowing(_) => return None,
+            },
+            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned }) => {
+                (if aligned { PlainKind::AlignedWindow } else { PlainKind::Window }, limit, period)
+            }
+            _ => return None,
+        };
+        Some(PlainSpec { kind, first, second })
+    }
+
+    /// Returns the policy that this one is.
+    pub(crate) fn spec(self) -> AlgorithmSpec {
+        let PlainSpec { kind, first, second } = self;
+        let bucket = |kind| AlgorithmSpec::Gcra(GcraSpec { kind, interval: first, capacity: second });
+        let window =
+            |aligned| AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: first, period: second, aligned });
+        match kind {
+            PlainKind::TokenBucket => bucket(GcraKind::TokenBucket),
+            PlainKind::Meter => bucket(GcraKind::Meter),
+            PlainKind::Queue => bucket(GcraKind::Queue),
+            PlainKind::Window => window(false),
+            PlainKind::AlignedWindow => window(true),
+        }
+    }
+
+    #[inline]
+    pub(crate) const fn is_bucket(self) -> bool {
+        matches!(self.kind, PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Queue)
+    }
+
     /// Whether a refused call can reserve a slot. Windows cannot; their calls queue.
     #[inline]
     pub(crate) fn reserves(self) -> bool {
-        matches!(self, PlainSpec::Bucket(_))
+        self.is_bucket()
     }
 
     /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does.
@@ -154,9 +223,48 @@ impl PlainSpec {
     /// Returns the permits that the policy admits at once.
     #[inline]
     pub(crate) fn limit(self) -> u64 {
-        match self {
-            PlainSpec::Bucket(PlainBucket { interval, capacity }) => capacity / interval,
-            PlainSpec::Window(PlainWindow { limit, .. }) => limit,
+        if self.is_bucket() { self.second / self.first } else { self.first }
+    }
+
+    /// Whether it is of a kind that most are. Its steps are compiled into each call.
+    #[inline]
+    pub(crate) fn is_common(self) -> bool {
+        matches!(self.kind, PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Window)
+    }
+
+    #[inline]
+    fn bucket(self) -> PlainBucket {
+        PlainBucket { interval: self.first, capacity: self.second }
+    }
+
+    #[inline]
+    fn window(self) -> PlainWindow {
+        PlainWindow { limit: self.first, period: self.second }
+    }
+
+    /// Returns the verdict on a call that is admitted or not.
+    #[inline(always)]
+    pub(crate) fn verdict(
+        self,
+        snapshot: PlainSnapshot,
+        now: u64,
+        cost: u64,
+        admitted: bool,
+    ) -> PlainVerdict {
+        if self.is_bucket() {
+            self.bucket().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::Queue)
+        } else {
+            self.window().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::AlignedWindow)
+        }
+    }
+}
+
+impl CommonSpec {
+    #[inline]
+    pub(crate) fn numbers(self) -> CommonNumbers {
+        match self.0.kind {
+            PlainKind::Window => CommonNumbers::Window(self.0.window()),
+            _ => CommonNumbers::Bucket(self.0.bucket()),
         }
     }
 }
@@ -166,6 +274,53 @@ impl PlainBucket {
     #[inline]
     fn charge(self, cost: u64) -> u64 {
         cost.saturating_mul(self.interval).min(self.capacity + 1)
+    }
+
+    #[inline]
+    fn verdict(
+        self,
+        snapshot: PlainSnapshot,
+        now: u64,
+        cost: u64,
+        admitted: bool,
+        is_queue: bool,
+    ) -> PlainVerdict {
+        let (charge, level) = (self.charge(cost), snapshot.0 - now);
+        let after = if admitted { level + charge } else { level };
+        let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
+        PlainVerdict {
+            remaining: (self.capacity - after) / self.interval,
+            retry_after: lead.map(|lead| if is_queue { level } else { level - lead }),
+            reset_after: after,
+            at: now + after,
+        }
+    }
+}
+
+impl PlainWindow {
+    #[inline]
+    fn verdict(
+        self,
+        snapshot: PlainSnapshot,
+        now: u64,
+        cost: u64,
+        admitted: bool,
+        is_aligned: bool,
+    ) -> PlainVerdict {
+        let PlainSnapshot(opened, count) = snapshot;
+        let start = if is_aligned { opened - opened % self.period } else { opened };
+        let (after, left) = (if admitted { count + cost } else { count }, start + self.period - now);
+        PlainVerdict {
+            remaining: self.limit.saturating_sub(after),
+            retry_after: (!admitted && cost <= self.limit).then_some(left),
+            reset_after: if after == 0 { 0 } else { left },
+            at: opened,
+        }
+    }
+
+    #[inline]
+    fn fits(self, count: u64, cost: u64) -> bool {
+        cost <= self.limit.saturating_sub(count)
     }
 }
 
@@ -184,20 +339,7 @@ impl PlainSteps for PlainBucket {
         }
         let after = before + self.charge(cost);
         let after = (after <= latest).then_some(PlainState::Bucket { full: after });
-        Some(PlainStep { snapshot: PlainSnapshot(before, 0), after })
-    }
-
-    #[inline]
-    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
-        let (charge, level) = (self.charge(cost), snapshot.0 - now);
-        let after = if admitted { level + charge } else { level };
-        let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
-        PlainVerdict {
-            remaining: (self.capacity - after) / self.interval,
-            retry_after: lead.map(|lead| level - lead),
-            reset_after: after,
-            at: now + after,
-        }
+        Some(PlainStep::new(before, 0, after))
     }
 }
 
@@ -209,50 +351,107 @@ impl PlainSteps for PlainWindow {
 
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        let PlainState::Window { end, count } = state else { return None };
+        let PlainState::Window { end, number: count } = state else { return None };
         let (start, count) = if now < end { (end.wrapping_sub(self.period), count) } else { (now, 0) };
         if start > now {
             return None;
         }
-        let fits = cost <= self.limit.saturating_sub(count);
-        let after = fits.then(|| PlainState::Window { end: start + self.period, count: count + cost });
-        Some(PlainStep { snapshot: PlainSnapshot(start, count), after })
+        let end = start + self.period;
+        let after = self.fits(count, cost).then(|| PlainState::Window { end, number: count + cost });
+        Some(PlainStep::new(start, count, after))
+    }
+}
+
+impl PlainSteps for PlainQueue {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
     }
 
     #[inline]
-    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
-        let PlainSnapshot(start, count) = snapshot;
-        let (after, left) = (if admitted { count + cost } else { count }, start + self.period - now);
-        PlainVerdict {
-            remaining: self.limit.saturating_sub(after),
-            retry_after: (!admitted && cost <= self.limit).then_some(left),
-            reset_after: if after == 0 { 0 } else { left },
-            at: start,
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let (PlainState::Bucket { full }, PlainQueue(queue)) = (state, self) else { return None };
+        let (before, charge) = (full.max(now), queue.charge(cost));
+        if before > now + queue.capacity {
+            return None;
         }
+        // A slot that is free at once is the first of an empty queue.
+        let is_first = before == now && charge <= queue.capacity;
+        Some(PlainStep::new(before, 0, is_first.then_some(PlainState::Bucket { full: before + charge })))
+    }
+}
+
+impl PlainSteps for PlainAlignedWindow {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let (PlainState::Window { end, number }, PlainAlignedWindow(window)) = (state, self) else {
+            return None;
+        };
+        let (opened, count) = if now < end { opened(end, number, window.period) } else { (now, 0) };
+        if end.saturating_sub(window.period) > now {
+            return None;
+        }
+        let after = match window.fits(count, cost) {
+            true => Some(aligned_state(opened, count + cost, window.period)?),
+            false => None,
+        };
+        Some(PlainStep::new(opened, count, after))
     }
 }
 
 impl PlainSteps for PlainSpec {
     #[inline]
     fn is_dated(self) -> bool {
-        matches!(self, PlainSpec::Bucket(_))
+        self.is_bucket()
     }
 
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        match self {
-            PlainSpec::Bucket(bucket) => bucket.decide(state, now, cost),
-            PlainSpec::Window(window) => window.decide(state, now, cost),
+        match self.kind {
+            PlainKind::TokenBucket | PlainKind::Meter => self.bucket().decide(state, now, cost),
+            PlainKind::Window => self.window().decide(state, now, cost),
+            PlainKind::Queue => PlainQueue(self.bucket()).decide(state, now, cost),
+            PlainKind::AlignedWindow => PlainAlignedWindow(self.window()).decide(state, now, cost),
         }
+    }
+}
+
+impl PlainSteps for CommonSpec {
+    #[inline]
+    fn is_dated(self) -> bool {
+        self.0.kind != PlainKind::Window
     }
 
     #[inline]
-    fn verdict(self, snapshot: PlainSnapshot, now: u64, cost: u64, admitted: bool) -> PlainVerdict {
-        match self {
-            PlainSpec::Bucket(bucket) => bucket.verdict(snapshot, now, cost, admitted),
-            PlainSpec::Window(window) => window.verdict(snapshot, now, cost, admitted),
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        match self.numbers() {
+            CommonNumbers::Bucket(bucket) => bucket.decide(state, now, cost),
+            CommonNumbers::Window(window) => window.decide(state, now, cost),
         }
     }
+}
+
+/// Returns an aligned window that was opened at this time, unless that and the count are too large for one number.
+fn aligned_state(opened: u64, count: u64, period: u64) -> Option<PlainState> {
+    let (since, bits) = (opened % period, count_bits(period));
+    let number = since << bits | count;
+    (count >> bits == 0).then_some(PlainState::Window { end: opened - since + period, number })
+}
+
+/// Returns when an aligned window was opened, and its count.
+fn opened(end: u64, number: u64, period: u64) -> (u64, u64) {
+    let bits = count_bits(period);
+    (end.saturating_sub(period) + (number >> bits), number & ((1 << bits) - 1))
+}
+
+/// Returns the bits of a number for the count of an aligned window. The others say when in the period it was opened.
+fn count_bits(period: u64) -> u32 {
+    (period - 1).leading_zeros().min(63)
 }
 
 #[cfg(test)]

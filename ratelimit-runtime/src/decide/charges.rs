@@ -11,7 +11,7 @@ use crate::error::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::overrides::Overrides;
 use crate::policy::Policy;
-use crate::store::{CompactSpec, INLINE, MemoryStore, PlainCharge, PlainOutcome};
+use crate::store::{INLINE, MemoryStore, PlainCharge, PlainOutcome};
 
 /// The charges of a call.
 #[derive(Debug)]
@@ -297,6 +297,12 @@ impl<'a> Charges<'a> {
     }
 }
 
+/// Not compiled into each call, as few are of such a kind.
+#[inline(never)]
+fn decide_uncommon(memory: &MemoryStore, charge: PlainCharge) -> Option<PlainOutcome<1>> {
+    memory.decide_all_plain([charge])
+}
+
 impl Drop for Charges<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -344,15 +350,6 @@ impl<'a> PolicyCharge<'a> {
         }
     }
 
-    /// Returns the same numbers for receipts, if they are of a plain kind.
-    #[inline(always)]
-    pub(crate) fn compact(&self) -> Option<CompactSpec> {
-        match &self.numbers {
-            ChargeNumbers::Literal(numbers) => numbers.compact,
-            ChargeNumbers::Computed(spec) => CompactSpec::of(spec),
-        }
-    }
-
     /// Decides the charge in process, if its key has a plain state. A call that may wait is decided only if it need not.
     #[inline(always)]
     pub(crate) fn decide_in(
@@ -366,7 +363,9 @@ impl<'a> PolicyCharge<'a> {
         if cost == 0 || waits && !spec.reserves() {
             return None;
         }
-        let outcome = memory.decide_plain(PlainCharge { key, spec, cost })?;
+        let charge = PlainCharge { key, spec, cost };
+        let outcome =
+            if spec.is_common() { memory.decide_plain(charge)? } else { decide_uncommon(memory, charge)? };
         (outcome.admitted || !waits).then_some((spec, outcome))
     }
 
@@ -376,7 +375,9 @@ impl<'a> PolicyCharge<'a> {
         match &self.numbers {
             ChargeNumbers::Literal(numbers) => numbers.plain,
             // What a lock-free decision says names its policy for as long as the process lives.
-            ChargeNumbers::Computed(spec) => spec.plain().filter(|_| self.definition.static_name().is_some()),
+            ChargeNumbers::Computed(spec) => {
+                PlainSpec::of(spec).filter(|_| self.definition.static_name().is_some())
+            }
         }
     }
 }

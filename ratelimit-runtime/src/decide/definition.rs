@@ -16,7 +16,6 @@ use crate::on_store_error::OnStoreError;
 use crate::overrides::{ActiveOverride, Overrides};
 use crate::policy::{Algorithm, Policy};
 use crate::policy_id::PolicyId;
-use crate::store::CompactSpec;
 
 /// A policy: that of an attribute, or of a limiter.
 #[derive(Debug)]
@@ -66,8 +65,6 @@ pub(crate) struct Numbers {
     pub(crate) spec: AlgorithmSpec,
     /// The same for states that fit into a slot of the memory store.
     pub(crate) plain: Option<PlainSpec>,
-    /// The same for receipts.
-    pub(crate) compact: Option<CompactSpec>,
     pub(crate) heads: KeyHeads,
 }
 
@@ -160,9 +157,9 @@ impl Definition {
     /// The same policy with these numbers for all calls.
     pub(crate) fn with_numbers(mut self, policy: Policy, spec: AlgorithmSpec) -> Self {
         // What a lock-free decision says names its policy for as long as the process lives.
-        let plain = spec.plain().filter(|_| self.static_name().is_some());
+        let plain = PlainSpec::of(&spec).filter(|_| self.static_name().is_some());
         let heads = KeyHeads::new(self.head(&spec));
-        self.literal = Some(Numbers { policy, spec, plain, compact: CompactSpec::of(&spec), heads });
+        self.literal = Some(Numbers { policy, spec, plain, heads });
         self
     }
 

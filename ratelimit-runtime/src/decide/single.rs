@@ -140,7 +140,7 @@ impl<'a> SingleDecision<'a> {
     #[inline(always)]
     pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<PlainReceipt> {
         let (memory, PolicyCharge { definition, cost, .. }) = (self.memory?, self.charge);
-        let spec = self.charge.compact()?;
+        let spec = self.charge.plain()?;
         if !self.admitted {
             return None;
         }

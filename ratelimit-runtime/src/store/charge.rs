@@ -89,10 +89,11 @@ impl Outcome {
         Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new() }
     }
 
-    /// Adds the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
+    /// Sets the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
     /// others report the state as it is.
     pub(crate) fn judge(&mut self, charges: &[Charge], snapshots: &[Snapshot]) {
         let Outcome { now, admitted, verdicts, .. } = self;
+        verdicts.clear();
         let pairs = || charges.iter().zip(snapshots);
         let is_peek = is_peek(charges);
         verdicts.extend(pairs().map(|(charge, snapshot)| {

@@ -5,7 +5,7 @@ use ratelimit_runtime::models::locks;
 use crate::support::{PERIOD, Shared, bucket, charge, explore, window};
 
 #[test]
-fn known_keys_are_charged_without_the_tables_lock() {
+fn known_keys_are_charged_without_a_lock() {
     explore(1, || {
         let shared = Shared::new(10);
         let keys = [1, 2, 3, 21, 22, 23];

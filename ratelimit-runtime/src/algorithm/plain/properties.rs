@@ -7,13 +7,13 @@ use crate::algorithm::{ChargeId, Verdict};
 use crate::property_tests::config;
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
-    let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter)];
+    let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter), Just(GcraKind::Queue)];
     prop_oneof![
         (kind, 1..50u64, 1..8u64).prop_map(|(kind, interval, burst)| {
             AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity: interval * burst })
         }),
-        (0..8u64, 1..100u64).prop_map(|(limit, period)| {
-            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned: false })
+        (0..8u64, 1..100u64, any::<bool>()).prop_map(|(limit, period, aligned)| {
+            AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned })
         }),
     ]
 }
@@ -26,21 +26,22 @@ proptest! {
         spec in spec(),
         calls in prop::collection::vec((0..60u64, 1..10u64), 1..30),
     ) {
-        let steps = spec.plain().unwrap();
+        let steps = PlainSpec::of(&spec).unwrap();
+        prop_assert_eq!(steps.spec(), spec);
         let (mut state, mut now) = (None, 1000);
         for (elapsed, cost) in calls {
             now += elapsed;
             let snapshot = spec.check(state.as_ref(), now, cost);
             let verdict = spec.verdict(snapshot, now, cost, 0);
             let plain = state.as_ref().map(|state| PlainState::of(state, &spec).unwrap());
-            prop_assert_eq!(plain.map(|plain| plain.state(&spec)), state.clone());
+            prop_assert_eq!(plain.and_then(|plain| plain.state(&spec)), state.clone());
             let step = plain.map(|plain| steps.decide(plain, now, cost).unwrap());
             if verdict.admitted {
                 spec.commit(&mut state, snapshot, now, cost);
             }
-            if let Some(PlainStep { snapshot: read, after }) = step {
+            if let Some(PlainStep { snapshot: read, admitted: is_admitted, after }) = step {
                 prop_assert_eq!(read.full(), snapshot);
-                prop_assert_eq!(after.is_some(), verdict.admitted);
+                prop_assert_eq!([is_admitted, after.is_some()], [verdict.admitted; 2]);
                 prop_assert_eq!(steps.limit(), verdict.limit);
                 let Verdict { admitted, remaining, retry_after, reset_after, charge_id, .. } = verdict;
                 let ChargeId { at, .. } = charge_id;
@@ -55,11 +56,26 @@ proptest! {
     }
 
     #[test]
+    fn aligned_windows_keep_all_numbers_or_are_not_plain(
+        period in prop_oneof![1..100u64, 1..1u64 << 45],
+        opened in 0..1u64 << 52,
+        count in prop_oneof![0..100u64, 0..1u64 << 53],
+    ) {
+        let spec = AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: 1, period, aligned: true });
+        let state = State::FixedWindow(FixedWindowState { opened, count, owed: 0 });
+        if let Some(plain) = PlainState::of(&state, &spec) {
+            prop_assert_eq!(plain.state(&spec), Some(state));
+        } else {
+            prop_assert!(period.ilog2() + count.ilog2() >= 62);
+        }
+    }
+
+    #[test]
     fn states_from_the_future_are_not_plain(spec in spec(), cost in 1..10u64) {
         let mut state = None;
         spec.commit(&mut state, spec.check(None, 1000, 0), 1000, cost);
         let plain = PlainState::of(&state.unwrap(), &spec);
-        let earlier = plain.and_then(|plain| spec.plain()?.decide(plain, 1, cost));
+        let earlier = plain.and_then(|plain| PlainSpec::of(&spec)?.decide(plain, 1, cost));
         prop_assert!(earlier.is_none());
     }
 }

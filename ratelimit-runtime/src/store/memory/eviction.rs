@@ -2,9 +2,10 @@
 
 use super::owners::Owner;
 use super::slot::Content;
-use super::slots::{LINE, SlotId};
+use super::slots::{LINE, LineId, SlotId};
 use super::table::{KeyIndex, Table};
 use crate::algorithm::{AlgorithmSpec, State};
+use crate::key::Fingerprint;
 
 /// The number of lines from which on expired keys are removed before the store is full.
 const MIN_SWEPT: u32 = 256;
@@ -19,8 +20,11 @@ pub(super) const SWEPT: u32 = LINE;
 /// The same where the store is full, and one has to be found.
 pub(super) const SOUGHT: u32 = 64;
 
-/// The number of a policy's keys of which the one closest to expiry is evicted.
+/// The least number of a policy's keys of which the one closest to expiry is evicted.
 pub(super) const SAMPLED: u32 = 16;
+
+/// A key that may be evicted: whether calls wait for it, when it ends, and where it is.
+type Victim = ((bool, u64), SlotId);
 
 impl Table {
     /// Inserts a key that is not there yet.
@@ -28,23 +32,27 @@ impl Table {
         if self.len == 0 {
             self.slots.make_first_lines();
         }
-        if self.slots.count() >= MIN_SWEPT {
-            self.sweep(SWEPT, now.saturating_sub(KEPT), SWEPT);
-        }
+        let mut place = None;
         if self.len >= self.max_keys {
-            // No more than one: the next that is removed may be the next that is used.
-            self.sweep(SOUGHT, now, 1);
+            place = self.make_room(index, now);
+        } else if self.slots.count() >= MIN_SWEPT {
+            self.sweep(now.saturating_sub(KEPT));
         }
-        if self.len >= self.max_keys {
-            self.evict(index, now);
-        }
-        let content = self.content(index, spec, state, now);
+        let content = self.content(index, spec, state, now, None);
         let slot = self.unused_slot(index.fingerprint);
         let locked = self.slots.slot(slot).lock();
         locked.set_fingerprint(index.fingerprint);
         locked.set(content);
-        let (policy, place) = self.shares.add(index.policy, slot);
-        self.owners[slot] = Owner { policy, place };
+        self.owners[slot] = match place {
+            Some(owner) => {
+                self.shares.relocate(owner.policy, owner.place, slot);
+                owner
+            }
+            None => {
+                let (policy, place) = self.shares.add(index.policy, slot);
+                Owner { policy, place }
+            }
+        };
         self.len += 1;
         if self.slots.is_crowded(self.len) {
             self.split_line();
@@ -53,75 +61,131 @@ impl Table {
 
     /// Removes a key. Calls that wait for it keep their slots. Returns when its state ends.
     pub(super) fn remove(&mut self, slot: SlotId) -> u64 {
-        let mut ends = 0;
-        self.remove_if(slot, |content| {
-            ends = content.ends;
-            true
-        });
-        ends
-    }
-
-    /// Removes a key if its content says so, which other threads may change until the slot is locked.
-    fn remove_if(&mut self, slot: SlotId, condition: impl FnOnce(Content) -> bool) {
         let locked = self.slots.slot(slot).lock();
         let (content, fingerprint) = (locked.content(), locked.fingerprint());
-        if !condition(content) {
-            return;
+        locked.clear();
+        self.forget(slot, content, fingerprint);
+        content.ends
+    }
+
+    /// Removes a key if it has expired by then. Other threads may have changed it since it was seen.
+    fn remove_expired(&mut self, slot: SlotId, by: u64) -> bool {
+        let locked = self.slots.slot(slot).lock();
+        let (content, fingerprint) = (locked.content(), locked.fingerprint());
+        if !content.has_ended(by) {
+            return false;
         }
         locked.clear();
-        if let Some(state) = content.as_other() {
-            self.states.remove(state);
-        }
-        self.end_queue(fingerprint);
+        self.forget(slot, content, fingerprint);
+        true
+    }
+
+    /// Forgets what the slot of a key held that was removed.
+    pub(super) fn forget(&mut self, slot: SlotId, content: Content, fingerprint: Fingerprint) {
         let Owner { policy, place } = self.owners[slot];
         if let Some(moved) = self.shares.remove(policy, place) {
             self.owners[moved].place = place;
         }
+        self.forget_but_place(content, fingerprint);
+    }
+
+    /// The same, but another key of the policy takes its place there.
+    fn forget_but_place(&mut self, content: Content, fingerprint: Fingerprint) {
+        if let Some(place) = content.as_other() {
+            self.unused.remove(&self.slots.states, place);
+        }
+        self.end_queue(fingerprint);
         self.len -= 1;
         self.shorten(self.slots.home(fingerprint));
     }
 
-    /// Removes keys in the next slots that had expired by then, up to so many.
-    fn sweep(&mut self, slots: u32, by: u64, mut most: u32) {
-        let is_expired = |content: Content| !content.is_free() && content.ends <= by;
-        for _ in 0..slots / LINE {
-            if most == 0 {
-                return;
-            }
-            self.hand = if self.hand + 1 < self.owners.lines() { self.hand + 1 } else { 0 };
-            for slot in self.slots.slots_of(self.owners.line(self.hand)) {
+    /// Removes keys in the next slots that had expired by then.
+    fn sweep(&mut self, by: u64) {
+        for _ in 0..SWEPT / LINE {
+            let line = self.next_line();
+            for slot in self.slots.slots_of(line) {
                 self.count_look();
-                if most > 0 && is_expired(self.slots.slot(slot).read().content) {
-                    self.remove_if(slot, is_expired);
-                    most -= 1;
+                if self.slots.slot(slot).read().content.has_ended(by) {
+                    self.remove_expired(slot, by);
                 }
             }
         }
     }
 
-    /// Removes a key to make room for this one: of some keys of the policy that has to give one up, the one closest to expiry,
-    /// and one that calls wait for only if there is no other.
-    fn evict(&mut self, index: KeyIndex, now: u64) {
-        let Some(policy) = self.shares.victim(index.policy, self.max_keys) else { return };
-        let size = self.shares.size(policy) as u64;
-        let mut victim: Option<((bool, u64), SlotId)> = None;
-        for i in 0..size.min(SAMPLED.into()) {
-            self.count_look();
-            let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
-            let slot = self.shares.slot(policy, place as u32);
-            let entry = self.slots.slot(slot);
-            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
-            let rank = (is_awaited, entry.read().content.ends);
-            if victim.is_none_or(|(lowest, _)| rank < lowest) {
-                victim = Some((rank, slot));
+    /// Removes a key to make room for this one: an expired one among the next, or else one of the policy that has to give one up.
+    /// Removes no more than one, because the next that is removed may be the next that is used. Returns its place among the keys of
+    /// its policy if this key is of the same.
+    ///
+    /// A key is in any line with the same probability, which nobody can foresee. So if there are enough keys of that policy among
+    /// the next, they are a random choice already, whose memory is at hand.
+    fn make_room(&mut self, index: KeyIndex, now: u64) -> Option<Owner> {
+        let policy = self.shares.victim(index.policy, self.max_keys)?;
+        let (mut victim, mut sampled) = (None, 0);
+        for _ in 0..SOUGHT / LINE {
+            let line = self.next_line();
+            let owners = *self.owners.of(line);
+            for (position, content) in self.slots.contents_of(line).into_iter().enumerate() {
+                self.count_look();
+                let slot = line.slot(position as u32);
+                if content.has_ended(now) {
+                    if self.remove_expired(slot, now) {
+                        return None;
+                    }
+                } else if !content.is_free() && owners[position].policy == policy {
+                    self.compare(&mut victim, slot, content);
+                    sampled += 1;
+                }
             }
         }
-        let Some(((_, ends), slot)) = victim else { return };
+        if sampled < SAMPLED {
+            self.sample(&mut victim, policy);
+        }
+        let ((_, ends), slot) = victim?;
         if ends > now {
             self.first_eviction |= self.evicted == 0;
             self.evicted += 1;
         }
-        self.remove(slot);
+        if !self.shares.is_of(policy, index.policy) {
+            self.remove(slot);
+            return None;
+        }
+        let locked = self.slots.slot(slot).lock();
+        let (content, fingerprint) = (locked.content(), locked.fingerprint());
+        locked.clear();
+        let owner = self.owners[slot];
+        self.forget_but_place(content, fingerprint);
+        Some(owner)
+    }
+
+    /// Looks for a victim among some keys of a policy.
+    fn sample(&mut self, victim: &mut Option<Victim>, policy: u32) {
+        let size = self.shares.size(policy) as u64;
+        for i in 0..size.min(SAMPLED.into()) {
+            self.count_look();
+            let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
+            let slot = self.shares.slot(policy, place as u32);
+            self.compare(victim, slot, self.slots.slot(slot).read().content);
+        }
+    }
+
+    /// Makes this key the victim if it is closer to expiry. One that calls wait for is only if there is no other.
+    #[inline]
+    fn compare(&self, victim: &mut Option<Victim>, slot: SlotId, content: Content) {
+        let is_awaited = !self.queues.is_empty() && self.is_awaited(slot);
+        let rank = (is_awaited, content.ends);
+        if victim.is_none_or(|(lowest, _)| rank < lowest) {
+            *victim = Some((rank, slot));
+        }
+    }
+
+    fn is_awaited(&self, slot: SlotId) -> bool {
+        self.queues.contains_key(&self.slots.slot(slot).fingerprint())
+    }
+
+    /// Returns the next of all lines in turn.
+    fn next_line(&mut self) -> LineId {
+        self.hand = if self.hand + 1 < self.owners.lines() { self.hand + 1 } else { 0 };
+        self.owners.line(self.hand)
     }
 
     fn next_random(&mut self) -> u64 {

@@ -6,17 +6,20 @@ use crate::sync::{OnceLock, Zeroed, zeroed};
 /// largest.
 const FIRST: u64 = 64;
 
-/// The number of elements on the largest levels, small enough that no call takes long to make one: an allocator that reuses
-/// memory has to clear all of it.
-const LARGEST: u64 = 1 << 16;
+/// The bytes of the largest levels, few enough that no call takes long to make one: an allocator that reuses memory has to clear
+/// all of it.
+const LARGEST_BYTES: u64 = 1 << 19;
 
-/// The number of levels that are smaller than the largest.
-const SMALL: usize = (LARGEST.ilog2() - FIRST.ilog2()) as usize;
+/// The highest number of elements on a level.
+const MOST: u64 = 1 << 16;
+
+/// The highest number of levels that are smaller than the largest.
+const SMALL: usize = (MOST.ilog2() - FIRST.ilog2()) as usize;
 
 /// The elements of each level begin at a multiple of this address, so that none that belong together are on two cache lines.
 const ALIGNMENT: usize = 128;
 
-/// An array of elements that are all zero at first.
+/// An array of elements that are all alike at first.
 #[derive(Debug)]
 pub(super) struct Levels<T> {
     small: [OnceLock<Level<T>>; SMALL],
@@ -33,7 +36,16 @@ struct Level<T> {
     first: usize,
 }
 
-impl<T: Zeroed> Levels<T> {
+impl<T> Levels<T> {
+    /// The number of elements on the largest levels.
+    const LARGEST: u64 = {
+        let elements = 1 << (LARGEST_BYTES / size_of::<T>() as u64).ilog2();
+        if elements < MOST { elements } else { MOST }
+    };
+
+    /// The number of levels that are smaller than the largest.
+    const SMALL: usize = (Self::LARGEST.ilog2() - FIRST.ilog2()) as usize;
+
     /// An array for so many elements.
     pub(super) fn new(len: u32) -> Self {
         Levels { small: [const { OnceLock::new() }; SMALL], large: OnceLock::new(), len }
@@ -42,7 +54,7 @@ impl<T: Zeroed> Levels<T> {
     /// Returns an element, or `None` if its level does not exist yet.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&T> {
-        let (level, offset) = place(index);
+        let (level, offset) = Self::place(index);
         let Level { elements, first } = self.level(level)?;
         elements.get(first + offset)
     }
@@ -51,61 +63,70 @@ impl<T: Zeroed> Levels<T> {
     /// most 64.
     #[inline]
     pub(super) fn chunk<const N: usize>(&self, index: u32) -> Option<&[T; N]> {
-        let (level, offset) = place(index);
+        let (level, offset) = Self::place(index);
         let Level { elements, first } = self.level(level)?;
         elements.get(first + offset..)?.first_chunk()
     }
 
-    /// Makes the level of an element, if it does not exist yet.
-    pub(super) fn grow(&self, index: u32) {
-        let (level, _) = place(index);
-        let cell = match level.checked_sub(SMALL) {
+    /// Makes the level of an element by this function, given its length, if it does not exist yet.
+    pub(super) fn grow_with(&self, index: u32, make: impl FnOnce(usize) -> Box<[T]>) {
+        let (level, _) = Self::place(index);
+        let cell = match level.checked_sub(Self::SMALL) {
             None => &self.small[level],
             Some(large) => &self.large.get_or_init(|| self.make_large())[large],
         };
         cell.get_or_init(|| {
             let spare = ALIGNMENT / size_of::<T>();
-            let elements = zeroed::<T>(size(level) as usize + spare);
+            let elements = make(Self::size(level) as usize + spare);
             let misplaced = elements.as_ptr() as usize % ALIGNMENT;
             Level { elements, first: (ALIGNMENT - misplaced) / size_of::<T>() }
         });
     }
 
     fn make_large(&self) -> Box<[OnceLock<Level<T>>]> {
-        let (last, _) = place(self.len - 1);
-        (SMALL..=last).map(|_| OnceLock::new()).collect()
+        let (last, _) = Self::place(self.len - 1);
+        (Self::SMALL..=last).map(|_| OnceLock::new()).collect()
     }
 
     #[inline]
     fn level(&self, level: usize) -> Option<&Level<T>> {
-        match level.checked_sub(SMALL) {
+        match level.checked_sub(Self::SMALL) {
             None => self.small[level].get(),
             Some(large) => self.large.get()?.get(large)?.get(),
         }
     }
-}
 
-/// Returns the number of elements on a level.
-fn size(level: usize) -> u64 {
-    FIRST << level.min(SMALL)
-}
-
-/// Returns the level of an element, and its place there.
-#[inline]
-fn place(index: u32) -> (usize, usize) {
-    let index = u64::from(index) + FIRST;
-    if index < LARGEST {
-        let level = index.ilog2() - FIRST.ilog2();
-        return (level as usize, (index - (FIRST << level)) as usize);
+    /// Returns the number of elements on a level.
+    fn size(level: usize) -> u64 {
+        FIRST << level.min(Self::SMALL)
     }
-    (SMALL + (index / LARGEST - 1) as usize, (index % LARGEST) as usize)
+
+    /// Returns the level of an element, and its place there.
+    #[inline]
+    fn place(index: u32) -> (usize, usize) {
+        let index = u64::from(index) + FIRST;
+        if index < Self::LARGEST {
+            let level = index.ilog2() - FIRST.ilog2();
+            return (level as usize, (index - (FIRST << level)) as usize);
+        }
+        (Self::SMALL + (index / Self::LARGEST - 1) as usize, (index % Self::LARGEST) as usize)
+    }
+}
+
+impl<T: Zeroed> Levels<T> {
+    /// Makes the level of an element, all zero, if it does not exist yet.
+    pub(super) fn grow(&self, index: u32) {
+        self.grow_with(index, zeroed);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
     use super::*;
+
+    type Words = Levels<AtomicU64>;
 
     #[test]
     fn elements_are_distinct() {
@@ -127,21 +148,21 @@ mod tests {
     #[test]
     fn levels_double_up_to_the_largest() {
         let mut sizes = vec![0; 80];
-        for index in 0..70 * LARGEST as u32 {
-            let (level, offset) = place(index);
+        for index in 0..70 * MOST as u32 {
+            let (level, offset) = Words::place(index);
             assert_eq!(offset, sizes[level]);
             sizes[level] += 1;
         }
         for (level, elements) in sizes.into_iter().enumerate().take_while(|(_, elements)| *elements > 0) {
-            assert!(elements as u64 == size(level) || place(70 * LARGEST as u32).0 == level);
+            assert!(elements as u64 == Words::size(level) || Words::place(70 * MOST as u32).0 == level);
         }
-        assert_eq!([0, 1, 10, 11, 1000].map(size), [FIRST, 2 * FIRST, LARGEST, LARGEST, LARGEST]);
-        assert_eq!(place(u32::MAX), (SMALL + (1 << 16) - 1, FIRST as usize - 1));
+        assert_eq!([0, 1, 10, 11, 1000].map(Words::size), [FIRST, 2 * FIRST, MOST, MOST, MOST]);
+        assert_eq!(Words::place(u32::MAX), (SMALL + (1 << 16) - 1, FIRST as usize - 1));
     }
 
     #[test]
     fn highest_element_has_a_level() {
-        for len in [1, 64, 65, LARGEST as u32 - 64, LARGEST as u32, 100 * LARGEST as u32, u32::MAX] {
+        for len in [1, 64, 65, MOST as u32 - 64, MOST as u32, 100 * MOST as u32, u32::MAX] {
             let levels = Levels::<AtomicU32>::new(len);
             levels.grow(len - 1);
             assert!(levels.get(len - 1).is_some(), "{len}");

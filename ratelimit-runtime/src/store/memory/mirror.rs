@@ -20,7 +20,7 @@ impl MemoryStore {
         table.settle(index, self.clock.now());
         table.hold(index, spec);
         let now = self.clock.now_in_order();
-        let is_live = table.state(index).is_some_and(|state| spec.ends(state) > now);
+        let is_live = table.read(index, |state| state.is_some_and(|state| spec.ends(state) > now));
         if !owes && !is_live {
             table.release(index, spec, now);
             self.unlock(table);
@@ -28,7 +28,7 @@ impl MemoryStore {
         }
         let mut charged = None;
         if spec.reserves() {
-            let snapshot = spec.check(table.state(index), now, *cost);
+            let snapshot = table.read(index, |state| spec.check(state, now, *cost));
             if let Some(cost) = spec.mirrored_cost(snapshot, now, *cost, owes) {
                 let charge = Charge { cost, wait: 0, ..charge.clone() };
                 let verdict = spec.verdict(snapshot, now, cost, u64::MAX);

@@ -2,6 +2,7 @@
 
 mod by_id;
 mod eviction;
+mod in_place;
 mod levels;
 mod lines;
 mod mirror;
@@ -31,7 +32,7 @@ use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome, Snapshots};
-use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
+use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
 use crate::clock::Clock;
 use crate::key::Key;
 use crate::log::log;
@@ -41,7 +42,7 @@ use crate::sync::{Mutex, MutexGuard};
 ///
 /// Each new key removes the expired ones among the next few. When the store is full, a new key of a policy that holds less than
 /// its share, `max_keys` divided by the number of policies with keys, replaces a key of the policy with the most keys, and any
-/// other new key replaces one of its own policy: of 16 picked at random, the one closest to expiry. So a policy with no more
+/// other new key replaces one of its own policy: of at least 16 picked at random, the one closest to expiry. So a policy with no more
 /// than its share loses no key to the keys of others.
 pub struct MemoryStore {
     clock: Clock,
@@ -80,18 +81,39 @@ impl MemoryStore {
     ///
     /// As in Redis, a charge that has to wait is not queued, so it never moves up.
     ///
-    /// Plain states are decided without the table's lock.
+    /// Keys that are there, and that no call waits for, are decided without the table's lock.
     pub fn decide(&self, charges: &[Charge]) -> Outcome {
-        self.decide_without_lock(charges).unwrap_or_else(|| self.decide_for(charges, false).0)
+        let mut outcome = Outcome::at(0);
+        if self.decide_without_lock(charges, &mut outcome).is_none() {
+            self.decide_for(charges, &mut outcome, false);
+        }
+        outcome
     }
 
     /// Decides a list of charges, and queues the call if it has to wait.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
-        self.decide_for(charges, true)
+        let mut outcome = Outcome::at(0);
+        let waiter = match self.decide_without_lock(charges, &mut outcome) {
+            Some(()) => None,
+            None => self.decide_for(charges, &mut outcome, true),
+        };
+        (outcome, waiter)
     }
 
-    fn decide_for(&self, charges: &[Charge], queues: bool) -> (Outcome, Option<Arc<Waiter>>) {
+    /// Decides a list of keys that are there, and that no call waits for, unless this call has to wait.
+    fn decide_without_lock(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
+        self.decide_plain_list(charges, outcome).or_else(|| self.decide_in_place(charges, outcome))
+    }
+
+    #[inline(never)]
+    fn decide_for(&self, charges: &[Charge], outcome: &mut Outcome, queues: bool) -> Option<Arc<Waiter>> {
         let mut table = self.lock();
+        if let [charge] = charges
+            && self.decide_new(&mut table, charge, outcome)
+        {
+            self.unlock(table);
+            return None;
+        }
         if !table.queues.is_empty() {
             let now = self.clock.now_in_order();
             charges.iter().for_each(|charge| table.settle(self.index(&charge.key), now));
@@ -100,11 +122,10 @@ impl MemoryStore {
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
         let snapshots = charges.iter().map(|charge| {
-            let state = table.state(self.index(&charge.key));
-            charge.spec.check(state, now, charge.cost)
+            table.read(self.index(&charge.key), |state| charge.spec.check(state, now, charge.cost))
         });
         let snapshots: Snapshots = snapshots.collect();
-        let mut outcome = Outcome::at(now);
+        outcome.now = now;
         outcome.judge(charges, &snapshots);
         let is_charged = |charge: &Charge, verdict: &Verdict| outcome.admitted && charge.is_made(verdict);
         let waiter = (queues && outcome.wait() > 0).then(|| {
@@ -127,7 +148,28 @@ impl MemoryStore {
             }
         }
         self.unlock(table);
-        (outcome, waiter)
+        waiter
+    }
+
+    /// Decides a charge of a key that is not there, unless its call has to wait. Returns whether it has.
+    fn decide_new(&self, table: &mut Table, charge: &Charge, outcome: &mut Outcome) -> bool {
+        let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
+        if self.slots.locate(index.fingerprint).is_some() {
+            return false;
+        }
+        let now = self.clock.now_in_order();
+        let snapshot = spec.check(None, now, *cost);
+        outcome.now = now;
+        outcome.judge(std::slice::from_ref(charge), &[snapshot]);
+        if outcome.wait() > 0 {
+            return false;
+        }
+        if outcome.admitted && charge.is_made(&outcome.verdicts[0]) {
+            let mut state = None;
+            spec.commit(&mut state, snapshot, now, *cost);
+            state.into_iter().for_each(|state| table.insert(index, spec, state, now));
+        }
+        true
     }
 
     /// Refunds a waiting call: completely, to those behind it, while its charge is queued, or else the part that is still
@@ -163,22 +205,31 @@ impl MemoryStore {
 
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, key: &Key, spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) {
+        let refund = |state: &mut _, now| spec.refund(state, now, cost, charge_id);
+        if self.change_in_place(key, spec, refund).is_none() {
+            self.refund_under_lock(key, spec, refund);
+        }
+        self.report_refund(key);
+    }
+
+    fn refund_under_lock(&self, key: &Key, spec: &AlgorithmSpec, refund: impl Fn(&mut Option<State>, u64)) {
         let (mut table, index) = (self.lock(), self.index(key));
         table.hold(index, spec);
         // Read while the key is held: charges made later would be cut to what a bucket could hold at this time.
         let now = self.clock.now_in_order();
-        let refund = |state: &mut _| spec.refund(state, now, cost, charge_id);
-        table.change_before_queue(index, spec, now, refund);
+        table.change_before_queue(index, spec, now, |state| refund(state, now));
         self.unlock(table);
-        self.report_refund(key);
     }
 
     /// Removes the key's state. Calls in its queue move up, as if they came now. Returns whether there was any that had not expired.
     pub fn reset(&self, key: &Key) -> bool {
-        let mut table = self.lock();
-        let now = self.clock.now_in_order();
-        let was_live = table.reset(self.index(key), now);
-        self.unlock(table);
+        let was_live = self.reset_in_place(key).unwrap_or_else(|| {
+            let mut table = self.lock();
+            let now = self.clock.now_in_order();
+            let was_live = table.reset(self.index(key), now);
+            self.unlock(table);
+            was_live
+        });
         self.report_refund(key);
         was_live
     }

@@ -2,21 +2,31 @@
 
 use super::MemoryStore;
 use super::slot::{Content, Seen, Slot};
-use crate::algorithm::{PlainSnapshot, PlainSpec, PlainStep, PlainSteps};
+use crate::algorithm::{
+    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+};
 use crate::key::Fingerprint;
-use crate::store::charge::{Charge, INLINE, Outcome};
+use crate::store::charge::{Charge, INLINE, Outcome, is_peek};
 use crate::sync::spin_loop;
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
 /// the other, so that a stack of busy keys gets its turn.
-const ATTEMPTS: u32 = 8;
+pub(super) const ATTEMPTS: u32 = 8;
 
-/// A charge of a key that may be decided without a lock. It does not wait.
+/// A charge of a key that may be decided without a lock, of at least one permit. It does not wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainCharge<S = PlainSpec> {
     pub(crate) key: Fingerprint,
     pub(crate) spec: S,
     pub(crate) cost: u64,
+}
+
+impl PlainCharge {
+    /// The same charge, with the policy in another form.
+    #[inline]
+    fn of<S>(self, spec: impl FnOnce(PlainSpec) -> S) -> PlainCharge<S> {
+        PlainCharge { key: self.key, spec: spec(self.spec), cost: self.cost }
+    }
 }
 
 /// What a call has seen of a key.
@@ -57,18 +67,37 @@ macro_rules! unrolled {
 
 impl MemoryStore {
     /// Decides a charge, as [`decide_all_plain`](Self::decide_all_plain) does several, by steps that are compiled for its kind.
+    /// Returns `None` if that is not a common one.
     #[inline(always)]
     pub(crate) fn decide_plain(&self, charge: PlainCharge) -> Option<PlainOutcome<1>> {
-        let PlainCharge { key, spec, cost } = charge;
-        match spec {
-            PlainSpec::Bucket(spec) => self.decide_all_plain([PlainCharge { key, spec, cost }]),
-            PlainSpec::Window(spec) => self.decide_all_plain([PlainCharge { key, spec, cost }]),
+        if !charge.spec.is_common() {
+            return None;
+        }
+        match CommonSpec(charge.spec).numbers() {
+            CommonNumbers::Bucket(bucket) => self.decide_all([charge.of(|_| bucket)]),
+            CommonNumbers::Window(window) => self.decide_all([charge.of(|_| window)]),
         }
     }
 
     /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,
     /// and has then charged nothing.
-    ///
+    #[inline]
+    pub(crate) fn decide_all_plain<const N: usize>(
+        &self,
+        charges: [PlainCharge; N],
+    ) -> Option<PlainOutcome<N>> {
+        if charges.iter().all(|charge| charge.spec.is_common()) {
+            self.decide_all(charges.map(|charge| charge.of(CommonSpec)))
+        } else {
+            self.decide_listed(charges.map(|charge| charge.of(|spec| Listed { spec, shadow: false })))
+        }
+    }
+
+    #[inline(never)]
+    fn decide_listed<const N: usize>(&self, charges: [PlainCharge<Listed>; N]) -> Option<PlainOutcome<N>> {
+        self.decide_all(charges)
+    }
+
     /// The decision is that of its time: no key has changed between the first look and the last, nor was written at a later time.
     /// Time is read before the slots if these say when they were written: while the processor waits for memory, it reads no
     /// clock, and does nothing else. A refusal writes nothing.
@@ -76,7 +105,7 @@ impl MemoryStore {
     /// An admission locks all slots for a moment, and waits for none while it has one, so calls with the same keys in another
     /// order cannot block each other.
     #[inline(always)]
-    pub(crate) fn decide_all_plain<S: PlainSteps, const N: usize>(
+    fn decide_all<S: PlainSteps, const N: usize>(
         &self,
         charges: [PlainCharge<S>; N],
     ) -> Option<PlainOutcome<N>> {
@@ -101,8 +130,9 @@ impl MemoryStore {
                 steps[i] = spec.decide(looks[i].seen.content.plain()?, now, cost);
             });
             let steps = all(steps)?;
-            let admitted = steps.iter().all(|step| step.after.is_some());
-            let is_valid = match admitted {
+            let admitted = steps.iter().all(|step| step.admitted);
+            let charges_some = !S::MAY_READ || steps.iter().any(|step| step.after.is_some());
+            let is_valid = match admitted && charges_some {
                 true => commit(&charges, &looks, &steps, now)?,
                 false => looks
                     .iter()
@@ -118,37 +148,59 @@ impl MemoryStore {
     }
 
     /// Decides a list of charges by the same steps as the fast lane.
-    pub(super) fn decide_without_lock(&self, charges: &[Charge]) -> Option<Outcome> {
+    pub(super) fn decide_plain_list(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
         match charges.len() {
-            1 => self.decide_list::<1>(charges),
-            2 => self.decide_list::<2>(charges),
-            3 => self.decide_list::<3>(charges),
+            1 => self.decide_list::<1>(charges, outcome),
+            2 => self.decide_list::<2>(charges, outcome),
+            3 => self.decide_list::<3>(charges, outcome),
             _ => None,
         }
     }
 
-    fn decide_list<const N: usize>(&self, list: &[Charge]) -> Option<Outcome> {
+    fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
         let charges: &[Charge; N] = list.try_into().ok()?;
-        let charges = all(charges.each_ref().map(|charge| match charge {
-            Charge { key, spec, cost: cost @ 1.., wait: 0, shadow: false } => {
-                let key = self.index(key).fingerprint;
-                spec.plain().map(|spec| PlainCharge { key, spec, cost: *cost })
-            }
-            _ => None,
+        let charges = all(charges.each_ref().map(|charge| {
+            let Charge { key, spec, cost, wait, shadow } = charge;
+            let key = self.index(key).fingerprint;
+            // A shadow takes a later slot beside others that are charged at once.
+            let is_plain = *wait == 0 || !shadow;
+            let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
+            Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
-        if has_duplicates(&charges) {
-            return None;
-        }
-        let PlainOutcome { now, snapshots, .. } = self.decide_all_plain(charges)?;
-        let mut outcome = Outcome::at(now);
+        let PlainOutcome { now, admitted, snapshots } = self.decide_listed(charges)?;
+        outcome.now = now;
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
-        Some(outcome)
+        // A call that is refused at once may be one that waits.
+        (outcome.admitted == admitted || is_peek(list)).then_some(())
+    }
+}
+
+/// The policy of a charge in a list, which may be a shadow, or cost nothing.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    spec: PlainSpec,
+    shadow: bool,
+}
+
+impl PlainSteps for Listed {
+    const MAY_READ: bool = true;
+
+    #[inline]
+    fn is_dated(self) -> bool {
+        self.spec.is_dated()
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let step = self.spec.decide(state, now, cost)?;
+        let after = step.after.filter(|_| cost > 0);
+        Some(PlainStep { admitted: step.admitted || self.shadow || cost == 0, after, ..step })
     }
 }
 
 /// Makes the charges, unless a slot has changed since it was read. Returns `None` if a state does not fit into its slot.
 #[inline(always)]
-fn commit<S, const N: usize>(
+fn commit<S: PlainSteps, const N: usize>(
     charges: &[PlainCharge<S>; N],
     looks: &[Look<'_>; N],
     steps: &[PlainStep; N],
@@ -156,23 +208,24 @@ fn commit<S, const N: usize>(
 ) -> Option<bool> {
     let (mut contents, mut locks) = ([None; N], [const { None }; N]);
     unrolled!(for i in 0..N {
-        contents[i] = Content::of(steps[i].after?, now);
+        contents[i] = match steps[i].after {
+            Some(after) => Some(Content::of(after, now)?),
+            None if S::MAY_READ => None,
+            None => return None,
+        };
     });
-    let contents = all(contents)?;
     unrolled!(for i in 0..N {
         let Look { slot, seen } = looks[i];
         let Some(lock) = slot.try_lock(seen, charges[i].key) else { return Some(false) };
         locks[i] = Some(lock);
     });
     unrolled!(for i in 0..N {
-        locks[i].take()?.set(contents[i]);
+        // What is only read is unlocked as it was.
+        if let Some(content) = contents[i] {
+            locks[i].take()?.set(content);
+        }
     });
     Some(true)
-}
-
-#[inline]
-fn has_duplicates<const N: usize>(charges: &[PlainCharge; N]) -> bool {
-    (1..N).any(|i| charges[..i].iter().any(|other| other.key == charges[i].key))
 }
 
 #[inline]

@@ -70,6 +70,11 @@ impl Shares {
             .or_else(|| self.by_size.last().map(|(_, policy)| *policy))
     }
 
+    /// Whether the policy is the one with this id.
+    pub(super) fn is_of(&self, policy: u32, id: PolicyId) -> bool {
+        self.policies[policy].id == id
+    }
+
     /// Returns the number of a policy's keys.
     pub(super) fn size(&self, policy: u32) -> usize {
         self.policies[policy].slots.len()

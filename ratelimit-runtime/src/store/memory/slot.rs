@@ -21,9 +21,9 @@ enum Kind {
     Free = 0,
     /// A bucket that is full when it ends.
     Bucket = 1,
-    /// A window, and the count of its permits.
+    /// A window, and its number.
     Window = 2,
-    /// Any other state. It is kept under the table's lock.
+    /// Any other state.
     Other = 3,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Content {
     kind: Kind,
     /// When the state ends.
     pub(super) ends: u64,
-    /// When a bucket was written last, the permits of a window, or the index of a state.
+    /// When a bucket was written last, the number of a window, or the index of a state.
     number: u64,
 }
 
@@ -56,6 +56,9 @@ const TIME: u64 = (1 << 53) - 1;
 const VERSION: u64 = 0xff << 53;
 const KIND: u32 = 61;
 const LOCK: u64 = 1 << 63;
+
+/// The bit of a number that says that a state elsewhere is for the holder of the table's lock: calls wait for it, or are about to.
+const OF_TABLE: u64 = 1 << 32;
 
 /// How often a thread looks again before it lets others run. Nobody holds a slot for longer than a few dozen instructions,
 /// unless the system stops it there.
@@ -196,14 +199,35 @@ impl Content {
     pub(super) fn of(state: PlainState, now: u64) -> Option<Self> {
         let content = match state {
             PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: now },
-            PlainState::Window { end, count } => Content { kind: Kind::Window, ends: end, number: count },
+            PlainState::Window { end, number } => Content { kind: Kind::Window, ends: end, number },
         };
         (content.ends <= TIME).then_some(content)
     }
 
-    /// A state that is kept elsewhere.
+    /// A state that is kept elsewhere, for the holder of this slot.
     pub(super) fn other(index: u32, ends: u64) -> Self {
         Content { kind: Kind::Other, ends: ends.min(TIME), number: index.into() }
+    }
+
+    /// A state that is kept elsewhere, for the holder of the table's lock.
+    pub(super) fn of_table(index: u32, ends: u64) -> Self {
+        let content = Content::other(index, ends);
+        Content { number: content.number | OF_TABLE, ..content }
+    }
+
+    /// The same, with a state that ends at this time.
+    pub(super) fn ending(self, ends: u64) -> Self {
+        Content { ends: ends.min(TIME), ..self }
+    }
+
+    /// What a slot holds once its state is gone, until the key is used again or removed.
+    pub(super) fn ended(self, now: u64) -> Self {
+        let number = match self.kind {
+            Kind::Bucket => now,
+            Kind::Window => 0,
+            Kind::Free | Kind::Other => self.number,
+        };
+        Content { ends: 0, number, ..self }
     }
 
     /// Returns the state, if it is plain.
@@ -211,7 +235,7 @@ impl Content {
     pub(super) fn plain(self) -> Option<PlainState> {
         match self.kind {
             Kind::Bucket => Some(PlainState::Bucket { full: self.ends }),
-            Kind::Window => Some(PlainState::Window { end: self.ends, count: self.number }),
+            Kind::Window => Some(PlainState::Window { end: self.ends, number: self.number }),
             Kind::Free | Kind::Other => None,
         }
     }
@@ -222,9 +246,26 @@ impl Content {
         self.kind == Kind::Bucket && self.number > now
     }
 
+    /// Whether only the holder of the table's lock decides it.
+    #[inline]
+    pub(super) fn is_of_table(self) -> bool {
+        match self.kind {
+            Kind::Bucket | Kind::Window => false,
+            Kind::Free => true,
+            Kind::Other => self.number & OF_TABLE != 0,
+        }
+    }
+
     /// Returns the index of the state, if it is kept elsewhere.
+    #[inline]
     pub(super) fn as_other(self) -> Option<u32> {
         (self.kind == Kind::Other).then_some(self.number as u32)
+    }
+
+    /// Whether it is of a key whose state had ended by then.
+    #[inline]
+    pub(super) fn has_ended(self, by: u64) -> bool {
+        !self.is_free() && self.ends <= by
     }
 
     pub(super) fn is_free(self) -> bool {

@@ -1,7 +1,8 @@
 //! The slots of all keys. Their number grows by a few at a time, so no insertion takes long.
 
 use super::levels::Levels;
-use super::slot::{Cells, Slot};
+use super::slot::{Cells, Content, Slot};
+use super::states::States;
 use crate::key::Fingerprint;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -29,6 +30,8 @@ const STEPS: usize = 16;
 pub(super) struct Slots {
     lines: Lines,
     extra_lines: Lines,
+    /// The states that do not fit.
+    pub(super) states: States,
     /// The number of lines without the extra ones, and in the upper half, one less than the next power of two.
     count: AtomicU64,
 }
@@ -96,6 +99,7 @@ impl Slots {
             lines: Lines::new(lines),
             // Each has at least one key, except for those of a line that is being split.
             extra_lines: Lines::new(max_keys + 64),
+            states: States::new(max_keys as u32 + 1),
             count: AtomicU64::new(with_mask(FIRST_LINES)),
         }
     }
@@ -139,6 +143,12 @@ impl Slots {
     fn get(&self, slot: SlotId) -> Option<Slot<'_>> {
         let cells = self.cells(slot.line())?.as_chunks().0;
         Some(Slot::new(cells.get(slot.position() as usize)?))
+    }
+
+    /// Returns what the slots of a line hold.
+    pub(super) fn contents_of(&self, line: LineId) -> [Content; LINE as usize] {
+        let cells = self.cells(line).expect("a line that is known exists").as_chunks().0;
+        std::array::from_fn(|position| Slot::new(&cells[position]).read().content)
     }
 
     /// Returns all slots of a line.

@@ -1,60 +1,62 @@
 //! The states that do not fit into a slot.
 
+use std::sync::PoisonError;
+
+use super::levels::Levels;
 use super::segments::Segments;
 use crate::algorithm::State;
+use crate::sync::{Mutex, MutexGuard};
 
-/// A slab of states.
-#[derive(Debug, Default)]
-pub(super) struct States {
-    entries: Segments<Entry>,
-    /// The first unused entry, if there is one. They form a chain.
-    free: Option<u32>,
-}
-
+/// The states, each of a key that says in its slot where the state is. Only who holds the slot, or the table's lock if the slot says
+/// that it belongs to that, asks for the state, so nobody waits for one.
 #[derive(Debug)]
-enum Entry {
-    Used(State),
-    Free { next: Option<u32> },
+pub(super) struct States(Levels<Mutex<Option<State>>>);
+
+/// The places for states that are not in use, as the holder of the table's lock knows them.
+#[derive(Debug, Default)]
+pub(super) struct Unused {
+    /// Those that have been in use.
+    free: Segments<u32>,
+    /// The first that never has.
+    next: u32,
 }
 
 impl States {
-    pub(super) fn get(&self, index: u32) -> Option<&State> {
-        match &self.entries[index] {
-            Entry::Used(state) => Some(state),
-            Entry::Free { .. } => None,
-        }
+    /// The states of so many keys.
+    pub(super) fn new(max_keys: u32) -> Self {
+        States(Levels::new(max_keys))
+    }
+
+    /// Returns a state that may have expired or be gone.
+    #[inline]
+    pub(super) fn lock(&self, index: u32) -> MutexGuard<'_, Option<State>> {
+        let state = self.0.get(index).expect("a state that a slot names has a place");
+        state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Unused {
+    /// Stores a state. Returns its index.
+    pub(super) fn add(&mut self, states: &States, state: Option<State>) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            let index = self.next;
+            states.0.grow_with(index, |len| (0..len).map(|_| Mutex::new(None)).collect());
+            self.next += 1;
+            index
+        });
+        *states.lock(index) = state;
+        index
+    }
+
+    /// Removes a state.
+    pub(super) fn remove(&mut self, states: &States, index: u32) {
+        *states.lock(index) = None;
+        self.free.push(index);
     }
 
     /// Returns the number of states.
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let entries = (0..self.entries.len() as u32).map(|index| &self.entries[index]);
-        entries.filter(|entry| matches!(entry, Entry::Used(_))).count()
-    }
-
-    /// Adds a state. Returns its index.
-    pub(super) fn insert(&mut self, state: State) -> u32 {
-        let Some(index) = self.free else {
-            self.entries.push(Entry::Used(state));
-            return self.entries.len() as u32 - 1;
-        };
-        if let Entry::Free { next } = std::mem::replace(&mut self.entries[index], Entry::Used(state)) {
-            self.free = next;
-        }
-        index
-    }
-
-    pub(super) fn remove(&mut self, index: u32) -> Option<State> {
-        let entry = &mut self.entries[index];
-        match std::mem::replace(entry, Entry::Free { next: self.free }) {
-            Entry::Used(state) => {
-                self.free = Some(index);
-                Some(state)
-            }
-            free => {
-                *entry = free;
-                None
-            }
-        }
+    pub(super) fn in_use(&self) -> usize {
+        self.next as usize - self.free.len()
     }
 }

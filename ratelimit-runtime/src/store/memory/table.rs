@@ -8,7 +8,7 @@ use super::reservations::{QueuedCharge, ReservationQueue};
 use super::shares::Shares;
 use super::slot::Content;
 use super::slots::{LineId, MAX_KEYS, Slots};
-use super::states::States;
+use super::states::Unused;
 use super::waiter::{Waiter, WaitingCharge};
 use crate::algorithm::{AlgorithmSpec, PlainState, Snapshot, State};
 use crate::key::Fingerprint;
@@ -23,8 +23,8 @@ pub(super) struct Table {
     pub(super) owners: Owners,
     /// The first unused extra line. The others are behind it.
     pub(super) free_extra_line: Option<LineId>,
-    /// The states that are not plain, or that are being decided.
-    pub(super) states: States,
+    /// The places for further states that do not fit into a slot.
+    pub(super) unused: Unused,
     pub(super) shares: Shares,
     /// The keys that calls wait for. A separate map, because most keys have no queue, and one that never moves all its entries.
     pub(super) queues: BTreeMap<Fingerprint, ReservationQueue>,
@@ -60,7 +60,7 @@ impl Table {
             len: 0,
             owners,
             free_extra_line: None,
-            states: States::default(),
+            unused: Unused::default(),
             shares: Shares::default(),
             queues: BTreeMap::new(),
             moved: Vec::new(),
@@ -78,20 +78,23 @@ impl Table {
     /// Takes the state of a key out of its slot, so that no other thread decides it before [`release`](Self::release) or
     /// [`change`](Self::change).
     pub(super) fn hold(&mut self, index: KeyIndex, spec: &AlgorithmSpec) {
-        let Some(slot) = self.slots.locate(index.fingerprint) else { return };
-        let locked = self.slots.slot(slot).lock();
+        let Table { slots, unused, .. } = self;
+        let Some(slot) = slots.locate(index.fingerprint) else { return };
+        let locked = slots.slot(slot).lock();
         let content = locked.content();
-        if let Some(plain) = content.plain() {
-            let state = self.states.insert(plain.state(spec));
-            locked.set(Content::other(state, content.ends));
-        }
+        let state = || content.plain().and_then(|plain| plain.state(spec));
+        let place = content.as_other().unwrap_or_else(|| unused.add(&slots.states, state()));
+        locked.set(Content::of_table(place, content.ends));
     }
 
-    /// Returns the state of a key that is held, if it has one.
-    pub(super) fn state(&self, index: KeyIndex) -> Option<&State> {
-        let content = self.slots.slot(self.slots.locate(index.fingerprint)?).read().content;
-        debug_assert!(content.plain().is_none(), "the key is not held");
-        self.states.get(content.as_other()?)
+    /// Reads the state of a key that is held, if it has one.
+    pub(super) fn read<R>(&self, index: KeyIndex, read: impl FnOnce(Option<&State>) -> R) -> R {
+        let slot = self.slots.locate(index.fingerprint).map(|slot| self.slots.slot(slot).read().content);
+        debug_assert!(slot.is_none_or(Content::is_of_table), "the key is not held");
+        match slot.and_then(Content::as_other) {
+            Some(place) => read(self.slots.states.lock(place).as_ref()),
+            None => read(None),
+        }
     }
 
     /// Puts the state of a key back into its slot, if it is held and plain.
@@ -118,38 +121,47 @@ impl Table {
         };
         let locked = slots.slot(slot).lock();
         let content = locked.content();
-        let mut state = match content.plain() {
-            Some(plain) => Some(plain.state(spec)),
-            None => content.as_other().and_then(|state| self.states.remove(state)),
+        let place = content.as_other();
+        let mut state = match place {
+            Some(place) => slots.states.lock(place).take(),
+            None => content.plain().and_then(|plain| plain.state(spec)),
         };
         change(&mut state);
         match state {
-            Some(state) => locked.set(self.content(index, spec, state, now)),
+            Some(state) => locked.set(self.content(index, spec, state, now, place)),
             None => {
-                drop(locked);
-                self.remove(slot);
+                locked.clear();
+                self.forget(slot, content, index.fingerprint);
             }
         }
     }
 
-    /// Returns what a slot holds for this state.
+    /// Returns what a slot holds for this state, which may have a place already.
     pub(super) fn content(
         &mut self,
         index: KeyIndex,
         spec: &AlgorithmSpec,
         state: State,
         now: u64,
+        place: Option<u32>,
     ) -> Content {
-        // What calls wait for is decided under the lock.
-        let is_queued = !self.queues.is_empty() && self.queues.contains_key(&index.fingerprint);
+        let Table { slots, unused, queues, .. } = self;
+        // What calls wait for is decided under the table's lock.
+        let is_queued = !queues.is_empty() && queues.contains_key(&index.fingerprint);
         let plain = PlainState::of(&state, spec).filter(|_| !is_queued);
-        match plain.and_then(|plain| Content::of(plain, now)) {
-            Some(content) => content,
-            None => {
-                let ends = spec.ends(&state);
-                Content::other(self.states.insert(state), ends)
-            }
+        if let Some(content) = plain.and_then(|plain| Content::of(plain, now)) {
+            place.into_iter().for_each(|place| unused.remove(&slots.states, place));
+            return content;
         }
+        let ends = spec.ends(&state);
+        let place = match place {
+            Some(place) => {
+                *slots.states.lock(place) = Some(state);
+                place
+            }
+            None => unused.add(&slots.states, Some(state)),
+        };
+        if is_queued { Content::of_table(place, ends) } else { Content::other(place, ends) }
     }
 
     /// Makes an admitted charge, and queues it if its call waits for it.
@@ -187,7 +199,7 @@ impl Table {
             self.end_queue(key);
         }
         if !self.queues.contains_key(&key) {
-            let before = self.state(index).cloned();
+            let before = self.read(index, |state| state.cloned());
             self.queues.insert(key, ReservationQueue::new(spec, before, now));
         }
         let Some(queue) = self.queues.get_mut(&key) else { return };

@@ -143,7 +143,8 @@ fn clock_that_steps_back_takes_one_call_off_the_fast_lane() {
     for cost in [1, 5] {
         let calls = Interrupted::new();
         let charge = Charge { cost, ..bucket("b", 100, 5) };
-        let is_fast = || calls.store.decide_without_lock(slice::from_ref(&charge)).is_some();
+        let is_fast =
+            || calls.store.decide_plain_list(slice::from_ref(&charge), &mut Outcome::at(0)).is_some();
         calls.time.store(10_000, Ordering::SeqCst);
         calls.decide(&Charge { cost: 5, ..charge.clone() });
         for back in [5_000, 4_990] {

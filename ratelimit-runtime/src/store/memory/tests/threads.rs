@@ -134,11 +134,11 @@ fn check(table: &Table) {
         assert_eq!(table.shares.slot(policy, place), slot);
         *shares.entry(policy).or_default() += 1;
         if let Some(state) = content.as_other() {
-            assert!(table.states.get(state).is_some() && others.insert(state));
+            assert!(others.insert(state));
         }
     }
     assert!(len == table.len && len <= table.max_keys);
     assert!(shares.iter().all(|(policy, size)| table.shares.size(*policy) == *size));
-    assert_eq!(table.states.len(), others.len());
+    assert_eq!(table.unused.in_use(), others.len());
     assert!(table.queues.keys().all(|key| table.slots.locate(*key).is_some()));
 }
