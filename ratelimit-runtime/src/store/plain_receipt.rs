@@ -7,8 +7,8 @@ use super::{MemoryStore, Store};
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
+use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Key, Repr};
-use crate::policy_id::PolicyId;
 
 /// Gives one charge of a bucket or a fixed window in process back, once. It does not keep the store.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::Clock;
+    use crate::base::clock::Clock;
     use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     const HOUR: Duration = Duration::from_secs(3600);

@@ -8,9 +8,9 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::property_tests::config;
+use crate::base::rate::Rate;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, TokenBucket};
-use crate::property_tests::config;
-use crate::rate::Rate;
 
 /// The numbers of a bucket: permits, the microseconds in which they refill, and burst.
 type Numbers = (u64, u64, u64);

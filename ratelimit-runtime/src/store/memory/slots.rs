@@ -2,8 +2,8 @@
 
 use super::levels::Levels;
 use super::slot::{Cells, Slot};
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::key::Fingerprint;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The highest number of keys.
 pub(super) const MAX_KEYS: usize = 1 << 29;
