@@ -2,9 +2,7 @@
 -- rate of the last charge. Twin of ratelimit-runtime/src/algorithm/adjustable_gcra.rs: change both or neither.
 --
 -- key    "tat written credited until slot changed pace": as in gcra.lua; the time of the first charge at this rate; and the
---        microseconds in which one permit refills, which may have a fraction. Under a key with the numbers of a literal bucket,
---        which has the value of gcra.lua at these numbers, the time until which a receipt from before may be worth something
---        can follow
+--        microseconds in which one permit refills, which may have a fraction
 -- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
@@ -37,36 +35,14 @@ local function rounded_down(micros, from, to)
   return math.min(math.max(most, 0), MAX_LEVEL)
 end
 
--- Returns the pace and the capacity in the shape of a key, which are those of its plain values, and whether it is a queue. Nothing
--- else in a key can look like the shape: a name has neither `:` nor `{`.
-local function shape_of(key)
-  local kind, interval, capacity = string.match(key, '^[^{]*:([tl][bq])1%-(%d+)%-(%d+):{')
-  if kind then return tonumber(interval), tonumber(capacity), kind == 'lq' end
-  local permits, nanos, capacity = string.match(key, '^[^{]*:bb1%-(%d+)%-(%d+)%-(%d+):{')
-  if permits then return tonumber(nanos) / 1000 / tonumber(permits), tonumber(capacity) end
-end
-
---[[ gcra_value.lua ]]
-
-local function load(value, key)
+local function load(value)
   if not value then return end
-  local tat, written, credited, till, slot, changed, pace, before =
-    string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d[%d.e+-]*) ?(%d*)$')
-  if not tat then
-    local pace, capacity, is_queue = shape_of(key)
-    local plain = pace and load_plain(value) or corrupt()
-    -- The last slot of a queue, which a plain state omits, is at least a permit before its end.
-    local slot = math.max(plain.slot or 0, is_queue and plain.tat - pace or 0)
-    -- A plain state from the future is as far ahead of now as the capacity, or as it was when written.
-    local full = math.max(plain.tat - capacity, 0)
-    return {
-      tat = plain.tat, written = math.min(plain.written or full, full), credited = plain.credited or 0,
-      till = plain.till or 0, slot = slot, changed = 0, pace = pace, before = 0,
-    }
-  end
+  local tat, written, credited, till, slot, changed, pace =
+    string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d[%d.e+-]*)$')
+  if not tat then corrupt() end
   local bucket = {
     tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till), slot = parse(slot),
-    changed = parse(changed), pace = parse(pace), before = before == '' and 0 or parse(before),
+    changed = parse(changed), pace = parse(pace),
   }
   if bucket.pace == 0 or not within_reach(math.max(bucket.tat, bucket.slot), bucket.written) then corrupt() end
   return bucket
@@ -74,40 +50,40 @@ end
 
 -- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
 local function current(bucket, pace)
-  if not bucket then
-    return {tat = 0, written = 0, credited = 0, till = 0, slot = 0, changed = 0, pace = pace, before = 0}
-  end
+  if not bucket then return {tat = 0, written = 0, credited = 0, till = 0, slot = 0, changed = 0, pace = pace} end
   local tat = math.min(bucket.tat, now + math.max(bucket.tat - bucket.written, 0))
   local back = bucket.tat - tat
   local till = bucket.till - back
   return {
     tat = tat, written = bucket.written, credited = till > now and bucket.credited or 0, till = till,
-    slot = bucket.slot - back, changed = bucket.changed, pace = bucket.pace, before = bucket.before - back,
+    slot = bucket.slot - back, changed = bucket.changed, pace = bucket.pace,
   }
 end
 
 local function ends(bucket)
-  return math.max(bucket.tat, bucket.till, bucket.before)
+  return math.max(bucket.tat, bucket.till)
 end
 
 -- Stores the bucket, without what has expired.
 local function keep(key, bucket, was)
   local slot = bucket.slot > now and bucket.slot or 0
   local till = bucket.credited > 0 and bucket.till or 0
-  local before = bucket.before > now and bucket.before or nil
-  local ends = math.max(bucket.tat, till, before or 0)
+  local ends = math.max(bucket.tat, till)
   if ends <= now then return remove(key) end
   local numbers = {
     int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot), int(bucket.changed),
-    string.format('%.17g', bucket.pace), before and int(before),
+    string.format('%.17g', bucket.pace),
   }
   set(key, table.concat(numbers, ' '), ends, was)
 end
 
 local restore = restore_value
 
-local function check_by(key, value, charge, lead, wait, to)
-  local stored = load(value, key)
+local function check(key, at)
+  local charge, lead, wait, to =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local value = redis.call('GET', key)
+  local stored = load(value)
   local bucket = current(stored, to)
   local from, full_at, allowed = bucket.pace, math.max(bucket.tat, now), math.max(lead, 0)
   local tat, credited, made, free_at = full_at, bucket.credited, math.max(now, bucket.changed), full_at - allowed
@@ -131,31 +107,17 @@ local function check_by(key, value, charge, lead, wait, to)
   }
 end
 
-local function check(key, at)
-  local charge, lead, wait, to =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  return check_by(key, redis.call('GET', key), charge, lead, wait, to)
-end
-
--- Charges the bucket, which is yet to be stored.
-local function charge(entry)
+local function commit(entry)
   local bucket, tat = entry.bucket, entry[1] + entry.cost
   bucket.slot = math.max(bucket.slot, entry[1] - entry.lead)
   if entry.pace == bucket.pace and bucket.tat > 0 then
     bucket.till = math.max(bucket.till, tat)
   else
-    if bucket.tat > 0 and shape_of(entry.key) then
-      bucket.before = math.max(bucket.before, bucket.tat, bucket.till)
-    end
     -- The receipts of earlier charges count at another rate.
     bucket.credited, bucket.till, bucket.changed, bucket.pace = 0, tat, entry[3], entry.pace
   end
   bucket.tat = tat
-end
-
-local function commit(entry)
-  charge(entry)
-  keep(entry.key, entry.bucket, entry.was)
+  keep(entry.key, bucket, entry.was)
 end
 
 local function undo(entry)
@@ -163,8 +125,11 @@ local function undo(entry)
 end
 
 -- Refunds as gcra.lua does, but nothing of a charge that was made before the rate changed.
-local function refund_by(key, value, charge, from, made, credited, pace, last_only)
-  local stored = load(value, key)
+local function refund(key, at)
+  local charge, from, made, credited =
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
+  local stored = load(redis.call('GET', key))
   if not stored then return end
   local bucket = current(stored, pace)
   local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
@@ -185,11 +150,4 @@ local function refund_by(key, value, charge, from, made, credited, pace, last_on
     bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
   end
   keep(key, bucket, ends(stored))
-end
-
-local function refund(key, at)
-  local charge, from, made, credited =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
-  refund_by(key, redis.call('GET', key), charge, from, made, credited, pace, last_only)
 end

@@ -4,8 +4,7 @@
 -- of the first. `kinds` has a letter for each charge, `s` for a shadow and `r` for the others, which are required; without shadows it
 -- is nil.
 --
--- Returns 1 or 0 for admitted, followed by what each check read and, for a shadow, 1 or 0 for admitted by its own spec. Before what
--- a check read of a state that calls with other numbers than its own have left, there is -1. The text
+-- Returns 1 or 0 for admitted, followed by what each check read and, for a shadow, 1 or 0 for admitted by its own spec. The text
 -- of an error replaces the whole decision, or what the check of a shadow read.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
@@ -56,7 +55,6 @@ local function decide(offset, size, kinds, at)
         entry = {error_text(err), shadow = true}
       end
     end
-    if entry.changes then decision[#decision + 1] = -1 end
     for _, number in ipairs(entry) do decision[#decision + 1] = number end
     if entry.shadow then decision[#decision + 1] = entry.admits and 1 or 0 end
   end

@@ -2,27 +2,30 @@
 -- queue. Twin of ratelimit-runtime/src/algorithm/gcra.rs: change both or neither.
 --
 -- key    "tat": the theoretical arrival time, when the bucket will be full again, in microseconds since the epoch; if it is
---        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"; after calls
---        with other numbers than those in the key, as in adjustable_gcra.lua
+--        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"
 -- args   charge, capacity, lead, wait      all in microseconds of refill; lead is how far the arrival time may be ahead of
 --                                          a call's slot, -1 if the call can never be admitted, and for a charge of 0
 --                                          that of one permit; wait is the maximum wait
--- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds; after
---                                          calls with other numbers -1, and the reply of adjustable_gcra.lua
+-- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
---        refundable, the time of the charge or '', the charge of a bucket that may hold more
+--        refundable
 local width = 4
 
 local function arguments(at)
   return tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
 end
 
---[[ gcra_value.lua ]]
-
--- Makes the functions for a state that calls with other numbers have left. Only few calls need them.
-local function adjustable()
-  --[[ adjustable_gcra.lua ]]
-  return {shape_of = shape_of, check = check_by, charge = charge, keep = keep, undo = undo, refund = refund_by}
+local function load(value)
+  if not value then return {tat = 0} end
+  local tat, written, credited, till, slot = string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+  if tat then
+    local bucket = {
+      tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till),
+      slot = parse(slot),
+    }
+    return within_reach(bucket.tat, bucket.written) and bucket or corrupt()
+  end
+  return {tat = parse(string.match(value, '^%d+$'))}
 end
 
 -- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
@@ -82,33 +85,18 @@ local function check(key, at)
   else
     if sum and not string.find(sum.err, 'not an integer', 1, true) then refused = sum end
     entry.value = redis.call('GET', key)
-    local stored = not entry.value and {tat = 0} or load_plain(entry.value)
-    if stored then
-      local bucket = current(stored, capacity)
-      entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
-      entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
-    else
-      local others = adjustable()
-      entry = others.check(key, entry.value, charge, lead, wait, others.shape_of(key) or corrupt())
-      entry.others, entry.changes, entry.capacity = others, true, capacity
-    end
+    local stored = load(entry.value)
+    local bucket = current(stored, capacity)
+    entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
+    entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
-  if not entry.others then entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait end
+  entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait
   -- A refused call is limited even if the server refuses to write.
   if entry.admits and refused then error(refused) end
   return entry
 end
 
 local function commit(entry)
-  if entry.others then
-    entry.others.charge(entry)
-    local bucket = entry.bucket
-    local _, _, is_queue = entry.others.shape_of(entry.key)
-    local is_implied = is_queue or bucket.slot <= math.max(bucket.tat - entry.capacity, now)
-    -- No receipt from before the last change is worth anything, and no call waits for a later slot than the arrival time implies.
-    if bucket.before <= now and is_implied then return keep(entry.key, bucket, entry.capacity, entry.was) end
-    return entry.others.keep(entry.key, bucket, entry.was)
-  end
   local tat, added = entry[1] + entry.cost, entry.added
   local within = tat <= now + entry.capacity
   if added and within then
@@ -125,7 +113,6 @@ local function commit(entry)
 end
 
 local function undo(entry)
-  if entry.others then return entry.others.undo(entry) end
   local added, latest = entry.added, now + entry.capacity
   if not added then
     if entry.moved then keep(entry.key, entry.bucket, entry.capacity, entry.was) end
@@ -142,12 +129,7 @@ local function refund(key, at)
   local capacity, interval, last_only = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
   local value = redis.call('GET', key)
   if not value then return end
-  local stored = load_plain(value)
-  if not stored then
-    local made, others = tonumber(ARGV[at + 6]), adjustable()
-    local pace = others.shape_of(key) or corrupt()
-    return others.refund(key, value, tonumber(ARGV[at + 7]), from, made, credited, pace, last_only)
-  end
+  local stored = load(value)
   local bucket = current(stored, capacity)
   local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
   if not identified then from, credited = tat, total end

@@ -4,15 +4,13 @@
 -- key    "anchor missing": the time of a refill in microseconds, and the permits missing right after it, which are more
 --        than the bucket holds while calls wait; if a refund must be remembered "anchor missing credited until slot"; if burst
 --        and refill can change "anchor missing credited until slot refill changed", with the permits of a refill and the time
---        of the first charge with this refill. Under a key with the numbers of a literal bucket, the second value stands for
---        calls with other numbers, and the time until which a receipt from before may be worth something can follow
+--        of the first charge with this refill
 -- args   cost, burst, refill, period, wait                     permits, permits, permits, microseconds, microseconds
 -- reply  anchor, missing, credited                             as of the last refill, and the total of refunds; if burst and
 --                                                              refill can change, also when the call would be admitted
---                                                              without waiting, and when the state expires; after calls with
---                                                              other numbers than those in the key -1, and then the same
+--                                                              without waiting, and when the state expires
 -- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period; if burst and refill can
---        change, or did so on the key, the time of the charge instead of the anchor
+--        change, the time of the charge instead of the anchor
 local width = 5
 -- The maximum of missing permits. Up to it, division by a refill is exact.
 local MOST_MISSING = 2 ^ 52
@@ -43,43 +41,27 @@ end
 -- the bucket holds.
 local function not_full(anchor, missing, spec, refill)
   local at = full(anchor, missing, refill, spec.period)
-  return (spec.changes or spec.burst < spec.refill) and at or at - spec.period
+  return (adjustable or spec.burst < spec.refill) and at or at - spec.period
 end
 
--- Returns the stored bucket, and notes in the spec whether its refill can change. Under a key with the numbers of a literal
--- bucket either can be: nothing else in a key can look like its shape, as a name has neither `:` nor `{`.
-local function load(key, value, spec)
-  spec.changes = adjustable
-  if not value then return {anchor = 0, missing = 0, refill = spec.refill, before = 0} end
+local function load(value, spec)
+  if not value then return {anchor = 0, missing = 0, refill = spec.refill} end
   local anchor, missing, rest = string.match(value, '^(%d+) (%d+)(.*)$')
   if not anchor then corrupt() end
-  local bucket = {anchor = parse(anchor), missing = parse(missing), refill = spec.refill, before = 0}
-  if rest ~= '' then
-    local credited, till, slot, others = string.match(rest, '^ (%d+) (%d+) (%d+)(.*)$')
+  local bucket = {anchor = parse(anchor), missing = parse(missing), refill = spec.refill}
+  if rest ~= '' or adjustable then
+    local pattern = adjustable and '^ (%d+) (%d+) (%d+) (%d+) (%d+)$' or '^ (%d+) (%d+) (%d+)$'
+    local credited, till, slot, refill, changed = string.match(rest, pattern)
     if not credited then corrupt() end
     bucket.credited, bucket.till, bucket.slot = parse(credited), parse(till), parse(slot)
-    if others ~= '' then
-      local refill, changed, before = string.match(others, '^ (%d+) (%d+) ?(%d*)$')
-      if not refill then corrupt() end
-      bucket.refill, bucket.changed, bucket.before = parse(refill), parse(changed), before == '' and 0 or parse(before)
-      if bucket.refill == 0 then corrupt() end
-    end
-  end
-  if (bucket.changed ~= nil) ~= adjustable then
-    local burst, refill = string.match(key, '^[^{]*:ib1%-(%d+)%-(%d+)%-%d+:{')
-    if not burst then corrupt() end
-    spec.changes = true
-    if adjustable then
-      bucket.refill, bucket.changed = tonumber(refill), 0
-      local slot = slot_of(bucket.anchor, bucket.missing, {burst = tonumber(burst), period = spec.period}, bucket.refill)
-      bucket.slot = math.max(bucket.slot or 0, slot)
-    end
+    if adjustable then bucket.refill, bucket.changed = parse(refill), parse(changed) end
+    if bucket.refill == 0 then corrupt() end
   end
   return bucket
 end
 
 local function ends(bucket, spec)
-  return math.max(full(bucket.anchor, bucket.missing, bucket.refill, spec.period), bucket.till or 0, bucket.before)
+  return math.max(full(bucket.anchor, bucket.missing, bucket.refill, spec.period), bucket.till or 0)
 end
 
 -- Returns the state as of now.
@@ -90,10 +72,10 @@ local function current(bucket, spec)
   local till = (bucket.till or 0) - ahead
   local slot = bucket.slot or 0
   -- With a changing burst the slot cannot be told from the missing permits.
-  if not spec.changes then slot = math.max(slot, slot_of(bucket.anchor, bucket.missing, spec, spec.refill)) end
+  if not adjustable then slot = math.max(slot, slot_of(bucket.anchor, bucket.missing, spec, spec.refill)) end
   return {
     anchor = anchor, missing = missing, credited = till > now and bucket.credited or 0, till = till, slot = slot - ahead,
-    refill = bucket.refill, changed = bucket.changed, before = bucket.before - ahead,
+    refill = bucket.refill, changed = bucket.changed,
   }
 end
 
@@ -101,14 +83,10 @@ end
 local function keep(key, bucket, spec, was)
   local value = int(bucket.anchor) .. ' ' .. int(bucket.missing)
   if bucket.credited == 0 then bucket.till = 0 end
-  if bucket.before <= now then bucket.before = 0 end
-  if bucket.credited > 0 or spec.changes then
+  if bucket.credited > 0 or adjustable then
     value = value .. ' ' .. int(bucket.credited) .. ' ' .. int(bucket.till) .. ' ' .. int(math.max(bucket.slot, 0))
   end
-  if spec.changes then
-    value = value .. ' ' .. int(bucket.refill) .. ' ' .. int(bucket.changed)
-    if bucket.before > 0 then value = value .. ' ' .. int(bucket.before) end
-  end
+  if adjustable then value = value .. ' ' .. int(bucket.refill) .. ' ' .. int(bucket.changed) end
   local ends = ends(bucket, spec)
   if ends <= now then return remove(key) end
   set(key, value, ends, was)
@@ -126,14 +104,13 @@ local function check(key, at)
   local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
   local spec = {burst = tonumber(ARGV[at + 1]), refill = tonumber(ARGV[at + 2]), period = tonumber(ARGV[at + 3])}
   local value = redis.call('GET', key)
-  local stored = load(key, value, spec)
+  local stored = load(value, spec)
   local bucket = current(stored, spec)
   local entry = {
     bucket.anchor, bucket.missing, bucket.credited, key = key, cost = cost, spec = spec, bucket = bucket,
     future = stored.anchor > now, value = value, was = value and ends(stored, spec),
-    changes = spec.changes and not adjustable,
   }
-  if spec.changes then
+  if adjustable then
     entry[2] = own_missing(bucket, spec)
     if bucket.refill ~= spec.refill then entry[3] = 0 end
     -- A cost of 0 reads when one of 1 fits.
@@ -154,19 +131,12 @@ end
 
 local function commit(entry)
   local bucket, spec = entry.bucket, entry.spec
-  local full_at = full(bucket.anchor, bucket.missing, bucket.refill, spec.period)
   bucket.missing = entry[2] + entry.cost
-  if spec.changes and (not bucket.changed or bucket.refill ~= spec.refill) then
-    if bucket.changed and string.find(entry.key, '^[^{]*:ib1%-[%d-]+:{') then
-      bucket.before = math.max(bucket.before, full_at, bucket.till)
-    end
+  if adjustable and (not bucket.changed or bucket.refill ~= spec.refill) then
     -- The receipts of earlier charges count with another refill.
     bucket.credited, bucket.till, bucket.refill, bucket.changed = 0, 0, spec.refill, now
   end
-  local slot = slot_of(bucket.anchor, bucket.missing, spec, spec.refill)
-  bucket.slot = math.max(bucket.slot, slot)
-  -- No receipt from before the last change is worth anything, and the slot can be told from the missing permits.
-  if entry.changes and bucket.before <= now and bucket.slot <= math.max(slot, now) then spec.changes = false end
+  bucket.slot = math.max(bucket.slot, slot_of(bucket.anchor, bucket.missing, spec, spec.refill))
   bucket.till = math.max(bucket.till, full(bucket.anchor, bucket.missing, spec.refill, spec.period))
   keep(entry.key, bucket, spec, entry.was)
 end
@@ -183,12 +153,14 @@ local function refund(key, at)
   local spec = {burst = tonumber(ARGV[at + 4]), refill = tonumber(ARGV[at + 5]), period = tonumber(ARGV[at + 6])}
   local value = redis.call('GET', key)
   if not value then return end
-  local stored = load(key, value, spec)
+  local stored = load(value, spec)
   local bucket = current(stored, spec)
   local anchor, missing, total, identified = bucket.anchor, bucket.missing, bucket.credited, from ~= nil
-  if spec.changes and identified and (from < bucket.changed or bucket.refill ~= spec.refill) then return end
-  -- The last refill before the charge, which is given by its own time if the refill could change.
-  if identified and (spec.changes or from <= now) then from = from - (from - anchor) % spec.period end
+  if adjustable and identified then
+    if from < bucket.changed or bucket.refill ~= spec.refill then return end
+    -- The last refill before the charge.
+    from = from - (from - anchor) % spec.period
+  end
   if not identified then from, level, credited = anchor, missing, total end
   local refill = bucket.refill
   local _, left = refilled(from, level, math.max(now, bucket.slot), refill, spec.period)
@@ -200,7 +172,7 @@ local function refund(key, at)
   if credit <= 0 or left_now - since(credited, total) > missing then return end
   local gone = last and credit == cost
   bucket.missing = missing - credit
-  if gone and total == 0 and not spec.changes then
+  if gone and total == 0 and not adjustable then
     bucket.slot = slot_of(anchor, bucket.missing, spec, refill)
   else
     bucket.slot = math.min(bucket.slot, not_full(anchor, bucket.missing, spec, refill))

@@ -2,12 +2,10 @@
 -- operations on doubles in the same order. Twin of ratelimit-runtime/src/algorithm/warming_up.rs: change both or neither.
 --
 -- key    "next stored written": when the next call may start, the permits stored until then, and when the state was
---        written; times in microseconds; if the numbers can change, also when the bucket will be cold. Under a key with the
---        numbers of a literal bucket, that stands for calls with other numbers
+--        written; times in microseconds; if the numbers can change, also when the bucket will be cold
 -- args   cost, interval, warmup, wait      permits, microseconds of a permit when warm, microseconds, microseconds
 -- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
---                                          change also 0, 0, and when the state expires; if others have than those in
---                                          the key -1, and then the same
+--                                          change also 0, 0, and when the state expires
 -- refund args: cost, next right after the charge and stored before it or '', interval, warmup
 local width = 4
 local COLD_FACTOR = 3
@@ -57,23 +55,12 @@ local function cold_at(curve, next_at, stored)
   return next_at + math.ceil((curve.max_stored - stored) * curve.cool_down)
 end
 
--- Returns the stored bucket. Under a key with the numbers of a literal bucket it can be of other numbers, or of these where others
--- are expected: nothing else in a key can look like its shape, as a name has neither `:` nor `{`.
-local function load(key, value, curve)
-  local next_at, stored, written, cold = string.match(value, '^(%d+) (%S+) (%d+) ?(%d*)$')
+local function load(value, curve)
+  local pattern = adjustable and '^(%d+) (%S+) (%d+) (%d+)$' or '^(%d+) (%S+) (%d+)$'
+  local next_at, stored, written, cold = string.match(value, pattern)
   local bucket = {next_at = parse(next_at), stored = parse(stored), written = parse(written)}
-  if adjustable == (cold == '') then
-    local permits, nanos, warmup = string.match(key, '^[^{]*:wu1%-(%d+)%-(%d+)%-(%d+):{')
-    if not permits then corrupt() end
-    if adjustable then curve = curve_of(tonumber(nanos) / 1000 / tonumber(permits), tonumber(warmup)) end
-  end
-  if cold == '' then
-    if bucket.stored > curve.max_stored then corrupt() end
-    bucket.cold_at = cold_at(curve, bucket.next_at, bucket.stored)
-  else
-    bucket.cold_at = parse(cold)
-    bucket.changes = adjustable or bucket.cold_at ~= cold_at(curve, bucket.next_at, bucket.stored)
-  end
+  if bucket.stored > curve.max_stored and not adjustable then corrupt() end
+  bucket.cold_at = adjustable and parse(cold) or cold_at(curve, bucket.next_at, bucket.stored)
   if not within_reach(math.max(bucket.next_at, bucket.cold_at), bucket.written) then corrupt() end
   return bucket
 end
@@ -106,14 +93,13 @@ local function check(key, at)
   local entry = {now, curve.max_stored, key = key, cost = cost, curve = curve, value = value}
   local unchanged_until = 0
   if value then
-    local bucket = load(key, value, curve)
+    local bucket = load(value, curve)
     entry.was = bucket.cold_at
     entry.future = bucket.written > now
     entry[1], entry[2] = current(curve, bucket)
     unchanged_until = bucket.cold_at - math.max(bucket.written - now, 0)
-    entry.changes = bucket.changes and not adjustable
   end
-  if adjustable or entry.changes then entry[3], entry[4], entry[5] = 0, 0, unchanged_until end
+  if adjustable then entry[3], entry[4], entry[5] = 0, 0, unchanged_until end
   entry.stored = entry[2]
   entry[2] = format(entry.stored)
   local takes = taken(curve, entry.stored, cost)
@@ -138,7 +124,7 @@ local function refund(key, at)
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
   local value = redis.call('GET', key)
   if not value then return end
-  local bucket = load(key, value, curve)
+  local bucket = load(value, curve)
   if from then
     local takes, left = taken(curve, before, cost)
     if from ~= bucket.next_at or left ~= bucket.stored then return end

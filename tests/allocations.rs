@@ -57,6 +57,14 @@ async fn stacked(user: u64) -> Result<(), Error> {
 #[count_limit(1_000_000, "1d", shadow)]
 async fn in_shadow() {}
 
+// Known without a call.
+#[cfg(feature = "overrides")]
+#[allow(dead_code)]
+#[rate_limit("1/d", 1, name = "overridden")]
+async fn overridden() -> Result<(), Error> {
+    Ok(())
+}
+
 #[test]
 fn admitted_calls_allocate_nothing() {
     macro_rules! allocate_nothing {
@@ -150,6 +158,31 @@ fn registry_on_a_server_in_use_needs_little_memory() {
         let memory = allocation_counter::measure(|| connect(tenant));
         assert!(memory.bytes_current < 6144, "{memory:?}");
     }
+}
+
+/// Callers may choose the numbers of a limiter, whose policy an operator overrides.
+#[cfg(feature = "overrides")]
+#[test]
+fn numbers_under_an_override_are_not_kept() {
+    const PAIRS: u64 = 200_000;
+    let path = std::env::temp_dir().join(format!("ratelimits-allocations-{}.toml", std::process::id()));
+    std::fs::write(&path, "[\"overridden\"]\nburst = 100\n").unwrap();
+    // As if it had not been written just now.
+    let old = std::time::SystemTime::now() - Duration::from_secs(10);
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(old).unwrap();
+    let registry = Registry::builder().overrides(&path).in_memory();
+    let call = |permits| {
+        let bucket = TokenBucket::new(Rate::new(permits, 10 * DAY)).burst(permits);
+        let limiter = registry.limiter("overridden", bucket).unwrap();
+        let decision = now(limiter.try_acquire("ann", 1)).unwrap();
+        assert_eq!(decision.limit, 100);
+        now(decision.refund()).unwrap();
+    };
+    // The registry keeps as many limiters as it ever does.
+    (1..PAIRS / 4).for_each(call);
+    let memory = allocation_counter::measure(|| (PAIRS / 4..PAIRS).for_each(call));
+    assert!(memory.bytes_current < 64 * 1024, "{memory:?}");
+    std::fs::remove_file(path).unwrap();
 }
 
 #[cfg(feature = "redis")]

@@ -59,7 +59,6 @@ pub const PLAIN: [(&str, &str); 3] = [
 ];
 
 /// The files that are part of every script, or included in others.
-const GCRA_VALUE: &str = include_str!("../gcra_value.lua");
 const CLOCK: &str = include_str!("../clock.lua");
 const FIRST_PASS: &str = include_str!("../first_pass.lua");
 const ERRORS: &str = include_str!("../errors.lua");
@@ -122,13 +121,7 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
 fn assemble(pieces: &[&str]) -> String {
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Errors last, as other files include it.
-    let others = [
-        ("first_pass", FIRST_PASS),
-        ("prelude", PRELUDE),
-        ("decide", DECIDE),
-        ("gcra_value", GCRA_VALUE),
-        ("errors", ERRORS),
-    ];
+    let others = [("first_pass", FIRST_PASS), ("prelude", PRELUDE), ("decide", DECIDE), ("errors", ERRORS)];
     let files = ALGORITHMS.into_iter().chain(others);
     for (name, source) in files {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);

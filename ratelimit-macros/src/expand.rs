@@ -147,7 +147,7 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     };
     let charges = limits.iter().enumerate().map(|(index, limit)| charge::charge(expansion, index, limit));
     let refusal = refusal::refusal(expansion, &decision);
-    let charged = if output::is_seen(limits) { local("charged").into_token_stream() } else { quote!(_) };
+    let charged = if output::is_seen(limits) { local("charged").into_token_stream() } else { quote!(()) };
     // The call is made in a separate statement, so that nothing a key borrows or locks is alive across the await.
     quote! {
         #[allow(

@@ -6,7 +6,6 @@ mod errors;
 mod guava;
 mod lane;
 mod lists;
-mod overridden;
 mod peeks;
 mod queues;
 mod receipts;
@@ -130,7 +129,6 @@ async fn cases_hold() {
     let files = [
         buckets::cases(),
         changing::cases(),
-        overridden::cases(),
         queues::cases(),
         receipts::cases(),
         guava::cases(),

@@ -1,6 +1,7 @@
 //! Limits that operators change at run time.
 
 mod names;
+mod numbers;
 mod switches;
 mod versions;
 
@@ -96,41 +97,6 @@ async fn in_force(registry: &Registry, policies: &[&str]) {
         let found = registry.overrides();
         let names: Vec<_> = found.iter().map(|it| &*it.policy).collect();
         if names == policies { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn numbers_change_and_keep_the_state() {
-    on_each_registry("# none\n", async |registry, file| {
-        let call = async |id| registry.scope(bucket(id)).await;
-        let peek = async |id| registry.policy("overrides.bucket").unwrap().peek(id).await.unwrap();
-        for _ in 0..4 {
-            call(1).await.unwrap();
-        }
-        assert_eq!(peek(1).await.remaining, 6);
-
-        file.replace("[\"overrides.bucket\"]\nburst = 5\n");
-        in_force(registry, &["overrides.bucket"]).await;
-        let decision = peek(1).await;
-        assert_eq!((decision.limit, decision.remaining), (5, 1));
-        call(1).await.unwrap();
-        assert!(call(1).await.unwrap_err().is_limited());
-
-        // The missing permits stay missing, at a rate at which none of them comes back during the test.
-        file.replace("[\"overrides.bucket\"]\nrate = \"5/d\"\nburst = 20\n");
-        until("the burst is 20", WITHIN, async || match peek(1).await {
-            decision if decision.limit == 20 => Ok(()),
-            decision => Err(format!("{decision:?}")),
-        })
-        .await;
-        assert_eq!(peek(1).await.remaining, 15);
-        call(1).await.unwrap();
-
-        file.replace("# none\n");
-        in_force(registry, &[]).await;
-        let decision = peek(1).await;
-        assert_eq!((decision.limit, decision.remaining), (10, 4));
     })
     .await;
 }

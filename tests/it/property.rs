@@ -1,7 +1,6 @@
 //! Random schedules on which every store decides as the model does, every key in Redis has the right expiry afterwards, and
 //! every bucket keeps its promise in all intervals. A failure prints its seed; `RATELIMITS_SEED` repeats the run.
 
-mod overridden;
 mod schedule;
 
 use ratelimit_runtime::store::{Charge, ChargeId, Outcome};

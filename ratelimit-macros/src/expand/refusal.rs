@@ -15,7 +15,11 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
     let never = limits.iter().all(|limit| limit.shadow);
-    let mut default = if never { quote!(__ratelimits::Charged::NOTHING) } else { refuse(function, &refusal) };
+    let mut default = match never {
+        true if output::is_seen(limits) => quote!(__ratelimits::Charged::NOTHING),
+        true => quote!(()),
+        false => refuse(function, &refusal),
+    };
     // If no policy refused, as when the store failed, the first fallback is called.
     let first = limits.iter().position(|limit| limit.fallback.is_some() && !limit.shadow);
     let last_without = limits.iter().rposition(|limit| limit.fallback.is_none() && !limit.shadow);
@@ -48,15 +52,23 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         true => (quote!(#refusal), default),
         false => (quote!(#refusal), quote!(match #refusal.policy { #(#arms)* _ => #default })),
     };
-    // The value is what the call was charged: an arm that does not return does not compile.
+    // The value is what the call was charged: an arm that does not return does not compile. A function that does not look at its
+    // output keeps nothing of it.
+    let (nothing, kept) = match output::is_seen(limits) {
+        true => (quote!(__ratelimits::Charged::NOTHING), quote!(#charged)),
+        false => (quote!(()), quote!(_)),
+    };
+    let value = if output::is_seen(limits) { quote!(#charged) } else { quote!(()) };
     quote! {
-        let #verdict = match #decision {
-            ::core::option::Option::None => ::core::result::Result::Ok(__ratelimits::Charged::NOTHING),
-            ::core::option::Option::Some(#decision) => #decision.await,
-        };
-        match #verdict {
-            ::core::result::Result::Ok(#charged) => #charged,
-            ::core::result::Result::Err(#refused) => #default,
+        match #decision {
+            ::core::option::Option::None => #nothing,
+            ::core::option::Option::Some(#decision) => {
+                let #verdict = #decision.await;
+                match #verdict {
+                    ::core::result::Result::Ok(#kept) => #value,
+                    ::core::result::Result::Err(#refused) => #default,
+                }
+            }
         }
     }
 }

@@ -100,30 +100,9 @@ impl AdjustableGcraSpec {
             AdjustableGcraState { tat, slot, until: bucket.until.max(tat), ..bucket }
         } else {
             // The receipts of earlier charges count at another rate.
-            AdjustableGcraState {
-                tat,
-                slot,
-                until: tat,
-                credited: 0,
-                changed: made,
-                pace,
-                written: now,
-                ..bucket
-            }
+            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: made, pace, written: now }
         };
         *state = keep(bucket, now);
-    }
-
-    /// Charges a call to a key with a plain layout. Receipts for that layout do not say when their charges were made, so the state
-    /// remembers until when those from before a change of the rate could be worth something.
-    pub(super) fn commit_changed(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        let mut bucket = self.current(stored(state.as_ref()), now);
-        if bucket.pace != self.pace() {
-            bucket.before = bucket.before.max(bucket.tat).max(bucket.until);
-            bucket.written = bucket.written.min(now);
-            *state = Some(State::AdjustableGcra(Box::new(bucket)));
-        }
-        self.commit(state, snapshot, now, cost);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -152,7 +131,7 @@ impl AdjustableGcraSpec {
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         let bucket = stored(Some(state));
-        bucket.tat.max(bucket.until).max(bucket.before)
+        bucket.tat.max(bucket.until)
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -164,37 +143,15 @@ impl AdjustableGcraSpec {
         })
     }
 
-    /// Returns the same state as one of a bucket with these numbers, which do not change.
-    pub(super) fn adjustable_state(&self, bucket: &GcraState) -> AdjustableGcraState {
-        let GcraState { tat, credited, until, slot, written } = *bucket;
-        // The last slot of a queue, which a plain state omits, is at least a permit before its end.
-        let is_queue = self.0.kind == GcraKind::Queue;
-        let slot = if is_queue { slot.max(tat.saturating_sub(self.0.interval)) } else { slot };
-        // A plain state from the future is as far ahead of now as the capacity, or as it was when written.
-        let full = tat.saturating_sub(self.0.capacity);
-        let written = written.map_or(full, |written| written.min(full));
-        AdjustableGcraState { tat, written, credited, until, slot, changed: 0, pace: self.pace(), before: 0 }
-    }
-
-    /// The other way round, if the bucket refills at the rate of this spec, and has for as long as any receipt is worth something,
-    /// and no call waits for a later slot than the arrival time implies, as one with a smaller burst does.
-    pub(super) fn plain_state(&self, bucket: &AdjustableGcraState) -> Option<GcraState> {
-        let AdjustableGcraState { tat, credited, until, slot, pace, before, .. } = *bucket;
-        let is_implied = self.0.kind == GcraKind::Queue || slot <= tat.saturating_sub(self.0.capacity);
-        let is_plain = pace == self.pace() && before == 0 && is_implied;
-        is_plain.then_some(GcraState { tat, credited, until, slot, written: None })
-    }
-
     /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.
     fn current(&self, bucket: AdjustableGcraState, now: u64) -> AdjustableGcraState {
         if bucket.tat == 0 {
             return AdjustableGcraState { pace: self.pace(), ..bucket };
         }
         let tat = bucket.tat.min(now + bucket.tat.saturating_sub(bucket.written));
-        let [until, slot, before] =
-            [bucket.until, bucket.slot, bucket.before].map(|time| time.saturating_sub(bucket.tat - tat));
+        let [until, slot] = [bucket.until, bucket.slot].map(|time| time.saturating_sub(bucket.tat - tat));
         let credited = if until > now { bucket.credited } else { 0 };
-        AdjustableGcraState { tat, credited, until, slot, before, ..bucket }
+        AdjustableGcraState { tat, credited, until, slot, ..bucket }
     }
 }
 
@@ -203,9 +160,8 @@ fn keep(bucket: AdjustableGcraState, now: u64) -> Option<State> {
     let AdjustableGcraState { tat, credited, .. } = bucket;
     let slot = if bucket.slot > now { bucket.slot } else { 0 };
     let until = if credited > 0 { bucket.until } else { 0 };
-    let before = if bucket.before > now { bucket.before } else { 0 };
-    let kept = AdjustableGcraState { slot, until, before, written: now, ..bucket };
-    (tat.max(until).max(before) > now).then(|| State::AdjustableGcra(Box::new(kept)))
+    let kept = AdjustableGcraState { slot, until, written: now, ..bucket };
+    (tat.max(until) > now).then(|| State::AdjustableGcra(Box::new(kept)))
 }
 
 /// Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.

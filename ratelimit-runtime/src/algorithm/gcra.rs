@@ -4,8 +4,8 @@
 //! All of them advance a theoretical arrival time (TAT), and differ in how far it may be ahead of a call's slot. A call that
 //! waits advances it beyond the capacity, which reserves its slot.
 
+use std::fmt;
 use std::time::Duration;
-use std::{fmt, mem};
 
 use super::credits::{CREDITS_WRAP, since};
 use super::state::{GcraState, State};
@@ -67,11 +67,6 @@ impl GcraSpec {
         }
     }
 
-    /// Returns whether both are the same kind of bucket, of whatever numbers.
-    pub(super) fn is_same_kind(&self, other: &Self) -> bool {
-        mem::discriminant(&self.kind) == mem::discriminant(&other.kind)
-    }
-
     /// Limits a call's wait to the slots of the queue.
     #[inline]
     pub(crate) fn max_wait(&self, charge: u64, wait: u64) -> u64 {
@@ -88,6 +83,11 @@ impl GcraSpec {
             GcraKind::Borrowing(rate) => rate.permits_in(micros),
             _ => micros / self.interval,
         }
+    }
+
+    /// Returns the permits that have refilled after this time, the last one perhaps earlier.
+    pub(super) fn permits_rounded_up(&self, micros: u64) -> u64 {
+        self.permits(micros.saturating_add(self.interval - 1))
     }
 
     #[inline]
@@ -213,7 +213,7 @@ impl GcraSpec {
     }
 
     /// Returns the state to store, without what has expired.
-    pub(super) fn keep(&self, bucket: GcraState, now: u64) -> Option<State> {
+    fn keep(&self, bucket: GcraState, now: u64) -> Option<State> {
         let GcraState { tat, credited, .. } = bucket;
         let slot = if bucket.slot > now { bucket.slot } else { 0 };
         let until = if credited > 0 { bucket.until } else { 0 };

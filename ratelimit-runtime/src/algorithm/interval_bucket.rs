@@ -73,25 +73,11 @@ impl IntervalBucketSpec {
         if changed {
             // The receipts of earlier charges count with another refill.
             (bucket.credited, bucket.until) = (0, 0);
-            let before = bucket.refill.map_or(0, |refill| refill.before);
-            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: now, before }));
+            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: now }));
         }
         let slot = bucket.slot.max(self.slot(self.refills(), anchor, missing));
         let until = bucket.until.max(self.refills().full(anchor, missing));
         *state = self.keep(IntervalBucketState { anchor, missing, slot, until, ..bucket }, now);
-    }
-
-    /// Charges a call to a key with a plain layout, as [`AdjustableGcraSpec`](super::adjustable_gcra::AdjustableGcraSpec) does.
-    pub(super) fn commit_changed(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        let mut bucket = self.current(stored(state.as_ref()), now);
-        let ends = self.refills_of(&bucket).full(bucket.anchor, bucket.missing).max(bucket.until);
-        if let Some(refill) = &mut bucket.refill
-            && refill.permits != self.refill
-        {
-            refill.before = refill.before.max(ends);
-            *state = Some(State::IntervalBucket(bucket));
-        }
-        self.commit(state, snapshot, now, cost);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -115,9 +101,6 @@ impl IntervalBucketSpec {
             if at < of.changed || of.permits != self.refill {
                 return;
             }
-            at = refills.last_before(anchor, at);
-        } else if at <= now {
-            // That of a charge with a refill that could change is its own time.
             at = refills.last_before(anchor, at);
         }
         let (_, left) = refills.refilled(at, level, now.max(slot));
@@ -149,37 +132,12 @@ impl IntervalBucketSpec {
 
     pub(super) fn ends(&self, state: &State) -> u64 {
         let bucket = stored(Some(state));
-        let before = bucket.refill.as_ref().map_or(0, |refill| refill.before);
-        self.refills_of(&bucket).full(bucket.anchor, bucket.missing).max(bucket.until).max(before)
+        self.refills_of(&bucket).full(bucket.anchor, bucket.missing).max(bucket.until)
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let IntervalBucketSpec { burst, refill, period, adjustable } = self;
         if *adjustable { write!(out, "ib2-{period}") } else { write!(out, "ib1-{burst}-{refill}-{period}") }
-    }
-
-    /// Whether the numbers are the same, whether or not they can change.
-    pub(super) fn has_numbers_of(&self, other: &Self) -> bool {
-        *self == IntervalBucketSpec { adjustable: self.adjustable, ..*other }
-    }
-
-    /// Returns the same state as one of a bucket with these numbers, which do not change.
-    pub(super) fn adjustable_state(&self, bucket: &IntervalBucketState) -> IntervalBucketState {
-        if bucket.refill.is_some() {
-            return bucket.clone();
-        }
-        let slot = bucket.slot.max(self.slot(self.refills(), bucket.anchor, bucket.missing));
-        let refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: 0, before: 0 }));
-        IntervalBucketState { slot, refill, ..bucket.clone() }
-    }
-
-    /// The other way round, if the bucket gets the refills of this spec, has for as long as any receipt is worth something, and no
-    /// call waits for a later slot than the missing permits tell.
-    pub(super) fn plain_state(&self, bucket: &IntervalBucketState, now: u64) -> Option<IntervalBucketState> {
-        let refill = bucket.refill.as_ref()?;
-        let last = self.slot(self.refills(), bucket.anchor, bucket.missing).max(now);
-        let is_plain = refill.permits == self.refill && refill.before == 0 && bucket.slot <= last;
-        is_plain.then(|| IntervalBucketState { refill: None, ..bucket.clone() })
     }
 
     fn refills(&self) -> Refills {
@@ -223,25 +181,16 @@ impl IntervalBucketSpec {
         let slot = if self.adjustable { 0 } else { self.slot(self.refills(), bucket.anchor, bucket.missing) };
         let [until, slot] = [bucket.until, bucket.slot.max(slot)].map(|time| time.saturating_sub(ahead));
         let credited = if until > now { bucket.credited } else { 0 };
-        let mut refill = bucket.refill;
-        if let Some(refill) = &mut refill {
-            refill.before = refill.before.saturating_sub(ahead);
-        }
-        IntervalBucketState { anchor, missing, credited, until, slot, refill }
+        IntervalBucketState { anchor, missing, credited, until, slot, refill: bucket.refill }
     }
 
     /// Returns the state to store, without what has expired.
-    pub(super) fn keep(&self, mut bucket: IntervalBucketState, now: u64) -> Option<State> {
+    fn keep(&self, bucket: IntervalBucketState, now: u64) -> Option<State> {
         let refills = self.refills_of(&bucket);
-        let mut before = 0;
-        if let Some(refill) = &mut bucket.refill {
-            refill.before = if refill.before > now { refill.before } else { 0 };
-            before = refill.before;
-        }
         let IntervalBucketState { anchor, missing, credited, .. } = bucket;
         let until = if credited > 0 { bucket.until } else { 0 };
         let slot = if credited > 0 || self.adjustable { bucket.slot } else { 0 };
-        let ends = refills.full(anchor, missing).max(until).max(before);
+        let ends = refills.full(anchor, missing).max(until);
         (ends > now).then_some(State::IntervalBucket(IntervalBucketState { until, slot, ..bucket }))
     }
 }

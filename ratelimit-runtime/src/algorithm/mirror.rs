@@ -17,7 +17,7 @@ impl AlgorithmSpec {
         // More than a share can hold takes all of it.
         let cost = self.max_cost().map_or(cost, |most| cost.min(most));
         let (level, owes) = (snapshot[0].saturating_sub(now), u64::from(owes));
-        let takes = match self.numbers() {
+        let takes = match self {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => match spec
                 .kind
             {
@@ -29,9 +29,7 @@ impl AlgorithmSpec {
                 let verdict = self.verdict(snapshot, now, cost, u64::MAX);
                 verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
             }
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Changed(_) => {
-                false
-            }
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
         };
         takes.then_some(cost)
     }

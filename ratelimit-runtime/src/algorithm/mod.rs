@@ -6,7 +6,6 @@
 //! into a decision here, for both twins.
 
 pub mod adjustable_gcra;
-pub mod changed;
 mod credits;
 pub mod fixed_window;
 pub mod gcra;

@@ -5,7 +5,6 @@
 //! becomes exactly that, as no process runs for long enough to grant a second one.
 
 use super::adjustable_gcra::AdjustableGcraSpec;
-use super::changed::ChangedSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
@@ -29,11 +28,11 @@ impl AlgorithmSpec {
                 AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.per_instance(instances)))
             }
             AlgorithmSpec::IntervalBucket(spec) => AlgorithmSpec::IntervalBucket(spec.per_instance(n)),
-            AlgorithmSpec::WarmingUp(spec) => AlgorithmSpec::WarmingUp(spec.per_instance(instances)),
+            AlgorithmSpec::WarmingUp(spec) => {
+                AlgorithmSpec::WarmingUp(WarmingUpSpec { rate: spec.rate.per_instance(instances), ..spec })
+            }
             AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
             AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
-            AlgorithmSpec::Changed(_) if instances == 1 => self,
-            AlgorithmSpec::Changed(spec) => AlgorithmSpec::Changed(spec.per_instance(instances).interned()),
         }
     }
 }
@@ -51,32 +50,6 @@ impl GcraSpec {
             kind => (kind, self.capacity.max(interval)),
         };
         GcraSpec { kind, interval, capacity }
-    }
-}
-
-impl ChangedSpec {
-    /// The state in process is one of shares too.
-    fn per_instance(self, instances: u32) -> Self {
-        let n = instances.into();
-        match self {
-            ChangedSpec::Gcra { as_written, to } => ChangedSpec::Gcra {
-                as_written: as_written.per_instance(instances),
-                to: to.per_instance(instances),
-            },
-            ChangedSpec::IntervalBucket { as_written, to } => {
-                ChangedSpec::IntervalBucket { as_written: as_written.per_instance(n), to: to.per_instance(n) }
-            }
-            ChangedSpec::WarmingUp { as_written, to } => ChangedSpec::WarmingUp {
-                as_written: as_written.per_instance(instances),
-                to: to.per_instance(instances),
-            },
-        }
-    }
-}
-
-impl WarmingUpSpec {
-    fn per_instance(self, instances: u32) -> Self {
-        WarmingUpSpec { rate: self.rate.per_instance(instances), ..self }
     }
 }
 

@@ -137,7 +137,7 @@ impl PlainSpec {
     }
 
     /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn full_verdict(
         self,
         snapshot: PlainSnapshot,

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use super::adjustable_gcra::AdjustableGcraSpec;
-use super::changed::ChangedSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
 use super::sliding_window::SlidingWindowSpec;
-use super::state::{IntervalBucketState, State};
+use super::state::State;
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use super::warming_up::WarmingUpSpec;
 use crate::base::bounds::MOST;
@@ -28,8 +27,6 @@ pub enum AlgorithmSpec {
     FixedWindow(FixedWindowSpec),
     /// A sliding window.
     SlidingWindow(SlidingWindowSpec),
-    /// A bucket that decides by other numbers than it was written with. A reference, so that specs are small.
-    Changed(&'static ChangedSpec),
 }
 
 /// Evaluates the same expression for the spec of each algorithm.
@@ -42,7 +39,6 @@ macro_rules! dispatch {
             AlgorithmSpec::WarmingUp($spec) => $then,
             AlgorithmSpec::FixedWindow($spec) => $then,
             AlgorithmSpec::SlidingWindow($spec) => $then,
-            AlgorithmSpec::Changed($spec) => $then,
         }
     };
 }
@@ -57,102 +53,16 @@ impl AlgorithmSpec {
         }
     }
 
-    /// Returns the spec that decides with the numbers of `to` on the keys of `as_written`, whose state it keeps.
-    ///
-    /// That is `to` where the numbers are no part of the state: for windows, and for buckets with computed numbers. So it is for
-    /// another algorithm, or another period of interval refill, which have a state of their own.
-    #[must_use]
-    pub fn changed(as_written: &AlgorithmSpec, to: &AlgorithmSpec) -> AlgorithmSpec {
-        let as_written = as_written.as_written();
-        let changed = match (as_written, to.numbers()) {
-            (as_written, to) if as_written == to => return as_written,
-            (AlgorithmSpec::Gcra(as_written), AlgorithmSpec::Gcra(to)) if as_written.is_same_kind(&to) => {
-                ChangedSpec::Gcra { as_written, to }
-            }
-            (AlgorithmSpec::IntervalBucket(as_written), AlgorithmSpec::IntervalBucket(to))
-                if as_written.period == to.period && !as_written.adjustable =>
-            {
-                ChangedSpec::interval_bucket(as_written, to)
-            }
-            (AlgorithmSpec::WarmingUp(as_written), AlgorithmSpec::WarmingUp(to))
-                if !as_written.adjustable =>
-            {
-                ChangedSpec::warming_up(as_written, to)
-            }
-            (_, to) => return to,
-        };
-        AlgorithmSpec::Changed(changed.interned())
-    }
-
-    /// Returns the spec of the numbers that decide, whatever they were written as.
-    #[must_use]
-    pub const fn numbers(&self) -> AlgorithmSpec {
-        match *self {
-            AlgorithmSpec::Changed(ChangedSpec::Gcra { to, .. }) => {
-                AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(*to))
-            }
-            AlgorithmSpec::Changed(ChangedSpec::IntervalBucket { to, .. }) => {
-                AlgorithmSpec::IntervalBucket(*to)
-            }
-            AlgorithmSpec::Changed(ChangedSpec::WarmingUp { to, .. }) => AlgorithmSpec::WarmingUp(*to),
-            spec => spec,
-        }
-    }
-
-    /// Returns the spec of the numbers in the shape.
-    const fn as_written(&self) -> AlgorithmSpec {
-        match *self {
-            AlgorithmSpec::Changed(ChangedSpec::Gcra { as_written, .. }) => AlgorithmSpec::Gcra(*as_written),
-            AlgorithmSpec::Changed(ChangedSpec::IntervalBucket { as_written, .. }) => {
-                AlgorithmSpec::IntervalBucket(*as_written)
-            }
-            AlgorithmSpec::Changed(ChangedSpec::WarmingUp { as_written, .. }) => {
-                AlgorithmSpec::WarmingUp(*as_written)
-            }
-            spec => spec,
-        }
-    }
-
-    /// Returns the spec by which a literal bucket decides on a state that calls with other numbers have left.
-    fn beside_others(&self) -> Option<ChangedSpec> {
-        match *self {
-            AlgorithmSpec::Gcra(spec) => Some(ChangedSpec::Gcra { as_written: spec, to: spec }),
-            AlgorithmSpec::IntervalBucket(spec) if !spec.adjustable => {
-                Some(ChangedSpec::interval_bucket(spec, spec))
-            }
-            _ => None,
-        }
-    }
-
-    /// The same, if the state is such a one.
-    fn beside(&self, state: Option<&State>) -> Option<ChangedSpec> {
-        match state? {
-            State::AdjustableGcra(_) | State::IntervalBucket(IntervalBucketState { refill: Some(_), .. }) => {
-                self.beside_others()
-            }
-            _ => None,
-        }
-    }
-
     /// Reads the state for a call of this cost, or for a cost of 0 what a call of cost 1 would find.
     #[must_use]
     pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
-        let cost = cost.max(1);
-        if let Some(spec) = self.beside(state) {
-            return spec.check(state, now, cost);
-        }
-        dispatch!(self, spec => spec.check(state, now, cost))
+        dispatch!(self, spec => spec.check(state, now, cost.max(1)))
     }
 
     /// Decides a call of this cost that waits for at most `wait` microseconds. A cost of 0 only reads. Windows ignore
     /// `wait`, because they do not reserve permits in advance.
     #[must_use]
     pub fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
-        if is_of_changing_numbers(snapshot)
-            && let Some(spec) = self.beside_others()
-        {
-            return spec.verdict(snapshot, now, cost, wait);
-        }
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, wait))
     }
 
@@ -172,42 +82,30 @@ impl AlgorithmSpec {
 
     /// Charges an admitted call.
     pub fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        if let Some(spec) = self.beside(state.as_ref()) {
-            return spec.commit(state, snapshot, now, cost);
-        }
         dispatch!(self, spec => spec.commit(state, snapshot, now, cost));
     }
 
     /// Leaves the state of a refused call unchanged, unless it is from the future. Such a state is moved to now, so that a
     /// clock that steps back blocks a key for at most one full period.
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some(spec) = self.beside(state.as_ref()) {
-            return spec.undo(state, now);
-        }
         dispatch!(self, spec => spec.undo(state, now));
     }
 
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        if let Some(spec) = self.beside(state.as_ref()) {
-            return spec.refund(state, now, cost, charge_id);
-        }
         dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
     }
 
     /// Returns when the state expires.
     #[must_use]
     pub fn ends(&self, state: &State) -> u64 {
-        if let Some(spec) = self.beside(Some(state)) {
-            return spec.ends(state);
-        }
         dispatch!(self, spec => spec.ends(state))
     }
 
     /// Returns the maximum cost of a call, if there is one.
     #[must_use]
     pub const fn max_cost(&self) -> Option<u64> {
-        match self.numbers() {
+        match self {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 spec.max_cost()
             }
@@ -215,18 +113,14 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
             AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
-            AlgorithmSpec::Changed(_) => None,
         }
     }
 
     /// Returns a spec with the same keys whose limit no key reaches, so that it reports what a key has used, by whatever numbers.
-    /// Literal interval refill and warm-ups keep theirs.
+    /// Literal buckets keep theirs.
     #[must_use]
     pub(crate) fn unbounded(self) -> Self {
-        match self.as_written() {
-            AlgorithmSpec::Gcra(spec) => {
-                AlgorithmSpec::changed(&self, &AlgorithmSpec::Gcra(spec.unbounded()))
-            }
+        match self {
             AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.unbounded()))
             }
@@ -243,10 +137,20 @@ impl AlgorithmSpec {
         }
     }
 
+    /// Returns the permits of calls that wait or have borrowed, which a literal bucket lacks beyond its limit, given the time until
+    /// it is full.
+    #[must_use]
+    pub(crate) fn used_in_advance(&self, reset_after: u64) -> u64 {
+        match self {
+            AlgorithmSpec::Gcra(spec) => spec.permits_rounded_up(reset_after.saturating_sub(spec.capacity)),
+            _ => 0,
+        }
+    }
+
     /// Returns the microseconds that the limit is for: the period of a window, or the time in which an empty bucket fills up.
     #[must_use]
     pub const fn window(&self) -> u64 {
-        match self.numbers() {
+        match self {
             AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 spec.capacity
             }
@@ -256,7 +160,6 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(spec) => spec.warmup,
             AlgorithmSpec::FixedWindow(spec) => spec.period,
             AlgorithmSpec::SlidingWindow(spec) => spec.period,
-            AlgorithmSpec::Changed(_) => 0,
         }
     }
 
@@ -269,8 +172,7 @@ impl AlgorithmSpec {
     /// Returns the permits that can wait in a queue, or `None` if the spec is not a queue.
     #[must_use]
     pub fn waiting_room(&self) -> Option<u64> {
-        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) =
-            self.numbers()
+        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) = self
         else {
             return None;
         };
@@ -281,7 +183,7 @@ impl AlgorithmSpec {
     #[must_use]
     pub(crate) const fn is_adjustable(&self) -> bool {
         match self {
-            AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::Changed(_) => true,
+            AlgorithmSpec::AdjustableGcra(_) => true,
             AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
             AlgorithmSpec::WarmingUp(spec) => spec.adjustable,
             AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
@@ -300,17 +202,8 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(_) => "warming_up",
             AlgorithmSpec::FixedWindow(_) => "fixed_window",
             AlgorithmSpec::SlidingWindow(_) => "sliding_window",
-            AlgorithmSpec::Changed(ChangedSpec::Gcra { .. }) => "adjustable_gcra",
-            AlgorithmSpec::Changed(ChangedSpec::IntervalBucket { .. }) => "adjustable_interval_bucket",
-            AlgorithmSpec::Changed(ChangedSpec::WarmingUp { .. }) => "adjustable_warming_up",
         }
     }
-}
-
-/// Whether the state has the layout of numbers that change: only then a check reads when it expires.
-#[inline]
-const fn is_of_changing_numbers(snapshot: Snapshot) -> bool {
-    snapshot[4] > 0
 }
 
 /// Writes the algorithm, its layout version and the numbers that shape the state. Specs with the same text share state.

@@ -53,9 +53,6 @@ pub struct AdjustableGcraState {
     pub(super) changed: u64,
     /// The microseconds in which one permit refills.
     pub(super) pace: f64,
-    /// When the last charge from before `changed` stops being refundable. 0 if there is none, or if receipts say when their charges
-    /// were made: those of a plain state do not.
-    pub(super) before: u64,
 }
 
 /// The time of a refill, and the permits missing right after it. While calls wait, more are missing than the bucket holds.
@@ -79,8 +76,6 @@ pub(super) struct ChangingRefill {
     pub(super) permits: u64,
     /// When the first charge with this refill was made.
     pub(super) changed: u64,
-    /// As in [`AdjustableGcraState`].
-    pub(super) before: u64,
 }
 
 /// When the next call may start, and the permits stored until then.

@@ -66,14 +66,9 @@ impl WarmingUpSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        let (bucket, curve) = (stored(state), self.curve());
-        let (next, stored) = curve.current(bucket, now);
-        // With these numbers the time follows from the other two, unless the last charge was by others.
-        let is_told = |bucket: &WarmingUpState| {
-            self.adjustable || bucket.cold_at != curve.cold_at(bucket.next, bucket.stored)
-        };
-        let cold_at = bucket.filter(is_told).map_or(0, |bucket| bucket.current_cold_at(now));
-        [next, stored.to_bits(), 0, 0, cold_at]
+        let bucket = stored(state);
+        let (next, stored) = self.curve().current(bucket, now);
+        [next, stored.to_bits(), 0, 0, bucket.map_or(0, |bucket| bucket.current_cold_at(now))]
     }
 
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
@@ -84,7 +79,7 @@ impl WarmingUpSpec {
         let never = takes > LONGEST_MICROS;
         let admitted = until_slot <= wait && !never;
         let (next, left) = if admitted { (next + takes, left) } else { (next, stored) };
-        let is_unchanged = (self.adjustable || cold_at > 0) && (cost == 0 || !admitted);
+        let is_unchanged = self.adjustable && (cost == 0 || !admitted);
         let cold_at = if is_unchanged { cold_at } else { curve.cold_at(next, left) };
         Verdict {
             admitted,

@@ -1,5 +1,6 @@
 //! What a call asks: a charge for each of its policies, in place while the call is put together and decided.
 
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
@@ -10,7 +11,7 @@ use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::INLINE;
+use crate::store::{CompactSpec, INLINE, MemoryStore, PlainCharge, PlainOutcome};
 
 /// The charges of a call.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ pub(crate) struct Charges<'a> {
     /// The parts of all keys, if their texts may be wanted.
     parts: KeyParts,
     keeps_parts: bool,
-    /// What few calls have.
-    rest: Option<Box<Rest<'a>>>,
+    /// What few calls have. Dropped by hand, because dropping a box is a call.
+    rest: ManuallyDrop<Option<Box<Rest<'a>>>>,
 }
 
 /// What a call asks of one policy.
@@ -37,6 +38,8 @@ pub(crate) struct PolicyCharge<'a> {
     /// How long the call may wait, in microseconds.
     pub(crate) wait: u64,
     pub(crate) shadow: bool,
+    /// Whether nothing has to be kept of a decision that admits the call.
+    pub(crate) is_forgotten: bool,
     /// Where the parts of the key are.
     pub(crate) parts: (u32, u32),
 }
@@ -72,20 +75,14 @@ impl<'a> Charges<'a> {
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
         let (first, parts) = ([None; INLINE], KeyParts::default());
-        Charges { first, len: 0, open: None, parts, keeps_parts, rest: None }
+        Charges { first, len: 0, open: None, parts, keeps_parts, rest: ManuallyDrop::new(None) }
     }
 
     /// A single charge, whose key is complete and has these parts, if they are kept.
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
-        Charges {
-            first: [Some(charge), None, None],
-            len: 1,
-            open: None,
-            parts,
-            keeps_parts: false,
-            rest: None,
-        }
+        let rest = ManuallyDrop::new(None);
+        Charges { first: [Some(charge), None, None], len: 1, open: None, parts, keeps_parts: false, rest }
     }
 
     /// Keeps the parts of the keys that are added from now on.
@@ -179,7 +176,7 @@ impl<'a> Charges<'a> {
         if self.open.take().is_none() {
             return;
         }
-        let last = match &mut self.rest {
+        let last = match &mut *self.rest {
             Some(rest) if !rest.more.is_empty() => rest.more.pop(),
             _ => {
                 self.len -= 1;
@@ -210,7 +207,7 @@ impl<'a> Charges<'a> {
     }
 
     /// Completes the key of the last charge.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close(&mut self) {
         if let Some(open) = self.open.take() {
             self.complete(open);
@@ -220,7 +217,7 @@ impl<'a> Charges<'a> {
     #[inline(never)]
     fn complete(&mut self, open: OpenKey) {
         let end = self.parts.end();
-        let last = match &mut self.rest {
+        let last = match &mut *self.rest {
             Some(rest) if !rest.more.is_empty() => rest.more.last_mut(),
             _ => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
         };
@@ -233,7 +230,7 @@ impl<'a> Charges<'a> {
     /// Returns the only charge and its key, if there is only one and nothing has failed.
     #[inline(always)]
     pub(crate) fn single(&self) -> Option<(&PolicyCharge<'a>, Fingerprint)> {
-        let ([Some(charge), None, None], None) = (&self.first, &self.rest) else { return None };
+        let (Some(charge), 1, None) = (&self.first[0], self.len, &*self.rest) else { return None };
         let key = self.open.as_ref().and_then(OpenKey::finish);
         Some((charge, key.unwrap_or(charge.key)))
     }
@@ -270,7 +267,7 @@ impl<'a> Charges<'a> {
         std::mem::take(&mut self.parts)
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(
         &mut self,
         definition: DefinitionRef<'a>,
@@ -282,16 +279,37 @@ impl<'a> Charges<'a> {
         self.close();
         let (from, wait) = (self.parts.end(), if shadow { 0 } else { wait });
         let (key, parts) = (head.without_parts(), (from, from));
-        let charge = PolicyCharge { definition, numbers, key, cost, wait, shadow, parts };
+        let is_forgotten = !definition.attribute.refundable;
+        let charge = PolicyCharge { definition, numbers, key, cost, wait, shadow, is_forgotten, parts };
         match self.first.get_mut(self.len) {
             Some(free) => {
                 *free = Some(charge);
                 self.len += 1;
             }
-            None => self.rest.get_or_insert_default().more.push(charge),
+            None => self.push_more(charge),
         }
         self.open = Some(head.open());
     }
+
+    #[cold]
+    fn push_more(&mut self, charge: PolicyCharge<'a>) {
+        self.rest.get_or_insert_default().more.push(charge);
+    }
+}
+
+impl Drop for Charges<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(rest) = self.rest.take() {
+            drop_rest(rest);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_rest(rest: Box<Rest<'_>>) {
+    drop(rest);
 }
 
 impl<'a> PolicyCharge<'a> {
@@ -305,7 +323,16 @@ impl<'a> PolicyCharge<'a> {
         wait: u64,
     ) -> Self {
         let (definition, numbers) = (DefinitionRef::Counted(definition), ChargeNumbers::Literal(numbers));
-        PolicyCharge { definition, numbers, key, cost, wait, shadow: false, parts: (0, 0) }
+        PolicyCharge {
+            definition,
+            numbers,
+            key,
+            cost,
+            wait,
+            shadow: false,
+            is_forgotten: false,
+            parts: (0, 0),
+        }
     }
 
     /// Returns the numbers of the call.
@@ -315,6 +342,32 @@ impl<'a> PolicyCharge<'a> {
             ChargeNumbers::Literal(numbers) => &numbers.spec,
             ChargeNumbers::Computed(spec) => spec,
         }
+    }
+
+    /// Returns the same numbers for receipts, if they are of a plain kind.
+    #[inline(always)]
+    pub(crate) fn compact(&self) -> Option<CompactSpec> {
+        match &self.numbers {
+            ChargeNumbers::Literal(numbers) => numbers.compact,
+            ChargeNumbers::Computed(spec) => CompactSpec::of(spec),
+        }
+    }
+
+    /// Decides the charge in process, if its key has a plain state. A call that may wait is decided only if it need not.
+    #[inline(always)]
+    pub(crate) fn decide_in(
+        &self,
+        memory: &MemoryStore,
+        key: Fingerprint,
+    ) -> Option<(PlainSpec, PlainOutcome<1>)> {
+        let ChargeNumbers::Literal(Numbers { plain: Some(spec), .. }) = self.numbers else { return None };
+        let (spec, cost, waits) = (*spec, self.cost, self.wait > 0);
+        // A refused call that waits for a window queues, and may overtake none that wait already.
+        if cost == 0 || waits && !spec.reserves() {
+            return None;
+        }
+        let outcome = memory.decide_plain(PlainCharge { key, spec, cost })?;
+        (outcome.admitted || !waits).then_some((spec, outcome))
     }
 
     /// Returns the same numbers for the memory store, if the states of the key are plain.

@@ -3,6 +3,9 @@
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "metrics")]
+use super::attachment::Attachment;
+use super::overridden::KnownOverride;
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::{LogBound, log};
@@ -13,6 +16,7 @@ use crate::key::name::{Name, intern};
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
 use crate::policy::{Algorithm, Policy};
+use crate::store::CompactSpec;
 
 /// A policy: that of an attribute, or of a limiter.
 #[derive(Debug)]
@@ -33,6 +37,10 @@ pub(crate) struct Definition {
     literal: Option<Numbers>,
     /// The head of the keys of the first call with other numbers, which is mostly that of all such calls.
     computed: OnceLock<(AlgorithmSpec, KeyHeads)>,
+    known_override: KnownOverride,
+    /// What an observer keeps of the policy.
+    #[cfg(feature = "metrics")]
+    pub(crate) attachment: Attachment,
     /// For calls that the policy would have refused if it were no shadow.
     refusal_log: LogBound,
     /// For calls that the policy, as a shadow, could not decide.
@@ -58,6 +66,8 @@ pub(crate) struct Numbers {
     pub(crate) spec: AlgorithmSpec,
     /// The same for states that fit into a slot of the memory store.
     pub(crate) plain: Option<PlainSpec>,
+    /// The same for receipts.
+    pub(crate) compact: Option<CompactSpec>,
     pub(crate) heads: KeyHeads,
 }
 
@@ -109,6 +119,9 @@ impl Definition {
             attribute: AttributeOptions::default(),
             literal: None,
             computed: OnceLock::new(),
+            known_override: KnownOverride::default(),
+            #[cfg(feature = "metrics")]
+            attachment: Attachment::default(),
             refusal_log: LogBound::default(),
             failure_log: LogBound::default(),
         }
@@ -149,7 +162,7 @@ impl Definition {
         // What a lock-free decision says names its policy for as long as the process lives.
         let plain = spec.plain().filter(|_| self.static_name().is_some());
         let heads = KeyHeads::new(self.head(&spec));
-        self.literal = Some(Numbers { policy, spec, plain, heads });
+        self.literal = Some(Numbers { policy, spec, plain, compact: CompactSpec::of(&spec), heads });
         self
     }
 
@@ -169,6 +182,7 @@ impl Definition {
     }
 
     /// Returns the numbers of a limiter, which always has some.
+    #[inline]
     pub(crate) fn limiter_numbers(&self) -> &Numbers {
         self.literal.as_ref().expect("a limiter has numbers")
     }
@@ -193,7 +207,13 @@ impl Definition {
 
     /// Returns what operators have changed of the policy, if anything.
     pub(crate) fn overridden(&self, overrides: &Overrides) -> Option<Arc<ActiveOverride>> {
-        overrides.of(&self.prefix, &self.names())
+        self.known_override.get(overrides, &self.prefix, &self.names())
+    }
+
+    /// Whether it is known that operators have changed nothing of the policy.
+    #[inline]
+    pub(crate) fn is_as_written(&self, overrides: &Overrides) -> bool {
+        self.known_override.is_none(overrides)
     }
 
     /// Returns the name, if it lives as long as the process.

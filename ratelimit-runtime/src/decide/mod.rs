@@ -3,6 +3,8 @@
 
 pub(crate) mod acquire;
 pub(crate) mod acquired;
+#[cfg(feature = "metrics")]
+pub(crate) mod attachment;
 pub(crate) mod backend;
 pub(crate) mod charges;
 pub(crate) mod decision;
@@ -13,6 +15,7 @@ mod few;
 pub(crate) mod health;
 pub(crate) mod observation;
 pub(crate) mod on_store_error;
+mod overridden;
 #[cfg(feature = "overrides")]
 #[doc(hidden)]
 pub mod overrides;
@@ -29,14 +32,15 @@ use std::sync::Arc;
 use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
-use self::charges::{Charges, Failure};
+use self::charges::{Charges, Failure, PolicyCharge};
 use self::decision::Decision;
 use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::key::KeyParts;
-use crate::store::Store;
+use crate::algorithm::PlainSpec;
+use crate::key::{Fingerprint, KeyParts};
 use crate::store::source::Source;
+use crate::store::{MemoryStore, PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -69,11 +73,32 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
-            && let Some(decision) = SingleDecision::in_memory(memory, charge, key)
+            && let Some(plain) = charge.decide_in(memory, key)
         {
-            return Ok(self.finish_single(decision, charges.parts(), caller));
+            if plain.1.admitted
+                && charge.is_forgotten
+                && self.observers().is_none()
+                && let Some(admitted) = caller.admitted()
+            {
+                return Ok(admitted);
+            }
+            return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
         }
         self.decide_any(charges, caller)
+    }
+
+    /// Finishes the decision about a single charge by the lock-free steps of the memory store.
+    #[inline(never)]
+    pub(crate) fn finish_plain<C: Caller>(
+        &self,
+        memory: &Arc<MemoryStore>,
+        charge: &PolicyCharge<'_>,
+        key: Fingerprint,
+        plain: (PlainSpec, PlainOutcome<1>),
+        parts: &KeyParts,
+        caller: &C,
+    ) -> C::Decision {
+        self.finish_single(SingleDecision::of_plain(memory, charge, key, plain), parts, caller)
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off.
@@ -101,8 +126,7 @@ impl Backend {
     }
 
     /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
-    #[inline(always)]
-    pub(crate) fn finish_single<'a, C: Caller>(
+    fn finish_single<'a, C: Caller>(
         &self,
         decision: SingleDecision<'a>,
         parts: &'a KeyParts,

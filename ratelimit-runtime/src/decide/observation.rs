@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict};
+#[cfg(feature = "metrics")]
+use crate::base::clock::Clock;
 use crate::decide::acquired::Acquired;
+#[cfg(feature = "metrics")]
+pub(crate) use crate::decide::attachment::Owner;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::definition::Definition;
 use crate::decide::error::Error;
@@ -37,6 +41,11 @@ pub struct Observation<'a> {
     pub source: Option<Source>,
     /// How long the call waited for its permits; zero if nothing decided it.
     pub waited: Duration,
+    #[cfg_attr(
+        not(feature = "metrics"),
+        expect(dead_code, reason = "only metrics keep something of a policy")
+    )]
+    definition: Option<&'a Definition>,
     parts: PartsOfKey<'a>,
     said: Said<'a>,
 }
@@ -132,6 +141,35 @@ impl<'a> Observation<'a> {
         })
     }
 
+    /// Returns the limit of the policy, if it was asked.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn limit(&self) -> Option<u64> {
+        match self.said {
+            _ if self.source == Some(Source::Allowed) => None,
+            Said::Plain { plain, .. } => Some(plain.limit()),
+            _ => self.quota().map(|quota| quota.limit),
+        }
+    }
+
+    /// Returns the time of the decision, in microseconds: by the clock of the store if that is in process.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn now(&self) -> u64 {
+        match self.said {
+            Said::Plain { now, .. } => now,
+            _ => Clock::process().now(),
+        }
+    }
+
+    /// Returns what the owner keeps of the policy, made at its first call. `None` if another owner keeps something of it.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn attached<T: Send + Sync + 'static>(
+        &self,
+        owner: &Owner,
+        make: impl FnOnce() -> T,
+    ) -> Option<&'a T> {
+        self.definition?.attachment.get_or_make(owner, make)
+    }
+
     /// Returns the parts of the key. Those of the same texts are equal.
     pub(crate) fn parts(&self) -> PartsOfKey<'a> {
         self.parts
@@ -147,6 +185,7 @@ impl<'a> Observation<'a> {
             outcome,
             source: None,
             waited: Duration::ZERO,
+            definition: Some(definition),
             parts: PartsOfKey::NONE,
             said: Said::Nothing,
         }
@@ -303,6 +342,7 @@ impl<'a> Observation<'a> {
             outcome,
             source: None,
             waited: Duration::ZERO,
+            definition: None,
             parts: key.all(),
             said: quota.map_or(Said::Nothing, Said::Quota),
         }

@@ -10,7 +10,7 @@ use crate::decide::error::{Error, Limited};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::source::Source;
-use crate::store::{CompactSpec, MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+use crate::store::{MemoryStore, PlainOutcome, PlainReceipt};
 
 /// What became of a single charge.
 #[derive(Clone, Copy, Debug)]
@@ -34,29 +34,23 @@ enum Said {
 }
 
 impl<'a> SingleDecision<'a> {
-    /// Decides the charge in process, if its key has a plain state. A call that may wait is decided only if it need not.
+    /// A charge that the memory store has decided by its lock-free steps.
     #[inline(always)]
-    pub(crate) fn in_memory(
+    pub(crate) fn of_plain(
         memory: &'a Arc<MemoryStore>,
         charge: &'a PolicyCharge<'a>,
         key: Fingerprint,
-    ) -> Option<Self> {
-        let (plain, cost, waits) = (charge.plain()?, charge.cost, charge.wait > 0);
-        // A refused call that waits for a window queues, and may overtake none that wait already.
-        if cost == 0 || waits && !plain.reserves() {
-            return None;
-        }
-        let outcome = memory.decide_plain(PlainCharge { key, spec: plain, cost })?;
-        let admitted = outcome.admitted;
-        (admitted || !waits).then_some(SingleDecision {
+        (spec, outcome): (PlainSpec, PlainOutcome<1>),
+    ) -> Self {
+        SingleDecision {
             charge,
             key,
-            admitted,
+            admitted: outcome.admitted,
             source: Source::Memory,
-            said: Said::Plain(plain, outcome),
+            said: Said::Plain(spec, outcome),
             memory: Some(memory),
             parts: None,
-        })
+        }
     }
 
     /// A charge that Redis is known to decide so.
@@ -104,7 +98,7 @@ impl<'a> SingleDecision<'a> {
     }
 
     /// Returns the verdict.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.said {
             Said::Plain(spec, outcome) => {
@@ -115,7 +109,7 @@ impl<'a> SingleDecision<'a> {
     }
 
     /// Returns the decision of a limiter's call that goes ahead.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn into_decision(self) -> Decision {
         let verdict = self.verdict();
         if self.charge.shadow {
@@ -133,7 +127,7 @@ impl<'a> SingleDecision<'a> {
     }
 
     /// Returns the error of a call that is refused.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn into_error(self) -> Error {
         let limited = Limited::of_one(self.policy(&self.verdict()), self.source);
         Error::limited(match self.parts {
@@ -143,15 +137,17 @@ impl<'a> SingleDecision<'a> {
     }
 
     /// Returns the receipt for the charge, if one was made in process.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<PlainReceipt> {
         let (memory, PolicyCharge { definition, cost, .. }) = (self.memory?, self.charge);
-        let spec = CompactSpec::of(self.charge.spec())?;
-        let at = verdict.charge_id.at;
-        self.admitted.then(|| PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, at))
+        let spec = self.charge.compact()?;
+        if !self.admitted {
+            return None;
+        }
+        Some(PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, verdict.charge_id.at))
     }
 
-    #[inline]
+    #[inline(always)]
     fn policy(&self, verdict: &Verdict) -> SinglePolicy {
         let definition = self.charge.definition.get();
         SinglePolicy::new(definition.static_name().unwrap_or_default(), definition.algorithm, verdict)

@@ -94,7 +94,7 @@ impl KeyHasher {
     }
 
     /// Adds an integer, or a text that is not that of an integer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn plain(&mut self, part: Plain<'_>) {
         match part {
             Plain::Integer(integer) => self.integer(integer),
@@ -113,7 +113,7 @@ impl KeyHasher {
         Fingerprint(self.0.finish())
     }
 
-    #[inline]
+    #[inline(always)]
     fn integer(&mut self, integer: Integer) {
         match integer {
             Integer::Natural(natural) if natural >> 56 == 0 => self.0.word(SMALL | natural << 8),

@@ -1,5 +1,6 @@
 //! Injective key encoding.
 
+mod address;
 mod downcast;
 mod hash;
 pub(crate) mod missing_key;
@@ -13,6 +14,7 @@ mod text;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
+pub(crate) use self::address::AddressText;
 pub(crate) use self::hash::{Fingerprint, Head, KeyHasher, KeyHead};
 #[expect(unreachable_pub, reason = "hidden methods of public traits name it")]
 pub use self::parts::KeySink;
@@ -49,7 +51,7 @@ pub trait IntoKey<M> {
 }
 
 impl<T: Display> IntoKey<kind::Part> for T {
-    #[inline]
+    #[inline(always)]
     fn add_to(&self, key: &mut KeySink<'_>) -> Result<bool, MissingKey> {
         key.part(self)?;
         Ok(true)
@@ -102,7 +104,7 @@ pub trait KeyPart<M> {
 }
 
 impl<T: Display + ?Sized> KeyPart<kind::Part> for T {
-    #[inline]
+    #[inline(always)]
     fn add_to(&self, key: &mut KeySink<'_>) -> Result<(), MissingKey> {
         key.part(self)
     }

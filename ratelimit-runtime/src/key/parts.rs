@@ -33,7 +33,7 @@ const LONG_TEXT: u8 = 3;
 
 impl KeySink<'_> {
     /// Adds a part. Integers and texts are not formatted, and others once: they may be another text the next time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn part<T: Display + ?Sized>(&mut self, part: &T) -> Result<(), MissingKey> {
         match Plain::of(part) {
             Some(plain) => self.plain(plain.canonical()),
@@ -47,7 +47,7 @@ impl KeySink<'_> {
         parts.iter().for_each(|part| self.plain(part));
     }
 
-    #[inline]
+    #[inline(always)]
     fn plain(&mut self, part: Plain<'_>) {
         self.hasher.plain(part);
         if let Some(kept) = &mut self.kept {
@@ -55,6 +55,7 @@ impl KeySink<'_> {
         }
     }
 
+    #[inline(never)]
     fn formatted(&mut self, part: &dyn Display) -> Result<(), MissingKey> {
         if self.kept.is_none() {
             return self.hasher.formatted(part).map_err(|_| MissingKey::Part);
@@ -69,7 +70,7 @@ impl KeySink<'_> {
 
 impl KeyParts {
     /// Adds a part.
-    #[inline]
+    #[inline(never)]
     pub(super) fn push(&mut self, part: Plain<'_>) {
         match part {
             Plain::Integer(Integer::Natural(natural)) => self.push_number(NATURAL, natural),

@@ -10,8 +10,14 @@ const MAX_POLICIES: usize = 1_000;
 const OTHER_POLICIES: &str = "(other)";
 
 /// What an observer keeps of each policy. All policies above a maximum share one value.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ByPolicy<T>(RwLock<HashMap<Arc<str>, T>>);
+
+impl<T> Default for ByPolicy<T> {
+    fn default() -> Self {
+        ByPolicy(RwLock::default())
+    }
+}
 
 impl<T: Clone> ByPolicy<T> {
     /// Returns the value of a policy, which is made of its name at its first call.

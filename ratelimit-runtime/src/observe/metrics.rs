@@ -1,18 +1,20 @@
 //! The observer that records decisions as series, and what each series means.
 
+mod handles;
+mod recorder;
+
 use std::sync::Arc;
 
-use ::metrics::{SharedString, Unit, counter, gauge, histogram};
+use self::handles::{DECISIONS, LIMIT, PolicySeries};
+use ::metrics::{Unit, histogram};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
-use crate::decide::observation::Observation;
+use crate::decide::observation::{Observation, Owner};
 use crate::observe::by_policy::ByPolicy;
 use crate::store::series::CALL_TIME;
 use crate::store::source::Source;
 
-const DECISIONS: &str = "ratelimits_decisions_total";
 const WAIT: &str = "ratelimits_wait_seconds";
-const LIMIT: &str = "ratelimits_limit";
 pub(crate) const WAITING: &str = "ratelimits_waiting";
 pub(crate) const STORE_UP: &str = "ratelimits_store_up";
 pub(crate) const OUTAGES: &str = "ratelimits_store_outages_total";
@@ -41,19 +43,20 @@ pub(crate) const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_tot
 /// ```
 pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
     describe();
-    let labels = ByPolicy::default();
+    let (policies, owner) = (ByPolicy::default(), Owner::new());
     move |seen| {
-        let policy: SharedString = labels.get(seen.policy, |name| Arc::clone(name).into());
-        let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", Source::name));
-        counter!(DECISIONS, "policy" => policy.clone(), "outcome" => outcome, "source" => source)
-            .increment(1);
-        if let Some(quota) = seen.quota()
-            && seen.source != Some(Source::Local)
-        {
-            gauge!(LIMIT, "policy" => policy.clone()).set(quota.limit as f64);
-        }
+        let by_name = || policies.get(seen.policy, |name| Arc::new(PolicySeries::new(name)));
+        let other;
+        let series = match seen.attached(&owner, by_name) {
+            Some(series) => series,
+            None => {
+                other = by_name();
+                &other
+            }
+        };
+        series.record(seen, seen.limit().filter(|_| seen.source != Some(Source::Local)));
         if !seen.waited.is_zero() {
-            histogram!(WAIT, "policy" => policy).record(seen.waited);
+            histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::Policy;
 use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
-use super::{Policy, TokenBucket};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -45,35 +45,105 @@ impl Policy {
     /// or a `precision` if the policy has none. If no attribute has the argument, the error is about the attribute.
     #[doc(hidden)]
     pub fn with_argument(self, argument: &str, value: ArgumentValue<'_>) -> Result<Self, InvalidPolicy> {
+        let attribute = self.algorithm().attribute();
+        if !attribute.numbers().contains(&argument) {
+            return Err(not_a_number(attribute, argument));
+        }
+        self.with_number(Number::new(argument, value)?)
+    }
+
+    /// Replaces a number of the policy, as [`with_argument`](Self::with_argument) does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this algorithm has no such number, or this policy needs another value of it.
+    pub(crate) fn with_number(self, number: Number) -> Result<Self, InvalidPolicy> {
+        let Number { argument, value } = number;
         let mut changed = self;
-        match (&mut changed, argument) {
-            (Policy::TokenBucket(bucket), "rate") => {
-                if bucket.interval_refill && !matches!(value, ArgumentValue::Text(_)) {
-                    return Err(InvalidPolicy::new("rate", NO_REFILL_PERIOD));
-                }
-                bucket.rate = value.rate("rate")?;
+        match (&mut changed, argument, value) {
+            (Policy::TokenBucket(bucket), "rate", NumberValue::Rate { has_period: false, .. })
+                if bucket.interval_refill =>
+            {
+                return Err(InvalidPolicy::new("rate", NO_REFILL_PERIOD));
             }
-            (Policy::TokenBucket(bucket), "burst") => *bucket = value.set_burst(*bucket)?,
-            (Policy::TokenBucket(bucket), "warmup") if bucket.warmup.is_none() => {
+            (Policy::TokenBucket(bucket), "rate", NumberValue::Rate { rate, .. }) => bucket.rate = rate,
+            (Policy::TokenBucket(bucket), "burst", NumberValue::Count(permits)) => {
+                *bucket = bucket.burst(permits);
+            }
+            (Policy::TokenBucket(bucket), "burst", NumberValue::Duration(time)) => {
+                *bucket = bucket.burst_for(time);
+            }
+            (Policy::TokenBucket(bucket), "warmup", _) if bucket.warmup.is_none() => {
                 return Err(InvalidPolicy::new("warmup", NO_WARMUP));
             }
-            (Policy::TokenBucket(bucket), "warmup") => bucket.warmup = Some(value.period("warmup")?),
-            (Policy::FixedWindow(window), "limit") => window.limit = value.count("limit")?,
-            (Policy::FixedWindow(window), "period") => window.period = value.period("period")?,
-            (Policy::LeakyBucket(bucket), "capacity") => bucket.capacity = value.count("capacity")?,
-            (Policy::LeakyBucket(bucket), "leak_rate") => bucket.leak = Leak::Rate(value.rate("leak_rate")?),
-            (Policy::LeakyBucket(bucket), "drain") => bucket.leak = Leak::Drain(value.period("drain")?),
-            (Policy::SlidingWindow(window), "limit") => window.limit = value.count("limit")?,
-            (Policy::SlidingWindow(window), "period") => window.period = value.period("period")?,
-            (Policy::SlidingWindow(window), "precision") if window.precision.is_none() => {
+            (Policy::TokenBucket(bucket), "warmup", NumberValue::Duration(warmup)) => {
+                bucket.warmup = Some(warmup);
+            }
+            (Policy::FixedWindow(window), "limit", NumberValue::Count(limit)) => window.limit = limit,
+            (Policy::FixedWindow(window), "period", NumberValue::Duration(period)) => window.period = period,
+            (Policy::LeakyBucket(bucket), "capacity", NumberValue::Count(capacity)) => {
+                bucket.capacity = capacity;
+            }
+            (Policy::LeakyBucket(bucket), "leak_rate", NumberValue::Rate { rate, .. }) => {
+                bucket.leak = Leak::Rate(rate);
+            }
+            (Policy::LeakyBucket(bucket), "drain", NumberValue::Duration(drain)) => {
+                bucket.leak = Leak::Drain(drain);
+            }
+            (Policy::SlidingWindow(window), "limit", NumberValue::Count(limit)) => window.limit = limit,
+            (Policy::SlidingWindow(window), "period", NumberValue::Duration(period)) => {
+                window.period = period
+            }
+            (Policy::SlidingWindow(window), "precision", _) if window.precision.is_none() => {
                 return Err(InvalidPolicy::new("precision", NO_PRECISION));
             }
-            (Policy::SlidingWindow(window), "precision") => {
-                window.precision = Some(value.precision("precision")?);
+            (Policy::SlidingWindow(window), "precision", NumberValue::Duration(precision)) => {
+                window.precision = Some(precision);
             }
             _ => return Err(not_a_number(self.algorithm().attribute(), argument)),
         }
         Ok(changed)
+    }
+}
+
+/// A number of a policy: the name of the argument, and its value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Number {
+    argument: &'static str,
+    value: NumberValue,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum NumberValue {
+    Count(u64),
+    Rate {
+        rate: Rate,
+        /// Whether it says its period, as `"100/min"` does.
+        has_period: bool,
+    },
+    Duration(Duration),
+}
+
+impl Number {
+    /// Returns the number that an argument of this name and value is.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the value is not what the attributes take, or no attribute has such a number.
+    pub(crate) fn new(argument: &str, value: ArgumentValue<'_>) -> Result<Self, InvalidPolicy> {
+        let (argument, value) = match argument {
+            "rate" => ("rate", value.rate("rate")?),
+            "burst" => ("burst", value.burst()?),
+            "warmup" => ("warmup", value.period("warmup")?),
+            "limit" => ("limit", value.count("limit")?),
+            "period" => ("period", value.period("period")?),
+            "capacity" => ("capacity", value.count("capacity")?),
+            "leak_rate" => ("leak_rate", value.rate("leak_rate")?),
+            "drain" => ("drain", value.period("drain")?),
+            "precision" => ("precision", value.precision("precision")?),
+            _ => return Err(InvalidPolicy::new("policy", "has no number of this name")),
+        };
+        Ok(Number { argument, value })
     }
 }
 
@@ -86,47 +156,48 @@ const NOT_A_PRECISION: &str = "needs a unit; write \"1s\"";
 const NOT_A_BURST: &str = "is a whole number of permits or a duration; write 10 or \"5s\"";
 
 impl ArgumentValue<'_> {
-    fn count(self, argument: &'static str) -> Result<u64, InvalidPolicy> {
+    fn count(self, argument: &'static str) -> Result<NumberValue, InvalidPolicy> {
         match self {
-            ArgumentValue::Integer(count) => count_of(argument, count),
+            ArgumentValue::Integer(count) => Ok(NumberValue::Count(count_of(argument, count)?)),
             _ => Err(InvalidPolicy::new(argument, NOT_A_COUNT)),
         }
     }
 
-    fn rate(self, argument: &'static str) -> Result<Rate, InvalidPolicy> {
+    fn rate(self, argument: &'static str) -> Result<NumberValue, InvalidPolicy> {
         let rate = match self {
             ArgumentValue::Integer(per_second) => rate_of(argument, per_second),
             ArgumentValue::Float(per_second) => Rate::from_per_second(per_second),
             ArgumentValue::Text(text) => Rate::parse(text),
         };
-        rate.map_err(|invalid| invalid.with_argument(argument))
+        let rate = rate.map_err(|invalid| invalid.with_argument(argument))?;
+        Ok(NumberValue::Rate { rate, has_period: matches!(self, ArgumentValue::Text(_)) })
     }
 
-    fn period(self, argument: &'static str) -> Result<Duration, InvalidPolicy> {
-        match self {
-            ArgumentValue::Integer(seconds) => Ok(Duration::from_secs(count_of(argument, seconds)?)),
-            ArgumentValue::Float(_) => Err(InvalidPolicy::new(argument, NOT_A_PERIOD)),
+    fn period(self, argument: &'static str) -> Result<NumberValue, InvalidPolicy> {
+        let period = match self {
+            ArgumentValue::Integer(seconds) => Duration::from_secs(count_of(argument, seconds)?),
+            ArgumentValue::Float(_) => return Err(InvalidPolicy::new(argument, NOT_A_PERIOD)),
             ArgumentValue::Text(text) => {
-                units::parse_duration(text).map_err(|problem| InvalidPolicy::new(argument, problem))
+                units::parse_duration(text).map_err(|problem| InvalidPolicy::new(argument, problem))?
             }
-        }
+        };
+        Ok(NumberValue::Duration(period))
     }
 
-    fn precision(self, argument: &'static str) -> Result<Duration, InvalidPolicy> {
+    fn precision(self, argument: &'static str) -> Result<NumberValue, InvalidPolicy> {
         match self {
             ArgumentValue::Text(_) => self.period(argument),
             _ => Err(InvalidPolicy::new(argument, NOT_A_PRECISION)),
         }
     }
 
-    fn set_burst(self, bucket: TokenBucket) -> Result<TokenBucket, InvalidPolicy> {
+    fn burst(self) -> Result<NumberValue, InvalidPolicy> {
         match self {
-            ArgumentValue::Integer(permits) => Ok(bucket.burst(count_of("burst", permits)?)),
-            ArgumentValue::Float(_) => Err(InvalidPolicy::new("burst", NOT_A_BURST)),
-            ArgumentValue::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                Err(InvalidPolicy::new("burst", NOT_A_BURST))
+            ArgumentValue::Integer(_) => self.count("burst"),
+            ArgumentValue::Text(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.period("burst")
             }
-            ArgumentValue::Text(_) => Ok(bucket.burst_for(self.period("burst")?)),
+            _ => Err(InvalidPolicy::new("burst", NOT_A_BURST)),
         }
     }
 }

@@ -11,6 +11,8 @@ mod token_bucket;
 
 pub use algorithm::Algorithm;
 pub use arguments::ArgumentValue;
+#[cfg(feature = "overrides")]
+pub(crate) use arguments::Number;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;

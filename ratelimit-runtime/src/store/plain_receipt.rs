@@ -67,8 +67,8 @@ impl PlainReceipt {
         };
         let spec = CompactSpec::of(&charge.spec)?;
         let ChargeId { at, level, credited } = verdict.charge_id;
-        // It is 0 unless other numbers were used on the same key.
-        (level == 0 && charge.is_made(verdict)).then(|| {
+        debug_assert_eq!(level, 0, "charges of these policies are identified without it");
+        charge.is_made(verdict).then(|| {
             let (store, fingerprint, policy, cost) = (store.id(), *fingerprint, *policy, charge.cost);
             PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
         })

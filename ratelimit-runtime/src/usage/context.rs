@@ -206,6 +206,12 @@ pub(crate) fn record() -> Option<Arc<Record>> {
     CONTEXT.try_with(|context| context.record.clone()).ok().flatten()
 }
 
+/// Calls a function with the record of the current request, if it has one.
+#[cfg(feature = "web")]
+pub(crate) fn with_record(then: impl FnOnce(&Record)) {
+    let _ = CONTEXT.try_with(|context| context.record.as_deref().map(then));
+}
+
 /// Spawns the future as a tokio task in the [`RequestContext`] of the current call, which `tokio::spawn` would leave behind. The
 /// registry of [`Registry::scope`](crate::Registry::scope) does not follow.
 ///

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 pub(crate) use self::acquire::LimiterCaller;
 use self::acquire::{Acquire, LimiterCall};
-use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
 use crate::decide::charges::Charges;
@@ -83,22 +82,20 @@ impl Limiter {
         self.with(definition.deciding(Some(on_store_error)).with_numbers(policy, spec))
     }
 
-    /// Returns this limiter with other numbers on the same keys, which keep their state as those of a policy with computed numbers
-    /// do. A limiter with the numbers as written reads that state, and this one reads its.
+    /// Returns a limiter of the same name and keys with other numbers, for calls with numbers of their own.
     ///
     /// # Errors
     ///
     /// Fails if the policy is invalid, or of another algorithm.
     #[doc(hidden)]
     pub fn with_numbers(&self, policy: impl Into<Policy>) -> Result<Self, InvalidPolicy> {
-        let (policy, written) = (policy.into(), self.numbers());
-        if policy.algorithm() != written.policy.algorithm() {
+        let policy = policy.into();
+        if policy.algorithm() != self.definition.algorithm {
             return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
         }
-        let spec = AlgorithmSpec::changed(&written.spec, &policy.spec()?);
         let definition =
             self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
-        Ok(self.with(definition.with_numbers(policy, spec)))
+        Ok(self.with(definition.with_numbers(policy, policy.spec()?)))
     }
 
     /// Returns the name.
@@ -264,12 +261,16 @@ impl Limiter {
         Ok(self.backend.reset(&charge.key).await?)
     }
 
-    /// Looks at the key with numbers that no key exceeds, so that what is missing is what it has used.
-    pub(crate) async fn peek_unbounded<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+    /// Returns the permits that the key has used, and how long until its state expires.
+    pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
         let mut charges = self.call(0, Duration::ZERO).charges(&key);
         drop(key);
+        let spec = charges.iter().next().map(|charge| *charge.spec());
+        // With numbers that no key exceeds, what is missing is what it has used.
         charges.unbounded();
-        self.backend.peek(&mut charges).await
+        let Decision { limit, remaining, reset_after, .. } = self.backend.peek(&mut charges).await?;
+        let in_advance = spec.map_or(0, |spec| spec.used_in_advance(reset_after.as_micros() as u64));
+        Ok((limit.saturating_sub(remaining) + in_advance, reset_after))
     }
 
     #[inline]

@@ -166,9 +166,8 @@ impl PolicyHandle {
                 InvalidPolicy::new("warmup", "has no number of permits that are in use; use `peek`").into()
             );
         }
-        let decision = self.with_spec((self.info.site.policy)(), spec).peek_unbounded(key).await?;
-        let used = decision.limit.saturating_sub(decision.remaining);
-        Ok(Usage { used, reset_after: decision.reset_after })
+        let (used, reset_after) = self.with_spec((self.info.site.policy)(), spec).used(key).await?;
+        Ok(Usage { used, reset_after })
     }
 
     /// Removes the state of the key, and returns whether there was any, as [`Limiter::reset`] does, also if numbers of the policy

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, Registry, count_limit};
+use ratelimits::{Error, FixedWindow, Registry, count_limit, rate_limit};
 use serde_json::json;
 
 use crate::command::{HOUR, Run, command, registry, run, run_with_input, slow_bucket};
@@ -13,6 +13,11 @@ const WITHIN: Duration = Duration::from_secs(30);
 
 #[count_limit(limit = 2, period = "1h", key = user, name = "overrides::daily")]
 async fn daily(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = "1/h", burst = 5, key = user, name = "overrides::send")]
+async fn send(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
@@ -158,35 +163,39 @@ async fn programs_apply_overrides_and_commands_know_of_them() {
 }
 
 #[tokio::test]
-async fn overridden_buckets_keep_what_is_used() {
+async fn both_states_of_an_overridden_bucket_are_shown() {
     let server = Server::shared();
     let namespace = "overrides-buckets";
     let program = Registry::builder().namespace(namespace).overrides_in_redis().deadline(WITHIN);
     let program = program.connect(&server.url()).await.unwrap();
-    let limiter = program.limiter("app::send", slow_bucket(5)).unwrap();
-    limiter.try_acquire("k", 4).await.unwrap();
-    let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
-    let used_of = |limit: u64| {
-        let state = run(&["peek", "app::send", "k", "--json"]).json()["states"][0].clone();
-        assert_eq!(state["limit"], limit, "{state}");
-        state["used"].as_u64().unwrap()
+    for _ in 0..5 {
+        program.scope(send(7)).await.unwrap();
+    }
+    let inventory = serde_json::to_string(&ratelimits::policies()).unwrap();
+    let run = |arguments: &[&str]| {
+        let all = [arguments, &["--namespace", namespace]].concat();
+        match arguments[0] {
+            "reset" => run(&server.url(), &all),
+            _ => run_with_input(&server.url(), &[&all[..], &["--inventory", "-"]].concat(), &inventory),
+        }
     };
-    assert_eq!(used_of(5), 4);
-    run(&["override", "set", "app::send", "burst=8"]).success();
-    assert_eq!(used_of(8), 4);
+    let states = || {
+        let peeked = run(&["peek", "overrides::send", "7", "--json"]).json();
+        let states = peeked["states"].as_array().unwrap().iter();
+        let mut states: Vec<_> =
+            states.map(|state| (state["limit"].as_u64(), state["used"].as_u64())).collect();
+        states.sort_unstable();
+        states
+    };
+    assert_eq!(states(), [(Some(5), Some(5))]);
+    run(&["override", "set", "overrides::send", "burst=8"]).success();
     until("the override is in force", WITHIN, async || {
-        limiter.try_acquire("k", 3).await.map_err(|error| error.to_string())
+        program.scope(send(7)).await.map_err(|error| error.to_string())
     })
     .await;
-    assert_eq!(used_of(8), 7);
-    run(&["override", "clear", "app::send"]).success();
-    // What is missing beyond the burst of 5 is still missing.
-    let state = run(&["peek", "app::send", "k", "--json"]).json()["states"][0].clone();
-    assert_eq!(
-        (&state["limit"], &state["remaining"], &state["limited"]),
-        (&json!(5), &json!(0), &json!(true)),
-        "{state}"
-    );
+    assert_eq!(states(), [(Some(5), Some(5)), (Some(8), Some(1))]);
+    run(&["reset", "overrides::send", "7"]).success();
+    assert_eq!(states(), []);
 }
 
 #[tokio::test]

@@ -11,7 +11,10 @@ use crate::support::policies::adjustable::{
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) fn cases() -> Vec<Case> {
-    [bursts(), rates(), waiting(), refunds(), intervals(), warm_ups()].into_iter().flatten().collect()
+    [bursts(), rates(), mixed(), waiting(), refunds(), intervals(), warm_ups()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn bursts() -> Vec<Case> {
@@ -99,6 +102,42 @@ fn rates() -> Vec<Case> {
     ]
 }
 
+fn mixed() -> Vec<Case> {
+    vec![
+        case_of(
+            "calls with different numbers share the permits",
+            [token_bucket(1, SECOND, 4), token_bucket(10, SECOND, 8), token_bucket(5, SECOND, 10)],
+        )
+        .steps([
+            admits(0, 1, 3, S),
+            UsePolicy(1),
+            admits(0, 1, 6, 200_000),
+            UsePolicy(2),
+            admits(0, 1, 7, 600_000),
+            UsePolicy(0),
+            admits(0, 1, 0, 4 * S),
+            UsePolicy(1),
+            admits(0, 1, 3, 500_000),
+            UsePolicy(2),
+            admits(0, 1, 4, 1_200_000),
+            UsePolicy(0),
+            refuses(0, 1, 0, 600_000, 1_200_000),
+        ]),
+        case_of(
+            "a state from the future counts as of now at any rate",
+            [token_bucket(1, SECOND, 4), token_bucket(10, SECOND, 8)],
+        )
+        .steps([
+            UsePolicy(1),
+            admits(100 * S, 8, 0, 800_000),
+            UsePolicy(0),
+            refuses(0, 4, 0, 800_000, 800_000),
+            UsePolicy(1),
+            refuses(0, 1, 0, 100_000, 800_000),
+        ]),
+    ]
+}
+
 fn waiting() -> Vec<Case> {
     vec![
         case_of(
@@ -177,6 +216,23 @@ fn refunds() -> Vec<Case> {
             UsePolicy(0),
             refund_of(S, 0),
             peek(S, 2, 2 * S),
+        ]),
+        case_of(
+            "the slot of a smaller burst stays reserved when a later charge is refunded",
+            [token_bucket(1, SECOND, 10), token_bucket(1, SECOND, 1)],
+        )
+        .steps([
+            admits(0, 3, 7, 3 * S),
+            UsePolicy(1),
+            waits(0, 1, FOREVER, 3 * S, 0, 4 * S),
+            UsePolicy(0),
+            admits(0, 1, 5, 5 * S),
+            refund_of(0, 2),
+            peek(0, 6, 4 * S),
+            // By the slot of the call that waits, these have refilled.
+            refund_of(0, 0),
+            peek(0, 6, 4 * S),
+            admits(3 * S, 9, 0, 10 * S),
         ]),
         case_of(
             "a refund without a receipt counts permits",

@@ -91,12 +91,12 @@ impl Algorithm for IntervalBucket {
             {
                 return Vec::new();
             }
-            Some(Receipt::Missing { missing, since, credits, made }) => {
-                let since = if self.adjustable { made } else { since };
-                let is_past = self.adjustable || since <= now;
-                // The last refill before the charge.
-                let phase = if is_past { (since - state.since).rem_euclid(self.every) } else { 0 };
-                (IntervalState { missing, since: since - phase, ..state }, credits)
+            Some(Receipt::Missing { missing, credits, made, .. }) if self.adjustable => {
+                let since = made - (made - state.since).rem_euclid(self.every);
+                (IntervalState { missing, since, ..state }, credits)
+            }
+            Some(Receipt::Missing { missing, since, credits, .. }) => {
+                (IntervalState { missing, since, ..state }, credits)
             }
             Some(_) => unreachable!("an interval bucket's receipt"),
         };

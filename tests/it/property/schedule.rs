@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::bound_checker::BoundChecker;
-use crate::support::policies::{self, Pair, adjustable, literal};
+use crate::support::policies::{self, Pair, adjustable};
 use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
 
@@ -121,50 +121,6 @@ fn changing(random: &mut Random, kind: u64, limits: [u64; 3], period: u64) -> Ve
         }
     };
     limits.map(bucket).into_iter().flatten().collect()
-}
-
-/// Returns keys of literal buckets, with others on the same keys.
-pub(super) fn overridden_keys(random: &mut Random, schedule: u64) -> Vec<TestKey> {
-    let scale = random.pick(&[1, 3, 1000, 250_000]);
-    let count = random.pick(&[1, 1, 2]);
-    (0..count).map(|i| overridden_key(random, scale, &format!("{schedule}-{i}"))).collect()
-}
-
-fn overridden_key(random: &mut Random, scale: u64, name: &str) -> TestKey {
-    loop {
-        let (limit, period) = (random.between(1, 8), random.between(1, 40) * scale);
-        let kind = random.pick(&[0, 1, 2, 3, 3, 3, 4, 5]);
-        let rate = |random: &mut Random| {
-            let permits = random.between(1, 5);
-            let is_whole = kind == 2 || random.percent(50);
-            let micros =
-                if is_whole { permits * random.between(1, period) } else { random.between(1, period) };
-            (permits, Duration::from_micros(micros))
-        };
-        let only_bursts_differ = random.percent(40);
-        let common = rate(random);
-        let buckets = [(); 3].map(|()| {
-            let (permits, time) = if only_bursts_differ { common } else { rate(random) };
-            let (burst, same) = (random.between(1, limit + 4), Duration::from_micros(period));
-            match kind {
-                0 => literal::token_bucket(permits, time, burst),
-                1 => literal::leaky_bucket(burst, permits, time),
-                2 => literal::borrowing(permits, time, burst),
-                3 => literal::queue(burst, permits, time),
-                4 => literal::interval_refill(permits, same, burst),
-                _ => {
-                    let warmup = Duration::from_micros(random.between(1, 8 * period));
-                    literal::warming_up(permits, time, warmup)
-                }
-            }
-        });
-        let pairs: Vec<Pair> = literal::overridden(buckets).into_iter().flatten().collect();
-        if let Some(as_written) = buckets[0] {
-            // With a shape, as limiters write it.
-            let name = format!("{name}:{}:{{}}", as_written.spec);
-            return TestKey { name, pairs, limit, period };
-        }
-    }
 }
 
 pub(super) fn operation(random: &mut Random, keys: &[TestKey], receipts: usize) -> Operation {

@@ -116,63 +116,6 @@ fn interval_model(refill: u64, every: Duration, burst: u64, adjustable: bool) ->
     model::Policy::Interval { burst, refill, every, adjustable }
 }
 
-/// Buckets with literal numbers whose keys calls with others use too, as the functions of the same names make them. The model is
-/// that of a bucket whose numbers can change.
-pub(crate) mod literal {
-    use std::time::Duration;
-
-    use super::{AlgorithmSpec, Pair, adjustable};
-
-    /// Returns the first bucket, and after it the others on the keys of the first.
-    pub(crate) fn overridden<const N: usize>(buckets: [Option<Pair>; N]) -> [Option<Pair>; N] {
-        let as_written = buckets[0];
-        buckets.map(|pair| {
-            let (as_written, pair) = (as_written?, pair?);
-            Some(Pair { spec: AlgorithmSpec::changed(&as_written.spec, &pair.spec), ..pair })
-        })
-    }
-
-    fn modelled(literal: Option<Pair>, adjustable: Option<Pair>) -> Option<Pair> {
-        Some(Pair { model: adjustable?.model, ..literal? })
-    }
-
-    pub(crate) fn token_bucket(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
-        modelled(
-            super::token_bucket(permits, period, burst),
-            adjustable::token_bucket(permits, period, burst),
-        )
-    }
-
-    pub(crate) fn leaky_bucket(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
-        modelled(
-            super::leaky_bucket(capacity, permits, period),
-            adjustable::leaky_bucket(capacity, permits, period),
-        )
-    }
-
-    pub(crate) fn borrowing(permits: u64, period: Duration, burst: u64) -> Option<Pair> {
-        modelled(
-            super::borrowing(permits, period, Some(burst)),
-            adjustable::borrowing(permits, period, burst),
-        )
-    }
-
-    pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
-        modelled(super::queue(capacity, permits, period), adjustable::queue(capacity, permits, period))
-    }
-
-    pub(crate) fn warming_up(permits: u64, period: Duration, warmup: Duration) -> Option<Pair> {
-        modelled(super::warming_up(permits, period, warmup), adjustable::warming_up(permits, period, warmup))
-    }
-
-    pub(crate) fn interval_refill(refill: u64, every: Duration, burst: u64) -> Option<Pair> {
-        modelled(
-            super::interval_refill(refill, every, burst),
-            adjustable::interval_refill(refill, every, burst),
-        )
-    }
-}
-
 /// Buckets whose numbers can change, as the functions of the same names make them for numbers that cannot.
 pub(crate) mod adjustable {
     use std::time::Duration;

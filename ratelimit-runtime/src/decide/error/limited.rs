@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::base::lazy_box::LazyBox;
@@ -35,10 +36,17 @@ pub struct Limited {
     retry_after: u64,
     reset_after: u64,
     is_never: bool,
+    more: LazyBox<More>,
+}
+
+/// What few callers ask for.
+#[derive(Default)]
+struct More {
     /// The parts of the key, if somebody may want to know it.
-    key: Option<Box<KeyParts>>,
-    /// Made when somebody asks, if a single policy refused a call that did not wait: then the fields are all that varies.
-    decision: LazyBox<Decision>,
+    key: Option<KeyParts>,
+    /// Made when somebody asks, if a single policy refused a call that did not wait: then the fields and the key are all that
+    /// varies.
+    decision: OnceLock<Decision>,
 }
 
 impl Limited {
@@ -73,16 +81,18 @@ impl Limited {
     /// ```
     #[must_use]
     pub fn key(&self) -> Option<&[String]> {
-        match (&self.key, self.decision.get()) {
-            (None, decision) => decision?.key(),
-            (Some(_), _) => self.decision().key(),
+        let More { key, decision } = self.more.get()?;
+        match key {
+            None => decision.get()?.key(),
+            Some(_) => self.decision().key(),
         }
     }
 
     /// Returns the decision.
     #[must_use]
     pub fn decision(&self) -> &Decision {
-        self.decision.get_or_init(|| {
+        let More { key, decision } = self.more.get_or_init(More::default);
+        decision.get_or_init(|| {
             let policy = SinglePolicy {
                 name: self.single.unwrap_or_default(),
                 algorithm: self.algorithm,
@@ -93,7 +103,7 @@ impl Limited {
                 reset_after: self.reset_after,
             };
             let decision = Decision::of_one(policy, self.source, Duration::ZERO);
-            match &self.key {
+            match key {
                 Some(key) => decision.with_key(key.all()),
                 None => decision,
             }
@@ -113,15 +123,14 @@ impl Limited {
             retry_after: retry_after.unwrap_or(0),
             reset_after,
             is_never: retry_after.is_none(),
-            key: None,
-            decision: LazyBox::empty(),
+            more: LazyBox::empty(),
         }
     }
 
     /// The same refusal, which tells the parts of the key.
     #[inline(never)]
     pub(crate) fn with_key(self, key: PartsOfKey<'_>) -> Self {
-        Limited { key: Some(Box::new(key.to_owned())), ..self }
+        Limited { more: LazyBox::of(More { key: Some(key.to_owned()), ..More::default() }), ..self }
     }
 
     #[cold]
@@ -152,7 +161,8 @@ impl Limited {
         if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
-        Limited { single: None, decision: LazyBox::of(decision), ..limited }
+        let more = LazyBox::of(More { key: None, decision: decision.into() });
+        Limited { single: None, more, ..limited }
     }
 
     pub(super) fn retry_after(&self) -> Option<Duration> {

@@ -111,7 +111,7 @@ impl Error {
 }
 
 /// The future of every limited function holds one.
-const _: () = assert!(size_of::<Error>() <= 80);
+const _: () = assert!(size_of::<Error>() <= 72);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

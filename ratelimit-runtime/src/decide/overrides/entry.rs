@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Display};
 
-use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::policy::{ArgumentValue, Policy};
 
@@ -49,14 +48,9 @@ impl Override {
     ///
     /// If a number is not one of the policy, or its value is invalid by itself.
     pub fn numbers_on(&self, policy: Policy) -> Result<Policy, InvalidPolicy> {
-        self.numbers.iter().try_fold(policy, |policy, (argument, value)| {
-            let value = match value {
-                Value::Integer(integer) => ArgumentValue::Integer((*integer).into()),
-                Value::Float(float) => ArgumentValue::Float(*float),
-                Value::Text(text) => ArgumentValue::Text(text),
-            };
-            policy.with_argument(argument, value)
-        })
+        let mut numbers = self.numbers.iter();
+        numbers
+            .try_fold(policy, |policy, (argument, value)| policy.with_argument(argument, value.as_argument()))
     }
 
     /// Returns what it sets, such as `rate = "100/min"` and `shadow = true`.
@@ -66,16 +60,15 @@ impl Override {
         let shadow = self.shadow.map(|shadow| format!("shadow = {shadow}"));
         numbers.chain(shadow).chain(self.off.then(|| "off = true".to_owned())).collect()
     }
+}
 
-    /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals, whose keys
-    /// the call keeps.
-    pub(crate) fn spec(
-        &self,
-        as_written: Option<&AlgorithmSpec>,
-        policy: Policy,
-    ) -> Result<AlgorithmSpec, InvalidPolicy> {
-        let spec = self.numbers_on(policy)?.spec()?;
-        Ok(as_written.map_or(spec, |as_written| AlgorithmSpec::changed(as_written, &spec)))
+impl Value {
+    pub(super) fn as_argument(&self) -> ArgumentValue<'_> {
+        match self {
+            Value::Integer(integer) => ArgumentValue::Integer((*integer).into()),
+            Value::Float(float) => ArgumentValue::Float(*float),
+            Value::Text(text) => ArgumentValue::Text(text),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod entry;
 mod parse;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 pub(crate) use self::active::ActiveOverride;
@@ -20,8 +20,9 @@ pub use self::parse::parse;
 /// The overrides of a registry.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
-    /// Whether there are any. Calls ask only this if there are none.
-    is_active: AtomicBool,
+    /// Which these are: no two registries or times have the same number, which is 0 if there are none. Calls ask only this if their
+    /// policies are known not to be overridden.
+    version: AtomicU64,
     in_force: RwLock<InForce>,
     /// What is wrong with those that would replace them.
     problems: Mutex<Vec<String>>,
@@ -29,6 +30,8 @@ pub(crate) struct Overrides {
 
 /// Overrides by the name of their policy. One of `prefix:name` is also under each text behind a colon.
 type InForce = HashMap<Box<str>, Vec<(Option<Box<str>>, Arc<ActiveOverride>)>>;
+
+static NEXT_VERSION: AtomicU64 = AtomicU64::new(1);
 
 /// The overrides of all registries that have a source of them.
 static REGISTERED: Mutex<Vec<Weak<Overrides>>> = Mutex::new(Vec::new());
@@ -49,7 +52,13 @@ pub(crate) fn problems() -> Vec<String> {
 impl Overrides {
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
-        self.is_active.load(Ordering::Relaxed)
+        self.version() != 0
+    }
+
+    /// Returns which overrides are in force; 0 if there are none.
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// Returns the override of the policy with this prefix and one of these names. The first name counts more, and one with its prefix
@@ -90,7 +99,9 @@ impl Overrides {
             problems.truncate(MOST);
             problems.push(format!("and {more} more"));
         }
-        checked.map(|overrides| self.replace(overrides))
+        let active = checked?.into_iter().map(ActiveOverride::new).collect::<Result<_, _>>();
+        self.replace(active.map_err(|invalid| vec![invalid.to_string()])?);
+        Ok(())
     }
 
     /// Notes what is wrong with the text that should replace them.
@@ -108,18 +119,17 @@ impl Overrides {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn replace(&self, overrides: Vec<Override>) {
+    fn replace(&self, overrides: Vec<ActiveOverride>) {
         let mut in_force = InForce::new();
-        for overridden in overrides {
-            let overridden = Arc::new(ActiveOverride::new(overridden));
+        for overridden in overrides.into_iter().map(Arc::new) {
             let text = &overridden.settings().policy;
             let parts = text.match_indices(':').map(|(at, _)| (Some(text[..at].into()), &text[at + 1..]));
             for (prefix, name) in parts.chain([(None, text.as_str())]) {
                 in_force.entry(name.into()).or_default().push((prefix, Arc::clone(&overridden)));
             }
         }
-        let is_active = !in_force.is_empty();
+        let version = if in_force.is_empty() { 0 } else { NEXT_VERSION.fetch_add(1, Ordering::Relaxed) };
         *self.in_force.write().unwrap_or_else(PoisonError::into_inner) = in_force;
-        self.is_active.store(is_active, Ordering::Relaxed);
+        self.version.store(version, Ordering::Release);
     }
 }

@@ -1,6 +1,6 @@
 use super::ArgumentValue::{Float, Integer, Text};
 use super::*;
-use crate::policy::{FixedWindow, LeakyBucket, SlidingWindow};
+use crate::policy::{FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -143,14 +143,14 @@ impl LeasedPermits {
 
     /// Returns how long a lease of this many permits lives at most: one of a window may be asked for when little is left of that.
     fn longest_life(&self, permits: u64) -> Duration {
-        let refill = match &self.spec.numbers() {
+        let refill = match &self.spec {
             AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket)) => {
                 bucket.charge(permits)
             }
             AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
             AlgorithmSpec::FixedWindow(window) => return Duration::from_micros(window.period),
             // Their attributes have no lease.
-            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Changed(_) => 0,
+            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) => 0,
         };
         Duration::from_micros(refill).min(MAX_LIFE)
     }

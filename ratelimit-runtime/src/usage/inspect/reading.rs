@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::GcraKind;
-use crate::algorithm::interval_bucket::IntervalBucketSpec;
-use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::rate::Rate;
 use crate::decide::overrides::Override;
@@ -42,30 +40,23 @@ pub struct KeyState {
 
 impl Reading {
     /// Returns how keys of this shape are read, given the policy that a program has under their name, if it is known, and what an
-    /// operator has changed of it. Returns `None` if no policy has this shape.
+    /// operator has changed of it. Keys with another shape than the policy then has are read by what their own says. Returns `None`
+    /// if no policy has this shape.
     #[must_use]
     pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Override>) -> Option<Self> {
-        let has_shape = |spec: &AlgorithmSpec| spec.to_string() == shape;
-        let written = policy.and_then(|policy| {
-            let spec = policy.spec().ok()?;
-            let spec = [spec, adjustable(spec)].into_iter().find(has_shape)?;
-            Some((spec, *policy, true))
+        let changed = changed.filter(|changed| !changed.numbers.is_empty());
+        let in_force = policy.and_then(|policy| match changed {
+            Some(changed) => changed.numbers_on(*policy).ok().map(Policy::computed),
+            None => Some(*policy),
         });
-        let (spec, policy, knows_limit) = match written {
-            Some(written) => written,
-            None => {
-                let (policy, knows_limit) = policy_of(shape)?;
-                let spec = policy.spec().ok()?;
-                (if knows_limit { spec } else { spec.unbounded() }, policy, knows_limit)
-            }
-        };
-        let changed = changed.filter(|changed| knows_limit && !changed.numbers.is_empty());
-        let spec = match changed {
-            None => spec,
-            Some(changed) if spec.is_adjustable() => adjustable(changed.spec(None, policy).ok()?),
-            Some(changed) => changed.spec(Some(&spec), policy).ok()?,
-        };
-        Some(Reading { spec, knows_limit })
+        if let Some(spec) = in_force.and_then(|policy| policy.spec().ok())
+            && spec.to_string() == shape
+        {
+            return Some(Reading { spec, knows_limit: true });
+        }
+        let (policy, knows_limit) = policy_of(shape)?;
+        let spec = policy.spec().ok()?;
+        Some(Reading { spec: if knows_limit { spec } else { spec.unbounded() }, knows_limit })
     }
 
     /// Returns the algorithm.
@@ -157,23 +148,9 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     has_shape.then_some((policy, has_numbers))
 }
 
-/// Returns the spec with a state that does not depend on the numbers, where there is such a state.
-fn adjustable(spec: AlgorithmSpec) -> AlgorithmSpec {
-    match spec.numbers() {
-        AlgorithmSpec::Gcra(spec) => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)),
-        AlgorithmSpec::IntervalBucket(spec) => {
-            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { adjustable: true, ..spec })
-        }
-        AlgorithmSpec::WarmingUp(spec) => {
-            AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: true, ..spec })
-        }
-        spec => spec,
-    }
-}
-
 /// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
 fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
-    match spec.numbers() {
+    match spec {
         AlgorithmSpec::Gcra(queue) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(queue)) => {
             (queue.kind == GcraKind::Queue).then(|| queue.max_wait(queue.charge(1), u64::MAX))
         }
@@ -182,16 +159,14 @@ fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
 }
 
 fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
-    match spec.numbers() {
+    match spec {
         AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
             match spec.kind {
                 GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
                 GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
             }
         }
-        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Changed(_) => {
-            Algorithm::TokenBucket
-        }
+        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
         AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
         AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
     }
@@ -200,6 +175,7 @@ fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::overrides::Value;
 
     #[test]
     fn shapes_of_all_policies_are_known() {
@@ -234,6 +210,30 @@ mod tests {
             assert_eq!(reading.spec.to_string(), shape);
             assert_eq!(Reading::of(shape, Some(&policy), None), Some(Reading { spec, knows_limit: true }));
         }
+    }
+
+    #[test]
+    fn overridden_policies_are_read_by_the_numbers_in_force() {
+        let overridden = |argument: &str, number| Override {
+            numbers: vec![(argument.to_owned(), Value::Integer(number))],
+            ..Override::default()
+        };
+        let bucket = Policy::from(TokenBucket::per_second(1).burst(5));
+        let burst = overridden("burst", 8);
+        let spec = Policy::from(TokenBucket::per_second(1).burst(8).adjustable()).spec().unwrap();
+        let in_force = Some(Reading { spec, knows_limit: true });
+        assert_eq!(Reading::of("tb2", Some(&bucket), Some(&burst)), in_force);
+        // The state from before, and without an inventory.
+        let written = Some(Reading { spec: bucket.spec().unwrap(), knows_limit: true });
+        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&burst)), written);
+        assert!(!Reading::of("tb2", None, Some(&burst)).unwrap().knows_limit);
+        let shadow = Override { shadow: Some(true), ..Override::default() };
+        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&shadow)), written);
+
+        let window = |limit| Policy::from(FixedWindow::new(limit, Duration::from_secs(1)));
+        let spec = window(8).spec().unwrap();
+        let in_force = Some(Reading { spec, knows_limit: true });
+        assert_eq!(Reading::of("fw1-1000000", Some(&window(5)), Some(&overridden("limit", 8))), in_force);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::decide::error::Error;
 use crate::decide::request::max_wait;
 use crate::decide::{Caller, SingleDecision};
 use crate::key::missing_key::MissingKey;
-use crate::key::{IntoKey, KeyParts};
+use crate::key::{Fingerprint, IntoKey, KeyParts};
 use crate::store::Store;
 
 /// A call of a limiter.
@@ -83,13 +83,43 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let acquire = self.get_mut();
-        if let Some(key) = acquire.key.take() {
-            match acquire.call.decide(&key) {
-                Ok(decision) => return Poll::Ready(decision),
-                Err(request) => acquire.pending = Some(request.start()),
+        let call = acquire.call;
+        let Some(key) = &acquire.key else { return acquire.poll_pending(context) };
+        // Written out here, so that the compiler removes what the caller does not read of the decision.
+        let mut parts = KeyParts::default();
+        let hashed = call.hash(key, &mut parts);
+        if let Some(memory) = call.backend.memory()
+            && let Some(Ok(key)) = hashed
+            && call.backend.observers().is_none()
+        {
+            let charge = call.charge(key);
+            if let Some(plain) = charge.decide_in(memory, key) {
+                acquire.key = None;
+                return Poll::Ready(
+                    LimiterCaller.single(SingleDecision::of_plain(memory, &charge, key, plain)),
+                );
             }
         }
-        acquire.poll_pending(context)
+        acquire.poll_hashed(hashed, parts, context)
+    }
+}
+
+impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
+    #[inline(never)]
+    fn poll_hashed(
+        &mut self,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Decision, Error>> {
+        let Some(key) = self.key.take() else { return Poll::Pending };
+        match self.call.decide_hashed(&key, hashed, parts) {
+            Ok(decision) => Poll::Ready(decision),
+            Err(request) => {
+                self.pending = Some(request.start());
+                self.poll_pending(context)
+            }
+        }
     }
 }
 
@@ -109,29 +139,48 @@ impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
     /// Decides a call. Returns the request, if it has to be awaited.
-    #[inline(always)]
     pub(super) fn decide<M>(
         &self,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let LimiterCall { backend, definition, cost, timeout } = *self;
-        let numbers = definition.limiter_numbers();
-        if backend.overrides().is_active() {
-            return self.decide_overridden(self.charges(key));
-        }
         let mut parts = KeyParts::default();
-        let kept = if backend.keeps_parts() { Some(&mut parts) } else { None };
-        let fingerprint = match numbers.heads.hash.fingerprint(key, kept) {
-            Ok(fingerprint) => fingerprint,
-            Err(missing) => return self.decide_failed(missing),
-        };
-        let charge = PolicyCharge::literal(definition, numbers, fingerprint, cost, max_wait(timeout));
-        if let Some(memory) = backend.memory()
-            && let Some(decision) = SingleDecision::in_memory(memory, &charge, fingerprint)
-        {
-            return Ok(backend.finish_single(decision, &parts, &LimiterCaller));
+        let hashed = self.hash(key, &mut parts);
+        self.decide_hashed(key, hashed, parts)
+    }
+
+    /// Hashes a key of the policy as it is written. `None` if operators may have changed it.
+    #[inline(always)]
+    fn hash<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        parts: &mut KeyParts,
+    ) -> Option<Result<Fingerprint, MissingKey>> {
+        if !self.definition.is_as_written(self.backend.overrides()) {
+            return None;
         }
-        backend.decide_any(&mut Charges::of(charge, parts), &LimiterCaller)
+        let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
+        Some(self.definition.limiter_numbers().heads.hash.fingerprint(key, kept))
+    }
+
+    /// Decides a call whose key was hashed: it is formatted once, as it may be another text the next time.
+    fn decide_hashed<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        match hashed {
+            None => self.decide_overridden(self.charges(key)),
+            Some(Ok(key)) => self.backend.decide(&mut Charges::of(self.charge(key), parts), &LimiterCaller),
+            Some(Err(missing)) => self.decide_failed(missing),
+        }
+    }
+
+    /// Returns the charge of a policy as it is written.
+    #[inline(always)]
+    fn charge(&self, key: Fingerprint) -> PolicyCharge<'a> {
+        let LimiterCall { definition, cost, timeout, .. } = *self;
+        PolicyCharge::literal(definition, definition.limiter_numbers(), key, cost, max_wait(timeout))
     }
 
     #[cold]

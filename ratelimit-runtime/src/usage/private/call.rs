@@ -1,6 +1,6 @@
 //! A call of a limited function, as its generated prologue builds it.
 
-use std::fmt::{self, Display};
+use std::fmt;
 use std::time::Duration;
 
 use super::Checked;
@@ -9,8 +9,7 @@ use super::future::DecisionFuture;
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::definition::DefinitionRef;
 use crate::decide::request::max_wait;
-use crate::key::KeyPart;
-use crate::key::missing_key::MissingKey;
+use crate::key::{AddressText, KeyPart};
 use crate::policy::Policy;
 use crate::usage::call_site::{CallSite, SiteName};
 use crate::usage::context;
@@ -49,7 +48,7 @@ impl Call {
         if let Some(literal) = site.definition.literal()
             && cost > 0
             && site.is_alone()
-            && !registry.backend().overrides().is_active()
+            && site.definition.is_as_written(registry.backend().overrides())
         {
             return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
         }
@@ -93,12 +92,18 @@ impl Call {
 
     /// Adds the client address of the context.
     pub fn ip(&mut self) {
-        self.context_part(context::ip());
+        match context::ip() {
+            Ok(ip) => self.part(AddressText::new(ip).as_str()),
+            Err(missing) => self.charges.missing(missing),
+        }
     }
 
     /// Adds the user of the context.
     pub fn user(&mut self) {
-        self.context_part(context::user());
+        match context::user() {
+            Ok(user) => self.part(&*user),
+            Err(missing) => self.charges.missing(missing),
+        }
     }
 
     /// Adds the user of the context, or without one the address. A user never equals an address.
@@ -148,13 +153,6 @@ impl Call {
                 let shadow = definition.attribute.shadow;
                 charges.fail(definition, numbers.cost, shadow, clash.into());
             }
-        }
-    }
-
-    fn context_part(&mut self, part: Result<impl Display, MissingKey>) {
-        match part {
-            Ok(part) => self.part(&part),
-            Err(missing) => self.charges.missing(missing),
         }
     }
 }

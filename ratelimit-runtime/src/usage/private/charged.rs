@@ -130,9 +130,7 @@ impl Charged {
 /// Removes a decision whose charge was given back from what the response tells.
 fn forget(policy: &str) {
     #[cfg(feature = "web")]
-    if let Some(record) = crate::usage::context::record() {
-        record.remove(policy);
-    }
+    crate::usage::context::with_record(|record| record.remove(policy));
     #[cfg(not(feature = "web"))]
     let _ = policy;
 }

@@ -288,7 +288,7 @@ impl RegistryBuilder {
     /// changes, without a restart. It is TOML with a table for each policy:
     ///
     /// ```toml
-    /// ["app::search#2"]          # a number keeps the state of every key
+    /// ["app::search#2"]          # numbers in place of the attribute's
     /// rate = "100/min"
     /// burst = 20
     ///
@@ -299,11 +299,13 @@ impl RegistryBuilder {
     /// off = true                 # neither limit nor charge
     /// ```
     ///
-    /// The numbers are those of the attribute, in the same spellings. A thread of its own reads the file every two seconds, once it
-    /// has not been written to for half a second. If anything in it is wrong, an unknown name included, it changes nothing: what
-    /// was in force stays so, one event at error level tells what is wrong, and [`check`](crate::check) returns it. The same holds
-    /// while there is no file, or an empty one; a comment line alone ends all overrides. The policies of limiters are known once the
-    /// limiters are created.
+    /// The numbers are those of the attribute, in the same spellings. A bucket with literal numbers has a state of its own while they
+    /// are overridden, which starts full; a window keeps its count.
+    ///
+    /// A thread of its own reads the file every two seconds, once it has not been written to for half a second. If anything in it is
+    /// wrong, an unknown name included, it changes nothing: what was in force stays so, one event at error level tells what is wrong,
+    /// and [`check`](crate::check) returns it. The same holds while there is no file, or an empty one; a comment line alone ends all
+    /// overrides. The policies of limiters are known once the limiters are created.
     ///
     /// While there are overrides, all calls in process take the general path (about 0.5 µs more).
     ///

@@ -63,11 +63,7 @@ impl RateLimitHeaders {
     /// Returns the observer that collects the decisions, for [`RegistryBuilder::observer`](crate::RegistryBuilder::observer).
     pub fn observer(&self) -> impl Fn(&Observation<'_>) + Send + Sync + use<> {
         self.has_observer.store(true, Ordering::Relaxed);
-        |seen| {
-            if let Some(record) = context::record() {
-                record.add(seen);
-            }
-        }
+        |seen| context::with_record(|record| record.add(seen))
     }
 
     /// Returns the headers about the decisions of a request, by their names in lower case. Logs once if no registry reports

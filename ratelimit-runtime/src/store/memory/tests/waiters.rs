@@ -31,30 +31,25 @@ impl Random {
     }
 }
 
-/// Policies of one kind with different numbers on one key: computed ones, or one that is literal and others on its keys.
+/// Policies of one kind that share a key: a literal one, or several whose numbers are computed.
 fn specs(random: &mut Random) -> Vec<AlgorithmSpec> {
     let is_literal = random.below(2) == 0;
-    let specs: Vec<_> = policies(random, !is_literal).iter().map(|policy| policy.spec().unwrap()).collect();
-    specs.iter().map(|spec| AlgorithmSpec::changed(&specs[0], spec)).collect()
-}
-
-fn policies(random: &mut Random, adjustable: bool) -> Vec<Policy> {
     let kind = random.below(5);
     let period = Duration::from_millis(100 + random.below(900));
-    let numbers = (0..1 + random.below(4)).map(|_| (1 + random.below(9), 4 + random.below(16)));
-    let policy = |(permits, burst)| {
+    let count = if is_literal { 1 } else { 1 + random.below(4) };
+    let numbers = (0..count).map(|_| (1 + random.below(9), 4 + random.below(16)));
+    let policy = |(permits, burst)| -> Policy {
         let bucket = TokenBucket::new(Rate::new(permits, period));
-        let bucket = if adjustable { bucket.adjustable() } else { bucket };
-        let funnel = LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue();
         match kind {
             0 => bucket.burst(burst).into(),
             1 => bucket.burst(burst).interval_refill().into(),
             2 => bucket.burst(burst).borrow().into(),
             3 => bucket.warmup(period * 10).into(),
-            _ => if adjustable { funnel.adjustable() } else { funnel }.into(),
+            _ => LeakyBucket::new(burst * 5, Rate::new(permits, period)).queue().into(),
         }
     };
-    numbers.map(policy).collect()
+    let adjusted = |policy: Policy| if is_literal { policy } else { policy.computed() };
+    numbers.map(|numbers| adjusted(policy(numbers)).spec().unwrap()).collect()
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::store::charge::Charge;
 const MIXED_WIDTH: usize = 5;
 
 /// The number of arguments of each refund. Shorter ones are padded.
-const REFUND_WIDTH: usize = 8;
+const REFUND_WIDTH: usize = 7;
 
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
@@ -120,7 +120,7 @@ pub(super) fn mixed_check(charge: &Charge) -> impl Iterator<Item = Argument> {
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost, which Lua represents exactly.
 pub(super) fn check(charge: &Charge) -> Vec<Argument> {
     let Charge { spec, cost, wait, .. } = *charge;
-    match spec.numbers() {
+    match spec {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
             vec![charge.into(), spec.capacity.into(), lead(spec, cost), spec.max_wait(charge, wait).into()]
@@ -141,7 +141,6 @@ pub(super) fn check(charge: &Charge) -> Vec<Argument> {
         }
         AlgorithmSpec::FixedWindow(spec) => fixed_window_check(spec, cost).map(Argument::from).to_vec(),
         AlgorithmSpec::SlidingWindow(spec) => sliding_window_check(spec, cost).map(Argument::from).to_vec(),
-        AlgorithmSpec::Changed(_) => Vec::new(),
     }
 }
 
@@ -164,13 +163,11 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
     let at = Argument::from(charge_id.map(|charge_id| charge_id.at));
     let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
     let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
-    let mut arguments = match spec.numbers() {
+    let mut arguments = match *spec {
         AlgorithmSpec::Gcra(spec) => {
             let last_only = u64::from(spec.kind == GcraKind::Queue);
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
-            // For a state that calls with other numbers have left.
-            let others = [level, AdjustableGcraSpec(spec).refundable(cost).into()];
-            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).chain(others).collect()
+            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
@@ -193,7 +190,6 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
         AlgorithmSpec::SlidingWindow(spec) => {
             vec![cost.min(MOST).into(), at, spec.period.into(), spec.precision.into()]
         }
-        AlgorithmSpec::Changed(_) => Vec::new(),
     };
     arguments.resize(REFUND_WIDTH, Argument::EMPTY);
     arguments

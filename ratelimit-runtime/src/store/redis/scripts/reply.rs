@@ -15,10 +15,6 @@ use crate::store::redis::error_code::{is_permanent, message};
 /// The largest number of a script: up to here Lua represents integers exactly.
 const MAX_NUMBER: u64 = 1 << 53;
 
-/// Stands before what a check of a literal bucket has read of a state that calls with other numbers have left, which is as much as
-/// of a bucket whose numbers can change.
-const OF_OTHERS: i64 = -1;
-
 /// Returns the outcome of the only decision of a reply.
 pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Result<Box<Outcome>, StoreError> {
     let mut reply = ReplyReader::new(reply)?;
@@ -146,13 +142,8 @@ impl ReplyReader {
     }
 
     fn snapshot(&mut self, spec: &AlgorithmSpec) -> Result<Snapshot, StoreError> {
-        let (mut snapshot, spec) = (Snapshot::default(), spec.numbers());
-        let is_of_others = self.values.as_slice().first() == Some(&Value::Int(OF_OTHERS));
-        if is_of_others && may_be_of_others(&spec) {
-            self.values.next();
-        }
-        let width = if is_of_others { snapshot.len() } else { width(&spec) };
-        for (index, number) in snapshot[..width].iter_mut().enumerate() {
+        let mut snapshot = Snapshot::default();
+        for (index, number) in snapshot[..width(spec)].iter_mut().enumerate() {
             let is_double = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
             *number = if is_double { self.double()?.to_bits() } else { self.number()? };
         }
@@ -214,17 +205,12 @@ fn disagreement() -> StoreError {
 /// Returns the number of elements of a check's reply.
 fn width(spec: &AlgorithmSpec) -> usize {
     match spec {
-        AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::Changed(_) => 5,
+        AlgorithmSpec::AdjustableGcra(_) => 5,
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => 5,
         AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::FixedWindow(_) => 2,
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
     }
-}
-
-/// Whether the state of a spec can be one that calls with other numbers have left, as that of a literal bucket can.
-fn may_be_of_others(spec: &AlgorithmSpec) -> bool {
-    spec.reserves() && !spec.is_adjustable()
 }
 
 #[cfg(test)]

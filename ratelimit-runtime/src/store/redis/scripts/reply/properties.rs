@@ -35,10 +35,7 @@ fn specs() -> Vec<AlgorithmSpec> {
         SlidingWindow::new(3, second).into(),
         SlidingWindow::new(3, second).precision(second / 4).into(),
     ];
-    let mut specs = policies.map(|policy| policy.spec().unwrap()).to_vec();
-    let twice: Policy = bucket.burst(6).into();
-    specs.push(AlgorithmSpec::changed(&specs[0], &twice.spec().unwrap()));
-    specs
+    policies.map(|policy| policy.spec().unwrap()).to_vec()
 }
 
 fn charges() -> impl Strategy<Value = Charge> {
@@ -54,8 +51,7 @@ fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
         let now = int(prop_oneof![30 => Just(NOW), 1 => numbers()].boxed());
         let mut parts = vec![now.prop_map(|now| vec![now]).boxed()];
         for charges in &decisions {
-            let list =
-                prop_oneof![5 => list(charges, false), 1 => list(charges, true)].prop_map(|list| vec![list]);
+            let list = list(charges).prop_map(|list| vec![list]);
             let error = texts().prop_map(|text| vec![Value::BulkString(text)]);
             let plain = if charges.iter().all(arguments::is_plain) { 20 } else { 1 };
             parts.push(prop_oneof![20 => list, 1 => error, plain => first_pass(charges)].boxed());
@@ -107,22 +103,19 @@ fn numbers_after_time(spec: &AlgorithmSpec, admitted: bool) -> usize {
     }
 }
 
-/// What `decide` mostly replies to a decision. The states of literal buckets may be of other numbers.
-fn list(charges: &[Charge], of_others: bool) -> impl Strategy<Value = Value> + use<> {
+/// What `decide` mostly replies to a decision.
+fn list(charges: &[Charge]) -> impl Strategy<Value = Value> + use<> {
     let flag = || int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed());
     let mut parts = vec![flag()];
     for Charge { spec, shadow, .. } in charges {
         let snapshot = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
-        let of_others = of_others && may_be_of_others(spec);
-        parts.extend(of_others.then(|| Just(Value::Int(OF_OTHERS)).boxed()));
-        let width = if of_others { 5 } else { width(spec) };
         match spec {
             AlgorithmSpec::WarmingUp(_) => {
                 let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
                 parts.extend([snapshot(), text.prop_map(Value::BulkString).boxed()]);
-                parts.extend((2..width).map(|_| snapshot()));
+                parts.extend((2..width(spec)).map(|_| snapshot()));
             }
-            _ => parts.extend((0..width).map(|_| snapshot())),
+            _ => parts.extend((0..width(spec)).map(|_| snapshot())),
         }
         parts.extend(shadow.then(flag));
     }
@@ -215,10 +208,7 @@ fn decided_by_list(charges: &[Charge], list: &Value) -> Option<bool> {
         if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
             values.next();
         } else {
-            let of_others = may_be_of_others(spec) && values.peek() == Some(&&Value::Int(OF_OTHERS));
-            let width = if of_others { 5 } else { width(spec) };
-            values.by_ref().take(usize::from(of_others)).for_each(drop);
-            for index in 0..width {
+            for index in 0..width(spec) {
                 let is_text = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
                 values.next().filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
             }
