@@ -100,7 +100,7 @@ async fn once_a_day(user: u64) -> Result<(), Error> {
 }
 
 #[test]
-fn refused_calls_allocate_little() {
+fn refused_calls_allocate_nothing() {
     let registry = Registry::in_memory();
     let limiter = registry.limiter("rows", TokenBucket::new(Rate::new(1, DAY)).burst(2)).unwrap();
     now(registry.scope(async {
@@ -110,10 +110,12 @@ fn refused_calls_allocate_little() {
         };
         now(once_a_day(7)).unwrap();
         now(limiter.try_acquire("ann", 2)).unwrap();
+        // The decision that generated code awaits, whose memory the thread keeps for the next one.
+        let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
+        assert_eq!(refused.count_total, 1);
         for _ in 0..3 {
-            // The decision that generated code awaits.
             let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
-            assert_eq!(refused.count_total, 1);
+            assert_eq!(refused.count_total, 0);
             let refused = allocation_counter::measure(|| {
                 assert_limited(now(limiter.try_acquire("ann", 1)).map(drop), false);
                 assert_limited(now(limiter.try_acquire("ann", 3)).map(drop), true);

@@ -89,21 +89,21 @@ fn prologue_is_in_the_returned_async_block() {
     for (item, begins) in [
         (
             "fn f(&self) -> impl Future<Output = Result<u8, E>> { let a = 1; async move { body() } }",
-            "{let_={use",
+            "{let()={use",
         ),
         (
             "fn f() -> Pin<Box<dyn Future<Output = Result<u8, E>> + Send>> { Box::pin(async { body() }) }",
-            "{let_={use",
+            "{let()={use",
         ),
-        ("fn f(&self) -> BoxFuture<'_, Result<u8, E>> { async move { body() }.boxed() }", "{let_={use"),
+        ("fn f(&self) -> BoxFuture<'_, Result<u8, E>> { async move { body() }.boxed() }", "{let()={use"),
         (
             "fn f() -> Pin<Box<impl Future<Output = Result<u8, E>>>> { Box::pin((async move { if a { body() } })) }",
-            "{let_={use",
+            "{let()={use",
         ),
         (
             "fn f() -> Pin<Box<dyn Future<Output = Result<u8, E>>>> { Box::pin(async move {
                 if let Some(__ret) = None::<Result<u8, E>> { return __ret; } let a = a; body() }) }",
-            "{ifletSome(__ret)=None::<Result<u8,E>>{return__ret;}let_={use",
+            "{ifletSome(__ret)=None::<Result<u8,E>>{return__ret;}let()={use",
         ),
     ] {
         let expanded = expands(Count, "5, 60", item);
