@@ -1,104 +1,64 @@
 //! The runtime of [`ratelimits`](https://docs.rs/ratelimits). Depend on that crate, which re-exports what users need.
 //!
+//! It has eight floors, each of which imports only from those before it: `base`, `key`, `algorithm`, `policy`, `store`, `decide`,
+//! `observe` and `usage`.
+//!
 //! The modules `algorithm`, `store` and `private` are public for the project's tests, benchmarks and generated code. They
 //! are not covered by semantic versioning.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod bounds;
-#[cfg(any(feature = "dashboard", feature = "metrics"))]
-mod by_policy;
-mod call_site;
-mod clock;
-mod error;
-mod key;
-mod lazy_box;
-mod log;
-mod name;
-mod on_store_error;
-mod parker;
-mod policy_id;
-mod rate;
-mod runtime;
-mod source;
-#[cfg_attr(ratelimits_loom, path = "sync_loom.rs")]
-mod sync;
-mod timer;
-mod units;
-
+#[doc(hidden)]
 pub mod algorithm;
-
-mod policy;
-pub mod store;
-
-mod check;
-#[cfg(feature = "overrides")]
-#[doc(hidden)]
-pub mod overrides;
-#[cfg(not(feature = "overrides"))]
-#[path = "overrides_disabled.rs"]
-mod overrides;
-mod policies;
-mod policy_handle;
-
-mod acquire;
-mod acquired;
-mod backend;
+mod base;
 mod decide;
-mod decision;
-mod endpoint;
-mod health;
-mod most_limited;
-mod observer;
-mod request;
-mod wait_queues;
-mod waiter_limit;
-
-mod client_ip;
-pub mod context;
-#[cfg(feature = "dashboard")]
-pub mod dashboard;
-mod limiter;
-#[cfg(feature = "metrics")]
-pub mod metrics;
-#[cfg(feature = "web")]
-mod record;
-mod registry;
-
-#[cfg(feature = "web")]
-pub mod web;
-
-#[cfg(test)]
-mod property_tests;
-
-#[cfg(all(feature = "overrides", feature = "redis"))]
+mod key;
+mod observe;
+mod policy;
 #[doc(hidden)]
-pub mod inspect;
-#[cfg(ratelimits_loom)]
-#[doc(hidden)]
-pub mod models;
-#[doc(hidden)]
-pub mod private;
+pub mod store;
+mod usage;
 
-pub use check::{CheckError, check};
-pub use client_ip::ClientIp;
-pub use context::RequestContext;
-pub use decision::{Decision, PolicyDecision};
-pub use error::{
-    Error, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError, UnknownPolicy,
-};
-pub use health::StoreHealth;
-pub use key::IntoKey;
-pub use limiter::{Limiter, NamedCharge};
-pub use most_limited::{LimitedKey, MostLimited};
-pub use observer::{CallOutcome, Observation, Quota};
-pub use on_store_error::OnStoreError;
+pub use base::invalid_policy::InvalidPolicy;
+pub use base::rate::Rate;
+pub use decide::decision::{Decision, PolicyDecision};
+pub use decide::error::{Error, Limited};
+pub use decide::health::StoreHealth;
+pub use decide::observation::{CallOutcome, Observation, Quota};
+pub use decide::on_store_error::OnStoreError;
 #[cfg(feature = "overrides")]
-pub use overrides::Override;
-pub use policies::{PolicyInfo, policies};
+#[doc(hidden)]
+pub use decide::overrides;
+#[cfg(feature = "overrides")]
+pub use decide::overrides::Override;
+pub use key::IntoKey;
+pub use key::missing_key::MissingKey;
+pub use observe::most_limited::{LimitedKey, MostLimited};
 #[doc(hidden)]
 pub use policy::ArgumentValue;
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
-pub use policy_handle::{PolicyHandle, Usage};
-pub use rate::Rate;
-pub use registry::{Registry, RegistryBuilder, install};
-pub use source::Source;
+pub use store::error::StoreError;
+#[cfg(ratelimits_loom)]
+#[doc(hidden)]
+pub use store::models;
+pub use store::source::Source;
+pub use usage::check::{CheckError, check};
+pub use usage::client_ip::ClientIp;
+pub use usage::client_ip::invalid_client_ip::InvalidClientIp;
+pub use usage::context::{self, RequestContext};
+#[cfg(feature = "dashboard")]
+pub use usage::dashboard;
+#[cfg(all(feature = "overrides", feature = "redis"))]
+#[doc(hidden)]
+pub use usage::inspect;
+pub use usage::limiter::{Limiter, NamedCharge};
+#[cfg(feature = "metrics")]
+pub use usage::metrics;
+pub use usage::policies::{PolicyInfo, policies};
+pub use usage::policy_handle::{PolicyHandle, Usage};
+#[doc(hidden)]
+pub use usage::private;
+pub use usage::registry::install_error::InstallError;
+pub use usage::registry::{Registry, RegistryBuilder, install};
+pub use usage::unknown_policy::UnknownPolicy;
+#[cfg(feature = "web")]
+pub use usage::web;

@@ -248,7 +248,7 @@ async fn the_dashboard_and_the_guide_have_the_series_that_are_recorded() {
     assert_eq!(in_queries.collect::<BTreeSet<_>>(), families);
 
     for guide in
-        [include_str!("../../guide/metrics.md"), include_str!("../../ratelimit-runtime/src/metrics.rs")]
+        [include_str!("../../guide/metrics.md"), include_str!("../../ratelimit-runtime/src/usage/metrics.rs")]
     {
         let rows = guide.lines().filter_map(|line| line.split_once("| `ratelimits_")?.1.split('`').next());
         assert_eq!(rows.collect::<BTreeSet<_>>(), families);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::credits::{CREDITS_WRAP, since};
 use super::state::{GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
-use crate::bounds::{LONGEST_MICROS, MOST};
-use crate::rate::Rate;
+use crate::base::bounds::{LONGEST_MICROS, MOST};
+use crate::base::rate::Rate;
 
 /// A bucket in microseconds of refill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -57,8 +57,8 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::base::property_tests::config;
     use crate::policy::{FixedWindow, Policy, SlidingWindow};
-    use crate::property_tests::config;
 
     fn policy() -> impl Strategy<Value = Policy> {
         let period = Duration::from_micros(1200);

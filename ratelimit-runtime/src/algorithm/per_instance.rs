@@ -11,7 +11,7 @@ use super::interval_bucket::IntervalBucketSpec;
 use super::sliding_window::SlidingWindowSpec;
 use super::spec::AlgorithmSpec;
 use super::warming_up::WarmingUpSpec;
-use crate::bounds::LONGEST_MICROS;
+use crate::base::bounds::LONGEST_MICROS;
 
 impl AlgorithmSpec {
     /// Returns the share of one of this many instances. The share of a single instance is the spec itself; 0 counts as 1.

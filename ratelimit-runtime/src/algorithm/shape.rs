@@ -39,9 +39,9 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::base::property_tests::config;
+    use crate::base::rate::Rate;
     use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
-    use crate::property_tests::config;
-    use crate::rate::Rate;
 
     fn policy() -> impl Strategy<Value = Policy> {
         (0..13, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {

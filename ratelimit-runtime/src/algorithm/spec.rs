@@ -10,7 +10,7 @@ use super::sliding_window::SlidingWindowSpec;
 use super::state::State;
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use super::warming_up::WarmingUpSpec;
-use crate::bounds::MOST;
+use crate::base::bounds::MOST;
 
 /// A policy in the numbers its algorithm counts in: permits and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

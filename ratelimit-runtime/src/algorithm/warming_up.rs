@@ -8,8 +8,8 @@ use std::fmt;
 
 use super::state::{State, WarmingUpState};
 use super::verdict::{ChargeId, Snapshot, Verdict};
-use crate::bounds::LONGEST_MICROS;
-use crate::rate::Rate;
+use crate::base::bounds::LONGEST_MICROS;
+use crate::base::rate::Rate;
 
 const COLD_FACTOR: f64 = 3.0;
 

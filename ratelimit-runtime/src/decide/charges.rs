@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
-use crate::error::Error;
-use crate::error::invalid_policy::InvalidPolicy;
-use crate::error::missing_key::MissingKey;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::error::Error;
+use crate::decide::overrides::Overrides;
+use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
-use crate::overrides::Overrides;
 use crate::policy::Policy;
 use crate::store::{INLINE, MemoryStore, PlainCharge, PlainOutcome};
 

@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 use super::attachment::Attachment;
 use super::overridden::KnownOverride;
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
-use crate::error::Error;
-use crate::error::invalid_policy::InvalidPolicy;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::log::{LogBound, log};
+use crate::decide::error::Error;
+use crate::decide::on_store_error::OnStoreError;
+use crate::decide::overrides::{ActiveOverride, Overrides};
+use crate::key::name::{Name, intern};
+use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
-use crate::log::{LogBound, log};
-use crate::name::{Name, intern};
-use crate::on_store_error::OnStoreError;
-use crate::overrides::{ActiveOverride, Overrides};
 use crate::policy::{Algorithm, Policy};
-use crate::policy_id::PolicyId;
 
 /// A policy: that of an attribute, or of a limiter.
 #[derive(Debug)]

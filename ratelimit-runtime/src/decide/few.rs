@@ -2,7 +2,7 @@
 
 use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::PlainSpec;
-use crate::backend::Backend;
+use crate::decide::backend::Backend;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
 
 impl Backend {

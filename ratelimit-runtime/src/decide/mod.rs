@@ -1,28 +1,45 @@
 //! One decision. Every call, of an attribute or of a limiter, becomes [`Charges`], and [`Backend::decide`] decides them: with what is
 //! at hand, or by a request that travels.
 
+pub(crate) mod acquire;
+pub(crate) mod acquired;
 #[cfg(feature = "metrics")]
 pub(crate) mod attachment;
+pub(crate) mod backend;
 pub(crate) mod charges;
+pub(crate) mod decision;
 pub(crate) mod definition;
+mod endpoint;
+pub(crate) mod error;
 mod few;
+pub(crate) mod health;
+pub(crate) mod observation;
+pub(crate) mod on_store_error;
 mod overridden;
+#[cfg(feature = "overrides")]
+#[doc(hidden)]
+pub mod overrides;
+#[cfg(not(feature = "overrides"))]
+#[path = "overrides_disabled.rs"]
+pub(crate) mod overrides;
+pub(crate) mod request;
 mod single;
+mod wait_queues;
+mod waiter_limit;
 
 use std::sync::Arc;
 
+use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
+use self::backend::Backend;
+use self::backend::failover::PendingRequest;
 use self::charges::{Charges, Failure, PolicyCharge};
+use self::decision::Decision;
+use self::error::Error;
+use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::acquire;
-use crate::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use crate::algorithm::PlainSpec;
-use crate::backend::Backend;
-use crate::backend::failover::PendingRequest;
-use crate::decision::Decision;
-use crate::error::Error;
 use crate::key::{Fingerprint, KeyParts};
-use crate::request::AcquireRequest;
-use crate::source::Source;
+use crate::store::source::Source;
 use crate::store::{MemoryStore, PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.

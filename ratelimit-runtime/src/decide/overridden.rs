@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::overrides::{ActiveOverride, Overrides};
+use crate::decide::overrides::{ActiveOverride, Overrides};
 
 /// What the overrides of a registry say of a policy, as of the last call.
 #[derive(Debug, Default)]

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::charges::PolicyCharge;
 use crate::algorithm::{PlainSpec, Verdict};
-use crate::decision::{Decision, PolicyDecision, SinglePolicy};
-use crate::error::{Error, Limited};
+use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
+use crate::decide::error::{Error, Limited};
+use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
-use crate::observer::Observers;
-use crate::source::Source;
+use crate::store::source::Source;
 use crate::store::{MemoryStore, PlainOutcome, PlainReceipt};
 
 /// What became of a single charge.

@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::property_tests::config;
+    use crate::base::property_tests::config;
 
     proptest! {
         #![proptest_config(config())]

@@ -4,9 +4,20 @@ use std::fmt::{self, Display, Write};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
-use super::head::Head;
 use super::plain::{Integer, Plain};
 use super::sip::Sip;
+
+/// What the keys of a policy begin with, except for the namespace.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) prefix: &'a str,
+    pub(crate) name: &'a str,
+    /// The algorithm and the numbers that shape its state.
+    pub(crate) shape: &'a dyn Display,
+    /// The function whose name is the tag, if the decision also has other keys. Otherwise the tag is the digest of the parts, or
+    /// the name if there are no parts.
+    pub(crate) function: Option<&'a str>,
+}
 
 /// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

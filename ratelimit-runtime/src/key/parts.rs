@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::hash::KeyHasher;
 use super::plain::{Integer, Plain};
-use crate::error::missing_key::MissingKey;
+use crate::key::missing_key::MissingKey;
 
 /// Parts of keys, one after the other. An integer is not formatted before somebody reads it, and most keys need no allocation.
 /// Parts of the same texts are the same bytes.
@@ -197,7 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::property_tests::config;
+    use crate::base::property_tests::config;
 
     fn part() -> impl Strategy<Value = String> {
         prop_oneof![

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use super::head::Head;
+use super::hash::Head;
 use super::parts::PartsOfKey;
 use super::plain::Plain;
 use super::sip::siphash;

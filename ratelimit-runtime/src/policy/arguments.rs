@@ -6,9 +6,9 @@ use super::Policy;
 use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
-use crate::error::invalid_policy::InvalidPolicy;
-use crate::rate::Rate;
-use crate::units;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::rate::Rate;
+use crate::base::units;
 
 /// The value of an argument, as an attribute or a configuration file has it.
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use ratelimit_syntax::{AttributeKind, closest, listed};
 
 use super::algorithm::Algorithm;
-use crate::error::invalid_policy::InvalidPolicy;
+use crate::base::invalid_policy::InvalidPolicy;
 
 impl Algorithm {
     /// Returns the attribute of the algorithm.

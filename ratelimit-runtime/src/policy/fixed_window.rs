@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::numbers::{checked_count, checked_period, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::fixed_window::FixedWindowSpec;
-use crate::error::invalid_policy::InvalidPolicy;
+use crate::base::invalid_policy::InvalidPolicy;
 
 /// Fixed window: admits at most `limit` permits per window.
 ///

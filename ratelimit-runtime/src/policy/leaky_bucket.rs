@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::numbers::{checked_capacity, checked_count, checked_interval, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
-use crate::error::invalid_policy::InvalidPolicy;
-use crate::rate::Rate;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::rate::Rate;
 
 /// Leaky bucket: calls fill a bucket that leaks at a constant rate, and calls that would overflow it are refused.
 ///

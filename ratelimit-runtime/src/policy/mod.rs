@@ -19,7 +19,7 @@ pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::error::invalid_policy::InvalidPolicy;
+use crate::base::invalid_policy::InvalidPolicy;
 
 /// One of the four algorithms with its numbers.
 ///

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::bounds::{LONGEST, MOST, TOO_MANY};
-use crate::error::invalid_policy::InvalidPolicy;
-use crate::rate::Rate;
+use crate::base::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::rate::Rate;
 
 /// The maximum period of a rate in nanoseconds. With it, every product here stays below 2^128.
 const MAX_RATE_PERIOD: u128 = 10_000_000_000_000 * 1_000_000_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::numbers::{checked_count, checked_period, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
-use crate::error::invalid_policy::InvalidPolicy;
+use crate::base::invalid_policy::InvalidPolicy;
 
 /// The maximum limit of an exact log, which stores an entry per charge.
 const MAX_LOG: u64 = 10_000;

@@ -9,9 +9,9 @@ use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::warming_up::WarmingUpSpec;
-use crate::bounds::{LONGEST, MOST, TOO_MANY};
-use crate::error::invalid_policy::InvalidPolicy;
-use crate::rate::Rate;
+use crate::base::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::rate::Rate;
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them are saved for later calls.
 ///

@@ -30,8 +30,8 @@ use tokio::time::Instant;
 use self::shard::{LeasedKey, Queue, Shard};
 use super::charge::Charge;
 use crate::algorithm::{AlgorithmSpec, Verdict};
-use crate::error::store::StoreError;
 use crate::key::{Fingerprint, Key};
+use crate::store::error::StoreError;
 
 /// The keys are divided among this many locks.
 const SHARDS: usize = 64;

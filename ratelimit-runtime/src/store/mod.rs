@@ -3,8 +3,12 @@
 
 mod charge;
 mod denials;
+pub(crate) mod error;
 mod leases;
 mod memory;
+#[cfg(ratelimits_loom)]
+#[doc(hidden)]
+pub mod models;
 mod plain_receipt;
 mod receipt;
 #[cfg(feature = "redis")]
@@ -14,6 +18,7 @@ mod redis;
 mod redis;
 #[cfg(feature = "metrics")]
 pub(crate) mod series;
+pub(crate) mod source;
 pub(crate) mod tls;
 
 pub use charge::{Charge, Outcome, Verdicts};
@@ -36,11 +41,11 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
-pub use crate::clock::Clock;
-pub use crate::error::store::StoreError;
+pub use crate::base::clock::Clock;
 pub use crate::key::Key;
-pub use crate::policy_id::PolicyId;
-use crate::source::Source;
+pub use crate::key::policy_id::PolicyId;
+pub use crate::store::error::StoreError;
+use crate::store::source::Source;
 
 /// One of the stores.
 #[derive(Clone, Debug)]

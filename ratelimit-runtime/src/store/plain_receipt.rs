@@ -5,8 +5,8 @@ use super::charge::Charge;
 use super::memory::StoreId;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, PlainSpec, Verdict};
+use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Key, Repr};
-use crate::policy_id::PolicyId;
 
 /// Gives one charge of a bucket or a fixed window in process back, once. It does not keep the store.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::algorithm::AlgorithmSpec;
-    use crate::clock::Clock;
+    use crate::base::clock::Clock;
     use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     const HOUR: Duration = Duration::from_secs(3600);

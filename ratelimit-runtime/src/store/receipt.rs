@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::charge::Charge;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 
 /// Gives charges back, once.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::clock::Clock;
+    use crate::base::clock::Clock;
     use crate::key::Key;
     use crate::policy::{FixedWindow, Policy};
     use crate::store::MemoryStore;

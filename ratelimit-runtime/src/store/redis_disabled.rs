@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::algorithm::{AlgorithmSpec, ChargeId};
-use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
+use crate::store::error::StoreError;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 

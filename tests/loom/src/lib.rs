@@ -2,7 +2,7 @@
 //! a few threads, and returns from each load every value that the memory model allows. The models have few threads that do
 //! little, so that there are few interleavings.
 //!
-//! The store is the product's, built with loom's atomics and mutex (`ratelimit-runtime/src/sync_loom.rs`). Everything that it
+//! The store is the product's, built with loom's atomics and mutex (`ratelimit-runtime/src/base/sync_loom.rs`). Everything that it
 //! depends on is built again for that, so the models need a flag of the compiler, and there are none without it:
 //!
 //! ```sh

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::property_tests::config;
+use crate::base::rate::Rate;
 use crate::policy::{LeakyBucket, Policy, TokenBucket};
-use crate::property_tests::config;
-use crate::rate::Rate;
 
 /// A rate of up to one permit per microsecond, and its exact pace.
 fn rate() -> impl Strategy<Value = (Rate, u128, u128)> {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::algorithm::{ChargeId, Verdict};
-use crate::property_tests::config;
+use crate::base::property_tests::config;
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
     let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter), Just(GcraKind::Queue)];

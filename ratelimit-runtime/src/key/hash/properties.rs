@@ -9,8 +9,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::property_tests::config;
 use crate::key::parts::{KeyParts, KeySink};
-use crate::property_tests::config;
 
 fn hash<T: Display + ?Sized>(part: &T) -> Fingerprint {
     let mut hasher = KeyHasher::new();

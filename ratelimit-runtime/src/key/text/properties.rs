@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use siphasher::sip::SipHasher13;
 
 use super::*;
+use crate::base::property_tests::config;
 use crate::key::{KeyHead, KeyParts};
-use crate::property_tests::config;
 
 /// The encoding, in a simple form.
 fn encoded(text: &str, path: bool) -> String {

@@ -6,9 +6,9 @@ use super::MemoryStore;
 use super::plain::ATTEMPTS;
 use super::slot::{Content, LockedSlot, Seen, Slot};
 use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, State};
+use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
-use crate::sync::{MutexGuard, spin_loop};
 
 /// A key whose slot this thread looks at and then holds, with its state. The state is given back first, so that nobody who holds
 /// the slot waits for it.

@@ -1,6 +1,6 @@
 //! An array that grows without moving its elements, so that readers need no lock.
 
-use crate::sync::{OnceLock, Zeroed, zeroed};
+use crate::base::sync::{OnceLock, Zeroed, zeroed};
 
 /// The number of elements on the first level. Each further one has as many as all before it and the first together, up to the
 /// largest.

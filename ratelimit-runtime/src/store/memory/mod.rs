@@ -33,10 +33,10 @@ use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome, Snapshots};
 use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::log::log;
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::key::Key;
-use crate::log::log;
-use crate::sync::{Mutex, MutexGuard};
 
 /// State in process, for a bounded number of keys.
 ///

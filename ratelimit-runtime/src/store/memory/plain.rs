@@ -5,9 +5,9 @@ use super::slot::{Content, Seen, Slot};
 use crate::algorithm::{
     CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
 };
+use crate::base::sync::spin_loop;
 use crate::key::Fingerprint;
 use crate::store::charge::{Charge, INLINE, Outcome, is_peek};
-use crate::sync::spin_loop;
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
 /// the other, so that a stack of busy keys gets its turn.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::segments::Segments;
 use super::slots::SlotId;
-use crate::policy_id::PolicyId;
+use crate::key::policy_id::PolicyId;
 
 /// All policies that hold keys, in collections that never move all their elements.
 #[derive(Debug, Default)]

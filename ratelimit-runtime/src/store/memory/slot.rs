@@ -4,8 +4,8 @@
 //! true only if the word is still the same. So a refusal, which only reads, writes nothing that processors share.
 
 use crate::algorithm::PlainState;
+use crate::base::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
 use crate::key::Fingerprint;
-use crate::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
 
 /// The memory of a slot: the fingerprint of its key, the word, and a number.
 pub(super) type Cells = [AtomicU64; 4];

@@ -3,8 +3,8 @@
 use super::levels::Levels;
 use super::slot::{Cells, Content, Slot};
 use super::states::States;
+use crate::base::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::key::Fingerprint;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The highest number of keys.
 pub(super) const MAX_KEYS: usize = 1 << 29;

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::levels::Levels;
 use super::segments::Segments;
 use crate::algorithm::State;
-use crate::sync::{Mutex, MutexGuard};
+use crate::base::sync::{Mutex, MutexGuard};
 
 /// The states, each of a key that says in its slot where the state is. Only who holds the slot, or the table's lock if the slot says
 /// that it belongs to that, asks for the state, so nobody waits for one.

@@ -12,7 +12,7 @@ use super::states::Unused;
 use super::waiter::{Waiter, WaitingCharge};
 use crate::algorithm::{AlgorithmSpec, PlainState, Snapshot, State};
 use crate::key::Fingerprint;
-use crate::policy_id::PolicyId;
+use crate::key::policy_id::PolicyId;
 use crate::store::charge::Charge;
 
 #[derive(Debug)]

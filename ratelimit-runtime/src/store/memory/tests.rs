@@ -14,8 +14,8 @@ use super::eviction::{SAMPLED, SOUGHT, SWEPT};
 use super::*;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::key::Fingerprint;
+use crate::key::policy_id::PolicyId;
 use crate::policy::{FixedWindow, Policy, TokenBucket};
-use crate::policy_id::PolicyId;
 
 fn charge(key: impl ToString, seconds: u64) -> Charge {
     let policy = Policy::from(FixedWindow::new(1, Duration::from_secs(seconds)));

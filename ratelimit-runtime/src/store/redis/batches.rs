@@ -23,8 +23,8 @@ pub(super) use self::lane::LaneId;
 use self::lane::{Caller, Lanes, Waiting};
 use self::sender::Sender;
 use super::client::Client;
-use crate::error::store::StoreError;
 use crate::store::charge::{Outcome, SharedCharges};
+use crate::store::error::StoreError;
 
 /// The calls to Redis of a store that are in flight, and those that wait.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::jitter::jittered;
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 
 /// The number of consecutive failures that open the breaker. Two suffice if the first was `STALE_AFTER` ago.
 const MAX_FAILURES: u32 = 5;

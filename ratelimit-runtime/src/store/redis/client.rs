@@ -15,8 +15,8 @@ use super::deployment::Deployment;
 use super::error::CallError;
 use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
-use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::error::StoreError;
 #[cfg(feature = "metrics")]
 use crate::store::series::CALL_TIME;
 

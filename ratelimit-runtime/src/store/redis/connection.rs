@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 use tokio::time::{Instant, sleep};
 
 use super::number_map::NumberMap;
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 
 /// The maximum number of commands in flight on a connection. Others wait here until their deadline, where they cost
 /// Redis nothing.

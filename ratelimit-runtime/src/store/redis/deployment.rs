@@ -12,7 +12,7 @@ use super::cluster::Cluster;
 use super::connect::{Sentinels, Target};
 use super::node::Node;
 use super::url::RedisUrl;
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 use crate::store::tls::Tls;
 
 /// The deployments in use, by the digest of what they were created from, which may contain a password and a key.

@@ -6,7 +6,8 @@ use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use super::connect::ConnectError;
 use super::error_code::{is_permanent, message, without_user, words};
-use crate::error::store::StoreError;
+use crate::base::timer::NoTimers;
+use crate::store::error::StoreError;
 
 /// Why a call has no usable reply.
 pub(super) enum CallError {
@@ -30,6 +31,12 @@ pub(super) enum ServerState {
     Unavailable(StoreError),
     /// It is the wrong server, or no longer accepts our login: a new connection may reach the right one.
     NeedsReconnect(StoreError),
+}
+
+impl From<NoTimers> for CallError {
+    fn from(error: NoTimers) -> Self {
+        CallError::NotSent(error.into())
+    }
 }
 
 impl CallError {

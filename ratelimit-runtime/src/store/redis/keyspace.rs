@@ -11,8 +11,8 @@ use super::cluster::by_slot;
 use super::deployment::Deployment;
 use super::node::{Node, NodeRequest};
 use crate::algorithm::AlgorithmSpec;
-use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::error::StoreError;
 
 /// How many commands of one reader are at a server at a time. Redis runs what a connection has sent without a break, so others
 /// wait for all of it.

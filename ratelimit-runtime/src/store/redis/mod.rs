@@ -40,10 +40,10 @@ use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
 pub use self::testing::test_stream::{Dial, Stream};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
-use crate::error::store::StoreError;
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
+use crate::store::error::StoreError;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 

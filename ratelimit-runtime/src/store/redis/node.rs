@@ -13,9 +13,9 @@ use super::breaker::{Breaker, Probe, Severity};
 use super::connect::Target;
 use super::connection::{Connections, SharedConnection};
 use super::error::{CallError, ServerState, cannot_connect};
-use crate::error::store::StoreError;
-use crate::log::log;
-use crate::timer::until;
+use crate::base::log::log;
+use crate::base::timer::until;
+use crate::store::error::StoreError;
 
 /// A server, its connections and its health.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Node {
             let reply = request.send(&mut opened).await;
             reply.map_err(|error| CallError::sent(error, &self.target))
         };
-        let reply = until(&runtime, deadline, pin!(reply)).await.map_err(CallError::NotSent)?;
+        let reply = until(&runtime, deadline, pin!(reply)).await?;
         let error = match reply {
             Some(Ok(reply)) => {
                 self.record(ServerState::of_reply(&reply), &connection, probe);

@@ -6,7 +6,7 @@ use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 
 /// A parsed store URL.
 pub(super) enum RedisUrl {

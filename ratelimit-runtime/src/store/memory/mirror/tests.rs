@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::MemoryStore;
-use crate::clock::Clock;
+use crate::base::clock::Clock;
+use crate::base::property_tests::config;
+use crate::base::rate::Rate;
 use crate::key::Key;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
-use crate::property_tests::config;
-use crate::rate::Rate;
 use crate::store::charge::Charge;
 
 /// Per run.

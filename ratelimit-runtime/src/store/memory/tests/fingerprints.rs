@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
-use crate::property_tests::config;
+use crate::base::property_tests::config;
 
 /// Fingerprints in one line, which has to be split for the last of them. The first halves of unused slots are 0, too.
 const KEYS: [[u64; 2]; 7] = [[0, 1], [0, 2], [4, 1], [4, 2], [4, 3], [6, 1], [6, 2]];

@@ -5,7 +5,7 @@ use std::slice;
 use super::*;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
-use crate::clock::AFTER_READING;
+use crate::base::clock::AFTER_READING;
 
 struct Interrupted {
     store: MemoryStore,

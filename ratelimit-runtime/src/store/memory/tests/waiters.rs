@@ -7,8 +7,8 @@ use std::task::{Context, Waker};
 
 use super::*;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::rate::Rate;
 use crate::policy::LeakyBucket;
-use crate::rate::Rate;
 
 const RUNS: u64 = 300;
 const OPERATIONS: u64 = 300;

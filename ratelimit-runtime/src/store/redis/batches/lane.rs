@@ -8,8 +8,8 @@ use tokio::runtime::Id;
 use tokio::sync::{self, oneshot};
 use tokio::time::Instant;
 
-use crate::error::store::StoreError;
 use crate::store::charge::{Outcome, SharedCharges};
+use crate::store::error::StoreError;
 use crate::store::redis::number_map::NumberMap;
 use crate::store::redis::scripts::Form;
 

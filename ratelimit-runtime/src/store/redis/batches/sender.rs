@@ -15,10 +15,10 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::lane::{Caller, LaneId, Lanes, MAX_WAIT, Next, Waiting};
-use crate::error::store::StoreError;
+use crate::base::timer::until;
 use crate::store::charge::{Charge, Outcome};
+use crate::store::error::StoreError;
 use crate::store::redis::client::Client;
-use crate::timer::until;
 
 /// Sends batches until no call waits.
 pub(super) struct Sender {

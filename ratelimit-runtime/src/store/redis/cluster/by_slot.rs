@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::slots::common_slot;
-use crate::error::store::StoreError;
 use crate::store::charge::Charge;
+use crate::store::error::StoreError;
 use crate::store::redis::scripts::key_text;
 
 /// Returns the indices of the decisions, in order, grouped by slot. A decision whose keys have no common slot, which cannot

@@ -27,8 +27,8 @@ use super::connect::Target;
 use super::error::CallError;
 use super::jitter::{jittered, shuffled};
 use super::node::{Node, NodeRequest, runtime};
-use crate::error::store::StoreError;
-use crate::timer::until;
+use crate::base::timer::until;
+use crate::store::error::StoreError;
 
 /// The maximum number of redirections of one command.
 const MAX_REDIRECTS: u32 = 5;
@@ -155,7 +155,7 @@ impl Cluster {
             }
             if self.refresh() {
                 let runtime = runtime()?;
-                let refreshed = until(&runtime, deadline, refreshed).await.map_err(CallError::NotSent)?;
+                let refreshed = until(&runtime, deadline, refreshed).await?;
                 if refreshed.is_some() && self.state().refresh_error.is_none() {
                     continue;
                 }
@@ -256,6 +256,6 @@ impl Drop for RefreshGuard {
 async fn sleep(duration: Duration) -> Result<(), CallError> {
     let runtime = runtime()?;
     let end = Instant::now() + duration;
-    until(&runtime, end, pin!(pending::<()>())).await.map_err(CallError::NotSent)?;
+    until(&runtime, end, pin!(pending::<()>())).await?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use redis::Value;
 
-use crate::error::store::StoreError;
+use crate::store::error::StoreError;
 
 /// The number of slots.
 pub(super) const SLOTS: u16 = 16384;

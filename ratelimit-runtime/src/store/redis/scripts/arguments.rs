@@ -13,7 +13,7 @@ use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
-use crate::bounds::MOST;
+use crate::base::bounds::MOST;
 use crate::store::charge::Charge;
 
 /// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.

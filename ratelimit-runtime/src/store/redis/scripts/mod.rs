@@ -10,9 +10,9 @@ use redis::Cmd;
 use self::arguments::Argument;
 pub(super) use self::reply::{outcome, outcomes};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
-use crate::error::store::StoreError;
 use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
+use crate::store::error::StoreError;
 
 /// The scripts of a store, by algorithm.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use redis::Value;
 
 use super::arguments;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
-use crate::error::store::StoreError;
 use crate::store::charge::{Charge, Outcome, Snapshots, is_peek};
+use crate::store::error::StoreError;
 use crate::store::redis::error_code::{is_permanent, message};
 
 /// The largest number of a script: up to here Lua represents integers exactly.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::property_tests::config;
+use crate::base::property_tests::config;
 
 /// Occurs in every password.
 const SECRET: &str = "x7secretq9";

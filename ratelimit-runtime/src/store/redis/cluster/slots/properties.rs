@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use redis::Value;
 
 use super::*;
-use crate::property_tests::config;
+use crate::base::property_tests::config;
 use crate::store::redis::testing::test_values::{numbers, texts, values};
 
 /// Values that are almost slot maps.

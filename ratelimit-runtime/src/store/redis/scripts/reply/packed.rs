@@ -56,7 +56,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::property_tests::config;
+    use crate::base::property_tests::config;
     use crate::store::redis::testing::test_values;
 
     /// Packs numbers in the fewest bytes, as the server does.

@@ -9,10 +9,10 @@ use redis::Value;
 
 use super::packed::tests::pack;
 use super::*;
+use crate::base::property_tests::config;
+use crate::base::rate::Rate;
 use crate::key::Key;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
-use crate::property_tests::config;
-use crate::rate::Rate;
 use crate::store::redis::testing::test_values::{numbers, texts, values};
 
 const NOW: i64 = 1_700_000_000_000_000;

@@ -1,0 +1,16 @@
+//! Numbers, units, time and logging: nothing about limits.
+
+pub(crate) mod bounds;
+pub(crate) mod clock;
+pub(crate) mod invalid_policy;
+pub(crate) mod lazy_box;
+pub(crate) mod log;
+pub(crate) mod parker;
+#[cfg(test)]
+pub(crate) mod property_tests;
+pub(crate) mod rate;
+pub(crate) mod runtime;
+#[cfg_attr(ratelimits_loom, path = "sync_loom.rs")]
+pub(crate) mod sync;
+pub(crate) mod timer;
+pub(crate) mod units;

@@ -1,0 +1,77 @@
+//! Timers: tokio's, without their panics, or those of a thread that blocks.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::base::parker::Parker;
+
+/// The runtime has no timers, or no longer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NoTimers;
+
+/// What wakes a call that waits.
+pub(crate) enum Timers {
+    /// The runtime on which the call began.
+    Tokio(Handle),
+    /// The thread that blocks on it.
+    Thread(Arc<Parker>),
+}
+
+impl Timers {
+    /// Returns the timers of the current runtime; `None` outside a runtime.
+    pub(crate) fn current() -> Option<Self> {
+        Handle::try_current().ok().map(Timers::Tokio)
+    }
+
+    /// Awaits the future until `end`, as [`until`] does.
+    pub(crate) async fn until<F: Future>(
+        &self,
+        end: Instant,
+        future: F,
+    ) -> Result<Option<F::Output>, NoTimers> {
+        match self {
+            Timers::Tokio(runtime) => until(runtime, end, pin!(future)).await,
+            Timers::Thread(parker) => Ok(parker.until(end, future).await),
+        }
+    }
+}
+
+/// Awaits the future until `end`. Returns its output, even if it is ready only after `end`, or `None` once the time is over.
+///
+/// The caller pins the future, because an async function holds its arguments twice.
+///
+/// The timer belongs to the runtime on which this is first polled, or outside a runtime, to the one on which the call began.
+/// When that runtime shuts down this returns `None` early, so callers check the time again.
+pub(crate) async fn until<F: Future>(
+    began: &Handle,
+    end: Instant,
+    mut future: Pin<&mut F>,
+) -> Result<Option<F::Output>, NoTimers> {
+    let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
+    // Tokio panics if the runtime has no timers, or no longer.
+    let timer = {
+        let _entered = runtime.enter();
+        catch_unwind(|| sleep_until(end))
+    };
+    let mut timer = pin!(timer.map_err(|_| NoTimers)?);
+    let mut is_set = false;
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(output) => Poll::Ready(Ok(Some(output))),
+        Poll::Pending => match catch_unwind(AssertUnwindSafe(|| timer.as_mut().poll(context))) {
+            Ok(over) => {
+                is_set = true;
+                over.map(|()| Ok(None))
+            }
+            Err(_) if is_set => Poll::Ready(Ok(None)),
+            // A timer that could not be set will not be set on a retry either.
+            Err(_) => Poll::Ready(Err(NoTimers)),
+        },
+    })
+    .await
+}

@@ -1,0 +1,196 @@
+//! What becomes of a request: a decision, or a failed store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
+use crate::decide::request::{AcquireRequest, RequestedPolicy};
+use crate::key::name::Name;
+use crate::store::error::StoreError;
+use crate::store::source::Source;
+use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
+
+/// The outcome of a request, to be converted to what the caller sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acquired<'a> {
+    pub(crate) request: &'a AcquireRequest,
+    pub(crate) outcome: &'a Outcome,
+    pub(crate) waited: Duration,
+    pub(crate) source: Source,
+    pub(crate) mirrored: Option<&'a Mirrored>,
+}
+
+/// A request that was decided, or the one that failed.
+pub(crate) type AcquireResult = Result<DecidedRequest, Box<FailedRequest>>;
+
+/// A decided request.
+#[derive(Debug)]
+pub(crate) struct DecidedRequest {
+    pub(crate) request: Arc<AcquireRequest>,
+    pub(crate) outcome: Box<Outcome>,
+    pub(crate) waited: Duration,
+    pub(crate) source: Source,
+    /// What was charged in process as well.
+    pub(crate) mirrored: Option<Box<Mirrored>>,
+}
+
+/// A request that the store did not decide, kept for whatever decides it instead.
+#[derive(Debug)]
+pub(crate) struct FailedRequest {
+    pub(crate) error: StoreError,
+    pub(crate) request: Arc<AcquireRequest>,
+    /// When the call was made, if it may wait.
+    pub(crate) since: Option<Instant>,
+    /// Whether the call has waited in a queue.
+    pub(crate) queued: bool,
+}
+
+impl<'a> Acquired<'a> {
+    /// The outcome of a request that was decided without waiting.
+    pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: Source) -> Self {
+        Acquired { request, outcome, waited: Duration::ZERO, source, mirrored: None }
+    }
+
+    /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
+    pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
+        let decision = self.decision();
+        let Some(store) = store.filter(|_| self.is_charged()) else { return decision };
+        match self.plain_receipt(store) {
+            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            None => decision.with_receipt(self.receipt(store)),
+        }
+    }
+
+    /// Returns what a limiter returns, without a receipt for what was charged.
+    fn decision(&self) -> Decision {
+        let decision = self.verdicts();
+        if self.outcome.admitted || !self.request.tells_keys {
+            return decision;
+        }
+        let policy = &self.request.policies()[decision.reported()];
+        decision.with_key(self.request.parts_of(policy))
+    }
+
+    fn verdicts(&self) -> Decision {
+        if let Some(policy) = self.single() {
+            return Decision::of_one(policy, self.source, self.waited);
+        }
+        let decided = |policy: &RequestedPolicy| {
+            let (name, algorithm) = (policy.definition.name.to_shared(), policy.definition.algorithm);
+            PolicyDecision::new(name, algorithm, self.is_shadow(policy), self.verdict(policy))
+        };
+        let policies = self.request.policies().iter().map(decided).collect();
+        Decision::new(policies, self.source, self.waited)
+    }
+
+    /// Returns what the policy said, if it is the only one, can refuse, and its name needs no count.
+    fn single(&self) -> Option<SinglePolicy> {
+        match self.request.policies() {
+            [policy] if !self.is_shadow(policy) => match &policy.definition.name {
+                Name::Static(name) => {
+                    Some(SinglePolicy::new(name, policy.definition.algorithm, self.verdict(policy)))
+                }
+                Name::Shared(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(crate) fn verdict(&self, policy: &RequestedPolicy) -> &Verdict {
+        &self.outcome.verdicts[policy.charge]
+    }
+
+    pub(crate) fn is_shadow(&self, policy: &RequestedPolicy) -> bool {
+        self.request.charges()[policy.charge].shadow
+    }
+
+    /// Returns why a shadow policy could not be decided, if it could not.
+    pub(crate) fn shadow_failure(&self, policy: &RequestedPolicy) -> Option<StoreError> {
+        let (_, problem) = self.outcome.failed.iter().find(|(charge, _)| *charge == policy.charge)?;
+        Some(StoreError::transient(problem))
+    }
+
+    fn is_charged(&self) -> bool {
+        self.outcome.admitted && self.request.has_cost()
+    }
+
+    /// Returns the receipt for all that was charged, if it is a single plain charge.
+    fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
+        match (self.request.charges(), self.mirrored) {
+            ([charge], None) => PlainReceipt::of(charge, &self.outcome.verdicts[0], store),
+            _ => None,
+        }
+    }
+
+    /// Returns the receipt for all that was charged.
+    pub(crate) fn receipt(&self, store: &Store) -> Receipt {
+        let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
+        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted)).and(self.mirrored.cloned())
+    }
+
+    /// Returns the receipt for the charge of one policy.
+    pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
+        let charge = self.request.charges()[policy.charge].clone();
+        let mirrored = self.mirrored.map(|mirrored| mirrored.only(policy.charge));
+        Receipt::new(store.clone(), [(charge, self.verdict(policy))]).and(mirrored)
+    }
+}
+
+impl DecidedRequest {
+    /// A request that was decided without waiting.
+    pub(crate) fn new(request: Arc<AcquireRequest>, outcome: Box<Outcome>, source: Source) -> Self {
+        DecidedRequest { request, outcome, waited: Duration::ZERO, source, mirrored: None }
+    }
+
+    /// Decides a request in process, without waiting.
+    pub(crate) fn in_memory(request: Arc<AcquireRequest>, memory: &MemoryStore) -> Self {
+        let outcome = Box::new(memory.decide(request.charges()));
+        DecidedRequest::new(request, outcome, Source::Memory)
+    }
+
+    pub(crate) fn acquired(&self) -> Acquired<'_> {
+        let DecidedRequest { request, outcome, waited, source, mirrored } = self;
+        Acquired { request, outcome, waited: *waited, source: *source, mirrored: mirrored.as_deref() }
+    }
+
+    /// Converts it to what a limiter returns. `store` is the store that was charged, if any was.
+    pub(crate) fn into_decision(self, store: Option<&Store>) -> Decision {
+        let acquired = self.acquired();
+        let decision = acquired.decision();
+        let Some(store) = store.filter(|_| acquired.is_charged()) else { return decision };
+        match acquired.plain_receipt(store) {
+            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            None => decision.with_receipt(self.into_receipt(store)),
+        }
+    }
+
+    /// Converts it to the receipt for all that was charged.
+    pub(crate) fn into_receipt(self, store: &Store) -> Receipt {
+        let DecidedRequest { mut request, outcome, mirrored, .. } = self;
+        let charges = Arc::make_mut(&mut request).take_charges().zip(&outcome.verdicts);
+        Receipt::new(store.clone(), charges.filter(|_| outcome.admitted)).and(mirrored.map(|it| *it))
+    }
+
+    /// Adopts the charge ids of a waiter whose reservations may have moved up.
+    pub(crate) fn adopt_charge_ids(&mut self, waiter: &Waiter) {
+        let charged = self.request.charges().iter().zip(&mut self.outcome.verdicts);
+        let charged = charged.filter(|(charge, verdict)| charge.is_made(verdict));
+        charged
+            .enumerate()
+            .for_each(|(index, (_, verdict))| verdict.charge_id = waiter.slot(index).charge_id);
+    }
+}
+
+impl FailedRequest {
+    pub(crate) fn new(error: StoreError, request: Arc<AcquireRequest>) -> Box<Self> {
+        Box::new(FailedRequest { error, request, since: None, queued: false })
+    }
+
+    /// The failed request of a call that was made at `since` and may wait.
+    pub(crate) fn of_waiting_call(mut self: Box<Self>, since: Instant, queued: bool) -> Box<Self> {
+        (self.since, self.queued) = (Some(since), queued);
+        self
+    }
+}

@@ -1,0 +1,330 @@
+//! The outcome of a rate-limit check.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::base::lazy_box::LazyBox;
+use crate::key::PartsOfKey;
+use crate::policy::Algorithm;
+use crate::store::error::StoreError;
+use crate::store::source::Source;
+use crate::store::{PlainReceipt, Receipt, Verdict};
+
+/// The outcome of a rate-limit check by one policy or several.
+///
+/// The fields are those of one policy. If any refused, it is the one with the longest `retry_after`, where none counts as the
+/// longest; if all admitted the call, it is the one with the fewest `remaining`. [`policies`](Self::policies) returns all of
+/// them.
+///
+/// It is not `Clone`, because it holds the receipt for what was charged, which can be refunded once.
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let uploads = Registry::in_memory().limiter("uploads", TokenBucket::per_second(1).burst(10))?;
+/// let decision = uploads.try_acquire("tenant-7", 4).await?;
+/// assert_eq!((decision.limit, decision.remaining), (10, 6));
+/// decision.refund().await?;
+/// assert_eq!(uploads.peek("tenant-7").await?.remaining, 10);
+/// # Ok(()) }
+/// ```
+#[non_exhaustive]
+pub struct Decision {
+    /// The burst, capacity or limit of the policy, in permits. For a queue it is the capacity plus one, for the call that leaves
+    /// at once.
+    pub limit: u64,
+    /// The whole permits that a call now would get. For a queue this includes those that would have to wait.
+    pub remaining: u64,
+    /// Time until the same call would be admitted without waiting; for a queue, until the same call with the same timeout would
+    /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, or
+    /// costs more than the policy can ever admit.
+    pub retry_after: Option<Duration>,
+    /// Time until the key's state expires: the bucket is full, or the window is over.
+    pub reset_after: Duration,
+    /// How long the call waited. For a bucket, from the decision to its slot by the store's clock; for a window, from the call.
+    pub waited: Duration,
+    /// Where the decision was made.
+    pub source: Source,
+    /// The name of the only policy, if it was not listed at once.
+    pub(crate) single: Option<&'static str>,
+    /// The algorithm of the reported policy.
+    pub(crate) algorithm: Algorithm,
+    /// Whether the reported policy admits the call.
+    pub(crate) admitted: bool,
+    /// The receipt, if it is a plain one.
+    receipt: Option<PlainReceipt>,
+    /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
+    more: LazyBox<More>,
+}
+
+#[derive(Default)]
+struct More {
+    /// Made for a single policy when somebody asks.
+    listed: OnceLock<Listed>,
+    receipt: Option<Receipt>,
+    /// The parts of the key that the reported policy refused, if there are observers.
+    key: Option<Box<[String]>>,
+}
+
+/// What each policy said.
+struct Listed {
+    policies: Vec<PolicyDecision>,
+    /// The index of the reported one.
+    reported: usize,
+}
+
+/// What the only policy of a call said. Times are in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SinglePolicy {
+    pub(crate) name: &'static str,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) admitted: bool,
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) retry_after: Option<u64>,
+    pub(crate) reset_after: u64,
+}
+
+/// What one policy of a [`Decision`] said.
+///
+/// ```
+/// # use ratelimits::{FixedWindow, Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let burst = registry.limiter("burst", TokenBucket::per_second(1).burst(5))?;
+/// let daily = registry.limiter("daily", FixedWindow::new(100, std::time::Duration::from_secs(86_400)))?;
+/// let decision = registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+/// let remaining: Vec<u64> = decision.policies().iter().map(|policy| policy.remaining).collect();
+/// assert_eq!(remaining, [4, 99]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PolicyDecision {
+    /// The name of the policy.
+    pub policy: Arc<str>,
+    /// The algorithm of the policy.
+    pub algorithm: Algorithm,
+    /// Whether this policy admits the call.
+    pub admitted: bool,
+    /// Whether this policy is a shadow, which never refuses.
+    pub shadow: bool,
+    /// As [`Decision::limit`].
+    pub limit: u64,
+    /// As [`Decision::remaining`].
+    pub remaining: u64,
+    /// As [`Decision::retry_after`].
+    pub retry_after: Option<Duration>,
+    /// As [`Decision::reset_after`].
+    pub reset_after: Duration,
+}
+
+impl Decision {
+    /// Returns what each policy said, in the order of the attributes or of the list.
+    #[must_use]
+    pub fn policies(&self) -> &[PolicyDecision] {
+        let list = || {
+            let policy = PolicyDecision {
+                policy: self.single.unwrap_or_default().into(),
+                algorithm: self.algorithm,
+                admitted: self.admitted,
+                shadow: false,
+                limit: self.limit,
+                remaining: self.remaining,
+                retry_after: self.retry_after,
+                reset_after: self.reset_after,
+            };
+            Listed { policies: vec![policy], reported: 0 }
+        };
+        &self.more.get_or_init(More::default).listed.get_or_init(list).policies
+    }
+
+    /// Gives back what the call was charged, at most once and only what still counts: all of it in a window that still counts
+    /// the charge, and in a bucket the permits that have not been refilled since, or fewer if later charges were refunded first.
+    /// If nothing was charged, as by [`peek`](crate::Limiter::peek), it does nothing.
+    ///
+    /// Several policies are refunded one after another. If the future is dropped, the remaining ones stay charged. A bucket that
+    /// has been [reset](crate::Limiter::reset) since may be credited all the same.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
+    pub async fn refund(self) -> Result<(), StoreError> {
+        if let Some(receipt) = self.receipt {
+            receipt.refund();
+        }
+        match self.more.get().and_then(|more| more.receipt.as_ref()) {
+            Some(receipt) => receipt.refund().await,
+            None => Ok(()),
+        }
+    }
+
+    /// A decision of at least one policy.
+    pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, waited: Duration) -> Self {
+        let refused = (0..policies.len())
+            .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
+            .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
+        let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
+        let reported = refused.or_else(fewest).unwrap_or(0);
+        let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
+        // Shadows may say otherwise, but do not refuse.
+        let (admitted, retry_after) = (refused.is_none(), retry_after.filter(|_| refused.is_some()));
+        let listed = Listed { policies, reported }.into();
+        let more = LazyBox::of(More { listed, ..More::default() });
+        let (single, receipt) = (None, None);
+        Decision {
+            limit,
+            remaining,
+            retry_after,
+            reset_after,
+            waited,
+            source,
+            single,
+            algorithm,
+            admitted,
+            receipt,
+            more,
+        }
+    }
+
+    /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
+    #[inline]
+    pub(crate) fn of_one(policy: SinglePolicy, source: Source, waited: Duration) -> Self {
+        let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = policy;
+        Decision {
+            limit,
+            remaining,
+            retry_after: retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+            waited,
+            source,
+            single: Some(name),
+            algorithm,
+            admitted,
+            receipt: None,
+            more: LazyBox::empty(),
+        }
+    }
+
+    /// Adds the receipt for a charge of a bucket or a fixed window in process.
+    #[inline]
+    pub(crate) fn with_plain_receipt(self, receipt: Option<PlainReceipt>) -> Self {
+        Decision { receipt, ..self }
+    }
+
+    /// Adds any other receipt.
+    pub(crate) fn with_receipt(mut self, receipt: Receipt) -> Self {
+        self.more_mut().receipt = Some(receipt);
+        self
+    }
+
+    /// Adds the parts of the key that the reported policy refused.
+    pub(crate) fn with_key(mut self, key: PartsOfKey<'_>) -> Self {
+        self.more_mut().key = Some(key.texts().map(Cow::into_owned).collect());
+        self
+    }
+
+    fn more_mut(&mut self) -> &mut More {
+        self.more.get_or_init(More::default);
+        self.more.get_mut().expect("it was made just now")
+    }
+
+    pub(crate) fn key(&self) -> Option<&[String]> {
+        self.more.get()?.key.as_deref()
+    }
+
+    /// Returns the index of the reported policy.
+    pub(crate) fn reported(&self) -> usize {
+        self.more.get().and_then(|more| more.listed.get()).map_or(0, |listed| listed.reported)
+    }
+}
+
+impl PolicyDecision {
+    pub(crate) fn new(policy: Arc<str>, algorithm: Algorithm, shadow: bool, verdict: &Verdict) -> Self {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        PolicyDecision {
+            policy,
+            algorithm,
+            admitted,
+            shadow,
+            limit,
+            remaining,
+            retry_after: retry_after.map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+        }
+    }
+}
+
+impl SinglePolicy {
+    #[inline]
+    pub(crate) fn new(name: &'static str, algorithm: Algorithm, verdict: &Verdict) -> Self {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after }
+    }
+}
+
+impl fmt::Debug for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decision")
+            .field("policies", &self.policies())
+            .field("waited", &self.waited)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Every call of a limiter returns one.
+const _: () = assert!(size_of::<Decision>() <= 192);
+
+#[cfg(test)]
+mod tests {
+    use std::slice;
+
+    use super::*;
+
+    fn verdict(admitted: bool) -> Verdict {
+        let retry_after = (!admitted).then_some(1_500_001);
+        Verdict {
+            admitted,
+            limit: 10,
+            remaining: 3,
+            retry_after,
+            reset_after: 7_000_002,
+            ..Verdict::default()
+        }
+    }
+
+    #[test]
+    fn lazy_list_equals_the_eager_one() {
+        for admitted in [true, false] {
+            let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(admitted));
+            let waited = Duration::from_nanos(1);
+            let lazy = Decision::of_one(policy, Source::Memory, waited);
+            let eager = PolicyDecision {
+                policy: "reports".into(),
+                algorithm: Algorithm::FixedWindow,
+                admitted,
+                shadow: false,
+                limit: 10,
+                remaining: 3,
+                retry_after: (!admitted).then_some(Duration::from_micros(1_500_001)),
+                reset_after: Duration::from_micros(7_000_002),
+            };
+            assert_eq!(lazy.policies(), slice::from_ref(&eager));
+            let eager = Decision::new(vec![eager], Source::Memory, waited);
+            assert_eq!(format!("{lazy:?}"), format!("{eager:?}"));
+            assert_eq!((lazy.reported(), lazy.admitted), (eager.reported(), eager.admitted));
+            let numbers = |of: &Decision| (of.limit, of.remaining, of.retry_after, of.reset_after, of.waited);
+            assert_eq!(numbers(&lazy), numbers(&eager));
+        }
+    }
+
+    #[test]
+    fn list_is_built_once() {
+        let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(true));
+        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO);
+        assert!(std::ptr::eq(decision.policies(), decision.policies()));
+    }
+}

@@ -1,0 +1,35 @@
+//! A store with the calls that wait for it.
+
+use std::sync::Arc;
+
+use crate::decide::health::HealthMonitor;
+use crate::decide::wait_queues::WaitQueues;
+use crate::decide::waiter_limit::WaiterLimit;
+use crate::store::{Receipt, Store};
+
+/// A store, the queues of calls that wait for its windows, and its health.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) store: Store,
+    pub(crate) queues: Arc<WaitQueues>,
+    pub(crate) waiters: Arc<WaiterLimit>,
+    pub(crate) health: HealthMonitor,
+}
+
+impl Endpoint {
+    pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
+        let (queues, health) = (Arc::<WaitQueues>::default(), HealthMonitor::new(&store));
+        if let Store::Memory(memory) = &store {
+            let queues = Arc::clone(&queues);
+            memory.on_refund(move |key| queues.wake(key));
+        }
+        Arc::new(Endpoint { store, queues, waiters, health })
+    }
+
+    /// Refunds the charges of a dropped call.
+    pub(crate) async fn give_back(self: Arc<Self>, receipt: Receipt) {
+        if let Err(error) = receipt.refund().await {
+            self.health.record_failed_refund(&error);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Why a call did not go ahead.
+
+mod limited;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::log::log;
+use crate::decide::decision::Decision;
+use crate::key::missing_key::MissingKey;
+use crate::store::error::StoreError;
+pub use limited::Limited;
+
+/// Why a call did not go ahead.
+///
+/// Only [`Error::Limited`] means that a policy refused the call. A store failure is never reported as limited.
+///
+/// ```
+/// use ratelimits::{Error, count_limit};
+///
+/// #[count_limit(1, "1h")]
+/// async fn report() -> Result<(), Error> {
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// report().await.unwrap();
+/// match report().await {
+///     Err(Error::Limited(limited)) => assert!(limited.decision().retry_after.is_some()),
+///     Err(Error::Store(error)) => panic!("the store failed: {error}"),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The call exceeded a policy.
+    Limited(Limited),
+    /// The store failed or could not be reached.
+    Store(StoreError),
+    /// The key needs something that the call does not have.
+    MissingKey(MissingKey),
+    /// A policy, or a number in it, is invalid.
+    Invalid(InvalidPolicy),
+}
+
+impl Error {
+    /// The error of a call that is refused now. It is logged.
+    #[inline]
+    pub(crate) fn limited(limited: Limited) -> Self {
+        // Asked here, because a refusal has little else to do. So the `log` crate, as a stand-in for a subscriber, does not get it.
+        if LevelFilter::current() >= LevelFilter::DEBUG {
+            limited.log();
+        }
+        Error::Limited(limited)
+    }
+
+    /// Logs that a call of this policy is refused, though not by the policy.
+    #[cold]
+    pub(crate) fn log_refusal(&self, policy: &str) {
+        log!(DEBUG, policy, error = %self, "call was refused");
+    }
+
+    /// Returns how long until the same call would be admitted. `None` if it never would be, or if no policy refused it.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Error::Limited(limited) => limited.retry_after(),
+            _ => None,
+        }
+    }
+
+    /// Whether no amount of waiting can help: the same call would be refused again, however late.
+    ///
+    /// True for an [`Error::Limited`] without [`retry_after`](Self::retry_after), whose call costs more than the policy can ever
+    /// admit, and for [`Error::MissingKey`] and [`Error::Invalid`], which only another call or another policy can avoid. Never true
+    /// for an [`Error::Store`], even a permanent one: the store can be repaired in the meantime.
+    ///
+    /// In an HTTP response, a limited call is 413 if this is true, and otherwise 429 with `Retry-After`.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let rows = Registry::in_memory().limiter("rows", TokenBucket::per_second(1).burst(100))?;
+    /// rows.try_acquire("tenant-7", 100).await?;
+    /// let early = rows.try_acquire("tenant-7", 100).await.unwrap_err();
+    /// assert!(early.is_limited() && !early.is_never() && early.retry_after().is_some());
+    /// let too_many = rows.try_acquire("tenant-7", 101).await.unwrap_err();
+    /// assert!(too_many.is_limited() && too_many.is_never() && too_many.retry_after().is_none());
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        match self {
+            Error::Limited(limited) => limited.retry_after().is_none(),
+            Error::MissingKey(_) | Error::Invalid(_) => true,
+            Error::Store(_) => false,
+        }
+    }
+
+    /// Whether a policy refused the call.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        matches!(self, Error::Limited(_))
+    }
+}
+
+/// The future of every limited function holds one.
+const _: () = assert!(size_of::<Error>() <= 72);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Limited(limited) => limited.fmt(f),
+            Error::Store(error) => error.fmt(f),
+            Error::MissingKey(missing) => missing.fmt(f),
+            Error::Invalid(invalid) => invalid.fmt(f),
+        }
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Error::Store(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Error::Store(error)
+    }
+}
+
+impl From<MissingKey> for Error {
+    fn from(error: MissingKey) -> Self {
+        Error::MissingKey(error)
+    }
+}
+
+impl From<InvalidPolicy> for Error {
+    fn from(error: InvalidPolicy) -> Self {
+        Error::Invalid(error)
+    }
+}
+
+impl Decision {
+    /// Converts a decision in which a policy refused to an error.
+    pub(crate) fn into_result(self) -> Result<Decision, Error> {
+        if self.admitted { Ok(self) } else { Err(self.into_error()) }
+    }
+
+    /// Converts a refusal to an error.
+    pub(crate) fn into_error(self) -> Error {
+        Error::limited(Limited::new(self))
+    }
+}

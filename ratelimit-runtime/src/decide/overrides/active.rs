@@ -1,0 +1,68 @@
+//! An override in force.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::entry::Override;
+use crate::algorithm::AlgorithmSpec;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::log::log;
+use crate::policy::{Number, Policy};
+
+/// An override in force.
+#[derive(Debug)]
+pub(crate) struct ActiveOverride {
+    settings: Override,
+    /// Those of the settings, so that no call parses text.
+    numbers: Vec<Number>,
+    /// Whether it is logged that it does not fit some policy of its name.
+    misfit_is_logged: AtomicBool,
+}
+
+impl ActiveOverride {
+    /// Puts an override in force.
+    ///
+    /// # Errors
+    ///
+    /// If the value of a number is invalid by itself.
+    pub(super) fn new(settings: Override) -> Result<Self, InvalidPolicy> {
+        let numbers = settings.numbers.iter();
+        let numbers = numbers.map(|(argument, value)| Number::new(argument, value.as_argument()));
+        let numbers = numbers.collect::<Result<_, _>>()?;
+        Ok(ActiveOverride { settings, numbers, misfit_is_logged: AtomicBool::new(false) })
+    }
+
+    pub(super) fn settings(&self) -> &Override {
+        &self.settings
+    }
+
+    pub(crate) fn is_off(&self) -> bool {
+        self.settings.off
+    }
+
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.settings.shadow == Some(true)
+    }
+
+    /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals.
+    ///
+    /// An overridden bucket is one with computed numbers: it has a state of its own, which overrides that follow each other share. A
+    /// policy that the override does not fit, such as a limiter that was created later, decides as written.
+    pub(crate) fn spec(
+        &self,
+        as_written: Option<&AlgorithmSpec>,
+        policy: Policy,
+    ) -> Result<AlgorithmSpec, InvalidPolicy> {
+        let as_written = || as_written.map_or_else(|| policy.spec(), |as_written| Ok(*as_written));
+        if self.numbers.is_empty() {
+            return as_written();
+        }
+        let changed = self.numbers.iter().try_fold(policy, |policy, number| policy.with_number(*number));
+        changed.and_then(|changed| changed.computed().spec()).or_else(|invalid| {
+            if !self.misfit_is_logged.swap(true, Ordering::Relaxed) {
+                let policy = &*self.settings.policy;
+                log!(ERROR, policy, error = %invalid, "override does not fit a policy of this name, which decides without it");
+            }
+            as_written()
+        })
+    }
+}

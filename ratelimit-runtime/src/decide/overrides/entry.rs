@@ -1,0 +1,108 @@
+//! The override of one policy.
+
+use std::fmt::{self, Display};
+
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::policy::{ArgumentValue, Policy};
+
+/// What an operator changes of a policy. [`Registry::overrides`](crate::Registry::overrides) returns those in force.
+///
+/// Its text is the table of the policy in a file of overrides.
+///
+/// ```
+/// let registry = ratelimits::Registry::in_memory();
+/// for overridden in registry.overrides() {
+///     println!("{}: {}", overridden.policy, overridden.settings().join(", "));
+/// }
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Override {
+    /// The name of the policy, or `prefix:name`.
+    pub policy: String,
+    /// The numbers that replace those of the policy, by their arguments.
+    #[doc(hidden)]
+    pub numbers: Vec<(String, Value)>,
+    /// Whether the policy is in shadow, if it sets that.
+    #[doc(hidden)]
+    pub shadow: Option<bool>,
+    /// Whether the policy limits nothing.
+    #[doc(hidden)]
+    pub off: bool,
+}
+
+/// The value of a number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// A rate or a duration in words.
+    Text(String),
+}
+
+impl Override {
+    /// Returns the policy with these numbers in place of its own.
+    ///
+    /// # Errors
+    ///
+    /// If a number is not one of the policy, or its value is invalid by itself.
+    pub fn numbers_on(&self, policy: Policy) -> Result<Policy, InvalidPolicy> {
+        let mut numbers = self.numbers.iter();
+        numbers
+            .try_fold(policy, |policy, (argument, value)| policy.with_argument(argument, value.as_argument()))
+    }
+
+    /// Returns what it sets, such as `rate = "100/min"` and `shadow = true`.
+    #[must_use]
+    pub fn settings(&self) -> Vec<String> {
+        let numbers = self.numbers.iter().map(|(argument, value)| format!("{argument} = {value}"));
+        let shadow = self.shadow.map(|shadow| format!("shadow = {shadow}"));
+        numbers.chain(shadow).chain(self.off.then(|| "off = true".to_owned())).collect()
+    }
+}
+
+impl Value {
+    pub(super) fn as_argument(&self) -> ArgumentValue<'_> {
+        match self {
+            Value::Integer(integer) => ArgumentValue::Integer((*integer).into()),
+            Value::Float(float) => ArgumentValue::Float(*float),
+            Value::Text(text) => ArgumentValue::Text(text),
+        }
+    }
+}
+
+impl Display for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "[{}]", Quoted(&self.policy))?;
+        self.settings().iter().try_for_each(|setting| writeln!(f, "{setting}"))
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Integer(integer) => write!(f, "{integer}"),
+            // With a fraction or an exponent, as TOML wants.
+            Value::Float(float) => write!(f, "{float:?}"),
+            Value::Text(text) => Quoted(text).fmt(f),
+        }
+    }
+}
+
+/// A basic string of TOML.
+struct Quoted<'a>(&'a str);
+
+impl Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"")?;
+        for char in self.0.chars() {
+            match char {
+                '"' | '\\' => write!(f, "\\{char}")?,
+                char if char.is_control() => write!(f, "\\u{:04X}", u32::from(char))?,
+                char => write!(f, "{char}")?,
+            }
+        }
+        f.write_str("\"")
+    }
+}

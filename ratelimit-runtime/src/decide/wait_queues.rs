@@ -1,0 +1,187 @@
+//! The queues of calls that wait for a window, by key.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::decide::request::AcquireRequest;
+use crate::key::Key;
+
+/// How long a call may leave its turn unused before the next call gets one. A future that is not polled would otherwise block
+/// its queue.
+const TURN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How many calls have their turn at a time of their own. Those behind them look again after so many turns.
+const COUNTED: usize = 64;
+
+/// The queues of one store. Only keys that calls wait for have one, in a map that never moves all its entries.
+#[derive(Debug, Default)]
+pub(crate) struct WaitQueues {
+    by_key: Mutex<BTreeMap<Key, WaitQueue>>,
+    next_ticket: AtomicU64,
+}
+
+/// The calls that wait for one key.
+#[derive(Debug)]
+pub(crate) struct WaitQueue {
+    /// By ticket: in the order in which the calls were made, not in which they were refused.
+    calls: BTreeMap<u64, QueuedCall>,
+    /// The tickets of the calls that have left no turn unused.
+    attentive: BTreeSet<u64>,
+    /// The sum of the calls' costs.
+    cost: u128,
+    /// When the next try may succeed, as far as is known.
+    ready_at: Instant,
+    /// Whether all calls try at once, because the store fails.
+    released: bool,
+}
+
+#[derive(Debug)]
+struct QueuedCall {
+    /// Notified when its turn may have come.
+    turn: Arc<Notify>,
+    cost: u64,
+}
+
+/// A queue that a request finds already waiting for one of its keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExistingQueue {
+    /// The index of the charge whose key it is.
+    pub(crate) charge: usize,
+    pub(crate) ready_at: Instant,
+}
+
+impl WaitQueues {
+    /// Returns the next ticket. Tickets order the calls of a queue.
+    pub(crate) fn issue_ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns the queue of the first key of the request that has one.
+    pub(crate) fn find(&self, request: &AcquireRequest) -> Option<ExistingQueue> {
+        let queues = self.lock();
+        let mut charges = request.charges().iter().enumerate().filter(|(_, charge)| !charge.shadow);
+        charges.find_map(|(index, charge)| {
+            queues.get(&charge.key).map(|queue| ExistingQueue { charge: index, ready_at: queue.ready_at })
+        })
+    }
+
+    /// Lets the first call that waits for this key try now, because permits were given back.
+    pub(crate) fn wake(&self, key: &Key) {
+        let first = self.lock().get_mut(key).and_then(WaitQueue::retry_now);
+        first.iter().for_each(|first| first.notify_one());
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, WaitQueue>> {
+        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitQueue {
+    pub(crate) fn new() -> Self {
+        WaitQueue {
+            calls: BTreeMap::new(),
+            attentive: BTreeSet::new(),
+            cost: 0,
+            ready_at: Instant::now(),
+            released: false,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Returns the permits that all its calls wait for.
+    pub(crate) fn cost(&self) -> u128 {
+        self.cost
+    }
+
+    /// Adds a call. Returns what is notified when its turn may have come.
+    pub(crate) fn join(&mut self, ticket: u64, cost: u64) -> Arc<Notify> {
+        let call = QueuedCall { turn: Arc::default(), cost };
+        let turn = Arc::clone(&call.turn);
+        self.cost += u128::from(cost);
+        self.attentive.insert(ticket);
+        self.calls.insert(ticket, call);
+        turn
+    }
+
+    /// Removes a call. Returns what to notify.
+    pub(crate) fn leave(&mut self, ticket: u64) -> Option<Arc<Notify>> {
+        if self.is_first(ticket) {
+            // The next call may ask for less than this one.
+            self.ready_at = Instant::now();
+        }
+        if let Some(call) = self.calls.remove(&ticket) {
+            self.cost -= u128::from(call.cost);
+            self.attentive.remove(&ticket);
+        }
+        self.first()
+    }
+
+    /// Returns when the turn of this call comes, or when it looks again; `None` if it has come.
+    pub(crate) fn turn_at(&mut self, ticket: u64, now: Instant) -> Option<Instant> {
+        if self.calls.contains_key(&ticket) {
+            self.attentive.insert(ticket);
+        }
+        let ahead = self.attentive.range(..ticket).take(COUNTED).count();
+        let at = self.ready_at + TURN_TIMEOUT * ahead as u32;
+        if self.released || (at <= now && ahead < COUNTED) {
+            // The others have left their turns unused.
+            self.attentive = self.attentive.split_off(&ticket);
+            return None;
+        }
+        Some(if ahead < COUNTED { at } else { at.max(now + TURN_TIMEOUT * COUNTED as u32) })
+    }
+
+    /// Whether no other call's turn comes before this one's.
+    pub(crate) fn is_first(&self, ticket: u64) -> bool {
+        self.attentive.range(..ticket).next().is_none()
+    }
+
+    /// Returns the call whose turn comes first.
+    fn first(&self) -> Option<Arc<Notify>> {
+        let first = self.attentive.first().and_then(|ticket| self.calls.get(ticket));
+        first.or_else(|| self.calls.values().next()).map(|call| Arc::clone(&call.turn))
+    }
+
+    /// Sets when the next try may succeed.
+    pub(crate) fn retry_in(&mut self, wait: Duration) {
+        (self.ready_at, self.released) = (Instant::now() + wait, false);
+    }
+
+    /// Lets the first call try now. Returns what to notify.
+    pub(crate) fn retry_now(&mut self) -> Option<Arc<Notify>> {
+        self.retry_in(Duration::ZERO);
+        self.first()
+    }
+
+    /// Lets all calls try now, because the store fails. Returns what to notify.
+    pub(crate) fn release(&mut self) -> Vec<Arc<Notify>> {
+        self.released = true;
+        self.calls.values().map(|call| Arc::clone(&call.turn)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_of_waiting_calls_do_not_overflow() {
+        let mut queue = WaitQueue::new();
+        for ticket in 0..3 {
+            queue.join(ticket, u64::MAX);
+        }
+        assert_eq!(queue.cost(), 3 * u128::from(u64::MAX));
+        for ticket in 0..3 {
+            queue.leave(ticket);
+        }
+        assert_eq!(queue.cost(), 0);
+    }
+}

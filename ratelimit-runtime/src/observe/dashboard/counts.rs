@@ -1,0 +1,51 @@
+//! What the observer of a dashboard counts.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::recently_limited::RecentlyLimited;
+use super::traffic::Traffic;
+use crate::decide::observation::{CallOutcome, Observation};
+use crate::observe::by_policy::ByPolicy;
+
+/// The traffic of each policy, and the keys that are limited.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    since: Instant,
+    traffic: ByPolicy<Arc<Traffic>>,
+    limited: RecentlyLimited,
+}
+
+impl Counts {
+    pub(crate) fn new() -> Self {
+        Counts { since: Instant::now(), traffic: ByPolicy::default(), limited: RecentlyLimited::new() }
+    }
+
+    /// Counts that keep the parts of keys as text.
+    pub(crate) fn with_keys() -> Self {
+        Counts { limited: RecentlyLimited::new().with_keys(), ..Counts::new() }
+    }
+
+    pub(crate) fn count(&self, seen: &Observation<'_>) {
+        let second = self.second();
+        self.traffic.get(seen.policy, |_| Arc::default()).count(seen, second);
+        if seen.outcome == CallOutcome::Limited {
+            self.limited.at(second).count(seen);
+        }
+    }
+
+    /// Returns the current second since the start.
+    pub(crate) fn second(&self) -> u32 {
+        u32::try_from(self.since.elapsed().as_secs()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn traffic(&self, second: u32) -> Vec<Value> {
+        self.traffic.map(|policy, traffic| traffic.to_json(policy, second))
+    }
+
+    pub(crate) fn most_limited(&self, second: u32) -> Value {
+        self.limited.to_json(second)
+    }
+}

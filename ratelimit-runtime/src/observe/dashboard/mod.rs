@@ -1,0 +1,5 @@
+//! What the observer of a dashboard counts.
+
+pub(crate) mod counts;
+mod recently_limited;
+mod traffic;

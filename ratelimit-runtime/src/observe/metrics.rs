@@ -1,0 +1,79 @@
+//! The observer that records decisions as series, and what each series means.
+
+mod handles;
+mod recorder;
+
+use std::sync::Arc;
+
+use self::handles::{DECISIONS, LIMIT, PolicySeries};
+use ::metrics::{Unit, histogram};
+use ::metrics::{describe_counter, describe_gauge, describe_histogram};
+
+use crate::decide::observation::{Observation, Owner};
+use crate::observe::by_policy::ByPolicy;
+use crate::store::series::CALL_TIME;
+use crate::store::source::Source;
+
+const WAIT: &str = "ratelimits_wait_seconds";
+pub(crate) const WAITING: &str = "ratelimits_waiting";
+pub(crate) const STORE_UP: &str = "ratelimits_store_up";
+pub(crate) const OUTAGES: &str = "ratelimits_store_outages_total";
+pub(crate) const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
+
+/// Returns an observer that records each decision, for
+/// [`RegistryBuilder::observer`](crate::RegistryBuilder::observer), and calls [`describe`].
+///
+/// `ratelimits_decisions_total` counts calls, whatever they cost, once for each policy that was asked. `outcome` is
+/// [`CallOutcome::name`](crate::CallOutcome::name), `source` is [`Source::name`], or `none` if nothing decided the call.
+///
+/// `ratelimits_wait_seconds` has the calls that waited, in seconds, also if they were refused in the end. A call with several
+/// policies is in the histogram of each. Calls that could have waited but did not are left out, so the count is that of the calls
+/// that waited.
+///
+/// `ratelimits_limit` is the limit that the last call of the policy had. Shares of a limit, by which a process decides during an
+/// outage, are left out.
+///
+/// Without a recorder nothing is recorded. Install it first, because descriptions are not repeated.
+///
+/// ```
+/// use ratelimits::{Registry, metrics};
+///
+/// let registry = Registry::builder().observer(metrics::observer()).in_memory();
+/// metrics::record_state(&registry);
+/// ```
+pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
+    describe();
+    let (policies, owner) = (ByPolicy::default(), Owner::new());
+    move |seen| {
+        let by_name = || policies.get(seen.policy, |name| Arc::new(PolicySeries::new(name)));
+        let other;
+        let series = match seen.attached(&owner, by_name) {
+            Some(series) => series,
+            None => {
+                other = by_name();
+                &other
+            }
+        };
+        series.record(seen, seen.limit().filter(|_| seen.source != Some(Source::Local)));
+        if !seen.waited.is_zero() {
+            histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
+        }
+    }
+}
+
+/// Tells the recorder what each series means, and its unit. [`observer`] does so, so call it only if the recorder is installed
+/// later than that.
+pub fn describe() {
+    describe_counter!(DECISIONS, Unit::Count, "Calls, for each policy that was asked.");
+    describe_histogram!(WAIT, Unit::Seconds, "How long calls waited for permits, of those that did.");
+    describe_gauge!(
+        LIMIT,
+        Unit::Count,
+        "The burst, capacity or limit of the policy, in permits; for a queue its capacity plus one."
+    );
+    describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
+    describe_histogram!(CALL_TIME, Unit::Seconds, "How long Redis took for a script call.");
+    describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
+    describe_counter!(OUTAGES, Unit::Count, "Outages of the store.");
+    describe_counter!(FAILED_DECISIONS, Unit::Count, "Decisions that the store failed to make.");
+}

@@ -1,0 +1,11 @@
+//! What is seen of decisions: metrics, the keys that are limited most, the record of a request, and what the dashboard counts.
+
+#[cfg(any(feature = "dashboard", feature = "metrics"))]
+mod by_policy;
+#[cfg(feature = "dashboard")]
+pub(crate) mod dashboard;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
+pub(crate) mod most_limited;
+#[cfg(feature = "web")]
+pub(crate) mod record;

@@ -1,0 +1,102 @@
+//! Errors of the store.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::lazy_box::LazyBox;
+use crate::base::timer::NoTimers;
+
+/// The store failed, refused, or could not be reached.
+///
+/// An error is transient or permanent. A transient error is an outage, to which
+/// [`OnStoreError`](crate::OnStoreError) applies; it reaches the caller only where that is
+/// [`Deny`](crate::OnStoreError::Deny) or cannot be followed. A permanent error, such as another program's value under a
+/// key, always reaches the caller.
+///
+/// ```
+/// let error = ratelimits::Registry::connect_lazy("redis://127.0.0.1:no-port").unwrap_err();
+/// assert!(matches!(error, ratelimits::Error::Store(_)));
+/// ```
+// The box is never empty. It is lazy for how it is dropped: so what a caller ignores of a limiter's decision costs nothing.
+pub struct StoreError(LazyBox<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    message: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
+    permanent: bool,
+}
+
+impl StoreError {
+    /// An outage: `on_store_error` applies.
+    pub(crate) fn transient(message: impl Into<String>) -> Self {
+        StoreError::new(message.into(), false)
+    }
+
+    /// An outage: no reply came in time.
+    pub(crate) fn late() -> Self {
+        StoreError::transient("Redis did not respond before the deadline")
+    }
+
+    /// An error that a healthy store would return as well: the call fails, whatever `on_store_error` says.
+    pub(crate) fn permanent(message: impl Into<String>) -> Self {
+        StoreError::new(message.into(), true)
+    }
+
+    /// Adds the underlying error.
+    #[cfg(feature = "redis")]
+    pub(crate) fn caused_by(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        StoreError(LazyBox::of(Inner { source: Some(Arc::new(source)), ..self.inner().clone() }))
+    }
+
+    /// Puts what the error is about before its message.
+    pub(crate) fn about(self, subject: &str) -> Self {
+        let message = format!("{subject}: {self}");
+        StoreError(LazyBox::of(Inner { message, ..self.inner().clone() }))
+    }
+
+    pub(crate) fn is_permanent(&self) -> bool {
+        self.inner().permanent
+    }
+
+    fn new(message: String, permanent: bool) -> Self {
+        StoreError(LazyBox::of(Inner { message, source: None, permanent }))
+    }
+
+    fn inner(&self) -> &Inner {
+        self.0.get().expect("an error is made with its content")
+    }
+}
+
+impl From<NoTimers> for StoreError {
+    fn from(NoTimers: NoTimers) -> Self {
+        StoreError::permanent(
+            "a call has to wait, but its tokio runtime has no timers; build it with `enable_time`",
+        )
+    }
+}
+
+impl Clone for StoreError {
+    fn clone(&self) -> Self {
+        StoreError(LazyBox::of(self.inner().clone()))
+    }
+}
+
+impl fmt::Debug for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreError").field(self.inner()).finish()
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner().message)
+    }
+}
+
+impl StdError for StoreError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.inner().source.as_deref().map(|source| source as _)
+    }
+}

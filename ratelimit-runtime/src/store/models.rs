@@ -1,0 +1,44 @@
+//! What the models of `tests/loom` need of the memory store, beside what is public.
+
+use std::slice;
+use std::sync::Arc;
+
+use crate::base::sync;
+use crate::key::Fingerprint;
+use crate::key::policy_id::PolicyId;
+use crate::store::{Charge, Key, MemoryStore, Waiter};
+
+/// Returns a key with this hash. One from a random seed would make another model of each run. The lower bits of the first half
+/// select the key's line in the table.
+#[must_use]
+pub fn key(hash: [u64; 2]) -> Key {
+    Key::hashed(Fingerprint(hash), PolicyId::default())
+}
+
+/// Returns how often the threads of this model have locked a mutex.
+#[must_use]
+pub fn locks() -> u64 {
+    sync::LOCKS.get()
+}
+
+/// A call that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    charge: Charge,
+    waiter: Arc<Waiter>,
+}
+
+impl Waiting {
+    /// Queues a call, if it has to wait.
+    #[must_use]
+    pub fn new(store: &MemoryStore, charge: Charge) -> Option<Self> {
+        let (_, waiter) = store.reserve(slice::from_ref(&charge));
+        Some(Waiting { charge, waiter: waiter? })
+    }
+
+    /// Gives its permits to those behind it.
+    pub fn leave(self, store: &MemoryStore) {
+        let charge_id = self.waiter.slot(0).charge_id;
+        store.leave(&[(self.charge, charge_id)], &self.waiter);
+    }
+}

@@ -1,0 +1,86 @@
+//! A check of all policies at once, before any call.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::base::log::log;
+use crate::decide::overrides::problems as problems_of_overrides;
+use crate::usage::call_site::{CallSite, Claim, Claims};
+
+/// What is wrong with the policies of a program. [`check`] returns it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CheckError {
+    problems: Vec<String>,
+}
+
+/// Checks every policy that an attribute of this program declares: no two of them may have one name by accident, because they would
+/// share a counter.
+///
+/// Call it in `main`, or in a test of your program. [`install`](crate::install) logs the same problems. Numbers are checked when
+/// the program is compiled, or when they are computed.
+///
+/// # Errors
+///
+/// Returns all problems at once.
+///
+/// ```standalone_crate
+/// # use ratelimits::{Error, count_limit};
+/// #[count_limit(5, "15m")]
+/// async fn login() -> Result<(), Error> {
+///     Ok(())
+/// }
+///
+/// # fn the_test() -> Result<(), ratelimits::CheckError> {
+/// ratelimits::check()?;
+/// # Ok(()) }
+/// # the_test().unwrap();
+/// ```
+pub fn check() -> Result<(), CheckError> {
+    let mut problems = clashes();
+    problems.extend(problems_of_overrides());
+    if problems.is_empty() { Ok(()) } else { Err(CheckError { problems }) }
+}
+
+/// Logs each problem. Must not be called under a lock, because a subscriber may itself be rate limited.
+pub(crate) fn log_problems() {
+    for problem in clashes() {
+        log!(ERROR, %problem, "policies have a problem");
+    }
+}
+
+/// Returns the names that several call sites claim and must not share.
+fn clashes() -> Vec<String> {
+    let mut claims = Claims::default();
+    let clash = |site: &'static CallSite| {
+        let (function, name) = site.names_without_call();
+        let function = site.attribute.options.tag.of(&function).map(Into::into);
+        claims.register(Claim { attribute: &site.attribute, function }, &name)
+    };
+    CallSite::all().into_iter().filter_map(clash).collect()
+}
+
+impl CheckError {
+    /// Returns each problem, with what to do about it.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        self.problems.iter().map(String::as_str)
+    }
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let problems = &self.problems;
+        match &problems[..] {
+            [problem] => f.write_str(problem),
+            _ => write!(f, "{} problems:\n- {}", problems.len(), problems.join("\n- ")),
+        }
+    }
+}
+
+impl fmt::Debug for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `main` and tests print errors this way.
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl StdError for CheckError {}

@@ -1,0 +1,267 @@
+//! What a key's shape says about its policy, and the state under the key.
+
+use std::time::Duration;
+
+use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
+use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::{AlgorithmSpec, Verdict};
+use crate::base::rate::Rate;
+use crate::decide::overrides::Override;
+use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+
+/// How the state under keys of one shape is read.
+///
+/// The shape of a bucket with literal numbers has all of them. That of a window lacks the limit, and that of a bucket with computed
+/// numbers has none. Without them the state is read with numbers that no policy exceeds, which still tell how many permits are
+/// used and when the state ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    pub(super) spec: AlgorithmSpec,
+    knows_limit: bool,
+}
+
+/// The state under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    /// The permits that a full bucket or an empty window would have beyond those that are left. Unknown for a bucket with
+    /// `warmup` whose rate is.
+    pub used: Option<u64>,
+    /// The burst, capacity or limit, if it is known.
+    pub limit: Option<u64>,
+    /// The whole permits that a call would get now, if the limit is known.
+    pub remaining: Option<u64>,
+    /// Whether a call of cost 1 would be refused now, if that is known. For a queue, one that waits as long as the queue takes.
+    pub limited: Option<bool>,
+    /// The time until it would be admitted, if it is limited.
+    pub retry_after: Option<Duration>,
+    /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none.
+    pub reset_after: Duration,
+}
+
+impl Reading {
+    /// Returns how keys of this shape are read, given the policy that a program has under their name, if it is known, and what an
+    /// operator has changed of it. Keys with another shape than the policy then has are read by what their own says. Returns `None`
+    /// if no policy has this shape.
+    #[must_use]
+    pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Override>) -> Option<Self> {
+        let changed = changed.filter(|changed| !changed.numbers.is_empty());
+        let in_force = policy.and_then(|policy| match changed {
+            Some(changed) => changed.numbers_on(*policy).ok().map(Policy::computed),
+            None => Some(*policy),
+        });
+        if let Some(spec) = in_force.and_then(|policy| policy.spec().ok())
+            && spec.to_string() == shape
+        {
+            return Some(Reading { spec, knows_limit: true });
+        }
+        let (policy, knows_limit) = policy_of(shape)?;
+        let spec = policy.spec().ok()?;
+        Some(Reading { spec: if knows_limit { spec } else { spec.unbounded() }, knows_limit })
+    }
+
+    /// Returns the algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        algorithm_of(&self.spec)
+    }
+
+    /// Returns whether the shape and the policy tell the limit.
+    #[must_use]
+    pub fn knows_limit(&self) -> bool {
+        self.knows_limit
+    }
+
+    /// Returns the state that a decision of cost 0 has found.
+    pub(super) fn state(&self, verdict: &Verdict) -> KeyState {
+        let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
+        let used = limit.saturating_sub(remaining);
+        let (limited, retry_after) = match longest_wait(&self.spec) {
+            Some(longest_wait) => (remaining == 0, retry_after.map(|wait| wait.saturating_sub(longest_wait))),
+            None => (!admitted, retry_after),
+        };
+        let knows_whether_limited = match self.spec {
+            // A call is admitted unless there is debt, whatever the numbers.
+            AlgorithmSpec::WarmingUp(_) => true,
+            _ => self.knows_limit || used == 0,
+        };
+        KeyState {
+            used: (self.knows_limit || !matches!(self.spec, AlgorithmSpec::WarmingUp(_))).then_some(used),
+            limit: self.knows_limit.then_some(limit),
+            remaining: self.knows_limit.then_some(remaining),
+            limited: knows_whether_limited.then_some(limited),
+            retry_after: retry_after.filter(|_| limited && knows_whether_limited).map(Duration::from_micros),
+            reset_after: Duration::from_micros(reset_after),
+        }
+    }
+}
+
+/// Returns a policy with this shape, and whether its numbers are those of every policy with this shape. Returns `None` if there is no
+/// such policy.
+#[must_use]
+pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
+    let mut pieces = shape.split('-');
+    let kind = pieces.next()?;
+    let numbers: Vec<u64> = pieces.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let micros = Duration::from_micros;
+    // What the shape does not have is 1.
+    let (bucket, leaky) = (TokenBucket::per_second(1), LeakyBucket::new(1, Rate::per_second(1)));
+    let policy: Policy = match (kind, &numbers[..]) {
+        ("tb1", [interval, capacity]) => {
+            TokenBucket::new(Rate::new(1, micros(*interval))).burst_for(micros(*capacity)).into()
+        }
+        ("lb1", [interval, capacity]) => {
+            LeakyBucket::new(capacity.checked_div(*interval)?, Rate::new(1, micros(*interval))).into()
+        }
+        ("lq1", [interval, capacity]) => {
+            let capacity = capacity.checked_div(*interval)?.checked_sub(1)?;
+            LeakyBucket::new(capacity, Rate::new(1, micros(*interval))).queue().into()
+        }
+        ("bb1", [permits, nanos, capacity]) => {
+            let rate = Rate::new(*permits, Duration::from_nanos(*nanos));
+            TokenBucket::new(rate).borrow().burst_for(micros(*capacity)).into()
+        }
+        ("ib1", [burst, refill, period]) => {
+            TokenBucket::new(Rate::new(*refill, micros(*period))).interval_refill().burst(*burst).into()
+        }
+        ("wu1", [permits, nanos, warmup]) => {
+            TokenBucket::new(Rate::new(*permits, Duration::from_nanos(*nanos))).warmup(micros(*warmup)).into()
+        }
+        ("fw1", [period]) => FixedWindow::new(1, micros(*period)).into(),
+        ("fa1", [period]) => FixedWindow::new(1, micros(*period)).aligned().into(),
+        ("sl1", [period]) => SlidingWindow::new(1, micros(*period)).into(),
+        ("sc1", [period, precision]) => {
+            SlidingWindow::new(1, micros(*period)).precision(micros(*precision)).into()
+        }
+        ("tb2", []) => bucket.adjustable().into(),
+        ("bb2", []) => bucket.borrow().adjustable().into(),
+        ("lb2", []) => leaky.adjustable().into(),
+        ("lq2", []) => leaky.queue().adjustable().into(),
+        ("wu2", []) => bucket.warmup(Duration::from_secs(1)).adjustable().into(),
+        ("ib2", [period]) => {
+            TokenBucket::new(Rate::new(1, micros(*period))).interval_refill().adjustable().into()
+        }
+        _ => return None,
+    };
+    let has_numbers = kind.ends_with('1') && !matches!(kind, "fw1" | "fa1" | "sl1" | "sc1");
+    // The bounds of policies are those of shapes.
+    let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
+    has_shape.then_some((policy, has_numbers))
+}
+
+/// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
+fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
+    match spec {
+        AlgorithmSpec::Gcra(queue) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(queue)) => {
+            (queue.kind == GcraKind::Queue).then(|| queue.max_wait(queue.charge(1), u64::MAX))
+        }
+        _ => None,
+    }
+}
+
+fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
+    match spec {
+        AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+            match spec.kind {
+                GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
+                GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
+            }
+        }
+        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
+        AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
+        AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::overrides::Value;
+
+    #[test]
+    fn shapes_of_all_policies_are_known() {
+        let second = Duration::from_secs(1);
+        let (bucket, leaky) = (TokenBucket::per_second(3).burst(7), LeakyBucket::new(7, Rate::per_second(3)));
+        let (window, log) = (FixedWindow::new(7, second), SlidingWindow::new(7, second));
+        let warm = TokenBucket::per_second(3).warmup(second);
+        let policies: [(Policy, &str, bool); 16] = [
+            (bucket.into(), "tb1-333334-2333338", true),
+            (bucket.borrow().into(), "bb1-3-1000000000-2333334", true),
+            (bucket.interval_refill().into(), "ib1-7-3-1000000", true),
+            (warm.into(), "wu1-3-1000000000-1000000", true),
+            (leaky.into(), "lb1-333334-2333338", true),
+            (leaky.queue().into(), "lq1-333334-2666672", true),
+            (window.into(), "fw1-1000000", false),
+            (window.aligned().into(), "fa1-1000000", false),
+            (log.into(), "sl1-1000000", false),
+            (log.precision(second / 10).into(), "sc1-1000000-100000", false),
+            (bucket.adjustable().into(), "tb2", false),
+            (bucket.borrow().adjustable().into(), "bb2", false),
+            (bucket.interval_refill().adjustable().into(), "ib2-1000000", false),
+            (warm.adjustable().into(), "wu2", false),
+            (leaky.adjustable().into(), "lb2", false),
+            (leaky.queue().adjustable().into(), "lq2", false),
+        ];
+        for (policy, shape, has_numbers) in policies {
+            let spec = policy.spec().unwrap();
+            assert_eq!(spec.to_string(), shape);
+            let reading = Reading::of(shape, None, None).unwrap();
+            assert_eq!(reading.knows_limit, has_numbers, "{shape}");
+            assert_eq!(reading.spec == spec, has_numbers, "{shape}: {reading:?}");
+            assert_eq!(reading.spec.to_string(), shape);
+            assert_eq!(Reading::of(shape, Some(&policy), None), Some(Reading { spec, knows_limit: true }));
+        }
+    }
+
+    #[test]
+    fn overridden_policies_are_read_by_the_numbers_in_force() {
+        let overridden = |argument: &str, number| Override {
+            numbers: vec![(argument.to_owned(), Value::Integer(number))],
+            ..Override::default()
+        };
+        let bucket = Policy::from(TokenBucket::per_second(1).burst(5));
+        let burst = overridden("burst", 8);
+        let spec = Policy::from(TokenBucket::per_second(1).burst(8).adjustable()).spec().unwrap();
+        let in_force = Some(Reading { spec, knows_limit: true });
+        assert_eq!(Reading::of("tb2", Some(&bucket), Some(&burst)), in_force);
+        // The state from before, and without an inventory.
+        let written = Some(Reading { spec: bucket.spec().unwrap(), knows_limit: true });
+        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&burst)), written);
+        assert!(!Reading::of("tb2", None, Some(&burst)).unwrap().knows_limit);
+        let shadow = Override { shadow: Some(true), ..Override::default() };
+        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&shadow)), written);
+
+        let window = |limit| Policy::from(FixedWindow::new(limit, Duration::from_secs(1)));
+        let spec = window(8).spec().unwrap();
+        let in_force = Some(Reading { spec, knows_limit: true });
+        assert_eq!(Reading::of("fw1-1000000", Some(&window(5)), Some(&overridden("limit", 8))), in_force);
+    }
+
+    #[test]
+    fn shapes_that_no_policy_has_are_unknown() {
+        for shape in [
+            "",
+            "tb1",
+            "tb1-0-0",
+            "tb1-1-0",
+            "tb1-10-5",
+            "tb1-010-50",
+            "tb1-10-50-1",
+            "tb1-10-18446744073709551615",
+            "tb1-10-18446744073709551616",
+            "lb1-10-55",
+            "lq1-10-10",
+            "lq1-0-10",
+            "fw1-0",
+            "fw1-999999999999999999",
+            "sc1-10-3",
+            "sc1-10-0",
+            "ib2-0",
+            "ib1-0-1-1",
+            "tb2-1",
+            "zz1-1",
+            "~",
+        ] {
+            assert_eq!(Reading::of(shape, None, None), None, "{shape}");
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Limiters, for limits where no attribute fits.
+
+mod acquire;
+mod blocking;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::acquire::LimiterCaller;
+use self::acquire::{Acquire, LimiterCall};
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::backend::Backend;
+use crate::decide::charges::Charges;
+use crate::decide::decision::Decision;
+use crate::decide::definition::{Definition, Numbers};
+use crate::decide::error::Error;
+use crate::decide::on_store_error::OnStoreError;
+use crate::key::missing_key::MissingKey;
+use crate::key::{IntoKey, KeyParts};
+use crate::policy::Policy;
+use crate::store::Charge;
+
+/// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
+///
+/// Cheap to clone. The state is in the store: limiters with the same name and policy share it, also with the function whose
+/// policy has that name. In code that is not async, use [`blocking_try_acquire`](Self::blocking_try_acquire),
+/// [`blocking_acquire`](Self::blocking_acquire) and [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
+/// reports.try_acquire("tenant-7", 10).await?;
+/// let refused = reports.try_acquire("tenant-7", 1).await.unwrap_err();
+/// assert!(refused.is_limited() && refused.retry_after().is_some());
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Limiter {
+    backend: Arc<Backend>,
+    definition: Arc<Definition>,
+}
+
+impl Limiter {
+    pub(crate) fn new(backend: Arc<Backend>, definition: Arc<Definition>) -> Self {
+        Limiter { backend, definition }
+    }
+
+    /// Returns this limiter with a key prefix, as an attribute sets with `prefix = "…"`.
+    #[must_use]
+    pub fn prefix(&self, prefix: &str) -> Self {
+        self.with_keys(prefix, self.definition.function.as_deref())
+    }
+
+    /// Returns this limiter with the keys of a policy of this function.
+    ///
+    /// Needed to share state with a function that has several policies whose keys differ, or that have no key: their keys
+    /// contain the function's name, so that a Redis Cluster keeps them in one slot.
+    #[must_use]
+    pub fn function(&self, function: &str) -> Self {
+        self.with_keys(&self.definition.prefix, (!function.is_empty()).then_some(function))
+    }
+
+    /// Returns this limiter with its own [`OnStoreError`] in place of the registry's. In process it has no effect.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, OnStoreError, Registry};
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// # let registry = Registry::in_memory();
+    /// let codes = registry.limiter("codes", FixedWindow::new(5, std::time::Duration::from_secs(900)))?;
+    /// let codes = codes.on_store_error(OnStoreError::Deny);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn on_store_error(&self, on_store_error: OnStoreError) -> Self {
+        let Numbers { policy, spec, .. } = *self.numbers();
+        let definition =
+            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
+        self.with(definition.deciding(Some(on_store_error)).with_numbers(policy, spec))
+    }
+
+    /// Returns a limiter of the same name and keys with other numbers, for calls with numbers of their own.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the policy is invalid, or of another algorithm.
+    #[doc(hidden)]
+    pub fn with_numbers(&self, policy: impl Into<Policy>) -> Result<Self, InvalidPolicy> {
+        let policy = policy.into();
+        if policy.algorithm() != self.definition.algorithm {
+            return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
+        }
+        let definition =
+            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
+        Ok(self.with(definition.with_numbers(policy, policy.spec()?)))
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.definition.name.as_str()
+    }
+
+    /// Returns the policy.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.numbers().policy
+    }
+
+    /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 is admitted without asking the store.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if the policy refuses; nothing is charged then. [`Error::Store`] if the store fails and
+    /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown. [`Error::MissingKey`] if a part of the
+    /// key cannot be formatted.
+    #[inline]
+    pub fn try_acquire<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(self.call(cost, Duration::ZERO), key)
+    }
+
+    /// Takes `cost` permits for `key`, and waits for them as long as necessary, as `acquire` of Guava's `RateLimiter` does.
+    /// [`Decision::waited`](crate::Decision::waited) is how long that was. A cost of 0 is admitted without asking the store.
+    ///
+    /// A bucket grants permits in the order in which calls reach the store, from however many processes. Calls that wait for a
+    /// window queue in each process; calls that do not wait may be admitted before them. A future that is dropped while it waits
+    /// returns the permits that no later reservation depends on. In process, the calls behind it move up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if the call costs more than the policy can ever admit, a queue is full, or
+    /// [`max_waiters`](crate::RegistryBuilder::max_waiters) calls wait already; nothing is charged then. [`Error::Store`] if the
+    /// store fails and [`OnStoreError`] does not decide the call, or if the call has to wait outside a tokio runtime with time
+    /// enabled. [`Error::MissingKey`] if a part of the key cannot be formatted.
+    ///
+    /// ```
+    /// use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(100).burst(1))?;
+    /// assert_eq!(mails.acquire((), 1).await?.waited.as_millis(), 0);
+    /// assert!(mails.acquire((), 1).await?.waited.as_micros() > 0);
+    /// # Ok(()) }
+    /// ```
+    #[inline]
+    pub fn acquire<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(self.call(cost, Duration::MAX), key)
+    }
+
+    /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If the permits do not come
+    /// in time, the call is refused at once and takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Limited`] if the wait would exceed the timeout.
+    #[inline]
+    pub fn acquire_timeout<M>(
+        &self,
+        key: impl IntoKey<M>,
+        cost: u64,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(self.call(cost, timeout), key)
+    }
+
+    /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
+        NamedCharge { limiter: self.clone(), cost, key: KeyParts::of(&key) }
+    }
+
+    /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.
+    ///
+    /// If it would be refused, that is no error: [`Decision::retry_after`] is the time until it would be admitted, and
+    /// [`PolicyDecision::admitted`](crate::PolicyDecision::admitted) is false. [`Decision::remaining`] and
+    /// [`Decision::reset_after`] describe the state as it is. The answer may be outdated at once, so it does not replace
+    /// [`try_acquire`](Self::try_acquire).
+    ///
+    /// It is no call: observers and metrics do not see it, and no refusal is logged. It always asks the store. During an outage
+    /// [`OnStoreError`] applies to it, and permits that are leased count as used.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails and [`OnStoreError`] does not decide the call. [`Error::MissingKey`] if a part of the
+    /// key cannot be formatted.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, Registry};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let daily = FixedWindow::new(3, std::time::Duration::from_secs(86_400));
+    /// let reports = Registry::in_memory().limiter("reports", daily)?;
+    /// let fresh = reports.peek("tenant-7").await?;
+    /// assert_eq!((fresh.remaining, fresh.retry_after), (3, None));
+    /// reports.try_acquire("tenant-7", 3).await?;
+    /// let spent = reports.peek("tenant-7").await?;
+    /// assert_eq!(spent.remaining, 0);
+    /// assert!(spent.retry_after.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        let mut charges = self.call(0, Duration::ZERO).charges(&key);
+        drop(key);
+        self.backend.peek(&mut charges).await
+    }
+
+    /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
+    ///
+    /// Unchecked: the caller must have been charged this amount. Prefer [`Decision::refund`], which has a receipt and knows which
+    /// store was charged: this credits Redis, whatever [`OnStoreError`] did with the call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
+    /// [`Error::MissingKey`] if a part of the key cannot be formatted.
+    pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
+        let mut charge = self.uncharged(&key)?;
+        drop(key);
+        charge.cost = permits;
+        Ok(self.backend.refund(&charge).await?)
+    }
+
+    /// Removes the state of the key: the next call finds a full bucket or an empty window. Returns whether there was any: state
+    /// in the store, permits that this process has leased, or what it counted during an outage.
+    ///
+    /// State that has expired is none. In Redis it may count for up to a second after it has expired.
+    ///
+    /// In process, calls that wait for a bucket are charged to the new state first, unless one with a larger burst has overtaken
+    /// them. Those, and calls in Redis, keep their slots, and new calls are admitted beside them. What this process counted during
+    /// an outage of Redis is removed as well, but not what other processes counted. Other processes may refuse the key for up to
+    /// a second longer ([`local_denials`](crate::RegistryBuilder::local_denials)).
+    ///
+    /// Receipts of a bucket outlive the reset: refunds of decisions from before it can still credit the new state, all together
+    /// with at most one capacity. So do calls with `charge_when` that are running. Receipts of a window end with the reset.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails. [`Error::MissingKey`] if a part of the key cannot be formatted.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(2).burst(10))?;
+    /// reports.try_acquire("tenant-7", 10).await?;
+    /// assert!(reports.reset("tenant-7").await?);
+    /// assert_eq!(reports.peek("tenant-7").await?.remaining, 10);
+    /// assert!(!reports.reset("tenant-7").await?);
+    /// # Ok(()) }
+    /// ```
+    pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
+        let charge = self.uncharged(&key)?;
+        drop(key);
+        Ok(self.backend.reset(&charge.key).await?)
+    }
+
+    /// Returns the permits that the key has used, and how long until its state expires.
+    pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
+        let mut charges = self.call(0, Duration::ZERO).charges(&key);
+        drop(key);
+        let spec = charges.iter().next().map(|charge| *charge.spec());
+        // With numbers that no key exceeds, what is missing is what it has used.
+        charges.unbounded();
+        let Decision { limit, remaining, reset_after, .. } = self.backend.peek(&mut charges).await?;
+        let in_advance = spec.map_or(0, |spec| spec.used_in_advance(reset_after.as_micros() as u64));
+        Ok((limit.saturating_sub(remaining) + in_advance, reset_after))
+    }
+
+    #[inline]
+    fn call(&self, cost: u64, timeout: Duration) -> LimiterCall<'_> {
+        LimiterCall { backend: &self.backend, definition: &self.definition, cost, timeout }
+    }
+
+    /// Returns a charge of nothing to this key, also of a policy that is turned off.
+    fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
+        let request = self.backend.request(&mut self.call(0, Duration::ZERO).charges(key))?;
+        request.into_charge().ok_or_else(|| MissingKey::Part.into())
+    }
+
+    fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
+        let Numbers { policy, spec, .. } = *self.numbers();
+        let definition = self.definition.with_keys(prefix, function);
+        self.with(definition.with_numbers(policy, spec))
+    }
+
+    /// Returns the limiter of this definition on the same store.
+    fn with(&self, definition: Definition) -> Self {
+        Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
+    }
+
+    fn numbers(&self) -> &Numbers {
+        self.definition.limiter_numbers()
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, policy) = (self.name(), self.policy());
+        f.debug_struct("Limiter").field("name", &name).field("policy", &policy).finish_non_exhaustive()
+    }
+}
+
+/// A charge of one limiter, to be decided together with others by
+/// [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
+/// let charges = ["tenant-7", "tenant-8"].map(|tenant| reports.charge(tenant, 1));
+/// registry.try_acquire_all(charges).await?;
+/// # Ok(()) }
+/// ```
+#[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
+pub struct NamedCharge {
+    limiter: Limiter,
+    cost: u64,
+    key: Result<KeyParts, MissingKey>,
+}
+
+impl NamedCharge {
+    /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
+    pub(crate) fn add_to<'a>(
+        &'a self,
+        charges: &mut Charges<'a>,
+        backend: &Arc<Backend>,
+        is_free: bool,
+    ) -> Result<(), InvalidPolicy> {
+        let NamedCharge { limiter, cost, key } = self;
+        if !Arc::ptr_eq(&limiter.backend, backend) {
+            return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
+        }
+        let cost = if is_free { 0 } else { *cost };
+        limiter.call(cost, Duration::ZERO).add_to(charges);
+        match key {
+            Ok(parts) => charges.kept_key(parts.all()),
+            Err(missing) => charges.missing(*missing),
+        }
+        Ok(())
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for NamedCharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut charge = f.debug_struct("NamedCharge");
+        charge.field("name", &self.limiter.name()).field("cost", &self.cost);
+        if let Err(error) = &self.key {
+            charge.field("error", error);
+        }
+        charge.finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "web")]
+impl Limiter {
+    /// Decides a call that has no key: it is refused, unless limits are off.
+    pub(crate) fn try_acquire_without_key(&self, missing: MissingKey) -> Result<(), Error> {
+        if self.backend.primary().is_none() {
+            return Ok(());
+        }
+        match self.call(1, Duration::ZERO).decide_failed(missing) {
+            Ok(decision) => decision.map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+}

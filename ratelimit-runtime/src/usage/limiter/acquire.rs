@@ -1,0 +1,223 @@
+//! A call of a limiter. Its first poll decides it, unless something has to be awaited.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use crate::decide::acquired::{Acquired, DecidedRequest};
+use crate::decide::backend::Backend;
+use crate::decide::backend::failover::{AcquireFuture, PendingRequest};
+use crate::decide::charges::{CallNumbers, Charges, PolicyCharge};
+use crate::decide::decision::Decision;
+use crate::decide::definition::{Definition, DefinitionRef};
+use crate::decide::error::Error;
+use crate::decide::request::max_wait;
+use crate::decide::{Caller, SingleDecision};
+use crate::key::missing_key::MissingKey;
+use crate::key::{Fingerprint, IntoKey, KeyParts};
+use crate::store::Store;
+
+/// A call of a limiter.
+#[must_use = "futures do nothing unless polled"]
+pub(super) struct Acquire<'a, K, M> {
+    call: LimiterCall<'a>,
+    /// `None` once it is polled.
+    key: Option<K>,
+    /// The call, while something has to be awaited.
+    pending: Option<AcquireFuture>,
+    marker: PhantomData<fn() -> M>,
+}
+
+/// What a call of a limiter asks, except for its key.
+#[derive(Clone, Copy)]
+pub(super) struct LimiterCall<'a> {
+    pub(super) backend: &'a Arc<Backend>,
+    pub(super) definition: &'a Arc<Definition>,
+    pub(super) cost: u64,
+    pub(super) timeout: Duration,
+}
+
+/// The caller of limiters, who gets a [`Decision`].
+#[derive(Debug)]
+pub(crate) struct LimiterCaller;
+
+impl Caller for LimiterCaller {
+    type Decision = Result<Decision, Error>;
+
+    #[inline]
+    fn admitted(&self) -> Option<Self::Decision> {
+        None
+    }
+
+    #[inline(always)]
+    fn single(&self, decision: SingleDecision<'_>) -> Result<Decision, Error> {
+        if decision.goes_ahead() { Ok(decision.into_decision()) } else { Err(decision.into_error()) }
+    }
+
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Result<Decision, Error> {
+        acquired.into_decision(store).into_result()
+    }
+
+    fn awaited(&self, decided: DecidedRequest, store: Option<&Store>) -> Result<Decision, Error> {
+        decided.into_decision(store).into_result()
+    }
+
+    fn failed(&self, _attribute: Option<usize>, error: Error) -> Result<Decision, Error> {
+        Err(error)
+    }
+}
+
+impl<'a, M, K: IntoKey<M>> Acquire<'a, K, M> {
+    #[inline]
+    pub(super) fn new(call: LimiterCall<'a>, key: K) -> Self {
+        Acquire { call, key: Some(key), pending: None, marker: PhantomData }
+    }
+}
+
+impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
+    type Output = Result<Decision, Error>;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let acquire = self.get_mut();
+        let call = acquire.call;
+        let Some(key) = &acquire.key else { return acquire.poll_pending(context) };
+        // Written out here, so that the compiler removes what the caller does not read of the decision.
+        let mut parts = KeyParts::default();
+        let hashed = call.hash(key, &mut parts);
+        if let Some(memory) = call.backend.memory()
+            && let Some(Ok(key)) = hashed
+            && call.backend.observers().is_none()
+        {
+            let charge = call.charge(key);
+            if let Some(plain) = charge.decide_in(memory, key) {
+                acquire.key = None;
+                return Poll::Ready(
+                    LimiterCaller.single(SingleDecision::of_plain(memory, &charge, key, plain)),
+                );
+            }
+        }
+        acquire.poll_hashed(hashed, parts, context)
+    }
+}
+
+impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
+    #[inline(never)]
+    fn poll_hashed(
+        &mut self,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Decision, Error>> {
+        let Some(key) = self.key.take() else { return Poll::Pending };
+        match self.call.decide_hashed(&key, hashed, parts) {
+            Ok(decision) => Poll::Ready(decision),
+            Err(request) => {
+                self.pending = Some(request.start());
+                self.poll_pending(context)
+            }
+        }
+    }
+}
+
+impl<K, M> Acquire<'_, K, M> {
+    #[cold]
+    fn poll_pending(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
+        // As an async function does.
+        let pending = self.pending.as_mut().expect("the future was polled after it had completed");
+        let result = ready!(Pin::new(&mut *pending).poll(context));
+        self.pending = None;
+        Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
+    }
+}
+
+/// Nothing in it is pinned: the key is moved, and so may be the request.
+impl<K, M> Unpin for Acquire<'_, K, M> {}
+
+impl<'a> LimiterCall<'a> {
+    /// Decides a call. Returns the request, if it has to be awaited.
+    pub(super) fn decide<M>(
+        &self,
+        key: &impl IntoKey<M>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let mut parts = KeyParts::default();
+        let hashed = self.hash(key, &mut parts);
+        self.decide_hashed(key, hashed, parts)
+    }
+
+    /// Hashes a key of the policy as it is written. `None` if operators may have changed it.
+    #[inline(always)]
+    fn hash<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        parts: &mut KeyParts,
+    ) -> Option<Result<Fingerprint, MissingKey>> {
+        if !self.definition.is_as_written(self.backend.overrides()) {
+            return None;
+        }
+        let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
+        Some(self.definition.limiter_numbers().heads.hash.fingerprint(key, kept))
+    }
+
+    /// Decides a call whose key was hashed: it is formatted once, as it may be another text the next time.
+    fn decide_hashed<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        match hashed {
+            None => self.decide_overridden(self.charges(key)),
+            Some(Ok(key)) => self.backend.decide(&mut Charges::of(self.charge(key), parts), &LimiterCaller),
+            Some(Err(missing)) => self.decide_failed(missing),
+        }
+    }
+
+    /// Returns the charge of a policy as it is written.
+    #[inline(always)]
+    fn charge(&self, key: Fingerprint) -> PolicyCharge<'a> {
+        let LimiterCall { definition, cost, timeout, .. } = *self;
+        PolicyCharge::literal(definition, definition.limiter_numbers(), key, cost, max_wait(timeout))
+    }
+
+    #[cold]
+    fn decide_overridden(
+        &self,
+        mut charges: Charges<'a>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        if charges.is_empty() && self.cost > 0 {
+            // It is turned off.
+            charges = LimiterCall { cost: 0, ..*self }.charges(&());
+        }
+        self.backend.decide(&mut charges, &LimiterCaller)
+    }
+
+    /// Refuses a call whose key lacks a part.
+    #[cold]
+    pub(super) fn decide_failed(
+        &self,
+        missing: MissingKey,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let (definition, mut charges) = (DefinitionRef::Counted(self.definition), Charges::new(false));
+        charges.fail(definition, Ok(self.cost), false, missing.into());
+        self.backend.decide_any(&mut charges, &LimiterCaller)
+    }
+
+    /// Returns the charge of the call.
+    pub(super) fn charges<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
+        let mut charges = Charges::new(self.backend.keeps_parts());
+        self.add_to(&mut charges);
+        charges.key(key);
+        charges
+    }
+
+    /// Starts the charge of the call.
+    pub(super) fn add_to(&self, charges: &mut Charges<'a>) {
+        let LimiterCall { backend, definition, cost, timeout } = *self;
+        let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(max_wait(timeout)) };
+        charges.begin(DefinitionRef::Counted(definition), numbers, true, backend.overrides());
+    }
+}

@@ -1,0 +1,157 @@
+//! What generated code learns of a decision.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::base::log::log;
+use crate::decide::acquired::Acquired;
+use crate::decide::definition::OwnedDefinition;
+use crate::decide::error::Error;
+use crate::decide::{Caller, SingleDecision};
+use crate::store::{PlainReceipt, Receipt, Store};
+
+/// Why a call is refused.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The index of the attribute whose policy refused; `None` if the store failed.
+    pub policy: Option<usize>,
+    /// The error for the caller.
+    pub error: Error,
+}
+
+/// The charges of an admitted call that `charge_when` may refund once the output is known.
+///
+/// Dropped, as with a call that is cancelled or panics, it refunds nothing.
+pub struct Charged(Refundable);
+
+enum Refundable {
+    Nothing,
+    /// The charge of the attribute with this index, in process.
+    Plain(Option<usize>, &'static str, PlainReceipt),
+    Any(Box<[RefundableCharge]>),
+}
+
+struct RefundableCharge {
+    definition: OwnedDefinition,
+    receipt: Receipt,
+}
+
+/// A refund that is under way.
+#[must_use]
+pub struct RefundFuture(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+/// The call of a limited function. `None` if it is admitted, and nothing of it may be refunded.
+pub(super) struct AttributeCall;
+
+impl Caller for AttributeCall {
+    type Decision = Option<Result<Charged, Refusal>>;
+
+    #[inline]
+    fn admitted(&self) -> Option<Self::Decision> {
+        Some(None)
+    }
+
+    #[inline(always)]
+    fn single(&self, decision: SingleDecision<'_>) -> Self::Decision {
+        if decision.goes_ahead() && !decision.charge.definition.attribute.refundable {
+            return None;
+        }
+        single(decision)
+    }
+
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision {
+        if !acquired.outcome.admitted {
+            let decision = acquired.into_decision(None);
+            let policy = acquired.request.policies()[decision.reported()].definition.attribute.index;
+            return Some(Err(Refusal { policy, error: decision.into_error() }));
+        }
+        let refundable = acquired.request.policies().iter().filter_map(|policy| {
+            let definition = policy.definition.clone();
+            let receipt =
+                |store| RefundableCharge { receipt: acquired.receipt_of(policy, store), definition };
+            store.filter(|_| policy.definition.attribute.refundable).map(receipt)
+        });
+        let refundable: Box<[_]> = refundable.collect();
+        (!refundable.is_empty()).then_some(Ok(Charged(Refundable::Any(refundable))))
+    }
+
+    fn failed(&self, policy: Option<usize>, error: Error) -> Self::Decision {
+        Some(Err(Refusal { policy, error }))
+    }
+}
+
+#[inline(never)]
+fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
+    let definition = decision.charge.definition;
+    let index = definition.attribute.index;
+    if !decision.goes_ahead() {
+        return Some(Err(Refusal { policy: index, error: decision.into_error() }));
+    }
+    let receipt = decision.receipt(&decision.verdict())?;
+    Some(Ok(Charged(Refundable::Plain(index, definition.static_name().unwrap_or_default(), receipt))))
+}
+
+impl Charged {
+    /// No charge that may be refunded.
+    pub const NOTHING: Charged = Charged(Refundable::Nothing);
+
+    /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute.
+    pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
+        let is_kept = |index: Option<usize>| index.is_some_and(|index| charges.contains(&(index, true)));
+        let charged = match self.0 {
+            Refundable::Nothing => return RefundFuture(None),
+            Refundable::Plain(index, policy, receipt) => {
+                if !is_kept(index) {
+                    receipt.refund();
+                    forget(policy);
+                }
+                return RefundFuture(None);
+            }
+            Refundable::Any(charged) => charged.into_vec().into_iter(),
+        };
+        let refunded: Vec<_> = charged.filter(|charge| !is_kept(charge.definition.attribute.index)).collect();
+        if refunded.is_empty() {
+            return RefundFuture(None);
+        }
+        RefundFuture(Some(Box::pin(async move {
+            for RefundableCharge { definition, receipt } in refunded {
+                let policy = definition.name.as_str();
+                if let Err(error) = receipt.refund().await {
+                    log!(WARN, policy, %error, "failed to refund a charge");
+                    continue;
+                }
+                forget(policy);
+            }
+        })))
+    }
+}
+
+/// Removes a decision whose charge was given back from what the response tells.
+fn forget(policy: &str) {
+    #[cfg(feature = "web")]
+    crate::usage::context::with_record(|record| record.remove(policy));
+    #[cfg(not(feature = "web"))]
+    let _ = policy;
+}
+
+impl Future for RefundFuture {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().map_or(Poll::Ready(()), |refund| refund.as_mut().poll(context))
+    }
+}
+
+impl std::fmt::Debug for RefundFuture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RefundFuture")
+    }
+}
+
+/// Without keys.
+impl std::fmt::Debug for Charged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Charged")
+    }
+}

@@ -1,0 +1,27 @@
+//! What generated code uses. It changes with every version, so nothing else may use it.
+
+mod call;
+mod charged;
+pub mod const_args;
+mod future;
+mod refusal;
+pub mod runtime_args;
+
+pub use call::Call;
+pub use charged::{Charged, RefundFuture, Refusal};
+pub use future::DecisionFuture;
+pub use refusal::*;
+
+pub use ::inventory;
+
+use crate::base::invalid_policy::InvalidPolicy;
+pub use crate::base::rate::Rate;
+pub use crate::decide::error::Error;
+pub use crate::decide::on_store_error::OnStoreError;
+pub use crate::key::KeyPart;
+pub use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use crate::usage::call_site::{Attribute, CallSite, RegisteredSite, SiteOptions, SiteText, Tag};
+pub use crate::usage::registry::Registry;
+
+/// A number or policy that is computed per call, and may be invalid.
+pub type Checked<T> = Result<T, InvalidPolicy>;

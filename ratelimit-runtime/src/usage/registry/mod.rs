@@ -1,0 +1,165 @@
+//! Registries: where limits are decided, and the limiters that are decided there.
+
+mod builder;
+mod cache;
+pub(crate) mod current;
+mod from_env;
+pub(crate) mod install_error;
+mod off;
+#[cfg(feature = "overrides")]
+mod override_file;
+#[cfg(feature = "overrides")]
+mod watch;
+
+pub use builder::RegistryBuilder;
+pub use current::install;
+
+use std::fmt;
+use std::sync::Arc;
+#[cfg(feature = "overrides")]
+use std::sync::{OnceLock, mpsc::Sender};
+
+use smallvec::SmallVec;
+
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::backend::Backend;
+use crate::decide::backend::failover::PendingRequest;
+use crate::decide::charges::Charges;
+use crate::decide::decision::Decision;
+use crate::decide::error::Error;
+use crate::decide::health::StoreHealth;
+use crate::policy::Policy;
+use crate::store::INLINE;
+use crate::usage::limiter::{Limiter, LimiterCaller, NamedCharge};
+use cache::LimiterCache;
+
+/// A store that decides limits, and the limiters on it.
+///
+/// Functions use the registry that is [`install`]ed, or without one a registry in process. All processes whose registries
+/// use the same Redis share their limits. Cheap to clone.
+///
+/// ```
+/// # use ratelimits::{Registry, TokenBucket};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+/// let registry = Registry::in_memory();
+/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
+/// assert_eq!(reports.try_acquire("tenant-7", 1).await?.remaining, 9);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Registry(Arc<Inner>);
+
+struct Inner {
+    backend: Arc<Backend>,
+    limiters: LimiterCache,
+    /// Ends the thread that looks for overrides, when it is dropped.
+    #[cfg(feature = "overrides")]
+    watcher: OnceLock<Sender<()>>,
+}
+
+impl Registry {
+    /// Returns the limiter with this name and policy. Limiters are cached, so a repeated call costs a look-up
+    /// ([`max_limiters`](RegistryBuilder::max_limiters)).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Invalid`] if the policy is invalid, or a limiter with this name has another algorithm. When the cache is full,
+    /// limiters that are not in use leave it, and their names are free for another algorithm.
+    pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
+        let (definition, is_new) = self.0.limiters.get(name, policy.into())?;
+        #[cfg(feature = "overrides")]
+        if is_new {
+            self.wake_watcher();
+        }
+        #[cfg(not(feature = "overrides"))]
+        let _ = is_new;
+        Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
+    }
+
+    /// Takes the permits of all charges, or none: if one limiter refuses, no other is charged. Never waits for permits. Charges
+    /// of one limiter and key are added up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limited`] if a policy refuses. [`Error::Store`] if the store fails and the strictest
+    /// [`OnStoreError`](crate::OnStoreError) of the limiters does not decide the call. [`Error::Invalid`] if there are no
+    /// charges, a limiter belongs to another registry, or two limiters with one name and key have different limits.
+    /// [`Error::MissingKey`] if a part of a key cannot be formatted.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::in_memory();
+    /// let burst = registry.limiter("sms.burst", TokenBucket::per_second(1).burst(5))?;
+    /// let daily = registry.limiter("sms.daily", FixedWindow::new(2, std::time::Duration::from_secs(86_400)))?;
+    /// for _ in 0..2 {
+    ///     registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+    /// }
+    /// assert!(registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await.is_err());
+    /// assert_eq!(burst.peek("ann").await?.remaining, 3);
+    /// # Ok(()) }
+    /// ```
+    pub async fn try_acquire_all(
+        &self,
+        charges: impl IntoIterator<Item = NamedCharge>,
+    ) -> Result<Decision, Error> {
+        let charges: SmallVec<[NamedCharge; INLINE]> = charges.into_iter().collect();
+        let pending = match self.decide_all(&charges)? {
+            Ok(decision) => return decision,
+            Err(pending) => pending.start(),
+        };
+        drop(charges);
+        self.0.backend.finish(pending.await, &LimiterCaller)
+    }
+
+    /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.
+    ///
+    /// Do not use it as a readiness check. Only a call that the store decides ends an outage, and a process that is not ready
+    /// gets no calls.
+    ///
+    /// ```
+    /// let health = ratelimits::Registry::in_memory().store_health();
+    /// assert!(health.healthy && health.outages == 0);
+    /// ```
+    #[must_use]
+    pub fn store_health(&self) -> StoreHealth {
+        self.0.backend.health()
+    }
+
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.0.backend
+    }
+
+    fn new(backend: Arc<Backend>, max_limiters: usize) -> Self {
+        Registry(Arc::new(Inner {
+            backend,
+            limiters: LimiterCache::new(max_limiters),
+            #[cfg(feature = "overrides")]
+            watcher: OnceLock::new(),
+        }))
+    }
+
+    /// Decides charges of limiters. Returns the request, if it has to be awaited.
+    fn decide_all(
+        &self,
+        charges: &[NamedCharge],
+    ) -> Result<Result<Result<Decision, Error>, PendingRequest<'_>>, Error> {
+        let backend = &self.0.backend;
+        let mut call = Charges::new(backend.keeps_parts());
+        charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, false))?;
+        // A limiter that an operator has turned off decides nothing, unless all are off.
+        if call.is_empty() {
+            charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, true))?;
+        }
+        if call.is_empty() {
+            return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());
+        }
+        Ok(backend.decide(&mut call, &LimiterCaller))
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry").field("backend", &self.0.backend).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,213 @@
+//! The middleware of actix-web that puts requests in a context, limits them, and completes their responses.
+
+use std::future::{Future, Ready, ready};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use actix_web::body::EitherBody;
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::headers::RateLimitHeaders;
+use super::message::{RequestHead, ResponseHeaders};
+use super::options::Options;
+use super::scoped_body::ScopedBody;
+use crate::key::IntoKey;
+use crate::usage::client_ip::ClientIp;
+use crate::usage::limiter::Limiter;
+
+/// A middleware of actix-web that puts each request in a [`RequestContext`](crate::RequestContext), so that every annotated function
+/// below it knows the caller. It is to actix-web what `RateLimitLayer` is to other frameworks.
+///
+/// Create it, and the limiter of [`limit`](Self::limit), before `HttpServer::new`, and clone it into the closure, which runs once
+/// for each worker: a registry or limiter created there would count for its worker only.
+///
+/// Of several middlewares, the one that is wrapped last comes first. It adds to the context of a middleware around it.
+/// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.call(request))`.
+/// Tasks take the context along with `actix_web::rt::spawn(RequestContext::current().scope(task))`.
+///
+/// If middleware below it returns an error instead of a response, the error passes unchanged, without headers about limits.
+///
+/// ```
+/// use actix_web::{App, HttpServer, web};
+/// use ratelimits::web::RateLimitMiddleware;
+/// use ratelimits::{ClientIp, Error, rate_limit};
+///
+/// #[rate_limit("10/min", key_type = IP)]
+/// async fn search() -> Result<String, Error> {
+///     Ok("found".into())
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let client_ip = ClientIp::header("x-forwarded-for", ["10.0.0.0/8"])?;
+/// let limits = RateLimitMiddleware::new().client_ip(client_ip);
+/// let server = HttpServer::new(move || {
+///     App::new().route("/search", web::get().to(search)).wrap(limits.clone())
+/// });
+/// # drop(server); Ok(()) }
+/// ```
+#[cfg_attr(docsrs, doc(cfg(feature = "actix")))]
+#[derive(Clone, Debug, Default)]
+pub struct RateLimitMiddleware {
+    options: Options<ServiceRequest>,
+}
+
+/// The service of a [`RateLimitMiddleware`].
+#[cfg_attr(docsrs, doc(cfg(feature = "actix")))]
+#[derive(Debug)]
+pub struct RateLimitMiddlewareService<S> {
+    service: Rc<S>,
+    options: Rc<Options<ServiceRequest>>,
+}
+
+impl RateLimitMiddleware {
+    /// Creates a middleware that takes the client's address from the connection.
+    #[must_use]
+    pub fn new() -> Self {
+        RateLimitMiddleware::default()
+    }
+
+    /// Sets where the client's address comes from, for services behind proxies.
+    #[must_use]
+    pub fn client_ip(self, client_ip: ClientIp) -> Self {
+        RateLimitMiddleware { options: self.options.client_ip(client_ip) }
+    }
+
+    /// Sets how to find the user of a request, from its headers or from what authentication has added to its extensions. A user
+    /// that is blank is none.
+    ///
+    /// Do not take the user from a header that clients can write themselves, without checking it.
+    ///
+    /// ```
+    /// use actix_web::HttpMessage;
+    /// use ratelimits::web::RateLimitMiddleware;
+    ///
+    /// struct Session { user: u64 }
+    ///
+    /// let middleware =
+    ///     RateLimitMiddleware::new().user(|request| Some(request.extensions().get::<Session>()?.user.to_string()));
+    /// # drop(middleware);
+    /// ```
+    #[must_use]
+    pub fn user(self, user: impl Fn(&ServiceRequest) -> Option<String> + Send + Sync + 'static) -> Self {
+        RateLimitMiddleware { options: self.options.user(user) }
+    }
+
+    /// Limits requests before their bodies are read and their parameters parsed. Each takes one permit of the key that the function
+    /// returns; a request without a key is refused. The function runs in the context of the request, for keys such as
+    /// `RequestContext::current().ip()`.
+    ///
+    /// Preflight requests of browsers pass. So does any OPTIONS request that looks like one, without a body and credentials: where a
+    /// handler serves such requests, annotate it. A middleware has one limit, that of the last call: for several that are decided
+    /// together, annotate a function.
+    ///
+    /// ```
+    /// use ratelimits::web::RateLimitMiddleware;
+    /// use ratelimits::{Registry, RequestContext, TokenBucket};
+    ///
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// let by_address = Registry::in_memory().limiter("by-address", TokenBucket::per_second(50))?;
+    /// let middleware = RateLimitMiddleware::new().limit(by_address, |_| RequestContext::current().ip());
+    /// # drop(middleware); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn limit<K, M>(
+        self,
+        limiter: Limiter,
+        key: impl Fn(&ServiceRequest) -> Option<K> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: IntoKey<M> + Send + 'static,
+        M: 'static,
+    {
+        RateLimitMiddleware { options: self.options.limit(limiter, key) }
+    }
+
+    /// Adds headers about limits to responses. On requests of other origins, it also lets scripts of the browser read them.
+    #[must_use]
+    pub fn headers(self, headers: RateLimitHeaders) -> Self {
+        RateLimitMiddleware { options: self.options.headers(headers) }
+    }
+}
+
+impl<S, B> Transform<S, ServiceRequest> for RateLimitMiddleware
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>> + 'static,
+    B: 'static,
+{
+    type Response = ServiceResponse<EitherBody<ScopedBody<B>>>;
+    type Error = S::Error;
+    type Transform = RateLimitMiddlewareService<S>;
+    type InitError = ();
+    type Future = Ready<Result<Self::Transform, ()>>;
+
+    fn new_transform(&self, service: S) -> Self::Future {
+        let options = Rc::new(self.options.clone());
+        ready(Ok(RateLimitMiddlewareService { service: Rc::new(service), options }))
+    }
+}
+
+impl<S, B> Service<ServiceRequest> for RateLimitMiddlewareService<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse<B>> + 'static,
+    B: 'static,
+{
+    type Response = ServiceResponse<EitherBody<ScopedBody<B>>>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, S::Error>>>>;
+
+    fn poll_ready(&self, task: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(task)
+    }
+
+    fn call(&self, request: ServiceRequest) -> Self::Future {
+        let (service, options) = (Rc::clone(&self.service), Rc::clone(&self.options));
+        // Not `realip_remote_addr`, which believes what any client writes into a header.
+        let peer = request.peer_addr().map(|peer| peer.ip());
+        let (context, is_cross_origin) = (options.context(&request, peer), request.is_cross_origin());
+        let of_body = context.clone();
+        Box::pin(context.scope(async move {
+            let mut response = match options.refusal(&request).await {
+                Some(error) => request.error_response(error).map_into_right_body(),
+                None => {
+                    let response = service.call(request).await?;
+                    response.map_body(|_, body| ScopedBody::new(body, of_body)).map_into_left_body()
+                }
+            };
+            options.complete(response.headers_mut(), is_cross_origin);
+            Ok(response)
+        }))
+    }
+}
+
+impl RequestHead for ServiceRequest {
+    const PEER_ADVICE: &'static str =
+        "with actix-web, serve TCP sockets; in its tests, call `TestRequest::peer_addr`";
+
+    fn method(&self) -> &str {
+        self.method().as_str()
+    }
+
+    fn values<'a>(&'a self, header: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.headers().get_all(header).map(HeaderValue::as_bytes)
+    }
+}
+
+impl ResponseHeaders for HeaderMap {
+    fn has(&self, name: &'static str) -> bool {
+        self.contains_key(name)
+    }
+
+    fn set(&mut self, name: &'static str, value: String) {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            self.insert(HeaderName::from_static(name), value);
+        }
+    }
+
+    fn add(&mut self, name: &'static str, value: String) {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            self.append(HeaderName::from_static(name), value);
+        }
+    }
+}

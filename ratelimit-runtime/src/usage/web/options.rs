@@ -1,0 +1,170 @@
+//! What a layer or a middleware is told to do with requests, whatever the framework.
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::headers::RateLimitHeaders;
+use super::message::{RequestHead, ResponseHeaders};
+use crate::base::log::{LogBound, log};
+use crate::decide::error::Error;
+use crate::key::IntoKey;
+use crate::key::missing_key::MissingKey;
+use crate::usage::client_ip::ClientIp;
+use crate::usage::context::{self, RequestContext};
+use crate::usage::limiter::Limiter;
+
+/// The options of a layer for requests of the type `R`.
+pub(super) struct Options<R> {
+    /// `None` for the address of the connection, unless an outer layer has found one.
+    client_ip: Option<ClientIp>,
+    user: Option<Arc<UserOf<R>>>,
+    limit: Option<Arc<Limit<R>>>,
+    headers: Option<RateLimitHeaders>,
+    events: Arc<Events>,
+}
+
+/// What was logged about requests without an address.
+#[derive(Default)]
+struct Events {
+    lacks_peer: AtomicBool,
+    lacks_client: LogBound,
+}
+
+type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
+type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
+type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+impl<R> Options<R> {
+    pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
+        Options { client_ip: Some(client_ip), ..self }
+    }
+
+    pub(super) fn user(self, user: impl Fn(&R) -> Option<String> + Send + Sync + 'static) -> Self {
+        Options { user: Some(Arc::new(user)), ..self }
+    }
+
+    pub(super) fn limit<K, M>(
+        self,
+        limiter: Limiter,
+        key: impl Fn(&R) -> Option<K> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: IntoKey<M> + Send + 'static,
+        M: 'static,
+    {
+        let limit = move |request: &R| -> Verdict {
+            let (limiter, key) = (limiter.clone(), key(request));
+            Box::pin(async move {
+                match key {
+                    Some(key) => limiter.try_acquire(key, 1).await.map(drop),
+                    // Without an address, that is what the service has to provide first.
+                    None if RequestContext::current().ip().is_none() => {
+                        limiter.try_acquire_without_key(MissingKey::Ip)
+                    }
+                    None => limiter.try_acquire_without_key(MissingKey::Part),
+                }
+            })
+        };
+        Options { limit: Some(Arc::new(limit)), ..self }
+    }
+
+    pub(super) fn headers(self, headers: RateLimitHeaders) -> Self {
+        Options { headers: Some(headers), ..self }
+    }
+
+    /// Adds the headers about limits to the response, in the context of its request.
+    pub(super) fn complete(&self, response: &mut impl ResponseHeaders, is_cross_origin: bool) {
+        let mut names = Vec::from_iter(response.has("retry-after").then_some("retry-after"));
+        let record = context::record();
+        for (name, value) in
+            self.headers.iter().zip(&record).flat_map(|(headers, record)| headers.fields(record))
+        {
+            response.set(name, value);
+            names.push(name);
+        }
+        if is_cross_origin && !names.is_empty() {
+            response.add("access-control-expose-headers", names.join(", "));
+        }
+    }
+}
+
+impl<R: RequestHead> Options<R> {
+    /// Returns the context of a request, given the address at the other end of its connection. What this layer does not find out
+    /// is that of the layer around it.
+    pub(super) fn context(&self, request: &R, peer: Option<IpAddr>) -> RequestContext {
+        let outer = RequestContext::current();
+        let context = match &self.client_ip {
+            None if outer.ip().is_some() => outer,
+            None => outer.in_network(self.address(request, &ClientIp::peer(), peer)),
+            Some(client_ip) => outer.in_network(self.address(request, client_ip, peer)),
+        };
+        let context = match self.user.as_ref().and_then(|user| user(request)) {
+            Some(user) => context.with_user(user),
+            None => context,
+        };
+        match self.headers {
+            // Layers around each other tell of the same decisions.
+            Some(_) => context.with_record(context::record().unwrap_or_default()),
+            None => context,
+        }
+    }
+
+    fn address(&self, request: &R, client_ip: &ClientIp, peer: Option<IpAddr>) -> Option<IpAddr> {
+        let Some(peer) = peer else {
+            if !self.events.lacks_peer.swap(true, Ordering::Relaxed) {
+                let advice = R::PEER_ADVICE;
+                log!(WARN, advice, "requests have no peer address, so calls that need one are refused");
+            }
+            return None;
+        };
+        let header = client_ip.header_name();
+        let address = client_ip.find(peer, header.into_iter().flat_map(|name| request.values(name))).ok();
+        if address.is_none()
+            && let Some(requests) = self.events.lacks_client.count()
+        {
+            log!(WARN, header, requests, "trusted proxies send requests without a client address");
+        }
+        address
+    }
+
+    /// Returns why a request is refused, if it is. To be called in its context.
+    pub(super) async fn refusal(&self, request: &R) -> Option<Error> {
+        let limit = self.limit.as_ref().filter(|_| !request.is_preflight())?;
+        limit(request).await.err()
+    }
+}
+
+impl<R> Clone for Options<R> {
+    fn clone(&self) -> Self {
+        let Options { client_ip, user, limit, headers, events } = self;
+        Options {
+            client_ip: client_ip.clone(),
+            user: user.clone(),
+            limit: limit.clone(),
+            headers: headers.clone(),
+            events: Arc::clone(events),
+        }
+    }
+}
+
+impl<R> Default for Options<R> {
+    fn default() -> Self {
+        Options { client_ip: None, user: None, limit: None, headers: None, events: Arc::default() }
+    }
+}
+
+impl<R> fmt::Debug for Options<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Options { client_ip, user, limit, headers, .. } = self;
+        f.debug_struct("Options")
+            .field("client_ip", client_ip)
+            .field("has_user", &user.is_some())
+            .field("has_limit", &limit.is_some())
+            .field("headers", headers)
+            .finish_non_exhaustive()
+    }
+}
