@@ -209,20 +209,21 @@ impl<'a> Charges<'a> {
     /// Completes the key of the last charge.
     #[inline(always)]
     pub(crate) fn close(&mut self) {
-        if let Some(open) = self.open.take() {
-            self.complete(open);
+        if self.open.is_some() {
+            self.complete();
         }
     }
 
     #[inline(never)]
-    fn complete(&mut self, open: OpenKey) {
-        let end = self.parts.end();
+    fn complete(&mut self) {
+        let (key, end) = (self.open.as_ref().and_then(OpenKey::finish), self.parts.end());
+        self.open = None;
         let last = match &mut *self.rest {
             Some(rest) if !rest.more.is_empty() => rest.more.last_mut(),
             _ => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
         };
         if let Some(charge) = last {
-            charge.key = open.finish().unwrap_or(charge.key);
+            charge.key = key.unwrap_or(charge.key);
             charge.parts.1 = end;
         }
     }
@@ -280,13 +281,23 @@ impl<'a> Charges<'a> {
         let (from, wait) = (self.parts.end(), if shadow { 0 } else { wait });
         let (key, parts) = (head.without_parts(), (from, from));
         let is_forgotten = !definition.attribute.refundable;
-        let charge = PolicyCharge { definition, numbers, key, cost, wait, shadow, is_forgotten, parts };
+        // Written where it stays: a copy would read together what was written apart, which is slow.
         match self.first.get_mut(self.len) {
             Some(free) => {
-                *free = Some(charge);
+                *free =
+                    Some(PolicyCharge { definition, numbers, key, cost, wait, shadow, is_forgotten, parts });
                 self.len += 1;
             }
-            None => self.push_more(charge),
+            None => self.push_more(PolicyCharge {
+                definition,
+                numbers,
+                key,
+                cost,
+                wait,
+                shadow,
+                is_forgotten,
+                parts,
+            }),
         }
         self.open = Some(head.open());
     }

@@ -5,6 +5,7 @@ mod fingerprints;
 mod interrupted;
 mod threads;
 mod waiters;
+mod ways;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

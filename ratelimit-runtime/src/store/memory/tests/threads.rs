@@ -6,6 +6,7 @@ use std::thread;
 use super::*;
 use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::store::memory::owners::Owner;
 
 const MAX_KEYS: usize = 200;
@@ -14,9 +15,11 @@ const HOUR: u64 = 3_600_000_000;
 /// The keys that several threads use. Their policies hold less than their share, so they are never evicted.
 const HOT: u64 = 4;
 
-/// A window that stays open, and a bucket that hardly refills.
+/// Windows that stay open, and a bucket that hardly refills.
 const WINDOW: AlgorithmSpec =
     AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: 20, period: 24 * HOUR, aligned: false });
+const COUNTER: AlgorithmSpec =
+    AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: 20, period: 24 * HOUR, precision: HOUR });
 const BUCKET: AlgorithmSpec =
     AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval: HOUR, capacity: 20 * HOUR });
 
@@ -53,7 +56,11 @@ fn charge_hot_keys(store: &MemoryStore, thread: u64, calls: u64) -> HashMap<u64,
     let (mut state, mut kept) = (thread, HashMap::new());
     for _ in 0..calls {
         let (key, cost) = (random(&mut state, HOT), 1 + random(&mut state, 2));
-        let mut charges = [charge_by("window", key, WINDOW, cost), charge_by("bucket", key, BUCKET, cost)];
+        let mut charges = [
+            charge_by("window", key, WINDOW, cost),
+            charge_by("bucket", key, BUCKET, cost),
+            charge_by("counter", key, COUNTER, cost),
+        ];
         if random(&mut state, 2) == 0 {
             charges.reverse();
         }
@@ -106,9 +113,13 @@ fn table_is_consistent_after_threads_have_used_it() {
     });
     assert!(store.evicted() > 0);
     for key in 0..HOT {
-        let charges = [charge_by("window", key, WINDOW, 0), charge_by("bucket", key, BUCKET, 0)];
+        let charges = [
+            charge_by("window", key, WINDOW, 0),
+            charge_by("bucket", key, BUCKET, 0),
+            charge_by("counter", key, COUNTER, 0),
+        ];
         let verdicts = store.decide(&charges).verdicts;
-        assert_eq!(verdicts[0].remaining, 20 - kept[&key], "{key}");
+        assert_eq!([0, 2].map(|i| verdicts[i].remaining), [20 - kept[&key]; 2], "{key}");
         // Less than an hour has passed.
         assert!(verdicts[1].remaining.abs_diff(20 - kept[&key]) <= 1, "{key}: {verdicts:?}, {kept:?}");
     }

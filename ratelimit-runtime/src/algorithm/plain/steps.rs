@@ -1,0 +1,156 @@
+//! The steps of decisions about plain states.
+
+use super::{
+    CommonNumbers, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState, PlainWindow,
+    aligned_state, opened,
+};
+
+/// The steps of a decision about a call that does not wait. It costs at least one permit.
+pub(crate) trait PlainSteps: Copy {
+    /// Whether a call may be admitted that charges nothing.
+    const MAY_READ: bool = false;
+
+    /// Whether the slot of a state says when it was written. If not, there is no room for it.
+    fn is_dated(self) -> bool;
+
+    /// Decides a call of this cost. Returns `None` if the state is from the future or of another algorithm, or if it would not be
+    /// plain after the call.
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep>;
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainStep {
+    pub(crate) snapshot: PlainSnapshot,
+    pub(crate) admitted: bool,
+    /// The state after the call, if that charges something.
+    pub(crate) after: Option<PlainState>,
+}
+
+impl PlainStep {
+    /// The step of a call that is admitted if there is a state after it.
+    #[inline]
+    fn new(read: u64, count: u64, after: Option<PlainState>) -> Self {
+        PlainStep { snapshot: PlainSnapshot(read, count), admitted: after.is_some(), after }
+    }
+}
+
+/// A queue, as in [`GcraSpec`].
+#[derive(Clone, Copy, Debug)]
+struct PlainQueue(PlainBucket);
+
+/// A fixed window on a multiple of the period.
+#[derive(Clone, Copy, Debug)]
+struct PlainAlignedWindow(PlainWindow);
+
+impl PlainSteps for PlainBucket {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let PlainState::Bucket { full } = state else { return None };
+        let (before, latest) = (full.max(now), now + self.capacity);
+        if before > latest {
+            return None;
+        }
+        let after = before + self.charge(cost);
+        let after = (after <= latest).then_some(PlainState::Bucket { full: after });
+        Some(PlainStep::new(before, 0, after))
+    }
+}
+
+impl PlainSteps for PlainWindow {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let PlainState::Window { end, number: count } = state else { return None };
+        let (start, count) = if now < end { (end.wrapping_sub(self.period), count) } else { (now, 0) };
+        if start > now {
+            return None;
+        }
+        let end = start + self.period;
+        let after = self.fits(count, cost).then(|| PlainState::Window { end, number: count + cost });
+        Some(PlainStep::new(start, count, after))
+    }
+}
+
+impl PlainSteps for PlainQueue {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let (PlainState::Bucket { full }, PlainQueue(queue)) = (state, self) else { return None };
+        let (before, charge) = (full.max(now), queue.charge(cost));
+        if before > now + queue.capacity {
+            return None;
+        }
+        // A slot that is free at once is the first of an empty queue.
+        let is_first = before == now && charge <= queue.capacity;
+        Some(PlainStep::new(before, 0, is_first.then_some(PlainState::Bucket { full: before + charge })))
+    }
+}
+
+impl PlainSteps for PlainAlignedWindow {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let (PlainState::Window { end, number }, PlainAlignedWindow(window)) = (state, self) else {
+            return None;
+        };
+        let (opened, count) = if now < end { opened(end, number, window.period) } else { (now, 0) };
+        if end.saturating_sub(window.period) > now {
+            return None;
+        }
+        let after = match window.fits(count, cost) {
+            true => Some(aligned_state(opened, count + cost, window.period)?),
+            false => None,
+        };
+        Some(PlainStep::new(opened, count, after))
+    }
+}
+
+impl PlainSteps for PlainSpec {
+    #[inline]
+    fn is_dated(self) -> bool {
+        self.is_bucket()
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        match self.kind {
+            PlainKind::TokenBucket | PlainKind::Meter => self.bucket().decide(state, now, cost),
+            PlainKind::Window => self.window().decide(state, now, cost),
+            PlainKind::Queue => PlainQueue(self.bucket()).decide(state, now, cost),
+            PlainKind::AlignedWindow => PlainAlignedWindow(self.window()).decide(state, now, cost),
+        }
+    }
+}
+
+impl PlainSteps for CommonSpec {
+    #[inline]
+    fn is_dated(self) -> bool {
+        self.0.kind != PlainKind::Window
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        match self.numbers() {
+            CommonNumbers::Bucket(bucket) => bucket.decide(state, now, cost),
+            CommonNumbers::Window(window) => window.decide(state, now, cost),
+        }
+    }
+}
