@@ -21,7 +21,8 @@ mod verdict;
 pub mod warming_up;
 
 pub(crate) use plain::{
-    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    CommonNumbers, CommonSpec, PlainBucket, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    PlainWindow,
 };
 pub use spec::AlgorithmSpec;
 pub use state::State;

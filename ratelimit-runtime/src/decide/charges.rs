@@ -11,7 +11,7 @@ use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::{INLINE, MemoryStore, PlainCharge, PlainOutcome};
+use crate::store::{INLINE, PlainOutcome};
 
 /// The charges of a call.
 #[derive(Debug)]
@@ -308,12 +308,6 @@ impl<'a> Charges<'a> {
     }
 }
 
-/// Not compiled into each call, as few are of such a kind.
-#[inline(never)]
-fn decide_uncommon(memory: &MemoryStore, charge: PlainCharge) -> Option<PlainOutcome<1>> {
-    memory.decide_all_plain([charge])
-}
-
 impl Drop for Charges<'_> {
     #[inline]
     fn drop(&mut self) {
@@ -361,23 +355,19 @@ impl<'a> PolicyCharge<'a> {
         }
     }
 
-    /// Decides the charge in process, if its key has a plain state. A call that may wait is decided only if it need not.
+    /// Returns the literal numbers for the lock-free steps of the memory store, if these may decide the charge.
     #[inline(always)]
-    pub(crate) fn decide_in(
-        &self,
-        memory: &MemoryStore,
-        key: Fingerprint,
-    ) -> Option<(PlainSpec, PlainOutcome<1>)> {
-        let ChargeNumbers::Literal(Numbers { plain: Some(spec), .. }) = self.numbers else { return None };
-        let (spec, cost, waits) = (*spec, self.cost, self.wait > 0);
+    pub(crate) fn lock_free(&self) -> Option<&'a PlainSpec> {
+        let ChargeNumbers::Literal(numbers) = self.numbers else { return None };
+        let spec = numbers.plain.as_ref()?;
         // A refused call that waits for a window queues, and may overtake none that wait already.
-        if cost == 0 || waits && !spec.reserves() {
-            return None;
-        }
-        let charge = PlainCharge { key, spec, cost };
-        let outcome =
-            if spec.is_common() { memory.decide_plain(charge)? } else { decide_uncommon(memory, charge)? };
-        (outcome.admitted || !waits).then_some((spec, outcome))
+        (self.cost > 0 && (self.wait == 0 || spec.reserves())).then_some(spec)
+    }
+
+    /// Whether a decision by these steps stands: a refused call that may wait asks again.
+    #[inline(always)]
+    pub(crate) fn is_final(&self, outcome: &PlainOutcome<1>) -> bool {
+        outcome.admitted || self.wait == 0
     }
 
     /// Returns the same numbers for the memory store, if the states of the key are plain.

@@ -73,16 +73,22 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
-            && let Some(plain) = charge.decide_in(memory, key)
+            && let Some(spec) = charge.lock_free()
         {
-            if plain.1.admitted
-                && charge.is_forgotten
-                && self.observers().is_none()
-                && let Some(admitted) = caller.admitted()
+            // Read where it is: a copy would read together what was written apart, which is slow.
+            if let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
+                && charge.is_final(outcome)
             {
-                return Ok(admitted);
+                if outcome.admitted
+                    && charge.is_forgotten
+                    && self.observers().is_none()
+                    && let Some(admitted) = caller.admitted()
+                {
+                    return Ok(admitted);
+                }
+                let plain = (spec, outcome);
+                return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
             }
-            return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
         }
         self.decide_any(charges, caller)
     }
@@ -94,11 +100,11 @@ impl Backend {
         memory: &Arc<MemoryStore>,
         charge: &PolicyCharge<'_>,
         key: Fingerprint,
-        plain: (PlainSpec, PlainOutcome<1>),
+        (spec, outcome): (&PlainSpec, &PlainOutcome<1>),
         parts: &KeyParts,
         caller: &C,
     ) -> C::Decision {
-        self.finish_single(SingleDecision::of_plain(memory, charge, key, plain), parts, caller)
+        self.finish_single(SingleDecision::of_plain(memory, charge, key, (spec, outcome)), parts, caller)
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off.

@@ -19,7 +19,7 @@ pub(crate) struct SingleDecision<'a> {
     key: Fingerprint,
     pub(crate) admitted: bool,
     pub(crate) source: Source,
-    said: Said,
+    said: Said<'a>,
     /// The store that was charged, if it is in process.
     memory: Option<&'a Arc<MemoryStore>>,
     /// The parts of the key, if somebody may read them.
@@ -27,9 +27,9 @@ pub(crate) struct SingleDecision<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Said {
+enum Said<'a> {
     /// The steps of the memory store, of which the verdict is made when it is read.
-    Plain(PlainSpec, PlainOutcome<1>),
+    Plain(&'a PlainSpec, &'a PlainOutcome<1>),
     Verdict(Verdict),
 }
 
@@ -40,7 +40,7 @@ impl<'a> SingleDecision<'a> {
         memory: &'a Arc<MemoryStore>,
         charge: &'a PolicyCharge<'a>,
         key: Fingerprint,
-        (spec, outcome): (PlainSpec, PlainOutcome<1>),
+        (spec, outcome): (&'a PlainSpec, &'a PlainOutcome<1>),
     ) -> Self {
         SingleDecision {
             charge,
@@ -87,7 +87,7 @@ impl<'a> SingleDecision<'a> {
             Said::Plain(spec, outcome) => {
                 observers.plain(
                     charge,
-                    *spec,
+                    **spec,
                     (outcome.now, outcome.snapshots[0]),
                     self.admitted,
                     (parts, true),

@@ -61,7 +61,7 @@ impl<T> Levels<T> {
 
     /// Returns `N` elements from a multiple of `N` on, or `None` if their level does not exist yet. `N` is a power of two of at
     /// most 64.
-    #[inline]
+    #[inline(always)]
     pub(super) fn chunk<const N: usize>(&self, index: u32) -> Option<&[T; N]> {
         let (level, offset) = Self::place(index);
         let Level { elements, first } = self.level(level)?;
@@ -88,7 +88,7 @@ impl<T> Levels<T> {
         (Self::SMALL..=last).map(|_| OnceLock::new()).collect()
     }
 
-    #[inline]
+    #[inline(always)]
     fn level(&self, level: usize) -> Option<&Level<T>> {
         match level.checked_sub(Self::SMALL) {
             None => self.small[level].get(),
@@ -102,7 +102,7 @@ impl<T> Levels<T> {
     }
 
     /// Returns the level of an element, and its place there.
-    #[inline]
+    #[inline(always)]
     fn place(index: u32) -> (usize, usize) {
         let index = u64::from(index) + FIRST;
         if index < Self::LARGEST {

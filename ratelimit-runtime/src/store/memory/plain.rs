@@ -3,7 +3,8 @@
 use super::MemoryStore;
 use super::slot::{Content, Seen, Slot};
 use crate::algorithm::{
-    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    CommonNumbers, CommonSpec, PlainBucket, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    PlainWindow,
 };
 use crate::base::sync::spin_loop;
 use crate::key::Fingerprint;
@@ -67,16 +68,49 @@ macro_rules! unrolled {
 
 impl MemoryStore {
     /// Decides a charge, as [`decide_all_plain`](Self::decide_all_plain) does several, by steps that are compiled for its kind.
-    /// Returns `None` if that is not a common one.
     #[inline(always)]
-    pub(crate) fn decide_plain(&self, charge: PlainCharge) -> Option<PlainOutcome<1>> {
-        if !charge.spec.is_common() {
-            return None;
+    pub(crate) fn decide_plain(
+        &self,
+        key: Fingerprint,
+        spec: &PlainSpec,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        if !spec.is_common() {
+            return self.decide_uncommon(key, spec, cost);
         }
-        match CommonSpec(charge.spec).numbers() {
-            CommonNumbers::Bucket(bucket) => self.decide_all([charge.of(|_| bucket)]),
-            CommonNumbers::Window(window) => self.decide_all([charge.of(|_| window)]),
+        let Fingerprint([first, second]) = key;
+        match CommonSpec(*spec).numbers() {
+            CommonNumbers::Bucket(bucket) => self.decide_bucket(first, second, bucket, cost),
+            CommonNumbers::Window(window) => self.decide_window(first, second, window, cost),
         }
+    }
+
+    // Compiled once, and given words, which stay in registers.
+    #[inline(never)]
+    fn decide_bucket(
+        &self,
+        first: u64,
+        second: u64,
+        spec: PlainBucket,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        self.decide_all([PlainCharge { key: Fingerprint([first, second]), spec, cost }])
+    }
+
+    #[inline(never)]
+    fn decide_window(
+        &self,
+        first: u64,
+        second: u64,
+        spec: PlainWindow,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        self.decide_all([PlainCharge { key: Fingerprint([first, second]), spec, cost }])
+    }
+
+    #[inline(never)]
+    fn decide_uncommon(&self, key: Fingerprint, spec: &PlainSpec, cost: u64) -> Option<PlainOutcome<1>> {
+        self.decide_listed([PlainCharge { key, spec: Listed { spec: *spec, shadow: false }, cost }])
     }
 
     /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,

@@ -99,7 +99,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Reads the content. What is read holds if [`is_unchanged`](Self::is_unchanged) says so afterwards.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(self) -> Seen {
         let mut spins = 0;
         loop {
@@ -113,7 +113,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Whether the slot still is of this key, and has held what was seen ever since.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_unchanged(self, seen: Seen, key: Fingerprint) -> bool {
         let is_of = self.is_of(key);
         // Whoever has read what another thread writes finds the word locked or changed.
@@ -122,7 +122,7 @@ impl<'a> Slot<'a> {
     }
 
     /// Locks the slot, unless it is not of this key or has changed since it was seen.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_lock(self, seen: Seen, key: Fingerprint) -> Option<LockedSlot<'a>> {
         let locked = self.try_lock_word(seen.word)?;
         // The word may be the same again by chance, after as many writes as there are versions.
@@ -139,7 +139,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn try_lock_word(self, word: u64) -> Option<LockedSlot<'a>> {
         self.word().compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed).ok()?;
         Some(LockedSlot { slot: self, word })
@@ -174,7 +174,7 @@ impl LockedSlot<'_> {
     }
 
     /// Sets the content and unlocks the slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set(mut self, content: Content) {
         // Release, after the lock.
         self.slot.number().store(content.number, Ordering::Release);
@@ -195,7 +195,7 @@ impl Content {
     const FREE: Content = Content { kind: Kind::Free, ends: 0, number: 0 };
 
     /// A plain state as of now, unless its numbers are too large for a slot.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(state: PlainState, now: u64) -> Option<Self> {
         let content = match state {
             PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: now },
@@ -231,7 +231,7 @@ impl Content {
     }
 
     /// Returns the state, if it is plain.
-    #[inline]
+    #[inline(always)]
     pub(super) fn plain(self) -> Option<PlainState> {
         match self.kind {
             Kind::Bucket => Some(PlainState::Bucket { full: self.ends }),
@@ -272,7 +272,7 @@ impl Content {
         self.kind == Kind::Free
     }
 
-    #[inline]
+    #[inline(always)]
     fn new(word: u64, number: u64) -> Self {
         let kind = match word >> KIND & 3 {
             0 => Kind::Free,

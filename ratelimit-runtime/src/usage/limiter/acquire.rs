@@ -93,11 +93,13 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
             && call.backend.observers().is_none()
         {
             let charge = call.charge(key);
-            if let Some(plain) = charge.decide_in(memory, key) {
+            if let Some(spec) = charge.lock_free()
+                && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
+                && charge.is_final(outcome)
+            {
                 acquire.key = None;
-                return Poll::Ready(
-                    LimiterCaller.single(SingleDecision::of_plain(memory, &charge, key, plain)),
-                );
+                let decision = SingleDecision::of_plain(memory, &charge, key, (spec, outcome));
+                return Poll::Ready(LimiterCaller.single(decision));
             }
         }
         acquire.poll_hashed(hashed, parts, context)
