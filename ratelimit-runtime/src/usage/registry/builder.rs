@@ -255,8 +255,9 @@ impl RegistryBuilder {
     /// `charge_when` is reported as admitted. A refusal that repeats what Redis has said lately reports only the policies that are
     /// known to refuse. If a policy of a call is invalid, or a part of its key is missing, only such policies are reported.
     ///
-    /// The function must be quick, and neither block nor panic. With an observer all calls take the general path: in process a
-    /// call takes about 0.5 µs more, allocates, and takes locks, even if it is refused.
+    /// The function must be quick, and neither block nor panic. An observer changes nothing about how calls are decided. One that does
+    /// nothing costs a few nanoseconds per call. The text of a key is made only if somebody reads it; a refusal remembers the key for
+    /// [`Limited::key`](crate::Limited::key).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -307,7 +308,8 @@ impl RegistryBuilder {
     /// and [`check`](crate::check) returns it. The same holds while there is no file, or an empty one; a comment line alone ends all
     /// overrides. The policies of limiters are known once the limiters are created.
     ///
-    /// While there are overrides, all calls in process take the general path (about 0.5 µs more).
+    /// Overrides cost the other policies nothing that can be measured. An overridden policy costs as much as one with computed
+    /// numbers.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {

@@ -13,8 +13,8 @@ use crate::usage::context;
 
 /// Headers that tell clients about their limits: on all responses, from the decisions made anywhere below the layer.
 ///
-/// Pass it to the layer or middleware, and its [`observer`](Self::observer) to the registry. With an observer a decision in process
-/// takes about 0.5 µs more.
+/// Pass it to the layer or middleware, and its [`observer`](Self::observer) to the registry, so that the decisions of a
+/// request are recorded.
 ///
 /// Of several policies, the header that says what is left is about the tightest: the one that refuses for longest, or has the
 /// smallest share of its limit left. Shadow policies are not mentioned, nor are charges that `charge_when` has given back. A response
