@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Registry;
 use super::off::{check, is_off, warn, warn_if_off};
 #[cfg(feature = "overrides")]
-use super::watch::Source as OverridesSource;
+use super::watch::OverridesFrom;
 use crate::base::clock::Clock;
 use crate::decide::backend::{Backend, BackendOptions};
 use crate::decide::error::Error;
@@ -49,7 +49,7 @@ pub struct RegistryBuilder {
     shares_calls: bool,
     tls: Tls,
     #[cfg(feature = "overrides")]
-    overrides: Option<OverridesSource>,
+    overrides: Option<OverridesFrom>,
 }
 
 impl Registry {
@@ -323,7 +323,7 @@ impl RegistryBuilder {
     /// ```
     #[cfg(feature = "overrides")]
     pub fn overrides(mut self, file: impl Into<PathBuf>) -> Self {
-        self.overrides = Some(OverridesSource::File(file.into()));
+        self.overrides = Some(OverridesFrom::File(file.into()));
         self
     }
 
@@ -342,7 +342,7 @@ impl RegistryBuilder {
     /// ```
     #[cfg(all(feature = "overrides", feature = "redis"))]
     pub fn overrides_in_redis(mut self) -> Self {
-        self.overrides = Some(OverridesSource::Redis);
+        self.overrides = Some(OverridesFrom::Redis);
         self
     }
 
