@@ -98,7 +98,7 @@ async fn outage_names_server_and_deadline_and_each_cause_once() {
     }
 }
 
-/// On the fast lane and the general path, in Redis and by a denial of it.
+/// Of one policy or several, in process, in Redis and by a denial.
 #[tokio::test]
 async fn each_refusal_is_logged() {
     let server = Server::shared();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::credits::{CREDITS_WRAP, since};
 use super::state::{GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
-use crate::base::bounds::{LONGEST_MICROS, MOST};
+use crate::base::bounds::{MAX_PERIOD_MICROS, MAX_PERMITS};
 use crate::base::rate::Rate;
 
 /// A bucket in microseconds of refill.
@@ -44,14 +44,14 @@ impl GcraSpec {
             GcraKind::Borrowing(_) => GcraKind::Borrowing(Rate::new(1, Duration::from_micros(1))),
             kind => kind,
         };
-        GcraSpec { kind, interval: 1, capacity: MOST }
+        GcraSpec { kind, interval: 1, capacity: MAX_PERMITS }
     }
 
     /// Returns the microseconds of refill that a cost takes. Costs that never fit are cut to the smallest that does not.
     #[inline]
     pub(crate) fn charge(&self, cost: u64) -> u64 {
         match self.kind {
-            GcraKind::Borrowing(rate) => rate.micros_for(cost).unwrap_or(LONGEST_MICROS + 1),
+            GcraKind::Borrowing(rate) => rate.micros_for(cost).unwrap_or(MAX_PERIOD_MICROS + 1),
             _ => cost.saturating_mul(self.interval).min(self.capacity + 1),
         }
     }
@@ -62,7 +62,7 @@ impl GcraSpec {
     pub(crate) fn lead(&self, charge: u64) -> Option<u64> {
         match self.kind {
             GcraKind::TokenBucket | GcraKind::Meter => self.capacity.checked_sub(charge),
-            GcraKind::Borrowing(_) => (charge <= LONGEST_MICROS).then_some(self.capacity),
+            GcraKind::Borrowing(_) => (charge <= MAX_PERIOD_MICROS).then_some(self.capacity),
             GcraKind::Queue => (charge <= self.capacity).then_some(0),
         }
     }

@@ -11,7 +11,7 @@ use super::interval_bucket::IntervalBucketSpec;
 use super::sliding_window::SlidingWindowSpec;
 use super::spec::AlgorithmSpec;
 use super::warming_up::WarmingUpSpec;
-use crate::base::bounds::LONGEST_MICROS;
+use crate::base::bounds::MAX_PERIOD_MICROS;
 
 impl AlgorithmSpec {
     /// Returns the share of one of this many instances. The share of a single instance is the spec itself; 0 counts as 1.
@@ -85,7 +85,7 @@ impl SlidingWindowSpec {
             0 => (stretched(period, instances, limit), 0),
             _ => {
                 let windows = period / precision;
-                let precision = stretched(precision, instances, limit).min(LONGEST_MICROS / windows);
+                let precision = stretched(precision, instances, limit).min(MAX_PERIOD_MICROS / windows);
                 (precision * windows, precision)
             }
         };
@@ -96,5 +96,5 @@ impl SlidingWindowSpec {
 /// Returns the time multiplied by `times / by`, rounded up.
 fn stretched(micros: u64, times: u64, by: u64) -> u64 {
     let stretched = (u128::from(micros) * u128::from(times)).div_ceil(by.into());
-    stretched.min(LONGEST_MICROS.into()) as u64
+    stretched.min(MAX_PERIOD_MICROS.into()) as u64
 }

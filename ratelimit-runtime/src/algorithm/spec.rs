@@ -10,7 +10,7 @@ use super::sliding_window::SlidingWindowSpec;
 use super::state::State;
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use super::warming_up::WarmingUpSpec;
-use crate::base::bounds::MOST;
+use crate::base::bounds::MAX_PERMITS;
 
 /// A policy in the numbers its algorithm counts in: permits and microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,13 +125,13 @@ impl AlgorithmSpec {
                 AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.unbounded()))
             }
             AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
-                AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MOST, ..spec })
+                AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MAX_PERMITS, ..spec })
             }
             AlgorithmSpec::FixedWindow(spec) => {
-                AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: MOST, ..spec })
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: MAX_PERMITS, ..spec })
             }
             AlgorithmSpec::SlidingWindow(spec) => {
-                AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MOST, ..spec })
+                AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MAX_PERMITS, ..spec })
             }
             _ => self,
         }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use super::state::{State, WarmingUpState};
 use super::verdict::{ChargeId, Snapshot, Verdict};
-use crate::base::bounds::LONGEST_MICROS;
+use crate::base::bounds::MAX_PERIOD_MICROS;
 use crate::base::rate::Rate;
 
 const COLD_FACTOR: f64 = 3.0;
@@ -76,7 +76,7 @@ impl WarmingUpSpec {
         let (next, stored, cold_at) = (snapshot[0], f64::from_bits(snapshot[1]), snapshot[4]);
         let until_slot = if cost == 0 { 0 } else { next.saturating_sub(now) };
         let (takes, left) = curve.taken(stored, cost);
-        let never = takes > LONGEST_MICROS;
+        let never = takes > MAX_PERIOD_MICROS;
         let admitted = until_slot <= wait && !never;
         let (next, left) = if admitted { (next + takes, left) } else { (next, stored) };
         let is_unchanged = self.adjustable && (cost == 0 || !admitted);

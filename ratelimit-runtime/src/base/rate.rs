@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::base::bounds::LONGEST;
+use crate::base::bounds::MAX_PERIOD;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::units;
 
@@ -77,7 +77,7 @@ impl Rate {
             Some(period) => Rate { period, ..self },
             None => Rate { permits: self.permits / u64::from(by), ..self },
         };
-        let slowest = Rate::new(1, LONGEST);
+        let slowest = Rate::new(1, MAX_PERIOD);
         let is_too_slow = period.as_nanos() > slowest.period.as_nanos() * u128::from(permits);
         if is_too_slow { slowest } else { Rate { permits, period } }
     }
@@ -86,7 +86,7 @@ impl Rate {
     pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
         let micros = nanos.div_ceil(self.permits as u128 * 1000);
-        if micros > LONGEST.as_micros() { None } else { Some(micros as u64) }
+        if micros > MAX_PERIOD.as_micros() { None } else { Some(micros as u64) }
     }
 
     /// Returns the microseconds that one permit takes.

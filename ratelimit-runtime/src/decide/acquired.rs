@@ -127,14 +127,15 @@ impl<'a> Acquired<'a> {
     /// Returns the receipt for all that was charged.
     pub(crate) fn receipt(&self, store: &Store) -> Receipt {
         let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
-        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted)).and(self.mirrored.cloned())
+        Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted))
+            .with_mirrored(self.mirrored.cloned())
     }
 
     /// Returns the receipt for the charge of one policy.
     pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
         let charge = self.request.charges()[policy.charge].clone();
         let mirrored = self.mirrored.map(|mirrored| mirrored.only(policy.charge));
-        Receipt::new(store.clone(), [(charge, self.verdict(policy))]).and(mirrored)
+        Receipt::new(store.clone(), [(charge, self.verdict(policy))]).with_mirrored(mirrored)
     }
 }
 
@@ -170,7 +171,8 @@ impl DecidedRequest {
     pub(crate) fn into_receipt(self, store: &Store) -> Receipt {
         let DecidedRequest { mut request, outcome, mirrored, .. } = self;
         let charges = Arc::make_mut(&mut request).take_charges().zip(&outcome.verdicts);
-        Receipt::new(store.clone(), charges.filter(|_| outcome.admitted)).and(mirrored.map(|it| *it))
+        Receipt::new(store.clone(), charges.filter(|_| outcome.admitted))
+            .with_mirrored(mirrored.map(|it| *it))
     }
 
     /// Adopts the charge ids of a waiter whose reservations may have moved up.

@@ -14,9 +14,8 @@ use crate::store::{PlainReceipt, Receipt, Verdict};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
-/// The fields are those of one policy. If any refused, it is the one with the longest `retry_after`, where none counts as the
-/// longest; if all admitted the call, it is the one with the fewest `remaining`. [`policies`](Self::policies) returns all of
-/// them.
+/// The fields are those of one policy. If any refused, it is the one with the longest `retry_after`, and `None` sorts last; if all
+/// admitted the call, it is the one with the fewest `remaining`. [`policies`](Self::policies) returns all of them.
 ///
 /// It is not `Clone`, because it holds the receipt for what was charged, which can be refunded once.
 ///

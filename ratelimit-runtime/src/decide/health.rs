@@ -1,4 +1,4 @@
-//! Whether the store decides, derived from the decisions themselves.
+//! Store health, measured on real calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::base::bounds::LONGEST;
+use crate::base::bounds::MAX_PERIOD;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::charges::{Charges, PolicyCharge};
 use crate::decide::definition::OwnedDefinition;
@@ -57,7 +57,7 @@ pub(crate) struct NextTry {
 /// Converts a timeout to µs, capped at the longest time that any policy remembers.
 pub(crate) const fn max_wait(timeout: Duration) -> u64 {
     let micros = timeout.as_micros();
-    if micros < LONGEST.as_micros() { micros as u64 } else { LONGEST.as_micros() as u64 }
+    if micros < MAX_PERIOD.as_micros() { micros as u64 } else { MAX_PERIOD.as_micros() as u64 }
 }
 
 impl AcquireRequest {

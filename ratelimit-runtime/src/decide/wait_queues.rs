@@ -31,7 +31,7 @@ pub(crate) struct WaitQueue {
     /// By ticket: in the order in which the calls were made, not in which they were refused.
     calls: BTreeMap<u64, QueuedCall>,
     /// The tickets of the calls that have left no turn unused.
-    attentive: BTreeSet<u64>,
+    polled: BTreeSet<u64>,
     /// The sum of the calls' costs.
     cost: u128,
     /// When the next try may succeed, as far as is known.
@@ -85,7 +85,7 @@ impl WaitQueue {
     pub(crate) fn new() -> Self {
         WaitQueue {
             calls: BTreeMap::new(),
-            attentive: BTreeSet::new(),
+            polled: BTreeSet::new(),
             cost: 0,
             ready_at: Instant::now(),
             released: false,
@@ -106,7 +106,7 @@ impl WaitQueue {
         let call = QueuedCall { turn: Arc::default(), cost };
         let turn = Arc::clone(&call.turn);
         self.cost += u128::from(cost);
-        self.attentive.insert(ticket);
+        self.polled.insert(ticket);
         self.calls.insert(ticket, call);
         turn
     }
@@ -119,7 +119,7 @@ impl WaitQueue {
         }
         if let Some(call) = self.calls.remove(&ticket) {
             self.cost -= u128::from(call.cost);
-            self.attentive.remove(&ticket);
+            self.polled.remove(&ticket);
         }
         self.first()
     }
@@ -127,13 +127,13 @@ impl WaitQueue {
     /// Returns when the turn of this call comes, or when it looks again; `None` if it has come.
     pub(crate) fn turn_at(&mut self, ticket: u64, now: Instant) -> Option<Instant> {
         if self.calls.contains_key(&ticket) {
-            self.attentive.insert(ticket);
+            self.polled.insert(ticket);
         }
-        let ahead = self.attentive.range(..ticket).take(COUNTED).count();
+        let ahead = self.polled.range(..ticket).take(COUNTED).count();
         let at = self.ready_at + TURN_TIMEOUT * ahead as u32;
         if self.released || (at <= now && ahead < COUNTED) {
             // The others have left their turns unused.
-            self.attentive = self.attentive.split_off(&ticket);
+            self.polled = self.polled.split_off(&ticket);
             return None;
         }
         Some(if ahead < COUNTED { at } else { at.max(now + TURN_TIMEOUT * COUNTED as u32) })
@@ -141,12 +141,12 @@ impl WaitQueue {
 
     /// Whether no other call's turn comes before this one's.
     pub(crate) fn is_first(&self, ticket: u64) -> bool {
-        self.attentive.range(..ticket).next().is_none()
+        self.polled.range(..ticket).next().is_none()
     }
 
     /// Returns the call whose turn comes first.
     fn first(&self) -> Option<Arc<Notify>> {
-        let first = self.attentive.first().and_then(|ticket| self.calls.get(ticket));
+        let first = self.polled.first().and_then(|ticket| self.calls.get(ticket));
         first.or_else(|| self.calls.values().next()).map(|call| Arc::clone(&call.turn))
     }
 

@@ -86,7 +86,7 @@ fn tied_keys_have_the_function_as_tag() {
             let (mut kept, mut open) = (KeyParts::default(), KeyHead::new(head).open());
             parts.iter().for_each(|part| open.part(*part, Some(&mut kept)).unwrap());
             let head = TextHead::new(head);
-            assert!(head.is_tied());
+            assert!(head.is_pinned_to_slot());
             head.key(&NamespaceText::new(""), kept.all())
         };
         let head = format!("::{}:s:{{{tag}}}", name.replace("::", "/"));

@@ -16,7 +16,7 @@ const MAX_PARTS_LEN: usize = 200;
 const USUAL_PARTS_LEN: usize = 64;
 
 /// In a head, the place of the digest, and what follows.
-const NO_DIGEST: &[u8] = b"0000000000000000";
+const DIGEST_PLACEHOLDER: &[u8] = b"0000000000000000";
 const TAG_END: &[u8] = b"}:";
 
 /// A namespace as it is in a key.
@@ -48,7 +48,7 @@ pub(crate) struct TextHead {
     /// Where the name is in the text.
     name: Range<usize>,
     /// Whether the tag is a function instead of a digest.
-    is_tied: bool,
+    is_pinned_to_slot: bool,
 }
 
 impl TextHead {
@@ -64,10 +64,10 @@ impl TextHead {
         text.extend_from_slice(b":{");
         match head.function {
             Some(function) => push_path(&mut text, function),
-            None => text.extend_from_slice(NO_DIGEST),
+            None => text.extend_from_slice(DIGEST_PLACEHOLDER),
         }
         text.extend_from_slice(TAG_END);
-        TextHead { text, name, is_tied: head.function.is_some() }
+        TextHead { text, name, is_pinned_to_slot: head.function.is_some() }
     }
 }
 
@@ -89,8 +89,8 @@ struct KeyText {
 
 impl TextHead {
     /// Returns whether the tag of all keys is a function.
-    pub(crate) fn is_tied(&self) -> bool {
-        self.is_tied
+    pub(crate) fn is_pinned_to_slot(&self) -> bool {
+        self.is_pinned_to_slot
     }
 
     /// Returns the text of the key with this head and these parts.
@@ -113,7 +113,8 @@ impl KeyText {
         text.extend_from_slice(namespace);
         text.extend_from_slice(&head.text);
         let name = namespace.len() + head.name.start..namespace.len() + head.name.end;
-        let digest_at = (!head.is_tied).then(|| parts_at - TAG_END.len() - NO_DIGEST.len());
+        let digest_at =
+            (!head.is_pinned_to_slot).then(|| parts_at - TAG_END.len() - DIGEST_PLACEHOLDER.len());
         KeyText { text, name, parts_at, long: None, digest_at }
     }
 
@@ -162,7 +163,7 @@ impl KeyText {
         let start = self.text.len();
         digest[..16].iter().for_each(|byte| self.text.extend_from_slice(&hex(*byte, LOWER)));
         if let Some(at) = self.digest_at {
-            self.text.copy_within(start..start + NO_DIGEST.len(), at);
+            self.text.copy_within(start..start + DIGEST_PLACEHOLDER.len(), at);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Values by the names of policies, in bounded memory.
+//! One value per policy, by name, in bounded memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};

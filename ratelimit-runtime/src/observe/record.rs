@@ -12,7 +12,7 @@ static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::process);
 
 /// What was decided for a request, by each policy that was asked.
 #[derive(Debug, Default)]
-pub(crate) struct Record(Mutex<Vec<RecordedPolicy>>);
+pub(crate) struct RequestDecisions(Mutex<Vec<RecordedPolicy>>);
 
 /// What a policy has left for one of the keys that were asked about, and whether it refused.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct RecordedPolicy {
     decided: u64,
 }
 
-impl Record {
+impl RequestDecisions {
     /// Adds a decision. Of several on one key the last one counts, and of several keys the tightest. Decisions of shadow policies do
     /// not concern the client.
     pub(crate) fn add(&self, seen: &Observation<'_>) {
@@ -86,7 +86,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn add(record: &Record, policy: &str, key: &str, remaining: u64, retry_after: Option<u64>) {
+    fn add(record: &RequestDecisions, policy: &str, key: &str, remaining: u64, retry_after: Option<u64>) {
         let quota = Quota {
             limit: 10,
             remaining,
@@ -98,14 +98,14 @@ mod tests {
         record.add(&Observation::of_key(policy, &KeyParts::of(&key).unwrap(), outcome, Some(quota)));
     }
 
-    fn recorded(record: &Record) -> Vec<(String, u64, bool)> {
+    fn recorded(record: &RequestDecisions) -> Vec<(String, u64, bool)> {
         let policies = record.policies().into_iter();
         policies.map(|policy| (policy.name.into(), policy.quota.remaining, policy.limited)).collect()
     }
 
     #[test]
     fn last_decision_on_a_key_and_tightest_key_count() {
-        let record = Record::default();
+        let record = RequestDecisions::default();
         add(&record, "a", "x", 5, None);
         add(&record, "a", "x", 6, None);
         assert_eq!(recorded(&record), [("a".to_owned(), 6, false)]);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn refusals_are_tighter_the_longer_they_last() {
-        let record = Record::default();
+        let record = RequestDecisions::default();
         for (policy, remaining, retry_after) in
             [("full", 10, None), ("empty", 0, None), ("soon", 2, Some(1)), ("late", 5, Some(60))]
         {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::algorithm::AlgorithmSpec;
-use crate::base::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::base::bounds::{MAX_PERIOD, MAX_PERMITS, TOO_MANY};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 
@@ -32,7 +32,7 @@ pub(super) const fn is_valid(spec: Result<AlgorithmSpec, InvalidPolicy>) -> Resu
 pub(super) const fn checked_count(count: u64, argument: &'static str) -> Result<u64, InvalidPolicy> {
     if count == 0 {
         Err(InvalidPolicy::new(argument, "is 0, which admits nothing; write at least 1"))
-    } else if count > MOST {
+    } else if count > MAX_PERMITS {
         Err(InvalidPolicy::new(argument, TOO_MANY))
     } else {
         Ok(count)
@@ -71,7 +71,7 @@ pub(super) const fn checked_period(period: Duration, argument: &'static str) -> 
     let nanos = period.as_nanos();
     let problem = if nanos == 0 {
         "is zero; write a duration above zero, like \"1m\""
-    } else if nanos > LONGEST.as_nanos() {
+    } else if nanos > MAX_PERIOD.as_nanos() {
         "is too long; the maximum is 3650 days"
     } else if !nanos.is_multiple_of(1000) {
         "is not a whole number of microseconds"
@@ -93,7 +93,7 @@ pub(super) const fn checked_interval(rate: Rate, argument: &'static str) -> Resu
         "has a period of zero; write a period above zero, like \"100/min\""
     } else if nanos > MAX_RATE_PERIOD {
         "has a period that is too long"
-    } else if interval > LONGEST.as_micros() {
+    } else if interval > MAX_PERIOD.as_micros() {
         "is too slow; the minimum is one permit per 3650 days"
     } else if 100 * (interval * permits - nanos) > interval * permits {
         "is too fast: a permit takes a whole number of microseconds, and rounding it up would lose over 1 % of the rate; \
@@ -106,7 +106,7 @@ pub(super) const fn checked_interval(rate: Rate, argument: &'static str) -> Resu
 
 /// Returns a bucket's time from empty to full in microseconds.
 pub(super) const fn checked_capacity(capacity: u128, argument: &'static str) -> Result<u64, InvalidPolicy> {
-    if capacity > LONGEST.as_micros() {
+    if capacity > MAX_PERIOD.as_micros() {
         Err(InvalidPolicy::new(
             argument,
             "is too large for the rate; filling the bucket would take over 3650 days",
@@ -118,7 +118,7 @@ pub(super) const fn checked_capacity(capacity: u128, argument: &'static str) -> 
 
 /// Returns what the rate refills in this time, but at least one permit, in microseconds of refill.
 pub(super) const fn refill_in(rate: Rate, interval: u64, time: Duration) -> u128 {
-    if time.as_nanos() > LONGEST.as_nanos() {
+    if time.as_nanos() > MAX_PERIOD.as_nanos() {
         return u128::MAX;
     }
     let nanos = rate.period.as_nanos();

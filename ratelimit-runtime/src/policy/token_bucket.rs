@@ -9,7 +9,7 @@ use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
 use crate::algorithm::warming_up::WarmingUpSpec;
-use crate::base::bounds::{LONGEST, MOST, TOO_MANY};
+use crate::base::bounds::{MAX_PERIOD, MAX_PERMITS, TOO_MANY};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 
@@ -259,13 +259,13 @@ impl TokenBucket {
             BurstSize::Default => refill as u128,
             BurstSize::Permits(permits) => permits as u128,
             BurstSize::For(time) if time.is_zero() => return Err(NO_BURST),
-            BurstSize::For(time) if time.as_nanos() > LONGEST.as_nanos() => u128::MAX,
+            BurstSize::For(time) if time.as_nanos() > MAX_PERIOD.as_nanos() => u128::MAX,
             BurstSize::For(time) => {
                 let permits = time.as_nanos() * refill as u128 / (period as u128 * 1000);
                 if permits == 0 { 1 } else { permits }
             }
         };
-        if burst > MOST as u128 {
+        if burst > MAX_PERMITS as u128 {
             return Err(InvalidPolicy::new("burst", TOO_MANY));
         }
         let burst = tri!(checked_count(burst as u64, "burst"));

@@ -52,7 +52,7 @@ struct Denial {
 
 /// Forgets the denials of a key when it is dropped: after the change, and even if nobody waits for the reply.
 #[must_use]
-pub(crate) struct ForgetOnDrop<'a> {
+pub(crate) struct ForgetDenialsGuard<'a> {
     denials: &'a Denials,
     key: Fingerprint,
 }
@@ -84,8 +84,8 @@ impl Denials {
     }
 
     /// Forgets the denials of a key once the change that begins now has ended.
-    pub(crate) fn forget_after(&self, key: &Key) -> ForgetOnDrop<'_> {
-        ForgetOnDrop { denials: self, key: key.fingerprint() }
+    pub(crate) fn forget_after(&self, key: &Key) -> ForgetDenialsGuard<'_> {
+        ForgetDenialsGuard { denials: self, key: key.fingerprint() }
     }
 
     /// Forgets what was refused by other numbers than those of this charge, which is made and may change how the bucket refills.
@@ -146,7 +146,7 @@ impl Denial {
     }
 }
 
-impl Drop for ForgetOnDrop<'_> {
+impl Drop for ForgetDenialsGuard<'_> {
     fn drop(&mut self) {
         self.denials.forget(self.key, |denial| denial.key != self.key);
     }

@@ -35,7 +35,7 @@ impl StoreError {
     }
 
     /// An outage: no reply came in time.
-    pub(crate) fn late() -> Self {
+    pub(crate) fn deadline_exceeded() -> Self {
         StoreError::transient("Redis did not respond before the deadline")
     }
 
@@ -51,7 +51,7 @@ impl StoreError {
     }
 
     /// Puts what the error is about before its message.
-    pub(crate) fn about(self, subject: &str) -> Self {
+    pub(crate) fn with_subject(self, subject: &str) -> Self {
         let message = format!("{subject}: {self}");
         StoreError(LazyBox::of(Inner { message, ..self.inner().clone() }))
     }

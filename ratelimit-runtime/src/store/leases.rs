@@ -81,7 +81,7 @@ pub(crate) struct Fetch {
 
 /// Ends the leases of a key when it is dropped: after its reset, and even if nobody waits for the reply.
 #[must_use]
-pub(crate) struct EndOnDrop<'a> {
+pub(crate) struct EndLeasesGuard<'a> {
     leases: &'a Leases,
     key: Fingerprint,
 }
@@ -126,7 +126,7 @@ impl Leases {
         charge: &Charge,
         size: u64,
     ) -> Option<(oneshot::Receiver<Reply>, Option<Fetch>)> {
-        if charge.cost >= size.min(most(charge)) {
+        if charge.cost >= size.min(max_grant(charge)) {
             return None;
         }
         let runtime = Handle::try_current().ok()?.id();
@@ -154,12 +154,12 @@ impl Leases {
     }
 
     /// Ends the leases of a key once the reset that begins now has ended.
-    pub(crate) fn end_after(&self, key: &Key) -> EndOnDrop<'_> {
-        EndOnDrop { leases: self, key: key.fingerprint() }
+    pub(crate) fn end_after(&self, key: &Key) -> EndLeasesGuard<'_> {
+        EndLeasesGuard { leases: self, key: key.fingerprint() }
     }
 
     fn fetch(self: &Arc<Self>, charge: &Charge, size: u64) -> Fetch {
-        let (leases, key, most) = (Arc::clone(self), charge.key.fingerprint(), most(charge));
+        let (leases, key, most) = (Arc::clone(self), charge.key.fingerprint(), max_grant(charge));
         Fetch { leases, key, size: size.min(most), most, sent: None, remaining: None, is_done: false }
     }
 
@@ -175,7 +175,7 @@ impl Leases {
 }
 
 /// Returns the permits that the policy of a charge can admit at once.
-fn most(charge: &Charge) -> u64 {
+fn max_grant(charge: &Charge) -> u64 {
     charge.spec.max_cost().unwrap_or(u64::MAX)
 }
 
@@ -279,7 +279,7 @@ impl Drop for Grant {
     }
 }
 
-impl Drop for EndOnDrop<'_> {
+impl Drop for EndLeasesGuard<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
         self.leases.with(self.key, |leased| leased.permits.reset(now));

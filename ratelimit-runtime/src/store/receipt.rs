@@ -53,7 +53,7 @@ impl Receipt {
     }
 
     /// Refunds these as well.
-    pub(crate) fn and(self, mirrored: Option<Mirrored>) -> Self {
+    pub(crate) fn with_mirrored(self, mirrored: Option<Mirrored>) -> Self {
         Receipt { mirrored, ..self }
     }
 

@@ -175,7 +175,7 @@ impl Clash {
     fn report(&'static self, policy: &str) -> InvalidPolicy {
         let invalid = InvalidPolicy::new("name", &self.problem);
         if !self.is_logged.swap(true, Ordering::Relaxed) {
-            log!(ERROR, policy, error = %invalid, "policy has the name of another and decides no calls");
+            log!(ERROR, policy, error = %invalid, "two policies have the same name; calls of this one fail");
         }
         invalid
     }

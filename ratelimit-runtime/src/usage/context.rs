@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::key::missing_key::MissingKey;
 #[cfg(feature = "web")]
-use crate::observe::record::Record;
+use crate::observe::record::RequestDecisions;
 
 tokio::task_local! {
     static CONTEXT: RequestContext;
@@ -46,7 +46,7 @@ pub struct RequestContext {
     user: Option<Arc<str>>,
     /// Gets the decisions of the request, if its response has headers about them.
     #[cfg(feature = "web")]
-    record: Option<Arc<Record>>,
+    record: Option<Arc<RequestDecisions>>,
 }
 
 impl RequestContext {
@@ -141,7 +141,7 @@ impl RequestContext {
 
     /// Runs the future in this context, which replaces the surrounding one: neither its address nor its user applies.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
-        CONTEXT.scope(self.in_the_same_request(), future).await
+        CONTEXT.scope(self.inherit_record(), future).await
     }
 
     /// Runs the stream in this context, however late and wherever it is polled.
@@ -166,11 +166,11 @@ impl RequestContext {
     /// # }
     /// ```
     pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
-        ScopedStream { context: self.in_the_same_request(), stream: Box::pin(stream) }
+        ScopedStream { context: self.inherit_record(), stream: Box::pin(stream) }
     }
 
     /// Gives the record of the current context to one that has none.
-    fn in_the_same_request(self) -> Self {
+    fn inherit_record(self) -> Self {
         #[cfg(feature = "web")]
         let record = self.record.or_else(record);
         RequestContext {
@@ -189,7 +189,7 @@ impl RequestContext {
     }
 
     /// Adds a record of the decisions that are made in this context.
-    pub(crate) fn with_record(self, record: Arc<Record>) -> Self {
+    pub(crate) fn with_record(self, record: Arc<RequestDecisions>) -> Self {
         RequestContext { record: Some(record), ..self }
     }
 
@@ -202,13 +202,13 @@ impl RequestContext {
 
 /// Returns the record of the current request, if it has one.
 #[cfg(feature = "web")]
-pub(crate) fn record() -> Option<Arc<Record>> {
+pub(crate) fn record() -> Option<Arc<RequestDecisions>> {
     CONTEXT.try_with(|context| context.record.clone()).ok().flatten()
 }
 
 /// Calls a function with the record of the current request, if it has one.
 #[cfg(feature = "web")]
-pub(crate) fn with_record(then: impl FnOnce(&Record)) {
+pub(crate) fn with_record(then: impl FnOnce(&RequestDecisions)) {
     let _ = CONTEXT.try_with(|context| context.record.as_deref().map(then));
 }
 

@@ -206,7 +206,7 @@ fn clashes_are_logged_once_as_errors() {
     });
     let event = |message: &str| ("clash.logged".to_owned(), message.to_owned());
     let start = (String::new(), "limits are decided in this process".to_owned());
-    let clash = "policy has the name of another and decides no calls";
+    let clash = "two policies have the same name; calls of this one fail";
     let shadow = "shadow policy could not be evaluated";
     let (refused, others): (Vec<_>, Vec<_>) =
         log.events().into_iter().partition(|(_, message)| message == "call was refused");

@@ -96,7 +96,7 @@ async fn policies_that_an_override_does_not_fit_decide_as_written() {
     let other = registry.limiter("names.window", TokenBucket::new("10/d".parse().unwrap()).burst(2)).unwrap();
     assert_eq!(admitted(async || other.try_acquire((), 1).await.map(drop)).await, 2);
     assert_eq!(other.peek(()).await.unwrap().limit, 2);
-    let misfit = "override does not fit a policy of this name, which decides without it";
+    let misfit = "override ignored: it is invalid for this policy";
     assert_eq!(log.messages().iter().filter(|message| *message == misfit).count(), 1);
 
     // The state under another period is what the policy has used.

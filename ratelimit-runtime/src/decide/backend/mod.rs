@@ -151,7 +151,7 @@ impl Backend {
         let key = match self.store() {
             Some(Store::Redis(redis)) => definition.with_heads(spec, |heads| {
                 let head = heads.text(definition.head(spec));
-                if redis.is_cluster() && (parts.is_empty() || head.is_tied()) {
+                if redis.is_cluster() && (parts.is_empty() || head.is_pinned_to_slot()) {
                     self.one_slot_log.log_once(definition.name.as_str());
                 }
                 Key::text(&self.namespace_text, head, parts, charge.key, definition.id)

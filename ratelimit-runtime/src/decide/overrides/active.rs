@@ -60,7 +60,7 @@ impl ActiveOverride {
         changed.and_then(|changed| changed.computed().spec()).or_else(|invalid| {
             if !self.misfit_is_logged.swap(true, Ordering::Relaxed) {
                 let policy = &*self.settings.policy;
-                log!(ERROR, policy, error = %invalid, "override does not fit a policy of this name, which decides without it");
+                log!(ERROR, policy, error = %invalid, "override ignored: it is invalid for this policy");
             }
             as_written()
         })

@@ -61,8 +61,8 @@ impl Overrides {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Returns the override of the policy with this prefix and one of these names. The first name counts more, and one with its prefix
-    /// more than the name alone.
+    /// Returns the override of the policy with this prefix and one of these names. Earlier names win; `prefix:name` wins over
+    /// `name`.
     pub(crate) fn of(&self, prefix: &str, names: &[&str]) -> Option<Arc<ActiveOverride>> {
         if !self.is_active() {
             return None;

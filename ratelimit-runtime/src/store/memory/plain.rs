@@ -181,7 +181,7 @@ impl MemoryStore {
         None
     }
 
-    /// Decides a list of charges by the same steps as the fast lane.
+    /// Decides a list of charges by the same lock-free steps.
     pub(super) fn decide_plain_list(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
         match charges.len() {
             1 => self.decide_list::<1>(charges, outcome),

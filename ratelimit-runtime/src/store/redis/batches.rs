@@ -9,7 +9,7 @@
 //!
 //! Whatever a batch shares, its calls do not notice: each is decided alone, fails alone, and ends by its own deadline.
 
-mod lane;
+mod queue;
 mod sender;
 
 use std::collections::hash_map::Entry;
@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-pub(super) use self::lane::LaneId;
-use self::lane::{Caller, Lanes, Waiting};
+pub(super) use self::queue::BatchQueueId;
+use self::queue::{BatchQueues, Caller, Waiting};
 use self::sender::Sender;
 use super::client::Client;
 use crate::store::charge::{Outcome, SharedCharges};
@@ -28,7 +28,7 @@ use crate::store::error::StoreError;
 
 /// The calls to Redis of a store that are in flight, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Batches(Arc<Lanes>);
+pub(super) struct Batches(Arc<BatchQueues>);
 
 impl Batches {
     /// Decides a list of charges, alone or in a batch.
@@ -36,27 +36,27 @@ impl Batches {
         &self,
         client: &Arc<Client>,
         runtime: &Handle,
-        id: LaneId,
+        id: BatchQueueId,
         charges: &SharedCharges,
         deadline: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
         let reply = {
-            let mut lanes = self.0.lock();
-            let lane = lanes.entry(id).or_default();
-            if lane.sends_at_once() {
-                lane.singles += 1;
+            let mut queues = self.0.lock();
+            let queue = queues.entry(id).or_default();
+            if queue.sends_at_once() {
+                queue.singles += 1;
                 None
             } else {
                 let (reply, receiver) = oneshot::channel();
                 let caller = Caller { deadline, reply };
-                lane.waiting.push_back(Waiting { charges: charges.clone(), caller });
-                lane.charges += charges.len();
-                Some((receiver, lane.next_sender(id.form)))
+                queue.waiting.push_back(Waiting { charges: charges.clone(), caller });
+                queue.charges += charges.len();
+                Some((receiver, queue.next_sender(id.form)))
             }
         };
         match reply {
             None => {
-                let _single = Single { lanes: &self.0, id };
+                let _single = Single { queues: &self.0, id };
                 client.decide(id.form, charges, deadline).await
             }
             Some((receiver, next)) => {
@@ -70,14 +70,14 @@ impl Batches {
 
 /// A call that was sent at once, until it ends.
 struct Single<'a> {
-    lanes: &'a Lanes,
-    id: LaneId,
+    queues: &'a BatchQueues,
+    id: BatchQueueId,
 }
 
 impl Drop for Single<'_> {
     fn drop(&mut self) {
-        let mut lanes = self.lanes.lock();
-        if let Entry::Occupied(mut entry) = lanes.entry(self.id) {
+        let mut queues = self.queues.lock();
+        if let Entry::Occupied(mut entry) = queues.entry(self.id) {
             entry.get_mut().singles -= 1;
             if entry.get().is_idle() {
                 entry.remove();

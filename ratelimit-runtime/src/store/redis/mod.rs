@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use self::batches::{Batches, LaneId};
+use self::batches::{BatchQueueId, Batches};
 use self::client::Client;
 use self::cluster::slot_of;
 #[cfg(feature = "test-util")]
@@ -211,9 +211,9 @@ impl RedisStore {
         let form = self.client.scripts.form(charges)?;
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
-            && let Some(lane) = self.lane(&runtime, form, charges)
+            && let Some(queue) = self.batch_queue(&runtime, form, charges)
         {
-            return batches.decide(&self.client, &runtime, lane, charges, deadline).await;
+            return batches.decide(&self.client, &runtime, queue, charges, deadline).await;
         }
         self.client.decide(form, charges, deadline).await
     }
@@ -275,10 +275,10 @@ impl RedisStore {
         Ok((both.pop().flatten().unwrap_or_default(), Some(text)))
     }
 
-    /// Returns the lane in which a decision can share a batch. One that cannot be sent has none.
-    fn lane(&self, runtime: &Handle, form: Form, charges: &[Charge]) -> Option<LaneId> {
+    /// Returns the queue in which a decision can share a batch. One that cannot be sent has none.
+    fn batch_queue(&self, runtime: &Handle, form: Form, charges: &[Charge]) -> Option<BatchQueueId> {
         charges.iter().try_for_each(|charge| scripts::key_text(&charge.key).map(drop)).ok()?;
         let slot = if self.client.has_slots() { Some(slot_of(charges).ok()?) } else { None };
-        Some(LaneId { runtime: runtime.id(), form, slot })
+        Some(BatchQueueId { runtime: runtime.id(), form, slot })
     }
 }

@@ -47,7 +47,10 @@ impl RegistryBuilder {
                 check()?;
                 let registry = self.at_url(&url).map_err(|error| {
                     // Without certificates, which are not from the environment, only the URL can be wrong.
-                    Registry::builder().at_url(&url).err().map_or(error, |of_url| of_url.about(VARIABLE))
+                    Registry::builder()
+                        .at_url(&url)
+                        .err()
+                        .map_or(error, |of_url| of_url.with_subject(VARIABLE))
                 })?;
                 answered(registry).await
             }
@@ -60,7 +63,7 @@ impl RegistryBuilder {
             }
             // Its own message would contain the URL, and with it perhaps a password.
             Err(VarError::NotUnicode(_)) => {
-                Err(StoreError::permanent("it is not valid UTF-8").about(VARIABLE).into())
+                Err(StoreError::permanent("it is not valid UTF-8").with_subject(VARIABLE).into())
             }
         }
     }

@@ -21,7 +21,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Where the overrides of a registry are.
 #[derive(Clone, Debug)]
-pub(super) enum Source {
+pub(super) enum OverridesFrom {
     File(PathBuf),
     /// In the store.
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "there is no such store"))]
@@ -31,7 +31,7 @@ pub(super) enum Source {
 /// Looks for new overrides.
 struct Watcher {
     registry: Weak<Inner>,
-    source: Source,
+    source: OverridesFrom,
     /// For calls to Redis.
     runtime: Option<Runtime>,
     /// The last text that was read, and the version of the one in Redis.
@@ -71,7 +71,7 @@ impl Registry {
     }
 
     /// Applies the overrides of a source, now and whenever they change, as long as the registry exists.
-    pub(super) fn watch(&self, source: Source) {
+    pub(super) fn watch(&self, source: OverridesFrom) {
         if let Some(waker) = spawn(self, source) {
             let _ = self.0.watcher.set(waker);
         }
@@ -88,8 +88,9 @@ impl Registry {
 }
 
 /// Starts a watcher. Returns what wakes it, and ends it when it is dropped.
-fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
-    if matches!(source, Source::Redis) && !matches!(registry.backend().store(), Some(Store::Redis(_))) {
+fn spawn(registry: &Registry, source: OverridesFrom) -> Option<Sender<()>> {
+    if matches!(source, OverridesFrom::Redis) && !matches!(registry.backend().store(), Some(Store::Redis(_)))
+    {
         return None;
     }
     let overrides = registry.backend().overrides();
@@ -97,8 +98,8 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
     let mut watcher = Watcher::new(registry, source);
     // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
     let next = match watcher.source {
-        Source::File(_) => watcher.poll(&registry.0),
-        Source::Redis => Duration::ZERO,
+        OverridesFrom::File(_) => watcher.poll(&registry.0),
+        OverridesFrom::Redis => Duration::ZERO,
     };
     let (waker, woken) = channel();
     let thread = thread::Builder::new().name("ratelimits-overrides".to_owned());
@@ -112,7 +113,7 @@ fn spawn(registry: &Registry, source: Source) -> Option<Sender<()>> {
 }
 
 impl Watcher {
-    fn new(registry: &Registry, source: Source) -> Self {
+    fn new(registry: &Registry, source: OverridesFrom) -> Self {
         Watcher {
             registry: Arc::downgrade(&registry.0),
             source,
@@ -126,7 +127,7 @@ impl Watcher {
 
     /// Polls after `next`, and then again and again.
     fn run(mut self, woken: &Receiver<()>, mut next: Duration) {
-        if let Source::Redis = self.source {
+        if let OverridesFrom::Redis = self.source {
             self.runtime = Builder::new_current_thread().enable_all().build().ok();
         }
         while woken.recv_timeout(next) != Err(RecvTimeoutError::Disconnected) {
@@ -169,10 +170,10 @@ impl Watcher {
     /// Reads the text. Returns instead how long to wait, if it is being written, and fails with a problem for people.
     fn read(&mut self, registry: &Inner) -> Result<Result<String, Duration>, String> {
         match (&self.source, registry.backend.store()) {
-            (Source::File(path), _) => {
+            (OverridesFrom::File(path), _) => {
                 read_settled(path).map_err(|error| format!("could not read {}: {error}", path.display()))
             }
-            (Source::Redis, Some(Store::Redis(store))) => {
+            (OverridesFrom::Redis, Some(Store::Redis(store))) => {
                 let key = registry.backend.overrides_key();
                 let runtime = self.runtime.as_ref().ok_or("could not start a tokio runtime")?;
                 let (version, text) = runtime
@@ -181,7 +182,7 @@ impl Watcher {
                 self.version = Some(version);
                 Ok(Ok(text.or_else(|| self.text.clone()).unwrap_or_default()))
             }
-            (Source::Redis, _) => Ok(Ok(String::new())),
+            (OverridesFrom::Redis, _) => Ok(Ok(String::new())),
         }
     }
 
@@ -223,11 +224,11 @@ fn known(registry: &Inner) -> Vec<KnownPolicy> {
     of_attributes.chain(declared).chain(of_limiters).collect()
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for OverridesFrom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::File(path) => path.display().fmt(f),
-            Source::Redis => f.write_str("Redis"),
+            OverridesFrom::File(path) => path.display().fmt(f),
+            OverridesFrom::Redis => f.write_str("Redis"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Keys whose fingerprints have the same first half, by which the fast lane finds a slot.
+//! Keys whose fingerprints have the same first half, by which lock-free decisions find a slot.
 
 use proptest::prelude::*;
 

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-use super::lane::{Caller, LaneId, Lanes, MAX_WAIT, Next, Waiting};
+use super::queue::{BatchQueueId, BatchQueues, Caller, MAX_WAIT, Next, Waiting};
 use crate::base::timer::until;
 use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
@@ -22,10 +22,10 @@ use crate::store::redis::client::Client;
 
 /// Sends batches until no call waits.
 pub(super) struct Sender {
-    lanes: Arc<Lanes>,
+    queues: Arc<BatchQueues>,
     client: Arc<Client>,
     runtime: Handle,
-    id: LaneId,
+    id: BatchQueueId,
     /// What it was spawned for. [`Next::None`] once that is done.
     first: Next,
 }
@@ -34,10 +34,16 @@ type Decided = (Caller, Result<Box<Outcome>, StoreError>);
 
 impl Sender {
     /// Starts another sender, if there is something to do.
-    pub(super) fn spawn(first: Next, lanes: &Arc<Lanes>, client: &Arc<Client>, runtime: &Handle, id: LaneId) {
+    pub(super) fn spawn(
+        first: Next,
+        queues: &Arc<BatchQueues>,
+        client: &Arc<Client>,
+        runtime: &Handle,
+        id: BatchQueueId,
+    ) {
         if first != Next::None {
-            let (lanes, client) = (Arc::clone(lanes), Arc::clone(client));
-            let sender = Sender { lanes, client, runtime: runtime.clone(), id, first };
+            let (queues, client) = (Arc::clone(queues), Arc::clone(client));
+            let sender = Sender { queues, client, runtime: runtime.clone(), id, first };
             runtime.spawn(sender.run());
         }
     }
@@ -57,8 +63,8 @@ impl Sender {
                 requeue().await;
             }
             let (late, batch, next) = self.take();
-            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::late())));
-            Sender::spawn(next, &self.lanes, &self.client, &self.runtime, self.id);
+            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::deadline_exceeded())));
+            Sender::spawn(next, &self.queues, &self.client, &self.runtime, self.id);
             if batch.is_empty() {
                 return;
             }
@@ -67,7 +73,7 @@ impl Sender {
     }
 
     fn turns(&self) -> Arc<Mutex<()>> {
-        self.lanes.lock().get(&self.id).map(|lane| Arc::clone(&lane.turn)).unwrap_or_default()
+        self.queues.lock().get(&self.id).map(|queue| Arc::clone(&queue.turn)).unwrap_or_default()
     }
 
     /// Waits for its turn, but no longer than [`MAX_WAIT`]: user code may block the thread of the sender that has it. Fails without
@@ -78,10 +84,10 @@ impl Sender {
 
     /// Takes the calls that are too late and those of the next batch. Returns with them what another sender is to do for the rest.
     fn take(&mut self) -> (Vec<Waiting>, Vec<Waiting>, Next) {
-        let mut lanes = self.lanes.lock();
-        let Some(lane) = lanes.get_mut(&self.id) else { return Default::default() };
-        lane.started(mem::take(&mut self.first));
-        (lane.take_late(), lane.take(self.id.form), lane.next_sender(self.id.form))
+        let mut queues = self.queues.lock();
+        let Some(queue) = queues.get_mut(&self.id) else { return Default::default() };
+        queue.started(mem::take(&mut self.first));
+        (queue.take_late(), queue.take(self.id.form), queue.next_sender(self.id.form))
     }
 
     /// Decides a batch, which is sent in this turn. Returns the outcomes of the calls that still wait. What Redis does not decide
@@ -130,7 +136,7 @@ impl Sender {
                 Ok(None) if first <= Instant::now() => {
                     let now = Instant::now();
                     let late = callers.iter_mut().filter_map(|caller| caller.take_if(|c| c.deadline <= now));
-                    late.for_each(|caller| caller.reply(Err(StoreError::late())));
+                    late.for_each(|caller| caller.reply(Err(StoreError::deadline_exceeded())));
                 }
                 // The runtime has no timers, or shuts down.
                 Ok(None) | Err(_) => break,
@@ -143,20 +149,20 @@ impl Sender {
 /// The last sender fails the calls that wait. There are none, unless the runtime has shut down.
 impl Drop for Sender {
     fn drop(&mut self) {
-        let mut lanes = self.lanes.lock();
-        let Entry::Occupied(mut entry) = lanes.entry(self.id) else { return };
-        let lane = entry.get_mut();
-        lane.started(self.first);
-        lane.senders -= 1;
+        let mut queues = self.queues.lock();
+        let Entry::Occupied(mut entry) = queues.entry(self.id) else { return };
+        let queue = entry.get_mut();
+        queue.started(self.first);
+        queue.senders -= 1;
         let mut failed = VecDeque::new();
-        if lane.senders == 0 {
-            lane.charges = 0;
-            failed = mem::take(&mut lane.waiting);
+        if queue.senders == 0 {
+            queue.charges = 0;
+            failed = mem::take(&mut queue.waiting);
         }
-        if lane.is_idle() {
+        if queue.is_idle() {
             entry.remove();
         }
-        drop(lanes);
+        drop(queues);
         drop(failed);
     }
 }

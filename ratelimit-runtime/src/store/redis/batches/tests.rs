@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use super::lane::Lane;
+use super::queue::BatchQueue;
 use super::*;
 use crate::algorithm::AlgorithmSpec;
 use crate::key::Key;
@@ -45,7 +45,7 @@ impl Fixture {
         let charges = charges(i);
         Box::pin(async move {
             let form = client.scripts.form(&charges).unwrap();
-            let id = LaneId { runtime: runtime.id(), form, slot: None };
+            let id = BatchQueueId { runtime: runtime.id(), form, slot: None };
             batches.decide(&client, &runtime, id, &charges, client.deadline()).await
         })
     }
@@ -57,29 +57,29 @@ impl Fixture {
         for call in &mut calls {
             assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         }
-        assert_eq!(self.lanes(), 2);
+        assert_eq!(self.queues(), 2);
         calls
     }
 
     /// Returns how many calls wait for a batch.
     #[cfg(feature = "test-util")]
     fn waiting(&self) -> usize {
-        self.batches.0.lock().values().map(|lane| lane.waiting.len()).sum()
+        self.batches.0.lock().values().map(|queue| queue.waiting.len()).sum()
     }
 
-    fn lanes(&self) -> usize {
+    fn queues(&self) -> usize {
         self.batches.0.lock().len()
     }
 
     /// Lets the senders end.
     fn settle(&self, runtime: &Runtime) {
         let settled = async {
-            while self.lanes() > 0 {
+            while self.queues() > 0 {
                 yield_now().await;
             }
         };
         let settled = runtime.block_on(async { timeout(WITHIN, settled).await });
-        settled.expect("no lane remains");
+        settled.expect("no queue remains");
     }
 }
 
@@ -122,7 +122,7 @@ fn calls_of_a_runtime_that_shuts_down_fail_and_leave_no_lane() {
         let error = other.block_on(call).unwrap_err();
         assert!(error.to_string().contains("runtime"), "{error}");
     }
-    assert_eq!(fixture.lanes(), 0);
+    assert_eq!(fixture.queues(), 0);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn calls_on_a_runtime_that_has_shut_down_fail_and_leave_no_lane() {
     let calls: Vec<_> = (0..CALLS).map(|i| fixture.call(runtime.handle(), i)).collect();
     drop(runtime);
     assert!(other.block_on(join_all(calls)).iter().all(Result::is_err));
-    assert_eq!(fixture.lanes(), 0);
+    assert_eq!(fixture.queues(), 0);
 }
 
 /// Redis decides one of them while the callers of the other go on.
@@ -139,34 +139,34 @@ fn calls_on_a_runtime_that_has_shut_down_fail_and_leave_no_lane() {
 fn many_calls_are_sent_as_two_batches() {
     let form = Scripts::new(|script| script).form(&[charge(1)]).unwrap();
     for (waiting, senders, taken) in [(31, 1, 31), (33, 1, 17), (300, 1, 36), (33, 2, 33), (300, 2, 36)] {
-        let mut lane = Lane::default();
-        (lane.senders, lane.charges) = (senders, waiting);
+        let mut queue = BatchQueue::default();
+        (queue.senders, queue.charges) = (senders, waiting);
         let mut receivers = Vec::new();
         for i in 0..waiting {
             let (reply, receiver) = oneshot::channel();
             let caller = Caller { deadline: Instant::now(), reply };
-            lane.waiting.push_back(Waiting { charges: charges(i as u64), caller });
+            queue.waiting.push_back(Waiting { charges: charges(i as u64), caller });
             receivers.push(receiver);
         }
-        assert_eq!(lane.take(form).len(), taken, "{waiting} calls, {senders} senders");
-        assert_eq!((lane.waiting.len(), lane.charges), (waiting - taken, waiting - taken));
+        assert_eq!(queue.take(form).len(), taken, "{waiting} calls, {senders} senders");
+        assert_eq!((queue.waiting.len(), queue.charges), (waiting - taken, waiting - taken));
     }
 }
 
 #[test]
 fn calls_past_their_deadline_are_not_sent() {
     let form = Scripts::new(|script| script).form(&[charge(1)]).unwrap();
-    let (mut lane, now) = (Lane::default(), Instant::now());
-    lane.charges = 3;
+    let (mut queue, now) = (BatchQueue::default(), Instant::now());
+    queue.charges = 3;
     let mut receivers = Vec::new();
     for deadline in [now, now, now + WITHIN] {
         let (reply, receiver) = oneshot::channel();
-        lane.waiting.push_back(Waiting { charges: charges(1), caller: Caller { deadline, reply } });
+        queue.waiting.push_back(Waiting { charges: charges(1), caller: Caller { deadline, reply } });
         receivers.push(receiver);
     }
-    assert_eq!(lane.take_late().len(), 2);
-    assert_eq!(lane.charges, 1);
-    assert_eq!(lane.take(form).len(), 1);
+    assert_eq!(queue.take_late().len(), 2);
+    assert_eq!(queue.charges, 1);
+    assert_eq!(queue.take(form).len(), 1);
 }
 
 /// But none waits for long, as user code may block the thread of the sender whose turn it is.
@@ -177,7 +177,7 @@ fn senders_take_turns() {
     let calls = fixture.begun(&runtime);
     let waiting = fixture.waiting();
     assert!(waiting > 0);
-    let turns: Vec<_> = fixture.batches.0.lock().values().map(|lane| Arc::clone(&lane.turn)).collect();
+    let turns: Vec<_> = fixture.batches.0.lock().values().map(|queue| Arc::clone(&queue.turn)).collect();
     runtime.block_on(async {
         tokio::time::pause();
         let _turns = join_all(turns.iter().map(|turn| turn.lock())).await;

@@ -13,7 +13,7 @@ use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
-use crate::base::bounds::MOST;
+use crate::base::bounds::MAX_PERMITS;
 use crate::store::charge::Charge;
 
 /// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.
@@ -185,10 +185,10 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
             vec![cost.min(MAX_COST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
         }
         AlgorithmSpec::FixedWindow(spec) => {
-            vec![cost.min(MOST).into(), at, spec.period.into(), u64::from(spec.aligned).into()]
+            vec![cost.min(MAX_PERMITS).into(), at, spec.period.into(), u64::from(spec.aligned).into()]
         }
         AlgorithmSpec::SlidingWindow(spec) => {
-            vec![cost.min(MOST).into(), at, spec.period.into(), spec.precision.into()]
+            vec![cost.min(MAX_PERMITS).into(), at, spec.period.into(), spec.precision.into()]
         }
     };
     arguments.resize(REFUND_WIDTH, Argument::EMPTY);

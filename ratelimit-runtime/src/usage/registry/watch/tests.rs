@@ -84,7 +84,7 @@ impl Watched {
         let file = TestFile::new(test);
         let registry = Registry::in_memory();
         registry.limiter(test, FixedWindow::new(5, DAY)).unwrap();
-        let watcher = Watcher::new(&registry, Source::File(file.0.clone()));
+        let watcher = Watcher::new(&registry, OverridesFrom::File(file.0.clone()));
         let messages = Messages::default();
         let subscriber = set_default(messages.clone());
         Watched { file, registry, watcher, messages, _subscriber: subscriber }

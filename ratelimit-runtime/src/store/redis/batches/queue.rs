@@ -17,7 +17,7 @@ use crate::store::redis::scripts::Form;
 /// and back, which takes longer than it saves if few calls share it. If Redis is busy, more calls are in flight.
 pub(super) const MAX_SINGLES: usize = 8;
 
-/// The tasks that send batches of a lane. While Redis decides one batch, the replies of the other are read.
+/// The tasks that send batches of a queue. While Redis decides one batch, the replies of the other are read.
 const USUAL_SENDERS: usize = 2;
 
 /// The number of charges that is worth two batches, so that Redis and this process work at the same time.
@@ -28,11 +28,11 @@ pub(super) const MAX_WAIT: Duration = Duration::from_millis(1);
 
 /// The calls to Redis of a store that are in flight, and those that wait.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Mutex<NumberMap<LaneId, Lane>>);
+pub(super) struct BatchQueues(Mutex<NumberMap<BatchQueueId, BatchQueue>>);
 
 /// What calls have in common that can share a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::store::redis) struct LaneId {
+pub(in crate::store::redis) struct BatchQueueId {
     /// Their runtime, as that has a connection of its own.
     pub(in crate::store::redis) runtime: Id,
     pub(in crate::store::redis) form: Form,
@@ -41,7 +41,7 @@ pub(in crate::store::redis) struct LaneId {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct BatchQueue {
     /// How many calls were sent at once and have not ended.
     pub(super) singles: usize,
     pub(super) senders: usize,
@@ -80,13 +80,13 @@ pub(super) struct Caller {
     pub(super) reply: oneshot::Sender<Result<Box<Outcome>, StoreError>>,
 }
 
-impl Lanes {
-    pub(super) fn lock(&self) -> MutexGuard<'_, NumberMap<LaneId, Lane>> {
+impl BatchQueues {
+    pub(super) fn lock(&self) -> MutexGuard<'_, NumberMap<BatchQueueId, BatchQueue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Lane {
+impl BatchQueue {
     /// Whether the next call is sent at once. None overtakes those that wait.
     pub(super) fn sends_at_once(&self) -> bool {
         self.singles < MAX_SINGLES && self.senders == 0 && self.waiting.is_empty()
