@@ -370,15 +370,19 @@ impl<'a> PolicyCharge<'a> {
         outcome.admitted || self.wait == 0
     }
 
+    /// Returns computed numbers for the lock-free steps, if these may decide the charge.
+    pub(crate) fn computed_plain(&self) -> Option<PlainSpec> {
+        let ChargeNumbers::Computed(spec) = &self.numbers else { return None };
+        // What a lock-free decision says names its policy for as long as the process lives.
+        PlainSpec::of(spec).filter(|_| self.definition.static_name().is_some())
+    }
+
     /// Returns the same numbers for the memory store, if the states of the key are plain.
     #[inline]
     pub(crate) fn plain(&self) -> Option<PlainSpec> {
         match &self.numbers {
             ChargeNumbers::Literal(numbers) => numbers.plain,
-            // What a lock-free decision says names its policy for as long as the process lives.
-            ChargeNumbers::Computed(spec) => {
-                PlainSpec::of(spec).filter(|_| self.definition.static_name().is_some())
-            }
+            ChargeNumbers::Computed(_) => self.computed_plain(),
         }
     }
 }

@@ -27,6 +27,7 @@ mod single;
 mod wait_queues;
 mod waiter_limit;
 
+use std::slice;
 use std::sync::Arc;
 
 use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
@@ -38,9 +39,9 @@ use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
-use crate::key::{Fingerprint, KeyParts};
+use crate::key::{Fingerprint, Key, KeyParts};
 use crate::store::source::Source;
-use crate::store::{MemoryStore, PlainOutcome, Store};
+use crate::store::{Charge, MemoryStore, PlainOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -164,10 +165,13 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         charges.close();
-        if let Some(admitted) = caller.admitted()
-            && (charges.is_empty() || self.admits_few(charges))
-        {
-            return Ok(admitted);
+        if let Some(admitted) = caller.admitted() {
+            if charges.is_empty() || self.admits_few(charges) {
+                return Ok(admitted);
+            }
+            if let Some(decision) = self.decide_single(charges, caller) {
+                return Ok(decision);
+            }
         }
         if let Some(known) = self.known_remotely(charges) {
             return Ok(self.finish_single(known, charges.parts(), caller));
@@ -253,6 +257,23 @@ impl Backend {
             refusal.get_or_insert((definition.attribute.index, error));
         }
         refusal.map(|(attribute, error)| caller.failed(attribute, error))
+    }
+
+    /// Decides a single charge of an attribute's call in process, unless the call may wait or the charge may be refunded.
+    fn decide_single<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+        let (memory, (charge, key), parts) = (self.memory()?, charges.single()?, charges.parts());
+        let PolicyCharge { definition, cost, wait, shadow, is_forgotten, .. } = *charge;
+        if cost == 0 || wait > 0 || !is_forgotten {
+            return None;
+        }
+        if let Some(spec) = &charge.computed_plain()
+            && let Some(outcome) = &memory.decide_plain(key, spec, cost)
+        {
+            return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
+        }
+        let asked = Charge { key: Key::hashed(key, definition.id), spec: *charge.spec(), cost, wait, shadow };
+        let verdict = memory.decide(slice::from_ref(&asked)).verdicts.pop()?;
+        Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
     }
 
     /// Returns the decision about a single charge, if leased permits suffice for it, or Redis has refused it lately.

@@ -53,6 +53,17 @@ impl<'a> SingleDecision<'a> {
         }
     }
 
+    /// A charge that the memory store has decided under a lock.
+    pub(crate) fn in_process(
+        memory: &'a Arc<MemoryStore>,
+        charge: &'a PolicyCharge<'a>,
+        key: Fingerprint,
+        verdict: Verdict,
+    ) -> Self {
+        let memory = Some(memory);
+        SingleDecision { source: Source::Memory, memory, ..Self::known(charge, key, verdict) }
+    }
+
     /// A charge that Redis is known to decide so.
     pub(crate) fn known(charge: &'a PolicyCharge<'a>, key: Fingerprint, verdict: Verdict) -> Self {
         SingleDecision {
