@@ -20,7 +20,7 @@ pub(super) const SWEPT: u32 = LINE;
 /// The same where the store is full, and one has to be found.
 pub(super) const SOUGHT: u32 = 64;
 
-/// The least number of a policy's keys of which the one closest to expiry is evicted.
+/// The number of a policy's keys of which the one closest to expiry is evicted.
 pub(super) const SAMPLED: u32 = 16;
 
 /// A key that may be evicted: whether calls wait for it, when it ends, and where it is.
@@ -115,32 +115,18 @@ impl Table {
     /// Removes a key to make room for this one: an expired one among the next, or else one of the policy that has to give one up.
     /// Removes no more than one, because the next that is removed may be the next that is used. Returns its place among the keys of
     /// its policy if this key is of the same.
-    ///
-    /// A key is in any line with the same probability, which nobody can foresee. So if there are enough keys of that policy among
-    /// the next, they are a random choice already, whose memory is at hand.
     fn make_room(&mut self, index: KeyIndex, now: u64) -> Option<Owner> {
-        let policy = self.shares.victim(index.policy, self.max_keys)?;
-        let (mut victim, mut sampled) = (None, 0);
         for _ in 0..SOUGHT / LINE {
             let line = self.next_line();
-            let owners = *self.owners.of(line);
             for (position, content) in self.slots.contents_of(line).into_iter().enumerate() {
                 self.count_look();
-                let slot = line.slot(position as u32);
-                if content.has_ended(now) {
-                    if self.remove_expired(slot, now) {
-                        return None;
-                    }
-                } else if !content.is_free() && owners[position].policy == policy {
-                    self.compare(&mut victim, slot, content);
-                    sampled += 1;
+                if content.has_ended(now) && self.remove_expired(line.slot(position as u32), now) {
+                    return None;
                 }
             }
         }
-        if sampled < SAMPLED {
-            self.sample(&mut victim, policy);
-        }
-        let ((_, ends), slot) = victim?;
+        let policy = self.shares.victim(index.policy, self.max_keys)?;
+        let ((_, ends), slot) = self.victim(policy)?;
         if ends > now {
             self.first_eviction |= self.evicted == 0;
             self.evicted += 1;
@@ -157,25 +143,24 @@ impl Table {
         Some(owner)
     }
 
-    /// Looks for a victim among some keys of a policy.
-    fn sample(&mut self, victim: &mut Option<Victim>, policy: u32) {
+    /// Returns the key that is closest to expiry among some random ones of a policy. One that calls wait for is only if there is no
+    /// other.
+    ///
+    /// The keys in the lines at hand would be nearer, but are no random choice: evictions change what is left there.
+    fn victim(&mut self, policy: u32) -> Option<Victim> {
         let size = self.shares.size(policy) as u64;
+        let mut victim: Option<Victim> = None;
         for i in 0..size.min(SAMPLED.into()) {
             self.count_look();
             let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
             let slot = self.shares.slot(policy, place as u32);
-            self.compare(victim, slot, self.slots.slot(slot).read().content);
+            let is_awaited = !self.queues.is_empty() && self.is_awaited(slot);
+            let rank = (is_awaited, self.slots.slot(slot).read().content.ends);
+            if victim.is_none_or(|(lowest, _)| rank < lowest) {
+                victim = Some((rank, slot));
+            }
         }
-    }
-
-    /// Makes this key the victim if it is closer to expiry. One that calls wait for is only if there is no other.
-    #[inline]
-    fn compare(&self, victim: &mut Option<Victim>, slot: SlotId, content: Content) {
-        let is_awaited = !self.queues.is_empty() && self.is_awaited(slot);
-        let rank = (is_awaited, content.ends);
-        if victim.is_none_or(|(lowest, _)| rank < lowest) {
-            *victim = Some((rank, slot));
-        }
+        victim
     }
 
     fn is_awaited(&self, slot: SlotId) -> bool {

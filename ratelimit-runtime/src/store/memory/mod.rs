@@ -43,7 +43,7 @@ use crate::key::Key;
 ///
 /// Each new key removes the expired ones among the next few. When the store is full, a new key of a policy that holds less than
 /// its share, `max_keys` divided by the number of policies with keys, replaces a key of the policy with the most keys, and any
-/// other new key replaces one of its own policy: of at least 16 picked at random, the one closest to expiry. So a policy with no more
+/// other new key replaces one of its own policy: of 16 picked at random, the one closest to expiry. So a policy with no more
 /// than its share loses no key to the keys of others.
 pub struct MemoryStore {
     clock: Clock,

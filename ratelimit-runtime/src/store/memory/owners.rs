@@ -27,12 +27,6 @@ impl Owners {
         lines.len() as u32 - 1
     }
 
-    /// Returns the owners of a line.
-    pub(super) fn of(&self, line: LineId) -> &[Owner; LINE as usize] {
-        let lines = if line.is_extra() { &self.extra_lines } else { &self.lines };
-        &lines[line.number()]
-    }
-
     /// Returns the number of lines of both kinds.
     pub(super) fn lines(&self) -> u32 {
         (self.lines.len() + self.extra_lines.len()) as u32
@@ -51,7 +45,9 @@ impl Index<SlotId> for Owners {
     type Output = Owner;
 
     fn index(&self, slot: SlotId) -> &Owner {
-        &self.of(slot.line())[slot.position() as usize]
+        let line = slot.line();
+        let lines = if line.is_extra() { &self.extra_lines } else { &self.lines };
+        &lines[line.number()][slot.position() as usize]
     }
 }
 
