@@ -21,8 +21,7 @@ mod verdict;
 pub mod warming_up;
 
 pub(crate) use plain::{
-    CommonNumbers, CommonSpec, PlainBucket, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
-    PlainWindow,
+    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
 };
 pub use spec::AlgorithmSpec;
 pub use state::State;

@@ -1,5 +1,6 @@
 //! Numbers, units, time and logging: nothing about limits.
 
+pub(crate) mod all_some;
 pub(crate) mod bounds;
 pub(crate) mod clock;
 pub(crate) mod invalid_policy;

@@ -2,6 +2,7 @@
 
 use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::PlainSpec;
+use crate::base::all_some::all_some;
 use crate::decide::backend::Backend;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
 
@@ -28,7 +29,7 @@ impl Backend {
         for (plain, charge) in plain.iter_mut().zip(few) {
             *plain = charge.plain().filter(|_| !charge.shadow && !charge.definition.attribute.refundable);
         }
-        let Some(specs) = all(plain) else { return false };
+        let Some(specs) = all_some(plain) else { return false };
         // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
         // already. A call that waits for buckets only does so if it is refused.
         if few.iter().any(|charge| charge.wait > 0) && specs.iter().any(|spec| !spec.reserves()) {
@@ -57,16 +58,8 @@ impl Backend {
     ) {
         let Some(observers) = self.observers() else { return };
         for i in 0..N {
-            let parts = (charges.parts_of(few[i]), true);
-            observers.plain(few[i], specs[i], (outcome.now, outcome.snapshots[i]), true, parts);
+            let (seen, parts) = ((outcome.now, outcome.snapshots[i]), charges.parts_of(few[i]));
+            observers.plain(few[i], specs[i], seen, true, parts);
         }
     }
-}
-
-fn all<T: Copy, const N: usize>(options: [Option<T>; N]) -> Option<[T; N]> {
-    let mut all = [(*options.first()?)?; N];
-    for (element, option) in all.iter_mut().zip(options) {
-        *element = option?;
-    }
-    Some(all)
 }

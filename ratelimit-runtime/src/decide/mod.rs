@@ -73,23 +73,21 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
+        // The outcome is read where it is: a copy would read together what was written apart, which is slow.
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
             && let Some(spec) = charge.lock_free()
+            && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
+            && charge.is_final(outcome)
         {
-            // Read where it is: a copy would read together what was written apart, which is slow.
-            if let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
-                && charge.is_final(outcome)
+            if outcome.admitted
+                && charge.is_forgotten
+                && self.observers().is_none()
+                && let Some(admitted) = caller.admitted()
             {
-                if outcome.admitted
-                    && charge.is_forgotten
-                    && self.observers().is_none()
-                    && let Some(admitted) = caller.admitted()
-                {
-                    return Ok(admitted);
-                }
-                let plain = (spec, outcome);
-                return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
+                return Ok(admitted);
             }
+            let plain = (spec, outcome);
+            return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
         }
         self.decide_any(charges, caller)
     }

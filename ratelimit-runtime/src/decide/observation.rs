@@ -237,7 +237,7 @@ impl Observers {
         self.0.is_empty()
     }
 
-    /// Reports one of the charges that the memory store decided by its lock-free steps, and whether the call goes ahead.
+    /// Reports a charge that the memory store decided by its lock-free steps, alone or in a call that goes ahead.
     #[inline]
     pub(crate) fn plain(
         &self,
@@ -245,16 +245,11 @@ impl Observers {
         spec: PlainSpec,
         (now, snapshot): (u64, PlainSnapshot),
         admitted: bool,
-        (parts, goes_ahead): (PartsOfKey<'_>, bool),
+        parts: PartsOfKey<'_>,
     ) {
         let said = Said::Plain { now, snapshot, admitted, plain: spec, spec: charge.spec() };
-        self.charge(
-            charge,
-            CallOutcome::of_policy(admitted, charge.shadow, goes_ahead),
-            Source::Memory,
-            parts,
-            said,
-        );
+        let outcome = CallOutcome::of_policy(admitted, charge.shadow, true);
+        self.charge(charge, outcome, Source::Memory, parts, said);
     }
 
     /// Reports the decision about a call with a single charge.

@@ -96,13 +96,8 @@ impl<'a> SingleDecision<'a> {
         let parts = self.parts.unwrap_or(PartsOfKey::NONE);
         match &self.said {
             Said::Plain(spec, outcome) => {
-                observers.plain(
-                    charge,
-                    **spec,
-                    (outcome.now, outcome.snapshots[0]),
-                    self.admitted,
-                    (parts, true),
-                );
+                let seen = (outcome.now, outcome.snapshots[0]);
+                observers.plain(charge, **spec, seen, self.admitted, parts);
             }
             Said::Verdict(verdict) => observers.single(charge, verdict, source, parts),
         }

@@ -154,17 +154,14 @@ impl Table {
             self.count_look();
             let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
             let slot = self.shares.slot(policy, place as u32);
-            let is_awaited = !self.queues.is_empty() && self.is_awaited(slot);
-            let rank = (is_awaited, self.slots.slot(slot).read().content.ends);
+            let entry = self.slots.slot(slot);
+            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
+            let rank = (is_awaited, entry.read().content.ends);
             if victim.is_none_or(|(lowest, _)| rank < lowest) {
                 victim = Some((rank, slot));
             }
         }
         victim
-    }
-
-    fn is_awaited(&self, slot: SlotId) -> bool {
-        self.queues.contains_key(&self.slots.slot(slot).fingerprint())
     }
 
     /// Returns the next of all lines in turn.

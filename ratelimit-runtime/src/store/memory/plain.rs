@@ -3,9 +3,9 @@
 use super::MemoryStore;
 use super::slot::{Content, Seen, Slot};
 use crate::algorithm::{
-    CommonNumbers, CommonSpec, PlainBucket, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
-    PlainWindow,
+    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
 };
+use crate::base::all_some::all_some;
 use crate::base::sync::spin_loop;
 use crate::key::Fingerprint;
 use crate::store::charge::{Charge, INLINE, Outcome, is_peek};
@@ -75,42 +75,26 @@ impl MemoryStore {
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        if !spec.is_common() {
-            return self.decide_uncommon(key, spec, cost);
-        }
         let Fingerprint([first, second]) = key;
+        if !spec.is_common() {
+            return self.decide_one(first, second, Listed { spec: *spec, shadow: false }, cost);
+        }
         match CommonSpec(*spec).numbers() {
-            CommonNumbers::Bucket(bucket) => self.decide_bucket(first, second, bucket, cost),
-            CommonNumbers::Window(window) => self.decide_window(first, second, window, cost),
+            CommonNumbers::Bucket(bucket) => self.decide_one(first, second, bucket, cost),
+            CommonNumbers::Window(window) => self.decide_one(first, second, window, cost),
         }
     }
 
-    // Compiled once, and given words, which stay in registers.
+    // Compiled once for each kind of policy, and given words, which stay in registers.
     #[inline(never)]
-    fn decide_bucket(
+    fn decide_one<S: PlainSteps>(
         &self,
         first: u64,
         second: u64,
-        spec: PlainBucket,
+        spec: S,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
         self.decide_all([PlainCharge { key: Fingerprint([first, second]), spec, cost }])
-    }
-
-    #[inline(never)]
-    fn decide_window(
-        &self,
-        first: u64,
-        second: u64,
-        spec: PlainWindow,
-        cost: u64,
-    ) -> Option<PlainOutcome<1>> {
-        self.decide_all([PlainCharge { key: Fingerprint([first, second]), spec, cost }])
-    }
-
-    #[inline(never)]
-    fn decide_uncommon(&self, key: Fingerprint, spec: &PlainSpec, cost: u64) -> Option<PlainOutcome<1>> {
-        self.decide_listed([PlainCharge { key, spec: Listed { spec: *spec, shadow: false }, cost }])
     }
 
     /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,
@@ -153,7 +137,7 @@ impl MemoryStore {
                 let slot = self.slots.find(charges[i].key)?;
                 looks[i] = Some(Look { slot, seen: slot.read() });
             });
-            let looks = all(looks)?;
+            let looks = all_some(looks)?;
             let now = early.unwrap_or_else(|| self.clock.now());
             if looks.iter().any(|look| look.seen.content.is_later_than(now)) {
                 continue;
@@ -163,7 +147,7 @@ impl MemoryStore {
                 let PlainCharge { spec, cost, .. } = charges[i];
                 steps[i] = spec.decide(looks[i].seen.content.plain()?, now, cost);
             });
-            let steps = all(steps)?;
+            let steps = all_some(steps)?;
             let admitted = steps.iter().all(|step| step.admitted);
             let charges_some = !S::MAY_READ || steps.iter().any(|step| step.after.is_some());
             let is_valid = match admitted && charges_some {
@@ -193,7 +177,7 @@ impl MemoryStore {
 
     fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
         let charges: &[Charge; N] = list.try_into().ok()?;
-        let charges = all(charges.each_ref().map(|charge| {
+        let charges = all_some(charges.each_ref().map(|charge| {
             let Charge { key, spec, cost, wait, shadow } = charge;
             let key = self.index(key).fingerprint;
             // A shadow takes a later slot beside others that are charged at once.
@@ -260,13 +244,4 @@ fn commit<S: PlainSteps, const N: usize>(
         }
     });
     Some(true)
-}
-
-#[inline]
-fn all<T: Copy, const N: usize>(options: [Option<T>; N]) -> Option<[T; N]> {
-    let mut all = [(*options.first()?)?; N];
-    for (element, option) in all.iter_mut().zip(options) {
-        *element = option?;
-    }
-    Some(all)
 }
