@@ -86,8 +86,14 @@ impl HeldPermits {
     async fn sleep(&self, decided: &DecidedRequest) -> Result<(), StoreError> {
         match &self.slot {
             Slot::Memory(memory, waiter) => {
-                while let Some(wait) = waiter.start().checked_sub(memory.now()).filter(|wait| *wait > 0) {
-                    let start = Instant::now() + Duration::from_micros(wait);
+                loop {
+                    // Before the store's clock: a thread that is held up between the two wakes early and looks again, not late.
+                    let now = Instant::now();
+                    let wait = waiter.start().saturating_sub(memory.now());
+                    if wait == 0 {
+                        break;
+                    }
+                    let start = now + Duration::from_micros(wait);
                     if self.timers.until(start, waiter.moved()).await?.is_some() {
                         memory.move_up(decided.request.charges());
                     }
