@@ -240,7 +240,7 @@ impl PlainBucket {
         cost.saturating_mul(self.interval).min(self.capacity + 1)
     }
 
-    #[inline]
+    #[inline(always)]
     fn verdict(
         self,
         snapshot: PlainSnapshot,
@@ -262,7 +262,7 @@ impl PlainBucket {
 }
 
 impl PlainWindow {
-    #[inline]
+    #[inline(always)]
     fn verdict(
         self,
         snapshot: PlainSnapshot,

@@ -75,7 +75,7 @@ impl<'a> Acquired<'a> {
 
     fn verdicts(&self) -> Decision {
         if let Some(policy) = self.single() {
-            return Decision::of_one(policy, self.source, self.waited);
+            return Decision::of_one(policy, self.source, self.waited, None);
         }
         let decided = |policy: &RequestedPolicy| {
             let (name, algorithm) = (policy.definition.name.to_shared(), policy.definition.algorithm);

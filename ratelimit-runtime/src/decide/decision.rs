@@ -190,7 +190,12 @@ impl Decision {
 
     /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
     #[inline]
-    pub(crate) fn of_one(policy: SinglePolicy, source: Source, waited: Duration) -> Self {
+    pub(crate) fn of_one(
+        policy: SinglePolicy,
+        source: Source,
+        waited: Duration,
+        receipt: Option<PlainReceipt>,
+    ) -> Self {
         let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = policy;
         Decision {
             limit,
@@ -202,7 +207,7 @@ impl Decision {
             single: Some(name),
             algorithm,
             admitted,
-            receipt: None,
+            receipt,
             more: LazyBox::empty(),
         }
     }
@@ -300,7 +305,7 @@ mod tests {
         for admitted in [true, false] {
             let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(admitted));
             let waited = Duration::from_nanos(1);
-            let lazy = Decision::of_one(policy, Source::Memory, waited);
+            let lazy = Decision::of_one(policy, Source::Memory, waited, None);
             let eager = PolicyDecision {
                 policy: "reports".into(),
                 algorithm: Algorithm::FixedWindow,
@@ -323,7 +328,7 @@ mod tests {
     #[test]
     fn list_is_built_once() {
         let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(true));
-        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO);
+        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO, None);
         assert!(std::ptr::eq(decision.policies(), decision.policies()));
     }
 }

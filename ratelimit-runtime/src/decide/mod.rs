@@ -103,7 +103,11 @@ impl Backend {
         parts: &KeyParts,
         caller: &C,
     ) -> C::Decision {
-        self.finish_single(SingleDecision::of_plain(memory, charge, key, (spec, outcome)), parts, caller)
+        let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
+        if self.observers().is_some() || charge.shadow {
+            return self.finish_single(decision, parts, caller);
+        }
+        caller.single(decision)
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off.
@@ -131,24 +135,16 @@ impl Backend {
     }
 
     /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
+    #[inline(never)]
     fn finish_single<'a, C: Caller>(
         &self,
-        decision: SingleDecision<'a>,
+        mut decision: SingleDecision<'a>,
         parts: &'a KeyParts,
         caller: &C,
     ) -> C::Decision {
-        match self.observers() {
-            None => self.finish_observed(decision, caller),
-            Some(observers) => {
-                let decision = decision.with_parts(parts.all());
-                decision.observe(observers);
-                self.finish_observed(decision, caller)
-            }
+        if let Some(observers) = self.observers() {
+            decision.observe(observers, parts.all());
         }
-    }
-
-    #[inline(always)]
-    fn finish_observed<C: Caller>(&self, decision: SingleDecision<'_>, caller: &C) -> C::Decision {
         if decision.charge.shadow && !decision.admitted {
             decision.charge.definition.log_shadow_refusal();
         }

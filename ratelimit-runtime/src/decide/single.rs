@@ -77,23 +77,10 @@ impl<'a> SingleDecision<'a> {
         }
     }
 
-    /// The same decision, with the parts of the key for whoever reads them.
-    #[inline]
-    pub(crate) fn with_parts(self, parts: PartsOfKey<'a>) -> Self {
-        SingleDecision { parts: Some(parts), ..self }
-    }
-
-    /// Whether the call goes ahead.
-    #[inline]
-    pub(crate) fn goes_ahead(&self) -> bool {
-        self.admitted || self.charge.shadow
-    }
-
-    /// Reports the decision.
-    #[inline(never)]
-    pub(crate) fn observe(&self, observers: &Observers) {
+    /// Reports the decision, about a key of these parts.
+    pub(crate) fn observe(&mut self, observers: &Observers, parts: PartsOfKey<'a>) {
+        self.parts = Some(parts);
         let SingleDecision { charge, source, .. } = *self;
-        let parts = self.parts.unwrap_or(PartsOfKey::NONE);
         match &self.said {
             Said::Plain(spec, outcome) => {
                 let seen = (outcome.now, outcome.snapshots[0]);
@@ -114,22 +101,28 @@ impl<'a> SingleDecision<'a> {
         }
     }
 
-    /// Returns the decision of a limiter's call that goes ahead.
-    #[inline(always)]
-    pub(crate) fn into_decision(self) -> Decision {
-        let verdict = self.verdict();
-        if self.charge.shadow {
-            return self.shadow_decision(&verdict);
-        }
-        let decision = Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO);
-        decision.with_plain_receipt(self.receipt(&verdict))
+    /// Whether the call goes ahead.
+    #[inline]
+    pub(crate) fn goes_ahead(&self) -> bool {
+        self.admitted || self.charge.shadow
     }
 
+    /// Returns what a limiter makes of the decision, if its policy is no shadow.
+    #[inline(always)]
+    pub(crate) fn into_result(self) -> Result<Decision, Error> {
+        if !self.admitted {
+            return Err(self.into_error());
+        }
+        let verdict = self.verdict();
+        Ok(Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO, self.receipt(&verdict)))
+    }
+
+    /// Returns what a limiter makes of the decision of a shadow.
     #[cold]
-    fn shadow_decision(&self, verdict: &Verdict) -> Decision {
-        let definition = self.charge.definition.get();
-        let policy = PolicyDecision::new(definition.name.to_shared(), definition.algorithm, true, verdict);
-        Decision::new(vec![policy], self.source, Duration::ZERO).with_plain_receipt(self.receipt(verdict))
+    pub(crate) fn into_shadow_decision(self) -> Decision {
+        let (verdict, definition) = (self.verdict(), self.charge.definition.get());
+        let policy = PolicyDecision::new(definition.name.to_shared(), definition.algorithm, true, &verdict);
+        Decision::new(vec![policy], self.source, Duration::ZERO).with_plain_receipt(self.receipt(&verdict))
     }
 
     /// Returns the error of a call that is refused.
@@ -146,7 +139,10 @@ impl<'a> SingleDecision<'a> {
     #[inline(always)]
     pub(crate) fn receipt(&self, verdict: &Verdict) -> Option<PlainReceipt> {
         let (memory, PolicyCharge { definition, cost, .. }) = (self.memory?, self.charge);
-        let spec = self.charge.plain()?;
+        let spec = match self.said {
+            Said::Plain(spec, _) => *spec,
+            Said::Verdict(_) => self.charge.plain()?,
+        };
         if !self.admitted {
             return None;
         }

@@ -97,6 +97,12 @@ impl Backend {
         self.memory.as_ref()
     }
 
+    /// Returns the store, if it is in process and nobody observes what it decides.
+    #[inline]
+    pub(crate) fn unobserved(&self) -> Option<&Arc<MemoryStore>> {
+        if self.keeps_parts { None } else { self.memory.as_ref() }
+    }
+
     /// Whether somebody may read the texts of keys: Redis, or observers.
     #[inline]
     pub(crate) fn keeps_parts(&self) -> bool {

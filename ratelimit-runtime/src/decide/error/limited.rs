@@ -102,7 +102,7 @@ impl Limited {
                 retry_after: (!self.is_never).then_some(self.retry_after),
                 reset_after: self.reset_after,
             };
-            let decision = Decision::of_one(policy, self.source, Duration::ZERO);
+            let decision = Decision::of_one(policy, self.source, Duration::ZERO, None);
             match key {
                 Some(key) => decision.with_key(key.all()),
                 None => decision,
@@ -207,7 +207,7 @@ mod tests {
     fn refusal_says_the_same_before_and_after_its_decision_is_built() {
         for retry_after in [REFUSED.retry_after, Some(0), None] {
             let policy = SinglePolicy { retry_after, ..REFUSED };
-            let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1));
+            let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
             let (lazy, eager) =
                 (Error::limited(Limited::of_one(policy, Source::Local)), decided.into_error());
             let said = |error: &Error| {

@@ -54,7 +54,7 @@ impl Caller for LimiterCaller {
 
     #[inline(always)]
     fn single(&self, decision: SingleDecision<'_>) -> Result<Decision, Error> {
-        if decision.goes_ahead() { Ok(decision.into_decision()) } else { Err(decision.into_error()) }
+        if decision.charge.shadow { Ok(decision.into_shadow_decision()) } else { decision.into_result() }
     }
 
     fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Result<Decision, Error> {
@@ -85,13 +85,13 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
         let acquire = self.get_mut();
         let call = acquire.call;
         let Some(key) = &acquire.key else { return acquire.poll_pending(context) };
+        let Some(memory) = call.backend.unobserved() else { return acquire.poll_first(None, context) };
+        if !call.is_as_written() {
+            return acquire.poll_first(None, context);
+        }
         // Written out here, so that the compiler removes what the caller does not read of the decision.
-        let mut parts = KeyParts::default();
-        let hashed = call.hash(key, &mut parts);
-        if let Some(memory) = call.backend.memory()
-            && let Some(Ok(key)) = hashed
-            && call.backend.observers().is_none()
-        {
+        let hashed = call.hash(key, None);
+        if let Ok(key) = hashed {
             let charge = call.charge(key);
             if let Some(spec) = charge.lock_free()
                 && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
@@ -99,23 +99,27 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
             {
                 acquire.key = None;
                 let decision = SingleDecision::of_plain(memory, &charge, key, (spec, outcome));
-                return Poll::Ready(LimiterCaller.single(decision));
+                return Poll::Ready(decision.into_result());
             }
         }
-        acquire.poll_hashed(hashed, parts, context)
+        acquire.poll_first(Some(hashed), context)
     }
 }
 
 impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
+    /// Decides the call, whose key may have been hashed without being kept.
     #[inline(never)]
-    fn poll_hashed(
+    fn poll_first(
         &mut self,
         hashed: Option<Result<Fingerprint, MissingKey>>,
-        parts: KeyParts,
         context: &mut Context<'_>,
     ) -> Poll<Result<Decision, Error>> {
         let Some(key) = self.key.take() else { return Poll::Pending };
-        match self.call.decide_hashed(&key, hashed, parts) {
+        let decision = match hashed {
+            Some(hashed) => self.call.decide_hashed(hashed, KeyParts::default()),
+            None => self.call.decide(&key),
+        };
+        match decision {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
                 self.pending = Some(request.start());
@@ -145,36 +149,39 @@ impl<'a> LimiterCall<'a> {
         &self,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        if !self.is_as_written() {
+            return self.decide_overridden(self.charges(key));
+        }
         let mut parts = KeyParts::default();
-        let hashed = self.hash(key, &mut parts);
-        self.decide_hashed(key, hashed, parts)
+        let kept = if self.backend.keeps_parts() { Some(&mut parts) } else { None };
+        self.decide_hashed(self.hash(key, kept), parts)
     }
 
-    /// Hashes a key of the policy as it is written. `None` if operators may have changed it.
+    /// Whether it is known that operators have changed nothing of the policy.
+    #[inline(always)]
+    fn is_as_written(&self) -> bool {
+        self.definition.is_as_written(self.backend.overrides())
+    }
+
+    /// Hashes a key of the policy as it is written.
     #[inline(always)]
     fn hash<M>(
         &self,
         key: &impl IntoKey<M>,
-        parts: &mut KeyParts,
-    ) -> Option<Result<Fingerprint, MissingKey>> {
-        if !self.definition.is_as_written(self.backend.overrides()) {
-            return None;
-        }
-        let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
-        Some(self.definition.limiter_numbers().heads.hash.fingerprint(key, kept))
+        kept: Option<&mut KeyParts>,
+    ) -> Result<Fingerprint, MissingKey> {
+        self.definition.limiter_numbers().heads.hash.fingerprint(key, kept)
     }
 
     /// Decides a call whose key was hashed: it is formatted once, as it may be another text the next time.
-    fn decide_hashed<M>(
+    fn decide_hashed(
         &self,
-        key: &impl IntoKey<M>,
-        hashed: Option<Result<Fingerprint, MissingKey>>,
+        hashed: Result<Fingerprint, MissingKey>,
         parts: KeyParts,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
         match hashed {
-            None => self.decide_overridden(self.charges(key)),
-            Some(Ok(key)) => self.backend.decide(&mut Charges::of(self.charge(key), parts), &LimiterCaller),
-            Some(Err(missing)) => self.decide_failed(missing),
+            Ok(key) => self.backend.decide(&mut Charges::of(self.charge(key), parts), &LimiterCaller),
+            Err(missing) => self.decide_failed(missing),
         }
     }
 

@@ -81,7 +81,7 @@ impl Caller for AttributeCall {
     }
 }
 
-#[inline(never)]
+#[inline(always)]
 fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
     let definition = decision.charge.definition;
     let index = definition.attribute.index;
