@@ -55,7 +55,7 @@ impl Clock {
     /// Between threads it is not ordered with other memory accesses: the processor may read its counter while a load before it
     /// still waits for another core, so a thread may read some microseconds less than another one has just passed to it. A
     /// thread that is interrupted right after reading the time is late by more.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         match &self.0 {
             #[cfg(not(feature = "test-util"))]

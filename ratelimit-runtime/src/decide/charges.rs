@@ -278,7 +278,8 @@ impl<'a> Charges<'a> {
         shadow: bool,
     ) {
         self.close();
-        let (from, wait) = (self.parts.end(), if shadow { 0 } else { wait });
+        let from = if self.keeps_parts { self.parts.end() } else { 0 };
+        let wait = if shadow { 0 } else { wait };
         let (key, parts) = (head.without_parts(), (from, from));
         let is_forgotten = !definition.attribute.refundable;
         // Written where it stays: a copy would read together what was written apart, which is slow.

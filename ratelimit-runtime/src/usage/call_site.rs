@@ -19,6 +19,7 @@ use crate::base::log::log;
 use crate::decide::definition::{AttributeOptions, Definition, Identity};
 use crate::key::name::{FunctionName, Name};
 use crate::key::policy_id::PolicyId;
+use crate::policy::Policy;
 
 /// An attribute, and the names that its calls have claimed.
 #[derive(Debug)]
@@ -132,11 +133,13 @@ impl CallSite {
         let clash = claims()
             .register(claim, name)
             .map(|clash| Clash { problem: format!("clashes: {clash}"), is_logged: AtomicBool::new(false) });
-        let definition = self.definition(name, &function);
+        // Without numbers, calls that clash find no short cut past the error.
+        let literal = self.attribute.literal().filter(|_| clash.is_none());
+        let definition = self.definition(name, &function, literal);
         Box::new(SiteName { closure, name, function, definition, clash, next: OnceLock::new() })
     }
 
-    fn definition(&self, name: &'static str, function: &str) -> Definition {
+    fn definition(&self, name: &'static str, function: &str, literal: Option<Policy>) -> Definition {
         let SiteOptions { policy, prefix, algorithm, tag, shadow, refundable, lease, on_store_error, .. } =
             self.attribute.options;
         let declared = self.names_without_call().1;
@@ -149,7 +152,7 @@ impl CallSite {
         let attribute = AttributeOptions { index: Some(policy), shadow, refundable, lease };
         let definition =
             Definition::new(Name::Static(name), identity, algorithm).of_attribute(attribute, on_store_error);
-        match self.attribute.literal().and_then(|policy| Some((policy, policy.spec().ok()?))) {
+        match literal.and_then(|policy| Some((policy, policy.spec().ok()?))) {
             Some((policy, spec)) => definition.with_numbers(policy, spec),
             None => definition,
         }
@@ -157,12 +160,6 @@ impl CallSite {
 }
 
 impl SiteName {
-    /// Whether no other call site has claimed the name.
-    #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
-        self.clash.is_none()
-    }
-
     /// Checks that no other call site has claimed the name. Logs the first error, which a fallback might hide. Must not be
     /// called under a lock, because a subscriber may itself be rate limited.
     pub(crate) fn check(&'static self) -> Result<(), InvalidPolicy> {

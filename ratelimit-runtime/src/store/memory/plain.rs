@@ -85,8 +85,8 @@ impl MemoryStore {
         }
     }
 
-    // Compiled once for each kind of policy, and given words, which stay in registers.
-    #[inline(never)]
+    // Given words, which stay in registers.
+    #[inline(always)]
     fn decide_one<S: PlainSteps>(
         &self,
         first: u64,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::algorithm::PlainSpec;
 use crate::decide::acquired::{Acquired, DecidedRequest};
 use crate::decide::backend::Backend;
 use crate::decide::backend::failover::{AcquireFuture, PendingRequest};
@@ -18,7 +19,7 @@ use crate::decide::request::max_wait;
 use crate::decide::{Caller, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyParts};
-use crate::store::Store;
+use crate::store::{MemoryStore, PlainOutcome, Store};
 
 /// A call of a limiter.
 #[must_use = "futures do nothing unless polled"]
@@ -94,7 +95,7 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
         if let Ok(key) = hashed {
             let charge = call.charge(key);
             if let Some(spec) = charge.lock_free()
-                && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
+                && let Some(outcome) = &decide_plain(memory, key, spec, charge.cost)
                 && charge.is_final(outcome)
             {
                 acquire.key = None;
@@ -138,6 +139,17 @@ impl<K, M> Acquire<'_, K, M> {
         self.pending = None;
         Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
     }
+}
+
+/// The part of a call that is not compiled into its caller.
+#[inline(never)]
+fn decide_plain(
+    memory: &MemoryStore,
+    key: Fingerprint,
+    spec: &PlainSpec,
+    cost: u64,
+) -> Option<PlainOutcome<1>> {
+    memory.decide_plain(key, spec, cost)
 }
 
 /// Nothing in it is pinned: the key is moved, and so may be the request.

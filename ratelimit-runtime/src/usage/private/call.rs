@@ -47,7 +47,6 @@ impl Call {
         let Call { registry: Some(registry), charges } = self else { return };
         if let Some(literal) = site.definition.literal()
             && cost > 0
-            && site.is_alone()
             && site.definition.is_as_written(registry.backend().overrides())
         {
             return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
@@ -137,7 +136,8 @@ impl Call {
         if self.registry.is_none() {
             let registry = current();
             self.charges.keep_parts(registry.backend().keeps_parts());
-            self.registry = Some(registry);
+            // There is none to drop, which the compiler does not see.
+            std::mem::forget(self.registry.replace(registry));
         }
     }
 
