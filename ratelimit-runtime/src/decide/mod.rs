@@ -265,8 +265,11 @@ impl Backend {
         {
             return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
         }
-        let asked = Charge { key: Key::hashed(key, definition.id), spec: *charge.spec(), cost, wait, shadow };
-        let verdict = memory.decide(slice::from_ref(&asked)).verdicts.pop()?;
+        let spec = charge.spec();
+        let verdict = memory.decide_alone(key, spec, cost).map(|(_, verdict)| verdict).or_else(|| {
+            let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
+            memory.decide(slice::from_ref(&asked)).verdicts.pop()
+        })?;
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
     }
 

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::MemoryStore;
 use super::plain::ATTEMPTS;
 use super::slot::{Content, LockedSlot, Seen, Slot};
-use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, State};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, State, Verdict};
 use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
@@ -29,13 +29,39 @@ enum HeldState<'a> {
 type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
 
 impl MemoryStore {
+    /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns when, and the verdict;
+    /// `None` if not, or if the state would have to move out of its slot or back, and has then charged nothing.
+    pub(crate) fn decide_alone(
+        &self,
+        key: Fingerprint,
+        spec: &AlgorithmSpec,
+        cost: u64,
+    ) -> Option<(u64, Verdict)> {
+        let mut held = self.hold_one(key)?;
+        self.take_state(&mut held, spec)?;
+        // Read while the key is held, so that time does not step back between decisions.
+        let now = self.clock.now_in_order();
+        let snapshot = spec.check(held.state(), now, cost);
+        let verdict = spec.verdict(snapshot, now, cost, 0);
+        held.change(spec, now, |state| match verdict.admitted {
+            true => spec.commit(state, snapshot, now, cost),
+            false => spec.undo(state, now),
+        })?;
+        Some((now, verdict))
+    }
+
     /// Decides a list of charges, if all keys are there and no call waits for any. Returns `None` if not, if the call would have to
     /// wait, or if a state would have to move out of its slot or back, and has then charged nothing.
     #[inline(never)]
     pub(super) fn decide_in_place(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
-        let mut all = AllHeld::new();
-        self.lock_slots(charges.iter().map(|charge| charge.key.fingerprint()), &mut all)?;
-        self.hold(charges.iter().map(|charge| &charge.spec), &mut all)?;
+        if let [Charge { key, spec, cost: cost @ 1.., wait: 0, shadow }] = charges {
+            let (now, verdict) = self.decide_alone(key.fingerprint(), spec, *cost)?;
+            (outcome.now, outcome.admitted) = (now, verdict.admitted || *shadow);
+            outcome.verdicts.clear();
+            outcome.verdicts.push(verdict);
+            return Some(());
+        }
+        let mut all = self.hold_all(charges)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
         let pairs = charges.iter().zip(&all);
@@ -79,31 +105,16 @@ impl MemoryStore {
         spec: &AlgorithmSpec,
         change: impl Fn(&mut Option<State>, u64),
     ) -> Option<()> {
-        let mut all = AllHeld::new();
-        self.lock_slots([key.fingerprint()].into_iter(), &mut all)?;
-        self.hold([spec].into_iter(), &mut all)?;
-        let held = all.first_mut()?;
+        let mut held = self.hold_one(key.fingerprint())?;
+        self.take_state(&mut held, spec)?;
         // Read while the key is held: charges made later would be cut to what a bucket could hold at this time.
         let now = self.clock.now_in_order();
-        held.seen.content = match &mut held.state {
-            HeldState::Plain(state) => {
-                change(state, now);
-                plain_content(state.as_ref(), spec, held.seen.content, now)?
-            }
-            HeldState::Kept(state) => {
-                change(state, now);
-                held.seen.content.ending(ends(state.as_ref(), spec))
-            }
-        };
-        held.set();
-        Some(())
+        held.change(spec, now, |state| change(state, now))
     }
 
     /// Ends the state of a key, if that is there and no call waits for it. Returns whether it had not expired.
     pub(super) fn reset_in_place(&self, key: &Key) -> Option<bool> {
-        let mut all = AllHeld::new();
-        self.lock_slots([key.fingerprint()].into_iter(), &mut all)?;
-        let held = all.first_mut()?;
+        let mut held = self.hold_one(key.fingerprint())?;
         let (content, now) = (held.seen.content, self.clock.now_in_order());
         if let Some(place) = content.as_other() {
             *self.slots.states.lock(place) = None;
@@ -113,59 +124,90 @@ impl MemoryStore {
         Some(content.ends > now)
     }
 
-    /// Locks the slots of all keys, unless one is not there, or calls wait for it. Waits for none while it has one.
-    fn lock_slots<'a>(
-        &'a self,
-        keys: impl Iterator<Item = Fingerprint> + Clone,
-        all: &mut AllHeld<'a>,
-    ) -> Option<()> {
-        if self.is_locked {
-            return None;
-        }
+    /// Locks the slot of a key, unless that is not there, or calls wait for it.
+    #[inline(always)]
+    fn hold_one(&self, key: Fingerprint) -> Option<Held<'_>> {
         for _ in 0..ATTEMPTS {
-            for key in keys.clone() {
-                let slot = self.slots.find(key)?;
-                let seen = slot.read();
-                if seen.content.is_of_table() {
-                    return None;
-                }
-                all.push(Held { slot, seen, state: HeldState::Plain(None), lock: None });
+            let mut held = self.look(key)?;
+            if held.lock(key) {
+                return Some(held);
             }
-            let mut pairs = all.iter_mut().zip(keys.clone());
-            let locks_all = pairs.all(|(held, key)| {
-                held.lock = held.slot.try_lock(held.seen, key);
-                held.lock.is_some()
-            });
-            if locks_all {
-                return Some(());
-            }
-            all.clear();
             spin_loop();
         }
         None
     }
 
-    /// Takes the states of locked slots, unless one belongs back into its slot.
-    fn hold<'a, 's>(
-        &'a self,
-        specs: impl Iterator<Item = &'s AlgorithmSpec>,
-        all: &mut AllHeld<'a>,
-    ) -> Option<()> {
-        for (held, spec) in all.iter_mut().zip(specs) {
-            let content = held.seen.content;
-            held.state = match content.as_other() {
-                None => HeldState::Plain(content.plain().and_then(|plain| plain.state(spec))),
-                Some(place) => HeldState::Kept(self.slots.states.lock(place)),
-            };
-            if matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec)) {
-                return None;
+    /// Locks the slots of all keys, and takes their states. Waits for none while it has one.
+    fn hold_all(&self, charges: &[Charge]) -> Option<AllHeld<'_>> {
+        for _ in 0..ATTEMPTS {
+            let mut all = AllHeld::new();
+            for charge in charges {
+                all.push(self.look(charge.key.fingerprint())?);
             }
+            let mut pairs = all.iter_mut().zip(charges);
+            if pairs.all(|(held, charge)| held.lock(charge.key.fingerprint())) {
+                let mut pairs = all.iter_mut().zip(charges);
+                pairs.try_for_each(|(held, charge)| self.take_state(held, &charge.spec))?;
+                return Some(all);
+            }
+            spin_loop();
         }
-        Some(())
+        None
+    }
+
+    /// Looks at the slot of a key, unless that is not there, or calls wait for it.
+    #[inline(always)]
+    fn look(&self, key: Fingerprint) -> Option<Held<'_>> {
+        let slot = self.slots.find(key).filter(|_| !self.is_locked)?;
+        let seen = slot.read();
+        let held = || Held { slot, seen, state: HeldState::Plain(None), lock: None };
+        (!seen.content.is_of_table()).then(held)
+    }
+
+    /// Takes the state of a locked slot, unless it belongs back into its slot.
+    #[inline(always)]
+    fn take_state<'a>(&'a self, held: &mut Held<'a>, spec: &AlgorithmSpec) -> Option<()> {
+        let content = held.seen.content;
+        held.state = match content.as_other() {
+            None => HeldState::Plain(content.plain().and_then(|plain| plain.state(spec))),
+            Some(place) => HeldState::Kept(self.slots.states.lock(place)),
+        };
+        let belongs_back =
+            matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
+        (!belongs_back).then_some(())
     }
 }
 
 impl Held<'_> {
+    /// Locks the slot, unless it has changed.
+    #[inline(always)]
+    fn lock(&mut self, key: Fingerprint) -> bool {
+        self.lock = self.slot.try_lock(self.seen, key);
+        self.lock.is_some()
+    }
+
+    /// Changes the state and gives the key back, unless the state would no longer fit into its slot.
+    #[inline(always)]
+    fn change(
+        &mut self,
+        spec: &AlgorithmSpec,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>),
+    ) -> Option<()> {
+        self.seen.content = match &mut self.state {
+            HeldState::Plain(state) => {
+                change(state);
+                plain_content(state.as_ref(), spec, self.seen.content, now)?
+            }
+            HeldState::Kept(state) => {
+                change(state);
+                self.seen.content.ending(ends(state.as_ref(), spec))
+            }
+        };
+        self.set();
+        Some(())
+    }
+
     fn state(&self) -> Option<&State> {
         match &self.state {
             HeldState::Plain(state) => state.as_ref(),
