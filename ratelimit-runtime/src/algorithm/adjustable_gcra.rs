@@ -61,6 +61,7 @@ impl AdjustableGcraSpec {
         [base + level, 0, made, free_at, full_at]
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let [tat, credited, made, free_at, full_at] = snapshot;
         let (charge, level) = (self.0.charge(cost), tat.saturating_sub(now));

@@ -40,6 +40,7 @@ impl IntervalBucketSpec {
         [anchor, own_missing, credited, free_at, full_at]
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let [anchor, missing, credited, free_at, full_at] = snapshot;
         let (refills, fits) = (self.refills(), cost <= self.burst);

@@ -123,6 +123,7 @@ impl SlidingWindowSpec {
         }
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
         let [counted, fits_at, newest, ..] = snapshot;
         let admitted = cost <= self.limit.saturating_sub(counted);

@@ -66,6 +66,11 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, wait))
     }
 
+    /// Decides a call that does not wait, without the rest of the verdict, which takes longer.
+    pub(crate) fn admits(&self, snapshot: Snapshot, now: u64, cost: u64) -> bool {
+        dispatch!(self, spec => spec.verdict(snapshot, now, cost, 0).admitted)
+    }
+
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]

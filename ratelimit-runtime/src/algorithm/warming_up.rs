@@ -71,6 +71,7 @@ impl WarmingUpSpec {
         [next, stored.to_bits(), 0, 0, bucket.map_or(0, |bucket| bucket.current_cold_at(now))]
     }
 
+    #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
         let curve = self.curve();
         let (next, stored, cold_at) = (snapshot[0], f64::from_bits(snapshot[1]), snapshot[4]);

@@ -41,7 +41,7 @@ pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
 use crate::key::{Fingerprint, Key, KeyParts};
 use crate::store::source::Source;
-use crate::store::{Charge, MemoryStore, PlainOutcome, Store};
+use crate::store::{Charge, MemoryStore, PlainOutcome, SingleOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -266,10 +266,14 @@ impl Backend {
             return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
         }
         let spec = charge.spec();
-        let verdict = memory.decide_alone(key, spec, cost).map(|(_, verdict)| verdict).or_else(|| {
-            let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
-            memory.decide(slice::from_ref(&asked)).verdicts.pop()
-        })?;
+        let verdict = match memory.decide_alone(key, spec, cost) {
+            Some(SingleOutcome { admitted: true, .. }) if self.observers().is_none() => return caller.admitted(),
+            Some(SingleOutcome { now, snapshot, .. }) => spec.verdict(snapshot, now, cost, 0),
+            None => {
+                let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
+                memory.decide(slice::from_ref(&asked)).verdicts.pop()?
+            }
+        };
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
     }
 

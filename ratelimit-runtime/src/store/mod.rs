@@ -27,7 +27,7 @@ pub(crate) use denials::Denials;
 pub(crate) use leases::{Fetch, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
-pub(crate) use memory::{PlainCharge, PlainOutcome};
+pub(crate) use memory::{PlainCharge, PlainOutcome, SingleOutcome};
 pub(crate) use plain_receipt::PlainReceipt;
 pub(crate) use receipt::{Mirrored, Receipt};
 #[cfg(feature = "redis")]

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::MemoryStore;
 use super::plain::ATTEMPTS;
 use super::slot::{Content, LockedSlot, Seen, Slot};
-use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, State, Verdict};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, Snapshot, State};
 use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
@@ -25,29 +25,37 @@ enum HeldState<'a> {
     Kept(MutexGuard<'a, Option<State>>),
 }
 
+/// The decision about a single charge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SingleOutcome {
+    pub(crate) now: u64,
+    pub(crate) admitted: bool,
+    /// What was read of the key, for the verdict.
+    pub(crate) snapshot: Snapshot,
+}
+
 /// The keys of a list.
 type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
 
 impl MemoryStore {
-    /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns when, and the verdict;
-    /// `None` if not, or if the state would have to move out of its slot or back, and has then charged nothing.
+    /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns `None` if not, or if the state would have to move out of its slot or back, and has then charged nothing.
     pub(crate) fn decide_alone(
         &self,
         key: Fingerprint,
         spec: &AlgorithmSpec,
         cost: u64,
-    ) -> Option<(u64, Verdict)> {
+    ) -> Option<SingleOutcome> {
         let mut held = self.hold_one(key)?;
         self.take_state(&mut held, spec)?;
         // Read while the key is held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
         let snapshot = spec.check(held.state(), now, cost);
-        let verdict = spec.verdict(snapshot, now, cost, 0);
-        held.change(spec, now, |state| match verdict.admitted {
+        let admitted = spec.admits(snapshot, now, cost);
+        held.change(spec, now, |state| match admitted {
             true => spec.commit(state, snapshot, now, cost),
             false => spec.undo(state, now),
         })?;
-        Some((now, verdict))
+        Some(SingleOutcome { now, admitted, snapshot })
     }
 
     /// Decides a list of charges, if all keys are there and no call waits for any. Returns `None` if not, if the call would have to
@@ -55,10 +63,10 @@ impl MemoryStore {
     #[inline(never)]
     pub(super) fn decide_in_place(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
         if let [Charge { key, spec, cost: cost @ 1.., wait: 0, shadow }] = charges {
-            let (now, verdict) = self.decide_alone(key.fingerprint(), spec, *cost)?;
-            (outcome.now, outcome.admitted) = (now, verdict.admitted || *shadow);
+            let SingleOutcome { now, admitted, snapshot } = self.decide_alone(key.fingerprint(), spec, *cost)?;
+            (outcome.now, outcome.admitted) = (now, admitted || *shadow);
             outcome.verdicts.clear();
-            outcome.verdicts.push(verdict);
+            outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
         let mut all = self.hold_all(charges)?;

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 
 use self::by_id::ById;
 pub(crate) use self::by_id::StoreId;
+pub(crate) use self::in_place::SingleOutcome;
 pub(crate) use self::plain::{PlainCharge, PlainOutcome};
 use self::slots::Slots;
 use self::table::{KeyIndex, Table};
