@@ -56,9 +56,9 @@ pub(crate) struct Failure<'a> {
 
 /// The numbers of a call, any of which may be invalid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallNumbers {
+pub(crate) struct CallNumbers<'c> {
     /// The policy, if its numbers are computed for the call.
-    pub(crate) policy: Option<Result<Policy, InvalidPolicy>>,
+    pub(crate) policy: Option<&'c Result<Policy, InvalidPolicy>>,
     pub(crate) cost: Result<u64, InvalidPolicy>,
     pub(crate) wait: Result<u64, InvalidPolicy>,
 }
@@ -109,30 +109,32 @@ impl<'a> Charges<'a> {
     pub(crate) fn begin(
         &mut self,
         definition: DefinitionRef<'a>,
-        numbers: CallNumbers,
+        numbers: &CallNumbers<'_>,
         keeps_free: bool,
         overrides: &Overrides,
     ) {
         self.close();
-        let CallNumbers { policy, cost, wait } = numbers;
-        let overridden = definition.overridden(overrides);
-        let is_off = overridden.as_ref().is_some_and(|overridden| overridden.is_off());
-        let is_free = cost == Ok(0);
-        if is_free && !keeps_free || is_off && !is_free {
+        let CallNumbers { policy, cost, wait } = *numbers;
+        let (is_free, mut shadow) = (cost == Ok(0), definition.attribute.shadow);
+        if is_free && !keeps_free {
             return;
         }
-        let shadow = definition.attribute.shadow || overridden.as_ref().is_some_and(|it| it.is_shadow());
-        let numbers = match overridden {
-            Some(overridden) => definition.overridden_numbers(&overridden, policy),
-            None => definition.numbers(policy),
-        };
-        match numbers.and_then(|numbers| Ok((numbers, cost?, wait?))) {
-            Ok((numbers, cost, wait)) => {
-                let head = definition.key_head(&numbers);
-                self.push(definition, numbers, &head, (cost, wait), shadow);
+        let numbers = match definition.overridden(overrides, policy) {
+            None => definition.get().numbers(policy),
+            Some(overridden) if overridden.is_off && !is_free => return,
+            Some(overridden) => {
+                shadow |= overridden.is_shadow;
+                overridden.numbers.map(|spec| definition.get().numbers_of(spec))
             }
-            Err(invalid) => self.fail(definition, cost, shadow, invalid.into()),
-        }
+        };
+        let invalid = match (numbers, cost, wait) {
+            (Ok(numbers), Ok(cost), Ok(wait)) => {
+                let head = definition.key_head(&numbers);
+                return self.push(definition, numbers, &head, (cost, wait), shadow);
+            }
+            (Err(invalid), ..) | (_, Err(invalid), _) | (.., Err(invalid)) => invalid,
+        };
+        self.fail(definition, cost, shadow, invalid.into());
     }
 
     /// Adds a part to the key of the last charge.

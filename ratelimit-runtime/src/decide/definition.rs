@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "metrics")]
 use super::attachment::Attachment;
-use super::overridden::KnownOverride;
+use super::overridden::{KnownOverride, Overridden};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::{LogBound, log};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
-use crate::decide::overrides::{ActiveOverride, Overrides};
+use crate::decide::overrides::Overrides;
 use crate::key::name::{Name, intern};
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
@@ -202,9 +202,37 @@ impl Definition {
         Head { prefix, name, shape: spec, function: self.function.as_deref() }
     }
 
-    /// Returns what operators have changed of the policy, if anything.
-    pub(crate) fn overridden(&self, overrides: &Overrides) -> Option<Arc<ActiveOverride>> {
-        self.known_override.get(overrides, &self.prefix, &self.names())
+    /// Returns the numbers of a call: those that were computed for it, or the literal ones.
+    pub(crate) fn numbers(
+        &self,
+        computed: Option<&Result<Policy, InvalidPolicy>>,
+    ) -> Result<ChargeNumbers<'_>, InvalidPolicy> {
+        match (computed, &self.literal) {
+            (Some(policy), _) => Ok(ChargeNumbers::Computed((*policy)?.spec()?)),
+            (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
+            (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
+        }
+    }
+
+    /// Returns the numbers of a call by this spec, which may be the literal one.
+    pub(crate) fn numbers_of(&self, spec: AlgorithmSpec) -> ChargeNumbers<'_> {
+        match &self.literal {
+            Some(literal) if literal.spec == spec => ChargeNumbers::Literal(literal),
+            _ => ChargeNumbers::Computed(spec),
+        }
+    }
+
+    /// Returns what operators have changed of a call, if anything.
+    #[inline]
+    pub(crate) fn overridden(
+        &self,
+        overrides: &Overrides,
+        computed: Option<&Result<Policy, InvalidPolicy>>,
+    ) -> Option<Overridden> {
+        if self.is_as_written(overrides) {
+            return None;
+        }
+        self.known_override.get(overrides, self, computed)
     }
 
     /// Whether it is known that operators have changed nothing of the policy.
@@ -242,7 +270,7 @@ impl Definition {
     }
 
     /// Returns the names by which overrides find the policy, the most specific first.
-    fn names(&self) -> [&str; 2] {
+    pub(super) fn names(&self) -> [&str; 2] {
         let name = self.name.as_str();
         [name, self.declared.as_deref().unwrap_or(name)]
     }
@@ -256,32 +284,6 @@ impl<'a> DefinitionRef<'a> {
             DefinitionRef::Static(definition) => definition,
             DefinitionRef::Counted(definition) => definition,
         }
-    }
-
-    /// Returns the numbers of a call: those that were computed for it, or the literal ones.
-    pub(crate) fn numbers(
-        self,
-        computed: Option<Result<Policy, InvalidPolicy>>,
-    ) -> Result<ChargeNumbers<'a>, InvalidPolicy> {
-        match (computed, self.get().literal()) {
-            (Some(policy), _) => Ok(ChargeNumbers::Computed(policy?.spec()?)),
-            (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
-            (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
-        }
-    }
-
-    /// Returns the same as an override changes them.
-    pub(crate) fn overridden_numbers(
-        self,
-        overridden: &ActiveOverride,
-        computed: Option<Result<Policy, InvalidPolicy>>,
-    ) -> Result<ChargeNumbers<'a>, InvalidPolicy> {
-        let spec = match (computed, self.get().literal()) {
-            (Some(policy), _) => overridden.spec(None, policy?)?,
-            (None, Some(literal)) => overridden.spec(Some(&literal.spec), literal.policy)?,
-            (None, None) => return self.numbers(None),
-        };
-        Ok(ChargeNumbers::Computed(spec))
     }
 
     /// Returns the definition for a call that outlives this reference.

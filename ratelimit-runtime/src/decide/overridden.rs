@@ -3,15 +3,35 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::algorithm::AlgorithmSpec;
+use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::definition::Definition;
 use crate::decide::overrides::{ActiveOverride, Overrides};
+use crate::policy::Policy;
 
 /// What the overrides of a registry say of a policy, as of the last call.
 #[derive(Debug, Default)]
 pub(crate) struct KnownOverride {
     /// The version of overrides that do not name the policy.
     without: AtomicU64,
-    /// The version of overrides that do, and what they say.
-    with: RwLock<Option<(u64, Arc<ActiveOverride>)>>,
+    with: RwLock<Option<Known>>,
+}
+
+/// What overrides of this version say of the policy.
+#[derive(Clone, Debug)]
+struct Known {
+    version: u64,
+    overridden: Arc<ActiveOverride>,
+    /// The numbers of all calls, if these are literals.
+    literal: Option<Result<AlgorithmSpec, InvalidPolicy>>,
+}
+
+/// What an override makes of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overridden {
+    pub(crate) is_off: bool,
+    pub(crate) is_shadow: bool,
+    pub(crate) numbers: Result<AlgorithmSpec, InvalidPolicy>,
 }
 
 impl KnownOverride {
@@ -22,31 +42,50 @@ impl KnownOverride {
         version == 0 || self.without.load(Ordering::Relaxed) == version
     }
 
-    /// Returns what the overrides say of the policy with this prefix and one of these names.
-    pub(crate) fn get(
+    /// Returns what the overrides make of a call of the policy, whose numbers may be computed for the call.
+    pub(super) fn get(
         &self,
         overrides: &Overrides,
-        prefix: &str,
-        names: &[&str],
-    ) -> Option<Arc<ActiveOverride>> {
-        if self.is_none(overrides) {
-            return None;
-        }
+        definition: &Definition,
+        computed: Option<&Result<Policy, InvalidPolicy>>,
+    ) -> Option<Overridden> {
         // Read before the overrides: if they change meanwhile, these are looked up again.
         let version = overrides.version();
-        if let Some((of, known)) = &*self.with.read().unwrap_or_else(PoisonError::into_inner)
-            && *of == version
-        {
-            return Some(Arc::clone(known));
-        }
-        let found = overrides.of(prefix, names);
-        match &found {
-            None => self.without.store(version, Ordering::Relaxed),
-            Some(found) => {
-                let known = Some((version, Arc::clone(found)));
-                *self.with.write().unwrap_or_else(PoisonError::into_inner) = known;
+        let known = match &*self.with.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(known) if known.version == version => match (computed, known.literal) {
+                (None, Some(numbers)) => return Some(known.overridden.of_call(numbers)),
+                _ => Some(Arc::clone(&known.overridden)),
+            },
+            _ => None,
+        };
+        // Without the lock, because an override that does not fit is logged.
+        let overridden = match known {
+            Some(overridden) => overridden,
+            None => {
+                let Some(overridden) = overrides.of(&definition.prefix, &definition.names()) else {
+                    self.without.store(version, Ordering::Relaxed);
+                    return None;
+                };
+                let literal =
+                    definition.literal().map(|numbers| overridden.spec(Some(&numbers.spec), numbers.policy));
+                let known = Known { version, overridden: Arc::clone(&overridden), literal };
+                *self.with.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+                if let (None, Some(numbers)) = (computed, literal) {
+                    return Some(overridden.of_call(numbers));
+                }
+                overridden
             }
-        }
-        found
+        };
+        let numbers = match computed {
+            Some(policy) => policy.and_then(|policy| overridden.spec(None, policy)),
+            None => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
+        };
+        Some(overridden.of_call(numbers))
+    }
+}
+
+impl ActiveOverride {
+    fn of_call(&self, numbers: Result<AlgorithmSpec, InvalidPolicy>) -> Overridden {
+        Overridden { is_off: self.is_off(), is_shadow: self.is_shadow(), numbers }
     }
 }

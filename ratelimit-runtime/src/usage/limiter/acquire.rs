@@ -239,6 +239,6 @@ impl<'a> LimiterCall<'a> {
     pub(super) fn add_to(&self, charges: &mut Charges<'a>) {
         let LimiterCall { backend, definition, cost, timeout } = *self;
         let numbers = CallNumbers { policy: None, cost: Ok(cost), wait: Ok(max_wait(timeout)) };
-        charges.begin(DefinitionRef::Counted(definition), numbers, true, backend.overrides());
+        charges.begin(DefinitionRef::Counted(definition), &numbers, true, backend.overrides());
     }
 }

@@ -51,7 +51,7 @@ impl Call {
         {
             return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
         }
-        self.charge_site(site, CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) });
+        self.charge_site(site, &CallNumbers { policy: None, cost: Ok(cost), wait: Ok(wait) });
     }
 
     /// Starts the charge of a policy with literal numbers, for which the call waits for at most `timeout`. A cost of 0 adds no
@@ -65,7 +65,7 @@ impl Call {
     ) {
         let site = site.resolve(closure);
         self.begin();
-        self.charge_site(site, CallNumbers { policy: None, cost, wait: timeout.map(max_wait) });
+        self.charge_site(site, &CallNumbers { policy: None, cost, wait: timeout.map(max_wait) });
     }
 
     /// Starts the charge of a policy with computed numbers, for which the call waits for at most `timeout`. A cost of 0 adds no
@@ -80,7 +80,7 @@ impl Call {
     ) {
         let site = site.resolve(closure);
         self.begin();
-        self.charge_site(site, CallNumbers { policy: Some(policy), cost, wait: timeout.map(max_wait) });
+        self.charge_site(site, &CallNumbers { policy: Some(&policy), cost, wait: timeout.map(max_wait) });
     }
 
     /// Adds a part to the key of the last charge.
@@ -142,7 +142,7 @@ impl Call {
     }
 
     #[inline(never)]
-    fn charge_site(&mut self, site: &'static SiteName, numbers: CallNumbers) {
+    fn charge_site(&mut self, site: &'static SiteName, numbers: &CallNumbers<'_>) {
         let Call { registry: Some(registry), charges } = self else { return };
         let (definition, overrides) =
             (DefinitionRef::Static(&site.definition), registry.backend().overrides());
