@@ -27,6 +27,12 @@ impl<T> LazyBox<T> {
         self.0.get_mut().map(|value| &mut **value)
     }
 
+    /// Returns the value, made now if it was not there.
+    pub(crate) fn get_or_make(&mut self, make: impl FnOnce() -> T) -> &mut T {
+        self.get_or_init(make);
+        self.get_mut().expect("it was made just now")
+    }
+
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         self.0.get_or_init(|| Box::new(make()))
     }

@@ -5,12 +5,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
+use crate::algorithm::{ChargeId, Verdict};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
 use crate::store::source::Source;
-use crate::store::{PlainReceipt, Receipt, Verdict};
+use crate::store::{INLINE, PlainReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -63,6 +66,10 @@ struct More {
     /// Made for a single policy when somebody asks.
     listed: OnceLock<Listed>,
     receipt: Option<Receipt>,
+    /// What a few policies said, from which the list is made.
+    few: FewPolicies,
+    /// The receipts for their charges.
+    plain_receipts: SmallVec<[PlainReceipt; INLINE]>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: Option<Box<[String]>>,
 }
@@ -74,7 +81,10 @@ struct Listed {
     reported: usize,
 }
 
-/// What the only policy of a call said. Times are in microseconds.
+/// What a few policies said.
+pub(crate) type FewPolicies = SmallVec<[SinglePolicy; INLINE]>;
+
+/// What the only policy of a call said, or one of a few. Times are in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SinglePolicy {
     pub(crate) name: &'static str,
@@ -124,6 +134,7 @@ impl Decision {
     /// Returns what each policy said, in the order of the attributes or of the list.
     #[must_use]
     pub fn policies(&self) -> &[PolicyDecision] {
+        let more = self.more.get_or_init(More::default);
         let list = || {
             let policy = PolicyDecision {
                 policy: self.single.unwrap_or_default().into(),
@@ -135,9 +146,15 @@ impl Decision {
                 retry_after: self.retry_after,
                 reset_after: self.reset_after,
             };
-            Listed { policies: vec![policy], reported: 0 }
+            match more.few.is_empty() {
+                true => Listed { policies: vec![policy], reported: 0 },
+                false => {
+                    let policies = more.few.iter().map(PolicyDecision::of).collect();
+                    Listed { policies, reported: reported_of_few(&more.few) }
+                }
+            }
         };
-        &self.more.get_or_init(More::default).listed.get_or_init(list).policies
+        &more.listed.get_or_init(list).policies
     }
 
     /// Gives back what the call was charged, at most once and only what still counts: all of it in a window that still counts
@@ -150,9 +167,12 @@ impl Decision {
     /// # Errors
     ///
     /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
-    pub async fn refund(self) -> Result<(), StoreError> {
+    pub async fn refund(mut self) -> Result<(), StoreError> {
         if let Some(receipt) = self.receipt {
             receipt.refund();
+        }
+        if let Some(more) = self.more.get_mut() {
+            more.plain_receipts.drain(..).for_each(PlainReceipt::refund);
         }
         match self.more.get().and_then(|more| more.receipt.as_ref()) {
             Some(receipt) => receipt.refund().await,
@@ -162,11 +182,8 @@ impl Decision {
 
     /// A decision of at least one policy.
     pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, waited: Duration) -> Self {
-        let refused = (0..policies.len())
-            .filter(|i| !policies[*i].admitted && !policies[*i].shadow)
-            .max_by_key(|i| policies[*i].retry_after.unwrap_or(Duration::MAX));
-        let fewest = || (0..policies.len()).min_by_key(|i| policies[*i].remaining);
-        let reported = refused.or_else(fewest).unwrap_or(0);
+        let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow, it.retry_after));
+        let reported = refused.unwrap_or_else(|| fewest(&policies, |policy| policy.remaining));
         let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
         // Shadows may say otherwise, but do not refuse.
         let (admitted, retry_after) = (refused.is_none(), retry_after.filter(|_| refused.is_some()));
@@ -212,6 +229,19 @@ impl Decision {
         }
     }
 
+    /// A decision of a few policies that are no shadows, of a call that did not wait.
+    pub(crate) fn of_few(few: FewPolicies, source: Source) -> Self {
+        let policy = few[reported_of_few(&few)];
+        let one = Decision::of_one(policy, source, Duration::ZERO, None);
+        Decision { single: None, more: LazyBox::of(More { few, ..More::default() }), ..one }
+    }
+
+    /// Adds the receipts for a few charges of buckets and fixed windows in process.
+    pub(crate) fn with_plain_receipts(mut self, receipts: SmallVec<[PlainReceipt; INLINE]>) -> Self {
+        self.more_mut().plain_receipts = receipts;
+        self
+    }
+
     /// Adds the receipt for a charge of a bucket or a fixed window in process.
     #[inline]
     pub(crate) fn with_plain_receipt(self, receipt: Option<PlainReceipt>) -> Self {
@@ -231,8 +261,7 @@ impl Decision {
     }
 
     fn more_mut(&mut self) -> &mut More {
-        self.more.get_or_init(More::default);
-        self.more.get_mut().expect("it was made just now")
+        self.more.get_or_make(More::default)
     }
 
     pub(crate) fn key(&self) -> Option<&[String]> {
@@ -241,11 +270,36 @@ impl Decision {
 
     /// Returns the index of the reported policy.
     pub(crate) fn reported(&self) -> usize {
-        self.more.get().and_then(|more| more.listed.get()).map_or(0, |listed| listed.reported)
+        let Some(more) = self.more.get() else { return 0 };
+        more.listed.get().map_or_else(|| reported_of_few(&more.few), |listed| listed.reported)
     }
 }
 
+/// Returns the index of the policy that is reported of a few.
+pub(crate) fn reported_of_few(few: &[SinglePolicy]) -> usize {
+    longest_refusal(few, |policy| (!policy.admitted, policy.retry_after.map(Duration::from_micros)))
+        .unwrap_or_else(|| fewest(few, |policy| policy.remaining))
+}
+
+/// Returns the index of the policy that refuses the call for the longest time, given whether each refuses it, and for how long.
+fn longest_refusal<T>(policies: &[T], refusal: impl Fn(&T) -> (bool, Option<Duration>)) -> Option<usize> {
+    let refused = (0..policies.len()).filter(|i| refusal(&policies[*i]).0);
+    refused.max_by_key(|i| refusal(&policies[*i]).1.unwrap_or(Duration::MAX))
+}
+
+/// Returns the index of the policy with the fewest permits.
+fn fewest<T>(policies: &[T], remaining: impl Fn(&T) -> u64) -> usize {
+    (0..policies.len()).min_by_key(|i| remaining(&policies[*i])).unwrap_or(0)
+}
+
 impl PolicyDecision {
+    fn of(policy: &SinglePolicy) -> Self {
+        let SinglePolicy { name, algorithm, admitted, limit, remaining, retry_after, reset_after } = *policy;
+        let charge_id = ChargeId::default();
+        let verdict = Verdict { admitted, wait: 0, limit, remaining, retry_after, reset_after, charge_id };
+        PolicyDecision::new(name.into(), algorithm, false, &verdict)
+    }
+
     pub(crate) fn new(policy: Arc<str>, algorithm: Algorithm, shadow: bool, verdict: &Verdict) -> Self {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         PolicyDecision {

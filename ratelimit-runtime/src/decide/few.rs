@@ -1,65 +1,153 @@
-//! Calls with two or three plain charges, which the memory store decides without a lock.
+//! Calls with two or three plain charges, which the memory store decides without a lock or a list.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::charges::{Charges, PolicyCharge};
-use crate::algorithm::PlainSpec;
+use crate::algorithm::{PlainSpec, Verdict};
 use crate::base::all_some::all_some;
+use crate::decide::Caller;
 use crate::decide::backend::Backend;
-use crate::store::{MemoryStore, PlainCharge, PlainOutcome};
+use crate::decide::decision::{Decision, FewPolicies, SinglePolicy};
+use crate::decide::error::{Error, Limited};
+use crate::key::PartsOfKey;
+use crate::store::source::Source;
+use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
+
+/// What became of two or three plain charges. All were made if the call is admitted, otherwise none.
+pub(crate) trait FewDecision {
+    /// Whether the call is admitted.
+    fn admitted(&self) -> bool;
+
+    /// Returns the decision of a call that is admitted.
+    fn into_decision(self) -> Decision;
+
+    /// Returns the error of a call that is refused, and the index of the attribute that refuses it.
+    fn into_error(self) -> (Option<usize>, Error);
+}
+
+struct Few<'a, const N: usize> {
+    memory: &'a Arc<MemoryStore>,
+    charges: [&'a PolicyCharge<'a>; N],
+    specs: [PlainSpec; N],
+    outcome: PlainOutcome<N>,
+    /// The parts of the keys, if somebody may read them.
+    parts: Option<[PartsOfKey<'a>; N]>,
+}
 
 impl Backend {
-    /// Makes two or three charges of an attribute's call, whose keys are distinct, if all are admitted at once. Otherwise nothing is
-    /// charged.
-    pub(super) fn admits_few(&self, charges: &Charges<'_>) -> bool {
-        let (Some(memory), Some(few)) = (self.memory(), charges.few()) else { return false };
-        match few {
-            [Some(a), Some(b), None] => self.admits(memory, charges, [a, b]),
-            [Some(a), Some(b), Some(c)] => self.admits(memory, charges, [a, b, c]),
-            _ => false,
+    /// Decides two or three plain charges of distinct keys. Returns `None` if they are others, or if the call has to wait, and has
+    /// then charged nothing.
+    pub(super) fn decide_few<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+        let memory = self.memory()?;
+        match charges.few()? {
+            [Some(a), Some(b), None] => self.decide_plain_few(memory, charges, [a, b], caller),
+            [Some(a), Some(b), Some(c)] => self.decide_plain_few(memory, charges, [a, b, c], caller),
+            _ => None,
         }
     }
 
     #[inline(always)]
-    fn admits<const N: usize>(
+    fn decide_plain_few<'a, C: Caller, const N: usize>(
         &self,
-        memory: &MemoryStore,
-        charges: &Charges<'_>,
-        few: [&PolicyCharge<'_>; N],
-    ) -> bool {
+        memory: &'a Arc<MemoryStore>,
+        charges: &'a Charges<'_>,
+        few: [&'a PolicyCharge<'a>; N],
+        caller: &C,
+    ) -> Option<C::Decision> {
         let mut plain = [None; N];
         for (plain, charge) in plain.iter_mut().zip(few) {
-            *plain = charge.plain().filter(|_| !charge.shadow && !charge.definition.attribute.refundable);
+            let is_plain = charge.cost > 0 && !charge.shadow && !charge.definition.attribute.refundable;
+            *plain = charge.plain().filter(|_| is_plain);
         }
-        let Some(specs) = all_some(plain) else { return false };
+        let specs = all_some(plain)?;
         // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
         // already. A call that waits for buckets only does so if it is refused.
-        if few.iter().any(|charge| charge.wait > 0) && specs.iter().any(|spec| !spec.reserves()) {
-            return false;
+        let waits = few.iter().any(|charge| charge.wait > 0);
+        if waits && specs.iter().any(|spec| !spec.reserves()) {
+            return None;
         }
         let mut asked = [PlainCharge { key: few[0].key, spec: specs[0], cost: few[0].cost }; N];
         for i in 1..N {
             asked[i] = PlainCharge { key: few[i].key, spec: specs[i], cost: few[i].cost };
+            if few[..i].iter().any(|other| other.key == few[i].key) {
+                return None;
+            }
         }
-        let Some(outcome) = memory.decide_all_plain(asked).filter(|outcome| outcome.admitted) else {
-            return false;
-        };
-        if self.observers().is_some() {
-            self.observe_few(charges, few, specs, &outcome);
+        let outcome = memory.decide_all_plain(asked)?;
+        if outcome.admitted
+            && self.observers().is_none()
+            && let Some(admitted) = caller.admitted()
+        {
+            return Some(admitted);
         }
-        true
+        if waits && !outcome.admitted {
+            return None;
+        }
+        Some(self.finish_few(Few { memory, charges: few, specs, outcome, parts: None }, charges, caller))
     }
 
     #[inline(never)]
-    fn observe_few<const N: usize>(
+    fn finish_few<'a, C: Caller, const N: usize>(
         &self,
-        charges: &Charges<'_>,
-        few: [&PolicyCharge<'_>; N],
-        specs: [PlainSpec; N],
-        outcome: &PlainOutcome<N>,
-    ) {
-        let Some(observers) = self.observers() else { return };
-        for i in 0..N {
-            let (seen, parts) = ((outcome.now, outcome.snapshots[i]), charges.parts_of(few[i]));
-            observers.plain(few[i], specs[i], seen, true, parts);
+        mut few: Few<'a, N>,
+        charges: &'a Charges<'_>,
+        caller: &C,
+    ) -> C::Decision {
+        if let Some(observers) = self.observers() {
+            let parts = few.charges.map(|charge| charges.parts_of(charge));
+            for i in 0..N {
+                let seen = (few.outcome.now, few.outcome.snapshots[i]);
+                let admitted = (few.outcome.admits[i], few.outcome.admitted);
+                observers.plain(few.charges[i], few.specs[i], seen, admitted, parts[i]);
+            }
+            few.parts = Some(parts);
         }
+        caller.few(few)
+    }
+}
+
+impl<const N: usize> Few<'_, N> {
+    /// Returns the verdict on a charge. If another one refuses the call, it reports the state as it is.
+    fn verdict(&self, i: usize) -> Verdict {
+        let PlainOutcome { now, admitted, admits, snapshots } = &self.outcome;
+        let cost = if admits[i] && !admitted { 0 } else { self.charges[i].cost };
+        self.specs[i].full_verdict(snapshots[i], *now, cost, admits[i])
+    }
+
+    fn policies(&self) -> FewPolicies {
+        let policy = |i: usize| {
+            let definition = self.charges[i].definition.get();
+            let name = definition.static_name().unwrap_or_default();
+            SinglePolicy::new(name, definition.algorithm, &self.verdict(i))
+        };
+        (0..N).map(policy).collect()
+    }
+
+    fn receipt(&self, i: usize) -> PlainReceipt {
+        let (PolicyCharge { definition, key, cost, .. }, at) =
+            (self.charges[i], self.verdict(i).charge_id.at);
+        PlainReceipt::new(self.memory.id(), *key, definition.id, self.specs[i], *cost, at)
+    }
+}
+
+impl<const N: usize> FewDecision for Few<'_, N> {
+    fn admitted(&self) -> bool {
+        self.outcome.admitted
+    }
+
+    fn into_decision(self) -> Decision {
+        let receipts: SmallVec<_> = (0..N).map(|i| self.receipt(i)).collect();
+        Decision::of_few(self.policies(), Source::Memory).with_plain_receipts(receipts)
+    }
+
+    fn into_error(self) -> (Option<usize>, Error) {
+        let (limited, reported) = Limited::of_few(self.policies(), Source::Memory);
+        let limited = match self.parts {
+            Some(parts) => limited.with_key(parts[reported]),
+            None => limited,
+        };
+        (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

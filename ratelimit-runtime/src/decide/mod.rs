@@ -36,6 +36,7 @@ use self::backend::failover::PendingRequest;
 use self::charges::{Charges, Failure, PolicyCharge};
 use self::decision::Decision;
 use self::error::Error;
+pub(crate) use self::few::FewDecision;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
@@ -52,6 +53,9 @@ pub(crate) trait Caller {
 
     /// The only charge of the call was decided at once.
     fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
+
+    /// A few charges of the call were decided at once.
+    fn few(&self, decision: impl FewDecision) -> Self::Decision;
 
     /// A request was decided, by the store that was charged, if one was.
     fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision;
@@ -159,8 +163,11 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         charges.close();
+        if let Some(decision) = self.decide_few(charges, caller) {
+            return Ok(decision);
+        }
         if let Some(admitted) = caller.admitted() {
-            if charges.is_empty() || self.admits_few(charges) {
+            if charges.is_empty() {
                 return Ok(admitted);
             }
             if let Some(decision) = self.decide_single(charges, caller) {

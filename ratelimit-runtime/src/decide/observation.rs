@@ -127,7 +127,9 @@ impl<'a> Observation<'a> {
             Said::Nothing => return None,
             Said::Verdict(verdict, spec) => (*verdict, spec),
             Said::Plain { now, snapshot, admitted, plain, spec } => {
-                (plain.full_verdict(snapshot, now, self.cost, admitted), spec)
+                // If another policy refuses the call, the state stays as it is.
+                let cost = if self.outcome == CallOutcome::NotCharged { 0 } else { self.cost };
+                (plain.full_verdict(snapshot, now, cost, admitted), spec)
             }
             #[cfg(test)]
             Said::Quota(quota) => return Some(quota),
@@ -237,18 +239,18 @@ impl Observers {
         self.0.is_empty()
     }
 
-    /// Reports a charge that the memory store decided by its lock-free steps, alone or in a call that goes ahead.
+    /// Reports a charge that the memory store decided by its lock-free steps, and whether that or another one refuses the call.
     #[inline]
     pub(crate) fn plain(
         &self,
         charge: &PolicyCharge<'_>,
         spec: PlainSpec,
         (now, snapshot): (u64, PlainSnapshot),
-        admitted: bool,
+        (admitted, goes_ahead): (bool, bool),
         parts: PartsOfKey<'_>,
     ) {
         let said = Said::Plain { now, snapshot, admitted, plain: spec, spec: charge.spec() };
-        let outcome = CallOutcome::of_policy(admitted, charge.shadow, true);
+        let outcome = CallOutcome::of_policy(admitted, charge.shadow, goes_ahead);
         self.charge(charge, outcome, Source::Memory, parts, said);
     }
 

@@ -84,7 +84,7 @@ impl<'a> SingleDecision<'a> {
         match &self.said {
             Said::Plain(spec, outcome) => {
                 let seen = (outcome.now, outcome.snapshots[0]);
-                observers.plain(charge, **spec, seen, self.admitted, parts);
+                observers.plain(charge, **spec, seen, (self.admitted, true), parts);
             }
             Said::Verdict(verdict) => observers.single(charge, verdict, source, parts),
         }

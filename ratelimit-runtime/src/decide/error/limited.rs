@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::base::lazy_box::LazyBox;
 use crate::base::log::log;
-use crate::decide::decision::{Decision, SinglePolicy};
+use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
 use crate::key::{KeyParts, PartsOfKey};
 use crate::policy::Algorithm;
 use crate::store::source::Source;
@@ -44,6 +44,8 @@ pub struct Limited {
 struct More {
     /// The parts of the key, if somebody may want to know it.
     key: Option<KeyParts>,
+    /// What a few policies said, if more than one was asked.
+    few: FewPolicies,
     /// Made when somebody asks, if a single policy refused a call that did not wait: then the fields and the key are all that
     /// varies.
     decision: OnceLock<Decision>,
@@ -81,7 +83,7 @@ impl Limited {
     /// ```
     #[must_use]
     pub fn key(&self) -> Option<&[String]> {
-        let More { key, decision } = self.more.get()?;
+        let More { key, decision, .. } = self.more.get()?;
         match key {
             None => decision.get()?.key(),
             Some(_) => self.decision().key(),
@@ -91,7 +93,7 @@ impl Limited {
     /// Returns the decision.
     #[must_use]
     pub fn decision(&self) -> &Decision {
-        let More { key, decision } = self.more.get_or_init(More::default);
+        let More { key, few, decision } = self.more.get_or_init(More::default);
         decision.get_or_init(|| {
             let policy = SinglePolicy {
                 name: self.single.unwrap_or_default(),
@@ -102,7 +104,10 @@ impl Limited {
                 retry_after: (!self.is_never).then_some(self.retry_after),
                 reset_after: self.reset_after,
             };
-            let decision = Decision::of_one(policy, self.source, Duration::ZERO, None);
+            let decision = match few.is_empty() {
+                true => Decision::of_one(policy, self.source, Duration::ZERO, None),
+                false => Decision::of_few(few.clone(), self.source),
+            };
             match key {
                 Some(key) => decision.with_key(key.all()),
                 None => decision,
@@ -127,10 +132,18 @@ impl Limited {
         }
     }
 
+    /// The refusal of a call that did not wait, by one of a few policies, and its index.
+    pub(crate) fn of_few(few: FewPolicies, source: Source) -> (Self, usize) {
+        let reported = reported_of_few(&few);
+        let limited = Limited::of_one(few[reported], source);
+        (Limited { more: LazyBox::of(More { few, ..More::default() }), ..limited }, reported)
+    }
+
     /// The same refusal, which tells the parts of the key.
     #[inline(never)]
-    pub(crate) fn with_key(self, key: PartsOfKey<'_>) -> Self {
-        Limited { more: LazyBox::of(More { key: Some(key.to_owned()), ..More::default() }), ..self }
+    pub(crate) fn with_key(mut self, key: PartsOfKey<'_>) -> Self {
+        self.more.get_or_make(More::default).key = Some(key.to_owned());
+        self
     }
 
     #[cold]
@@ -161,7 +174,7 @@ impl Limited {
         if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
-        let more = LazyBox::of(More { key: None, decision: decision.into() });
+        let more = LazyBox::of(More { decision: decision.into(), ..More::default() });
         Limited { single: None, more, ..limited }
     }
 

@@ -16,7 +16,7 @@ use crate::decide::decision::Decision;
 use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::error::Error;
 use crate::decide::request::max_wait;
-use crate::decide::{Caller, SingleDecision};
+use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyParts};
 use crate::store::{MemoryStore, PlainOutcome, Store};
@@ -56,6 +56,10 @@ impl Caller for LimiterCaller {
     #[inline(always)]
     fn single(&self, decision: SingleDecision<'_>) -> Result<Decision, Error> {
         if decision.charge.shadow { Ok(decision.into_shadow_decision()) } else { decision.into_result() }
+    }
+
+    fn few(&self, decision: impl FewDecision) -> Result<Decision, Error> {
+        if decision.admitted() { Ok(decision.into_decision()) } else { Err(decision.into_error().1) }
     }
 
     fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Result<Decision, Error> {

@@ -8,7 +8,7 @@ use crate::base::log::log;
 use crate::decide::acquired::Acquired;
 use crate::decide::definition::OwnedDefinition;
 use crate::decide::error::Error;
-use crate::decide::{Caller, SingleDecision};
+use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::store::{PlainReceipt, Receipt, Store};
 
 /// Why a call is refused.
@@ -58,6 +58,14 @@ impl Caller for AttributeCall {
             return None;
         }
         single(decision)
+    }
+
+    fn few(&self, decision: impl FewDecision) -> Self::Decision {
+        if decision.admitted() {
+            return None;
+        }
+        let (policy, error) = decision.into_error();
+        Some(Err(Refusal { policy, error }))
     }
 
     fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision {
