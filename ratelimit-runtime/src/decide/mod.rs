@@ -29,12 +29,13 @@ mod waiter_limit;
 
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
 use self::charges::{Charges, Failure, PolicyCharge};
-use self::decision::Decision;
+use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
 pub(crate) use self::few::FewDecision;
 use self::request::AcquireRequest;
@@ -116,6 +117,9 @@ impl Backend {
 
     /// Looks at what charges without cost find, even if a policy is turned off.
     pub(crate) async fn peek(self: &Arc<Self>, charges: &mut Charges<'_>) -> Result<Decision, Error> {
+        if let Some(decision) = self.peek_plain(charges) {
+            return Ok(decision);
+        }
         let mut request = self.request(charges)?;
         let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
         if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
@@ -128,8 +132,28 @@ impl Backend {
         }
     }
 
+    /// Looks at what a single charge without cost finds, by the lock-free steps of the memory store.
+    fn peek_plain(&self, charges: &Charges<'_>) -> Option<Decision> {
+        let (memory, (charge, key)) = (self.memory()?, charges.single()?);
+        let (definition, spec) = (charge.definition.get(), charge.plain().filter(|_| !charge.shadow)?);
+        let (now, snapshot) = memory.peek_plain(key, spec)?;
+        let verdict = charge.spec().peek(snapshot.full(), now);
+        let policy = SinglePolicy::new(definition.static_name()?, definition.algorithm, &verdict);
+        Some(Decision::of_one(policy, Source::Memory, Duration::ZERO, None))
+    }
+
+    /// Returns a single charge with its whole key, or why it is not valid.
+    pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Option<Charge>, Error> {
+        if let (Some(_), Some((charge, key))) = (self.memory(), charges.single()) {
+            let PolicyCharge { definition, cost, wait, shadow, .. } = *charge;
+            let key = Key::hashed(key, definition.id);
+            return Ok(Some(Charge { key, spec: *charge.spec(), cost, wait, shadow }));
+        }
+        Ok(self.request(charges)?.into_charge())
+    }
+
     /// Returns the request for charges without cost, or why one is not valid.
-    pub(crate) fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
+    fn request(&self, charges: &mut Charges<'_>) -> Result<AcquireRequest, Error> {
         charges.close();
         let request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
         match charges.take_failures().into_iter().next() {

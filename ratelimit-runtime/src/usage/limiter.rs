@@ -280,8 +280,8 @@ impl Limiter {
 
     /// Returns a charge of nothing to this key, also of a policy that is turned off.
     fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
-        let request = self.backend.request(&mut self.call(0, Duration::ZERO).charges(key))?;
-        request.into_charge().ok_or_else(|| MissingKey::Part.into())
+        let charge = self.backend.charge(&mut self.call(0, Duration::ZERO).charges(key))?;
+        charge.ok_or_else(|| MissingKey::Part.into())
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
@@ -367,9 +367,7 @@ impl Limiter {
         if self.backend.primary().is_none() {
             return Ok(());
         }
-        match self.call(1, Duration::ZERO).decide_failed(missing) {
-            Ok(decision) => decision.map(drop),
-            Err(_) => Ok(()),
-        }
+        let call = self.call(1, Duration::ZERO);
+        call.decide(call.hashed(Err(missing), KeyParts::default())).map_or(Ok(()), |decision| decision.map(drop))
     }
 }

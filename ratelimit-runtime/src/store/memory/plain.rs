@@ -87,6 +87,12 @@ impl MemoryStore {
         }
     }
 
+    /// Reads a key for a call that only looks, if the key is there and its state is plain.
+    pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
+        let peeked = self.decide_listed([PlainCharge { key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
+        Some((peeked.now, peeked.snapshots[0]))
+    }
+
     // Given words, which stay in registers.
     #[inline(always)]
     fn decide_one<S: PlainSteps>(

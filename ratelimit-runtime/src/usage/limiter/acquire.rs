@@ -120,11 +120,11 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         context: &mut Context<'_>,
     ) -> Poll<Result<Decision, Error>> {
         let Some(key) = self.key.take() else { return Poll::Pending };
-        let decision = match hashed {
-            Some(hashed) => self.call.decide_hashed(hashed, KeyParts::default()),
-            None => self.call.decide(&key),
+        let charges = match hashed {
+            Some(hashed) => self.call.hashed(hashed, KeyParts::default()),
+            None => self.call.charges(&key),
         };
-        match decision {
+        match self.call.decide(charges) {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
                 self.pending = Some(request.start());
@@ -161,16 +161,41 @@ impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
     /// Decides a call. Returns the request, if it has to be awaited.
-    pub(super) fn decide<M>(
+    pub(super) fn decide(
         &self,
-        key: &impl IntoKey<M>,
+        mut charges: Charges<'a>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        if !self.is_as_written() {
-            return self.decide_overridden(self.charges(key));
+        if charges.is_empty() && self.cost > 0 {
+            // It is turned off.
+            charges = LimiterCall { cost: 0, ..*self }.charges(&());
         }
-        let mut parts = KeyParts::default();
-        let kept = if self.backend.keeps_parts() { Some(&mut parts) } else { None };
-        self.decide_hashed(self.hash(key, kept), parts)
+        self.backend.decide(&mut charges, &LimiterCaller)
+    }
+
+    /// Returns the charge of the call.
+    pub(super) fn charges<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
+        let keeps_parts = self.backend.keeps_parts();
+        if self.is_as_written() {
+            let mut parts = KeyParts::default();
+            let kept = if keeps_parts { Some(&mut parts) } else { None };
+            return self.hashed(self.hash(key, kept), parts);
+        }
+        let mut charges = Charges::new(keeps_parts);
+        self.add_to(&mut charges);
+        charges.key(key);
+        charges
+    }
+
+    /// Returns the charge of a call whose key was hashed: it is formatted once, as it may be another text the next time.
+    pub(super) fn hashed(&self, hashed: Result<Fingerprint, MissingKey>, parts: KeyParts) -> Charges<'a> {
+        match hashed {
+            Ok(key) => Charges::of(self.charge(key), parts),
+            Err(missing) => {
+                let mut charges = Charges::new(false);
+                charges.fail(DefinitionRef::Counted(self.definition), Ok(self.cost), false, missing.into());
+                charges
+            }
+        }
     }
 
     /// Whether it is known that operators have changed nothing of the policy.
@@ -189,54 +214,11 @@ impl<'a> LimiterCall<'a> {
         self.definition.limiter_numbers().heads.hash.fingerprint(key, kept)
     }
 
-    /// Decides a call whose key was hashed: it is formatted once, as it may be another text the next time.
-    fn decide_hashed(
-        &self,
-        hashed: Result<Fingerprint, MissingKey>,
-        parts: KeyParts,
-    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        match hashed {
-            Ok(key) => self.backend.decide(&mut Charges::of(self.charge(key), parts), &LimiterCaller),
-            Err(missing) => self.decide_failed(missing),
-        }
-    }
-
     /// Returns the charge of a policy as it is written.
     #[inline(always)]
     fn charge(&self, key: Fingerprint) -> PolicyCharge<'a> {
         let LimiterCall { definition, cost, timeout, .. } = *self;
         PolicyCharge::literal(definition, definition.limiter_numbers(), key, cost, max_wait(timeout))
-    }
-
-    #[cold]
-    fn decide_overridden(
-        &self,
-        mut charges: Charges<'a>,
-    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        if charges.is_empty() && self.cost > 0 {
-            // It is turned off.
-            charges = LimiterCall { cost: 0, ..*self }.charges(&());
-        }
-        self.backend.decide(&mut charges, &LimiterCaller)
-    }
-
-    /// Refuses a call whose key lacks a part.
-    #[cold]
-    pub(super) fn decide_failed(
-        &self,
-        missing: MissingKey,
-    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let (definition, mut charges) = (DefinitionRef::Counted(self.definition), Charges::new(false));
-        charges.fail(definition, Ok(self.cost), false, missing.into());
-        self.backend.decide_any(&mut charges, &LimiterCaller)
-    }
-
-    /// Returns the charge of the call.
-    pub(super) fn charges<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
-        let mut charges = Charges::new(self.backend.keeps_parts());
-        self.add_to(&mut charges);
-        charges.key(key);
-        charges
     }
 
     /// Starts the charge of the call.
