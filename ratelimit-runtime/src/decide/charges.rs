@@ -82,7 +82,7 @@ impl<'a> Charges<'a> {
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
         let rest = ManuallyDrop::new(None);
-        Charges { first: [Some(charge), None, None], len: 1, open: None, parts, keeps_parts: false, rest }
+        Charges { first: [Some(charge), None, None, None], len: 1, open: None, parts, keeps_parts: false, rest }
     }
 
     /// Keeps the parts of the keys that are added from now on.
@@ -247,6 +247,11 @@ impl<'a> Charges<'a> {
     /// Returns all charges, whose keys are complete.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &PolicyCharge<'a>> {
         self.first.iter().flatten().chain(self.rest.iter().flat_map(|rest| &rest.more))
+    }
+
+    /// Whether a policy cannot decide the call.
+    pub(crate) fn have_failed(&self) -> bool {
+        self.rest.as_ref().is_some_and(|rest| !rest.failures.is_empty())
     }
 
     /// Whether nothing is asked, and nothing has failed.

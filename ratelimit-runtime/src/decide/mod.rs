@@ -31,6 +31,8 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
@@ -43,7 +45,7 @@ pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
 use crate::key::{Fingerprint, Key, KeyParts};
 use crate::store::source::Source;
-use crate::store::{Charge, MemoryStore, PlainOutcome, SingleOutcome, Store};
+use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome, Store};
 
 /// Whose call is decided, and what it makes of the decision.
 pub(crate) trait Caller {
@@ -197,6 +199,9 @@ impl Backend {
             if let Some(decision) = self.decide_single(charges, caller) {
                 return Ok(decision);
             }
+            if self.admits_list(charges) {
+                return Ok(admitted);
+            }
         }
         if let Some(known) = self.known_remotely(charges) {
             return Ok(self.finish_single(known, charges.parts(), caller));
@@ -306,6 +311,22 @@ impl Backend {
             }
         };
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
+    }
+
+    /// Makes the charges of an attribute's call in process, if all are admitted at once, and nothing has to be kept or told of
+    /// that. Otherwise nothing is charged.
+    fn admits_list(&self, charges: &Charges<'_>) -> bool {
+        let Some(memory) = self.unobserved().filter(|_| !charges.have_failed()) else { return false };
+        let mut list = SmallVec::<[Charge; INLINE]>::new();
+        for charge in charges.iter() {
+            let PolicyCharge { definition, key, cost, wait, shadow, is_forgotten, .. } = *charge;
+            let key = Key::hashed(key, definition.id);
+            if cost == 0 || wait > 0 || shadow || !is_forgotten || list.iter().any(|other| other.key == key) {
+                return false;
+            }
+            list.push(Charge { key, spec: *charge.spec(), cost, wait, shadow });
+        }
+        memory.admits_all(&list)
     }
 
     /// Returns the decision about a single charge, if leased permits suffice for it, or Redis has refused it lately.

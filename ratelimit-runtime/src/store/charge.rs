@@ -10,7 +10,7 @@ use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::key::Key;
 
 /// The number of charges that a decision in process holds without allocating.
-pub(crate) const INLINE: usize = 3;
+pub(crate) const INLINE: usize = 4;
 
 /// The verdicts of a decision, in the order of its charges.
 pub type Verdicts = SmallVec<[Verdict; INLINE]>;

@@ -34,6 +34,13 @@ pub(crate) struct SingleOutcome {
     pub(crate) snapshot: Snapshot,
 }
 
+/// The decision about a list of charges.
+struct ListOutcome {
+    now: u64,
+    admitted: bool,
+    snapshots: Snapshots,
+}
+
 /// The keys of a list.
 type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
 
@@ -69,20 +76,36 @@ impl MemoryStore {
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
+        let ListOutcome { now, snapshots, .. } = self.decide_held(charges)?;
+        outcome.now = now;
+        outcome.judge(charges, &snapshots);
+        Some(())
+    }
+
+    /// Makes all charges of distinct keys, none of which waits, if all are admitted at once. Returns whether it has.
+    pub(crate) fn admits_all(&self, charges: &[Charge]) -> bool {
+        self.decide_held(charges).is_some_and(|outcome| outcome.admitted)
+    }
+
+    fn decide_held(&self, charges: &[Charge]) -> Option<ListOutcome> {
         let mut all = self.hold_all(charges)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        let pairs = charges.iter().zip(&all);
-        let snapshots: Snapshots =
-            pairs.map(|(charge, held)| charge.spec.check(held.state(), now, charge.cost)).collect();
-        outcome.now = now;
-        outcome.judge(charges, &snapshots);
-        if outcome.wait() > 0 {
-            return None;
+        let (mut snapshots, mut admits) = (Snapshots::new(), SmallVec::<[bool; INLINE]>::new());
+        let mut admitted = true;
+        for (charge, held) in charges.iter().zip(&all) {
+            let snapshot = charge.spec.check(held.state(), now, charge.cost);
+            let admits_one = charge.spec.admits(snapshot, now, charge.cost);
+            if !admits_one && charge.wait > 0 {
+                return None;
+            }
+            admitted &= admits_one || charge.shadow;
+            snapshots.push(snapshot);
+            admits.push(admits_one);
         }
         let change = |i: usize, state: &mut Option<State>| {
             let charge = &charges[i];
-            if outcome.admitted && charge.is_made(&outcome.verdicts[i]) {
+            if admitted && admits[i] && charge.cost > 0 {
                 charge.spec.commit(state, snapshots[i], now, charge.cost);
             } else if charge.cost > 0 {
                 charge.spec.undo(state, now);
@@ -102,7 +125,7 @@ impl MemoryStore {
             }
             held.set();
         }
-        Some(())
+        Some(ListOutcome { now, admitted, snapshots })
     }
 
     /// Changes the state of a key, if that is there and no call waits for it. Returns `None` if not, or if the state would have to

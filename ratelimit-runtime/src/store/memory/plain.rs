@@ -8,7 +8,7 @@ use crate::algorithm::{
 use crate::base::all_some::all_some;
 use crate::base::sync::spin_loop;
 use crate::key::Fingerprint;
-use crate::store::charge::{Charge, INLINE, Outcome, is_peek};
+use crate::store::charge::{Charge, Outcome, is_peek};
 
 /// How often the same charges are tried while others change their keys. Then they take the table's lock, which holds one key after
 /// the other, so that a stack of busy keys gets its turn.
@@ -52,7 +52,7 @@ pub(crate) struct PlainOutcome<const N: usize> {
 /// array.
 macro_rules! unrolled {
     (for $i:ident in 0..$n:ident $body:block) => {
-        const { assert!(0 < $n && $n <= INLINE && INLINE == 3) };
+        const { assert!(0 < $n && $n <= 3) };
         {
             let $i = 0;
             $body
