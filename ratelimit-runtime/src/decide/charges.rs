@@ -11,12 +11,15 @@ use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::{INLINE, PlainOutcome};
+use crate::store::PlainOutcome;
+
+/// The number of charges that a call has in place.
+const FEW: usize = 3;
 
 /// The charges of a call.
 #[derive(Debug)]
 pub(crate) struct Charges<'a> {
-    first: [Option<PolicyCharge<'a>>; INLINE],
+    first: [Option<PolicyCharge<'a>>; FEW],
     /// How many of them there are.
     len: usize,
     /// The key of the last charge, while it may get further parts.
@@ -74,7 +77,7 @@ impl<'a> Charges<'a> {
     /// No charges. If the texts of keys may be wanted, their parts are kept.
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
-        let (first, parts) = ([None; INLINE], KeyParts::default());
+        let (first, parts) = ([None; FEW], KeyParts::default());
         Charges { first, len: 0, open: None, parts, keeps_parts, rest: ManuallyDrop::new(None) }
     }
 
@@ -82,7 +85,7 @@ impl<'a> Charges<'a> {
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
         let rest = ManuallyDrop::new(None);
-        Charges { first: [Some(charge), None, None, None], len: 1, open: None, parts, keeps_parts: false, rest }
+        Charges { first: [Some(charge), None, None], len: 1, open: None, parts, keeps_parts: false, rest }
     }
 
     /// Keeps the parts of the keys that are added from now on.
@@ -240,7 +243,7 @@ impl<'a> Charges<'a> {
 
     /// Returns all charges with complete keys, if there are no more than a few and nothing has failed.
     #[inline]
-    pub(crate) fn few(&self) -> Option<&[Option<PolicyCharge<'a>>; INLINE]> {
+    pub(crate) fn few(&self) -> Option<&[Option<PolicyCharge<'a>>; FEW]> {
         self.rest.is_none().then_some(&self.first)
     }
 

@@ -42,8 +42,8 @@ impl Backend {
     pub(super) fn decide_few<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let memory = self.memory()?;
         match charges.few()? {
-            [Some(a), Some(b), None, None] => self.decide_plain_few(memory, charges, [a, b], caller),
-            [Some(a), Some(b), Some(c), None] => self.decide_plain_few(memory, charges, [a, b, c], caller),
+            [Some(a), Some(b), None] => self.decide_plain_few(memory, charges, [a, b], caller),
+            [Some(a), Some(b), Some(c)] => self.decide_plain_few(memory, charges, [a, b, c], caller),
             _ => None,
         }
     }
