@@ -102,7 +102,7 @@ enum PlainKind {
 
 /// A token bucket, a meter, or a window that a call opens.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CommonSpec(pub(crate) PlainSpec);
+pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
 
 /// The numbers of such a policy.
 pub(crate) enum CommonNumbers {
@@ -223,7 +223,7 @@ impl PlainSpec {
     }
 }
 
-impl CommonSpec {
+impl CommonSpec<'_> {
     #[inline]
     pub(crate) fn numbers(self) -> CommonNumbers {
         match self.0.kind {

@@ -30,7 +30,7 @@ pub(crate) trait FewDecision {
 struct Few<'a, const N: usize> {
     memory: &'a Arc<MemoryStore>,
     charges: [&'a PolicyCharge<'a>; N],
-    specs: [PlainSpec; N],
+    specs: [&'a PlainSpec; N],
     outcome: PlainOutcome<N>,
     /// The parts of the keys, if somebody may read them.
     parts: Option<[PartsOfKey<'a>; N]>,
@@ -56,18 +56,8 @@ impl Backend {
         few: [&'a PolicyCharge<'a>; N],
         caller: &C,
     ) -> Option<C::Decision> {
-        let mut plain = [None; N];
-        for (plain, charge) in plain.iter_mut().zip(few) {
-            let is_plain = charge.cost > 0 && !charge.shadow && !charge.definition.attribute.refundable;
-            *plain = charge.plain().filter(|_| is_plain);
-        }
-        let specs = all_some(plain)?;
-        // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
-        // already. A call that waits for buckets only does so if it is refused.
-        let waits = few.iter().any(|charge| charge.wait > 0);
-        if waits && specs.iter().any(|spec| !spec.reserves()) {
-            return None;
-        }
+        let is_told = |charge: &PolicyCharge<'_>| !charge.shadow && !charge.definition.attribute.refundable;
+        let specs = all_some(few.map(|charge| charge.lock_free().filter(|_| is_told(charge))))?;
         let mut asked = [PlainCharge { key: few[0].key, spec: specs[0], cost: few[0].cost }; N];
         for i in 1..N {
             asked[i] = PlainCharge { key: few[i].key, spec: specs[i], cost: few[i].cost };
@@ -82,7 +72,7 @@ impl Backend {
         {
             return Some(admitted);
         }
-        if waits && !outcome.admitted {
+        if !outcome.admitted && few.iter().any(|charge| charge.wait > 0) {
             return None;
         }
         Some(self.finish_few(Few { memory, charges: few, specs, outcome, parts: None }, charges, caller))
@@ -99,8 +89,8 @@ impl Backend {
             let parts = few.charges.map(|charge| charges.parts_of(charge));
             for i in 0..N {
                 let seen = (few.outcome.now, few.outcome.snapshots[i]);
-                let admitted = (few.outcome.admits[i], few.outcome.admitted);
-                observers.plain(few.charges[i], few.specs[i], seen, admitted, parts[i]);
+                let admitted = (few.admits(i), few.outcome.admitted);
+                observers.plain(few.charges[i], *few.specs[i], seen, admitted, parts[i]);
             }
             few.parts = Some(parts);
         }
@@ -109,11 +99,19 @@ impl Backend {
 }
 
 impl<const N: usize> Few<'_, N> {
+    /// Whether the policy of a charge admits it, whatever the others do.
+    fn admits(&self, i: usize) -> bool {
+        let PlainOutcome { now, admitted, snapshots } = &self.outcome;
+        let charge = self.charges[i];
+        *admitted || charge.spec().admits(snapshots[i].full(), *now, charge.cost)
+    }
+
     /// Returns the verdict on a charge. If another one refuses the call, it reports the state as it is.
     fn verdict(&self, i: usize) -> Verdict {
-        let PlainOutcome { now, admitted, admits, snapshots } = &self.outcome;
-        let cost = if admits[i] && !admitted { 0 } else { self.charges[i].cost };
-        self.specs[i].full_verdict(snapshots[i], *now, cost, admits[i])
+        let PlainOutcome { now, admitted, snapshots } = &self.outcome;
+        let admits = self.admits(i);
+        let cost = if admits && !admitted { 0 } else { self.charges[i].cost };
+        self.specs[i].full_verdict(snapshots[i], *now, cost, admits)
     }
 
     fn policies(&self) -> FewPolicies {
@@ -128,7 +126,7 @@ impl<const N: usize> Few<'_, N> {
     fn receipt(&self, i: usize) -> PlainReceipt {
         let (PolicyCharge { definition, key, cost, .. }, at) =
             (self.charges[i], self.verdict(i).charge_id.at);
-        PlainReceipt::new(self.memory.id(), *key, definition.id, self.specs[i], *cost, at)
+        PlainReceipt::new(self.memory.id(), *key, definition.id, *self.specs[i], *cost, at)
     }
 }
 

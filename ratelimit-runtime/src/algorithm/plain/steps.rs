@@ -140,7 +140,7 @@ impl PlainSteps for PlainSpec {
     }
 }
 
-impl PlainSteps for CommonSpec {
+impl PlainSteps for CommonSpec<'_> {
     #[inline]
     fn is_dated(self) -> bool {
         self.0.kind != PlainKind::Window

@@ -16,16 +16,16 @@ pub(super) const ATTEMPTS: u32 = 8;
 
 /// A charge of a key that may be decided without a lock, of at least one permit. It does not wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainCharge<S = PlainSpec> {
+pub(crate) struct PlainCharge<S> {
     pub(crate) key: Fingerprint,
     pub(crate) spec: S,
     pub(crate) cost: u64,
 }
 
-impl PlainCharge {
+impl<'a> PlainCharge<&'a PlainSpec> {
     /// The same charge, with the policy in another form.
     #[inline]
-    fn of<S>(self, spec: impl FnOnce(PlainSpec) -> S) -> PlainCharge<S> {
+    fn of<S>(self, spec: impl FnOnce(&'a PlainSpec) -> S) -> PlainCharge<S> {
         PlainCharge { key: self.key, spec: spec(self.spec), cost: self.cost }
     }
 }
@@ -42,8 +42,6 @@ struct Look<'a> {
 pub(crate) struct PlainOutcome<const N: usize> {
     pub(crate) now: u64,
     pub(crate) admitted: bool,
-    /// Whether each charge is admitted by itself.
-    pub(crate) admits: [bool; N],
     /// What was read of each key, for its verdict.
     pub(crate) snapshots: [PlainSnapshot; N],
 }
@@ -81,7 +79,7 @@ impl MemoryStore {
         if !spec.is_common() {
             return self.decide_one(first, second, Listed { spec: *spec, shadow: false }, cost);
         }
-        match CommonSpec(*spec).numbers() {
+        match CommonSpec(spec).numbers() {
             CommonNumbers::Bucket(bucket) => self.decide_one(first, second, bucket, cost),
             CommonNumbers::Window(window) => self.decide_one(first, second, window, cost),
         }
@@ -110,12 +108,12 @@ impl MemoryStore {
     #[inline]
     pub(crate) fn decide_all_plain<const N: usize>(
         &self,
-        charges: [PlainCharge; N],
+        charges: [PlainCharge<&PlainSpec>; N],
     ) -> Option<PlainOutcome<N>> {
         if charges.iter().all(|charge| charge.spec.is_common()) {
             self.decide_all(charges.map(|charge| charge.of(CommonSpec)))
         } else {
-            self.decide_listed(charges.map(|charge| charge.of(|spec| Listed { spec, shadow: false })))
+            self.decide_listed(charges.map(|charge| charge.of(|spec| Listed { spec: *spec, shadow: false })))
         }
     }
 
@@ -166,8 +164,7 @@ impl MemoryStore {
                     .all(|(look, charge)| look.slot.is_unchanged(look.seen, charge.key)),
             };
             if is_valid {
-                let (admits, snapshots) = (steps.map(|step| step.admitted), steps.map(|step| step.snapshot));
-                return Some(PlainOutcome { now, admitted, admits, snapshots });
+                return Some(PlainOutcome { now, admitted, snapshots: steps.map(|step| step.snapshot) });
             }
             spin_loop();
         }
@@ -194,7 +191,7 @@ impl MemoryStore {
             let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
             Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
-        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(charges)?;
+        let PlainOutcome { now, admitted, snapshots } = self.decide_listed(charges)?;
         outcome.now = now;
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         // A call that is refused at once may be one that waits.
