@@ -77,7 +77,7 @@ impl MemoryStore {
     ) -> Option<PlainOutcome<1>> {
         let Fingerprint([first, second]) = key;
         if !spec.is_common() {
-            return self.decide_one(first, second, Listed { spec: *spec, shadow: false }, cost);
+            return self.decide_listed([PlainCharge { key, spec: Listed { spec: *spec, shadow: false }, cost }]);
         }
         match CommonSpec(spec).numbers() {
             CommonNumbers::Bucket(bucket) => self.decide_one(first, second, bucket, cost),
