@@ -87,10 +87,10 @@ impl Backend {
     ) -> C::Decision {
         if let Some(observers) = self.observers() {
             let parts = few.charges.map(|charge| charges.parts_of(charge));
-            for i in 0..N {
+            for (i, parts) in parts.into_iter().enumerate() {
                 let seen = (few.outcome.now, few.outcome.snapshots[i]);
                 let admitted = (few.admits(i), few.outcome.admitted);
-                observers.plain(few.charges[i], *few.specs[i], seen, admitted, parts[i]);
+                observers.plain(few.charges[i], *few.specs[i], seen, admitted, parts);
             }
             few.parts = Some(parts);
         }

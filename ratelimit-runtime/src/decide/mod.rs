@@ -303,7 +303,9 @@ impl Backend {
         }
         let spec = charge.spec();
         let verdict = match memory.decide_alone(key, spec, cost) {
-            Some(SingleOutcome { admitted: true, .. }) if self.observers().is_none() => return caller.admitted(),
+            Some(SingleOutcome { admitted: true, .. }) if self.observers().is_none() => {
+                return caller.admitted();
+            }
             Some(SingleOutcome { now, snapshot, .. }) => spec.verdict(snapshot, now, cost, 0),
             None => {
                 let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };

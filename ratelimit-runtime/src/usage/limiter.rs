@@ -368,6 +368,7 @@ impl Limiter {
             return Ok(());
         }
         let call = self.call(1, Duration::ZERO);
-        call.decide(call.hashed(Err(missing), KeyParts::default())).map_or(Ok(()), |decision| decision.map(drop))
+        call.decide(call.hashed(Err(missing), KeyParts::default()))
+            .map_or(Ok(()), |decision| decision.map(drop))
     }
 }

@@ -70,7 +70,8 @@ impl MemoryStore {
     #[inline(never)]
     pub(super) fn decide_in_place(&self, charges: &[Charge], outcome: &mut Outcome) -> Option<()> {
         if let [Charge { key, spec, cost: cost @ 1.., wait: 0, shadow }] = charges {
-            let SingleOutcome { now, admitted, snapshot } = self.decide_alone(key.fingerprint(), spec, *cost)?;
+            let SingleOutcome { now, admitted, snapshot } =
+                self.decide_alone(key.fingerprint(), spec, *cost)?;
             (outcome.now, outcome.admitted) = (now, admitted || *shadow);
             outcome.verdicts.clear();
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
@@ -203,8 +204,7 @@ impl MemoryStore {
             None => HeldState::Plain(content.plain().and_then(|plain| plain.state(spec))),
             Some(place) => HeldState::Kept(self.slots.states.lock(place)),
         };
-        let belongs_back =
-            matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
+        let belongs_back = matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
         (!belongs_back).then_some(())
     }
 }

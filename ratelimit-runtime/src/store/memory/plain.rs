@@ -77,7 +77,11 @@ impl MemoryStore {
     ) -> Option<PlainOutcome<1>> {
         let Fingerprint([first, second]) = key;
         if !spec.is_common() {
-            return self.decide_listed([PlainCharge { key, spec: Listed { spec: *spec, shadow: false }, cost }]);
+            return self.decide_listed([PlainCharge {
+                key,
+                spec: Listed { spec: *spec, shadow: false },
+                cost,
+            }]);
         }
         match CommonSpec(spec).numbers() {
             CommonNumbers::Bucket(bucket) => self.decide_one(first, second, bucket, cost),
@@ -87,7 +91,8 @@ impl MemoryStore {
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
     pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
-        let peeked = self.decide_listed([PlainCharge { key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
+        let peeked =
+            self.decide_listed([PlainCharge { key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
         Some((peeked.now, peeked.snapshots[0]))
     }
 
