@@ -233,12 +233,22 @@ impl<'a> Charges<'a> {
         }
     }
 
-    /// Returns the only charge and its key, if there is only one and nothing has failed.
+    /// Returns the only charge, whose key may be open, if there is only one and nothing has failed.
     #[inline(always)]
-    pub(crate) fn single(&self) -> Option<(&PolicyCharge<'a>, Fingerprint)> {
+    pub(crate) fn only(&self) -> Option<&PolicyCharge<'a>> {
         let (Some(charge), 1, None) = (&self.first[0], self.len, &*self.rest) else { return None };
-        let key = self.open.as_ref().and_then(OpenKey::finish);
-        Some((charge, key.unwrap_or(charge.key)))
+        Some(charge)
+    }
+
+    /// Returns the key of the last charge.
+    #[inline(always)]
+    pub(crate) fn last_key(&self, charge: &PolicyCharge<'a>) -> Fingerprint {
+        self.open.as_ref().and_then(OpenKey::finish).unwrap_or(charge.key)
+    }
+
+    /// Returns the only charge and its key, if there is only one and nothing has failed.
+    pub(crate) fn single(&self) -> Option<(&PolicyCharge<'a>, Fingerprint)> {
+        self.only().map(|charge| (charge, self.last_key(charge)))
     }
 
     /// Returns all charges with complete keys, if there are no more than a few and nothing has failed.

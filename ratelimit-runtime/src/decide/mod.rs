@@ -81,8 +81,9 @@ impl Backend {
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
         // The outcome is read where it is: a copy would read together what was written apart, which is slow.
-        if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
+        if let (Some(memory), Some(charge)) = (self.memory(), charges.only())
             && let Some(spec) = charge.lock_free()
+            && let key = charges.last_key(charge)
             && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
             && charge.is_final(outcome)
         {
@@ -299,6 +300,9 @@ impl Backend {
         if let Some(spec) = &charge.computed_plain()
             && let Some(outcome) = &memory.decide_plain(key, spec, cost)
         {
+            if outcome.admitted && self.observers().is_none() {
+                return caller.admitted();
+            }
             return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
         }
         let spec = charge.spec();

@@ -68,15 +68,15 @@ const fn whole(argument: &'static str, value: i128, negative: &'static str) -> R
 
 /// Returns the period in microseconds.
 pub(super) const fn checked_period(period: Duration, argument: &'static str) -> Result<u64, InvalidPolicy> {
-    let nanos = period.as_nanos();
-    let problem = if nanos == 0 {
+    let (seconds, nanos) = (period.as_secs(), period.subsec_nanos());
+    let problem = if period.is_zero() {
         "is zero; write a duration above zero, like \"1m\""
-    } else if nanos > MAX_PERIOD.as_nanos() {
+    } else if seconds > MAX_PERIOD.as_secs() || seconds == MAX_PERIOD.as_secs() && nanos > 0 {
         "is too long; the maximum is 3650 days"
     } else if !nanos.is_multiple_of(1000) {
         "is not a whole number of microseconds"
     } else {
-        return Ok((nanos / 1000) as u64);
+        return Ok(seconds * 1_000_000 + nanos as u64 / 1000);
     };
     Err(InvalidPolicy::new(argument, problem))
 }
@@ -88,7 +88,7 @@ pub(super) const fn checked_interval(rate: Rate, argument: &'static str) -> Resu
     }
     let permits = tri!(checked_count(rate.permits, argument)) as u128 * 1000;
     let nanos = rate.period.as_nanos();
-    let interval = if nanos > MAX_RATE_PERIOD { 0 } else { nanos.div_ceil(permits) };
+    let interval = if nanos > MAX_RATE_PERIOD { 0 } else { div_ceil(nanos, permits) };
     let problem = if nanos == 0 {
         "has a period of zero; write a period above zero, like \"100/min\""
     } else if nanos > MAX_RATE_PERIOD {
@@ -102,6 +102,15 @@ pub(super) const fn checked_interval(rate: Rate, argument: &'static str) -> Resu
         return Ok(interval as u64);
     };
     Err(InvalidPolicy::new(argument, problem))
+}
+
+/// Divides and rounds up, without a call where the numbers are small: policies with computed numbers do it at each call.
+const fn div_ceil(dividend: u128, divisor: u128) -> u128 {
+    if dividend <= u64::MAX as u128 && divisor <= u64::MAX as u128 {
+        (dividend as u64).div_ceil(divisor as u64) as u128
+    } else {
+        dividend.div_ceil(divisor)
+    }
 }
 
 /// Returns a bucket's time from empty to full in microseconds.

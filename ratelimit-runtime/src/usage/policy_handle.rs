@@ -1,7 +1,7 @@
 //! The policy of an attribute, by name.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ratelimit_syntax::closest_path;
@@ -44,6 +44,8 @@ use crate::usage::unknown_policy::UnknownPolicy;
 pub struct PolicyHandle {
     backend: Arc<Backend>,
     info: PolicyInfo,
+    /// The limiter of the literal numbers, once somebody has asked for it.
+    literal: OnceLock<Limiter>,
 }
 
 /// What a key has used of a policy. [`PolicyHandle::usage`] returns it.
@@ -76,7 +78,10 @@ impl Registry {
         // Attributes may share a policy, and then agree on all that matters here.
         named.dedup_by_key(|info| info.prefix);
         match named.pop() {
-            Some(info) if named.is_empty() => Ok(PolicyHandle { backend: Arc::clone(self.backend()), info }),
+            Some(info) if named.is_empty() => {
+                let (backend, literal) = (Arc::clone(self.backend()), OnceLock::new());
+                Ok(PolicyHandle { backend, info, literal })
+            }
             last => Err(UnknownPolicy::new(name, named.iter().chain(&last).map(with_prefix).collect())),
         }
     }
@@ -96,11 +101,7 @@ impl PolicyHandle {
     /// [`Error::Invalid`] if some numbers of the policy are computed for each call. [`limiter_with`](Self::limiter_with) takes
     /// them, and [`usage`](Self::usage) and [`reset`](Self::reset) can do without.
     pub fn limiter(&self) -> Result<Limiter, Error> {
-        let computed = InvalidPolicy::new(
-            "policy",
-            "has numbers that are computed for each call; use `usage`, or pass the numbers to `limiter_with`",
-        );
-        self.with_numbers(self.info.policy.ok_or(computed)?)
+        self.literal().cloned()
     }
 
     /// Returns the limiter of the policy with these numbers, for a policy whose numbers are computed for each call.
@@ -149,7 +150,7 @@ impl PolicyHandle {
     ///
     /// As [`limiter`](Self::limiter) and [`Limiter::peek`].
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        self.limiter()?.peek(key).await
+        self.literal()?.peek(key).await
     }
 
     /// Returns what the key has used, also if numbers of the policy are computed for each call.
@@ -179,6 +180,18 @@ impl PolicyHandle {
     /// store fails.
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
         self.with_spec((self.info.site.policy)(), self.known_spec()?).reset(key).await
+    }
+
+    fn literal(&self) -> Result<&Limiter, Error> {
+        if let Some(limiter) = self.literal.get() {
+            return Ok(limiter);
+        }
+        let computed = InvalidPolicy::new(
+            "policy",
+            "has numbers that are computed for each call; use `usage`, or pass the numbers to `limiter_with`",
+        );
+        let limiter = self.with_numbers(self.info.policy.ok_or(computed)?)?;
+        Ok(self.literal.get_or_init(|| limiter))
     }
 
     /// Returns a spec with the keys of the policy.
