@@ -203,6 +203,7 @@ impl Definition {
     }
 
     /// Returns the numbers of a call: those that were computed for it, or the literal ones.
+    #[inline(always)]
     pub(crate) fn numbers(
         &self,
         computed: Option<&Result<Policy, InvalidPolicy>>,

@@ -69,6 +69,7 @@ impl Policy {
 
     /// Returns the policy in the numbers that its algorithm counts in.
     #[doc(hidden)]
+    #[inline(always)]
     pub const fn spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
         match self {
             Policy::TokenBucket(policy) => policy.spec(),
