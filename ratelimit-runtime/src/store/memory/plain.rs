@@ -16,16 +16,17 @@ pub(super) const ATTEMPTS: u32 = 8;
 
 /// A charge of a key that may be decided without a lock, of at least one permit. It does not wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainCharge<S> {
-    pub(crate) key: Fingerprint,
+pub(crate) struct PlainCharge<'a, S> {
+    /// Not a copy, which would read together what was written apart a moment ago, and that is slow.
+    pub(crate) key: &'a Fingerprint,
     pub(crate) spec: S,
     pub(crate) cost: u64,
 }
 
-impl<'a> PlainCharge<&'a PlainSpec> {
+impl<'a> PlainCharge<'a, &'a PlainSpec> {
     /// The same charge, with the policy in another form.
     #[inline]
-    fn of<S>(self, spec: impl FnOnce(&'a PlainSpec) -> S) -> PlainCharge<S> {
+    fn of<S>(self, spec: impl FnOnce(&'a PlainSpec) -> S) -> PlainCharge<'a, S> {
         PlainCharge { key: self.key, spec: spec(self.spec), cost: self.cost }
     }
 }
@@ -78,7 +79,7 @@ impl MemoryStore {
         let Fingerprint([first, second]) = key;
         if !spec.is_common() {
             return self.decide_listed([PlainCharge {
-                key,
+                key: &key,
                 spec: Listed { spec: *spec, shadow: false },
                 cost,
             }]);
@@ -92,7 +93,7 @@ impl MemoryStore {
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
     pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
         let peeked =
-            self.decide_listed([PlainCharge { key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
+            self.decide_listed([PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
         Some((peeked.now, peeked.snapshots[0]))
     }
 
@@ -105,7 +106,7 @@ impl MemoryStore {
         spec: S,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        self.decide_all([PlainCharge { key: Fingerprint([first, second]), spec, cost }])
+        self.decide_all([PlainCharge { key: &Fingerprint([first, second]), spec, cost }])
     }
 
     /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,
@@ -113,7 +114,7 @@ impl MemoryStore {
     #[inline]
     pub(crate) fn decide_all_plain<const N: usize>(
         &self,
-        charges: [PlainCharge<&PlainSpec>; N],
+        charges: [PlainCharge<'_, &PlainSpec>; N],
     ) -> Option<PlainOutcome<N>> {
         if charges.iter().all(|charge| charge.spec.is_common()) {
             self.decide_all(charges.map(|charge| charge.of(CommonSpec)))
@@ -123,7 +124,7 @@ impl MemoryStore {
     }
 
     #[inline(never)]
-    fn decide_listed<const N: usize>(&self, charges: [PlainCharge<Listed>; N]) -> Option<PlainOutcome<N>> {
+    fn decide_listed<const N: usize>(&self, charges: [PlainCharge<'_, Listed>; N]) -> Option<PlainOutcome<N>> {
         self.decide_all(charges)
     }
 
@@ -136,7 +137,7 @@ impl MemoryStore {
     #[inline(always)]
     fn decide_all<S: PlainSteps, const N: usize>(
         &self,
-        charges: [PlainCharge<S>; N],
+        charges: [PlainCharge<'_, S>; N],
     ) -> Option<PlainOutcome<N>> {
         if self.is_locked {
             return None;
@@ -145,7 +146,7 @@ impl MemoryStore {
             let early = charges.iter().all(|charge| charge.spec.is_dated()).then(|| self.clock.now());
             let mut looks = [None; N];
             unrolled!(for i in 0..N {
-                let slot = self.slots.find(charges[i].key)?;
+                let slot = self.slots.find(*charges[i].key)?;
                 looks[i] = Some(Look { slot, seen: slot.read() });
             });
             let looks = all_some(looks)?;
@@ -166,7 +167,7 @@ impl MemoryStore {
                 false => looks
                     .iter()
                     .zip(&charges)
-                    .all(|(look, charge)| look.slot.is_unchanged(look.seen, charge.key)),
+                    .all(|(look, charge)| look.slot.is_unchanged(look.seen, *charge.key)),
             };
             if is_valid {
                 return Some(PlainOutcome { now, admitted, snapshots: steps.map(|step| step.snapshot) });
@@ -188,9 +189,11 @@ impl MemoryStore {
 
     fn decide_list<const N: usize>(&self, list: &[Charge], outcome: &mut Outcome) -> Option<()> {
         let charges: &[Charge; N] = list.try_into().ok()?;
+        let keys = charges.each_ref().map(|charge| charge.key.fingerprint());
+        let mut keys = keys.iter();
         let charges = all_some(charges.each_ref().map(|charge| {
-            let Charge { key, spec, cost, wait, shadow } = charge;
-            let key = self.index(key).fingerprint;
+            let Charge { spec, cost, wait, shadow, .. } = charge;
+            let key = keys.next()?;
             // A shadow takes a later slot beside others that are charged at once.
             let is_plain = *wait == 0 || !shadow;
             let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
@@ -230,7 +233,7 @@ impl PlainSteps for Listed {
 /// Makes the charges, unless a slot has changed since it was read. Returns `None` if a state does not fit into its slot.
 #[inline(always)]
 fn commit<S: PlainSteps, const N: usize>(
-    charges: &[PlainCharge<S>; N],
+    charges: &[PlainCharge<'_, S>; N],
     looks: &[Look<'_>; N],
     steps: &[PlainStep; N],
     now: u64,
@@ -245,7 +248,7 @@ fn commit<S: PlainSteps, const N: usize>(
     });
     unrolled!(for i in 0..N {
         let Look { slot, seen } = looks[i];
-        let Some(lock) = slot.try_lock(seen, charges[i].key) else { return Some(false) };
+        let Some(lock) = slot.try_lock(seen, *charges[i].key) else { return Some(false) };
         locks[i] = Some(lock);
     });
     unrolled!(for i in 0..N {
