@@ -169,10 +169,11 @@ impl PlainSpec {
         self.is_bucket()
     }
 
-    /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does.
+    /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does. Its limit is that of the policy.
     #[inline(always)]
     pub(crate) fn full_verdict(
         self,
+        limit: u64,
         snapshot: PlainSnapshot,
         now: u64,
         cost: u64,
@@ -180,7 +181,7 @@ impl PlainSpec {
     ) -> Verdict {
         let PlainVerdict { remaining, retry_after, reset_after, at } =
             self.verdict(snapshot, now, cost, admitted);
-        let (limit, charge_id) = (self.limit(), ChargeId { at, level: 0, credited: 0 });
+        let charge_id = ChargeId { at, level: 0, credited: 0 };
         Verdict { admitted, wait: 0, limit, remaining, retry_after, reset_after, charge_id }
     }
 
@@ -252,8 +253,10 @@ impl PlainBucket {
         let (charge, level) = (self.charge(cost), snapshot.0 - now);
         let after = if admitted { level + charge } else { level };
         let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
+        // Mostly nothing is left of a bucket that refuses, and then nothing is divided.
+        let free = self.capacity - after;
         PlainVerdict {
-            remaining: (self.capacity - after) / self.interval,
+            remaining: if free < self.interval { 0 } else { free / self.interval },
             retry_after: lead.map(|lead| if is_queue { level } else { level - lead }),
             reset_after: after,
             at: now + after,

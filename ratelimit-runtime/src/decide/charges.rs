@@ -370,10 +370,7 @@ impl<'a> PolicyCharge<'a> {
     /// Returns the numbers of the call.
     #[inline]
     pub(crate) fn spec(&self) -> &AlgorithmSpec {
-        match &self.numbers {
-            ChargeNumbers::Literal(numbers) => &numbers.spec,
-            ChargeNumbers::Computed(spec) => spec,
-        }
+        self.numbers.spec()
     }
 
     /// Returns the literal numbers for the lock-free steps of the memory store, if these may decide the charge.

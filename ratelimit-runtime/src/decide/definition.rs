@@ -65,6 +65,8 @@ pub(crate) struct Numbers {
     pub(crate) spec: AlgorithmSpec,
     /// The same for states that fit into a slot of the memory store.
     pub(crate) plain: Option<PlainSpec>,
+    /// The limit of plain states.
+    limit: u64,
     pub(crate) heads: KeyHeads,
 }
 
@@ -159,7 +161,8 @@ impl Definition {
         // What a lock-free decision says names its policy for as long as the process lives.
         let plain = PlainSpec::of(&spec).filter(|_| self.static_name().is_some());
         let heads = KeyHeads::new(self.head(&spec));
-        self.literal = Some(Numbers { policy, spec, plain, heads });
+        let limit = plain.map_or(0, PlainSpec::limit);
+        self.literal = Some(Numbers { policy, spec, plain, limit, heads });
         self
     }
 
@@ -274,6 +277,25 @@ impl Definition {
     pub(super) fn names(&self) -> [&str; 2] {
         let name = self.name.as_str();
         [name, self.declared.as_deref().unwrap_or(name)]
+    }
+}
+
+impl ChargeNumbers<'_> {
+    #[inline]
+    pub(crate) fn spec(&self) -> &AlgorithmSpec {
+        match self {
+            ChargeNumbers::Literal(numbers) => &numbers.spec,
+            ChargeNumbers::Computed(spec) => spec,
+        }
+    }
+
+    /// Returns the limit of plain states, which literal numbers have at hand.
+    #[inline]
+    pub(crate) fn limit(&self, plain: PlainSpec) -> u64 {
+        match self {
+            ChargeNumbers::Literal(numbers) => numbers.limit,
+            ChargeNumbers::Computed(_) => plain.limit(),
+        }
     }
 }
 

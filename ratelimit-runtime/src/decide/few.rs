@@ -31,7 +31,7 @@ struct Few<'a, const N: usize> {
     memory: &'a Arc<MemoryStore>,
     charges: [&'a PolicyCharge<'a>; N],
     specs: [&'a PlainSpec; N],
-    outcome: PlainOutcome<N>,
+    outcome: &'a PlainOutcome<N>,
     /// The parts of the keys, if somebody may read them.
     parts: Option<[PartsOfKey<'a>; N]>,
 }
@@ -67,16 +67,34 @@ impl Backend {
             }
         }
         let outcome = memory.decide_all_plain(asked)?;
-        if outcome.admitted
-            && self.observers().is_none()
-            && let Some(admitted) = caller.admitted()
-        {
-            return Some(admitted);
-        }
         if !outcome.admitted && few.iter().any(|charge| charge.wait > 0) {
             return None;
         }
-        Some(self.finish_few(Few { memory, charges: few, specs, outcome, parts: None }, charges, caller))
+        let few = Few { memory, charges: few, specs, outcome: &outcome, parts: None };
+        match caller.admitted().filter(|_| outcome.admitted) {
+            Some(admitted) => {
+                if self.observers().is_some() {
+                    self.observe_few(&few, charges);
+                }
+                Some(admitted)
+            }
+            None => Some(self.finish_few(few, charges, caller)),
+        }
+    }
+
+    #[inline(never)]
+    fn observe_few<'a, const N: usize>(
+        &self,
+        few: &Few<'a, N>,
+        charges: &'a Charges<'_>,
+    ) -> Option<[PartsOfKey<'a>; N]> {
+        let observers = self.observers()?;
+        let parts = few.charges.map(|charge| charges.parts_of(charge));
+        for (i, parts) in parts.into_iter().enumerate() {
+            let seen = (few.outcome.now, few.outcome.snapshots[i]);
+            observers.plain(few.charges[i], few.specs[i], seen, (few.admits(i), few.outcome.admitted), parts);
+        }
+        Some(parts)
     }
 
     #[inline(never)]
@@ -86,15 +104,7 @@ impl Backend {
         charges: &'a Charges<'_>,
         caller: &C,
     ) -> C::Decision {
-        if let Some(observers) = self.observers() {
-            let parts = few.charges.map(|charge| charges.parts_of(charge));
-            for (i, parts) in parts.into_iter().enumerate() {
-                let seen = (few.outcome.now, few.outcome.snapshots[i]);
-                let admitted = (few.admits(i), few.outcome.admitted);
-                observers.plain(few.charges[i], *few.specs[i], seen, admitted, parts);
-            }
-            few.parts = Some(parts);
-        }
+        few.parts = self.observe_few(&few, charges);
         caller.few(few)
     }
 }
@@ -102,17 +112,18 @@ impl Backend {
 impl<const N: usize> Few<'_, N> {
     /// Whether the policy of a charge admits it, whatever the others do.
     fn admits(&self, i: usize) -> bool {
-        let PlainOutcome { now, admitted, snapshots } = &self.outcome;
+        let PlainOutcome { now, admitted, snapshots } = self.outcome;
         let charge = self.charges[i];
         *admitted || charge.spec().admits(snapshots[i].full(), *now, charge.cost)
     }
 
     /// Returns the verdict on a charge. If another one refuses the call, it reports the state as it is.
     fn verdict(&self, i: usize) -> Verdict {
-        let PlainOutcome { now, admitted, snapshots } = &self.outcome;
+        let PlainOutcome { now, admitted, snapshots } = self.outcome;
         let admits = self.admits(i);
         let cost = if admits && !admitted { 0 } else { self.charges[i].cost };
-        self.specs[i].full_verdict(snapshots[i], *now, cost, admits)
+        let (spec, numbers) = (self.specs[i], &self.charges[i].numbers);
+        spec.full_verdict(numbers.limit(*spec), snapshots[i], *now, cost, admits)
     }
 
     fn policies(&self) -> FewPolicies {

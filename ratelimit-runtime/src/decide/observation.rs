@@ -12,7 +12,7 @@ use crate::decide::acquired::Acquired;
 #[cfg(feature = "metrics")]
 pub(crate) use crate::decide::attachment::Owner;
 use crate::decide::charges::PolicyCharge;
-use crate::decide::definition::Definition;
+use crate::decide::definition::{ChargeNumbers, Definition};
 use crate::decide::error::Error;
 use crate::decide::request::AcquireRequest;
 #[cfg(test)]
@@ -61,8 +61,8 @@ enum Said<'a> {
         now: u64,
         snapshot: PlainSnapshot,
         admitted: bool,
-        plain: PlainSpec,
-        spec: &'a AlgorithmSpec,
+        plain: &'a PlainSpec,
+        numbers: &'a ChargeNumbers<'a>,
     },
     #[cfg(test)]
     Quota(Quota),
@@ -126,10 +126,11 @@ impl<'a> Observation<'a> {
             _ if self.source == Some(Source::Allowed) => return None,
             Said::Nothing => return None,
             Said::Verdict(verdict, spec) => (*verdict, spec),
-            Said::Plain { now, snapshot, admitted, plain, spec } => {
+            Said::Plain { now, snapshot, admitted, plain, numbers } => {
                 // If another policy refuses the call, the state stays as it is.
                 let cost = if self.outcome == CallOutcome::NotCharged { 0 } else { self.cost };
-                (plain.full_verdict(snapshot, now, cost, admitted), spec)
+                let limit = numbers.limit(*plain);
+                (plain.full_verdict(limit, snapshot, now, cost, admitted), numbers.spec())
             }
             #[cfg(test)]
             Said::Quota(quota) => return Some(quota),
@@ -148,7 +149,7 @@ impl<'a> Observation<'a> {
     pub(crate) fn limit(&self) -> Option<u64> {
         match self.said {
             _ if self.source == Some(Source::Allowed) => None,
-            Said::Plain { plain, .. } => Some(plain.limit()),
+            Said::Plain { plain, numbers, .. } => Some(numbers.limit(*plain)),
             _ => self.quota().map(|quota| quota.limit),
         }
     }
@@ -244,12 +245,12 @@ impl Observers {
     pub(crate) fn plain(
         &self,
         charge: &PolicyCharge<'_>,
-        spec: PlainSpec,
+        plain: &PlainSpec,
         (now, snapshot): (u64, PlainSnapshot),
         (admitted, goes_ahead): (bool, bool),
         parts: PartsOfKey<'_>,
     ) {
-        let said = Said::Plain { now, snapshot, admitted, plain: spec, spec: charge.spec() };
+        let said = Said::Plain { now, snapshot, admitted, plain, numbers: &charge.numbers };
         let outcome = CallOutcome::of_policy(admitted, charge.shadow, goes_ahead);
         self.charge(charge, outcome, Source::Memory, parts, said);
     }

@@ -84,7 +84,7 @@ impl<'a> SingleDecision<'a> {
         match &self.said {
             Said::Plain(spec, outcome) => {
                 let seen = (outcome.now, outcome.snapshots[0]);
-                observers.plain(charge, **spec, seen, (self.admitted, true), parts);
+                observers.plain(charge, spec, seen, (self.admitted, true), parts);
             }
             Said::Verdict(verdict) => observers.single(charge, verdict, source, parts),
         }
@@ -95,7 +95,8 @@ impl<'a> SingleDecision<'a> {
     pub(crate) fn verdict(&self) -> Verdict {
         match &self.said {
             Said::Plain(spec, outcome) => {
-                spec.full_verdict(outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
+                let limit = self.charge.numbers.limit(**spec);
+                spec.full_verdict(limit, outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
             }
             Said::Verdict(verdict) => *verdict,
         }

@@ -124,7 +124,10 @@ impl MemoryStore {
     }
 
     #[inline(never)]
-    fn decide_listed<const N: usize>(&self, charges: [PlainCharge<'_, Listed>; N]) -> Option<PlainOutcome<N>> {
+    fn decide_listed<const N: usize>(
+        &self,
+        charges: [PlainCharge<'_, Listed>; N],
+    ) -> Option<PlainOutcome<N>> {
         self.decide_all(charges)
     }
 

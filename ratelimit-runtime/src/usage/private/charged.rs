@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::base::log::log;
 use crate::decide::acquired::Acquired;
-use crate::decide::definition::OwnedDefinition;
+use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::store::{PlainReceipt, Receipt, Store};
@@ -27,8 +27,8 @@ pub struct Charged(Refundable);
 
 enum Refundable {
     Nothing,
-    /// The charge of the attribute with this index, in process.
-    Plain(Option<usize>, &'static str, PlainReceipt),
+    /// The charge of one attribute, in process.
+    Plain(&'static Definition, PlainReceipt),
     Any(Box<[RefundableCharge]>),
 }
 
@@ -91,13 +91,13 @@ impl Caller for AttributeCall {
 
 #[inline(always)]
 fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
-    let definition = decision.charge.definition;
-    let index = definition.attribute.index;
+    // That of an attribute lives as long as the process.
+    let DefinitionRef::Static(definition) = decision.charge.definition else { return None };
     if !decision.goes_ahead() {
-        return Some(Err(Refusal { policy: index, error: decision.into_error() }));
+        return Some(Err(Refusal { policy: definition.attribute.index, error: decision.into_error() }));
     }
     let receipt = decision.receipt(&decision.verdict())?;
-    Some(Ok(Charged(Refundable::Plain(index, definition.static_name().unwrap_or_default(), receipt))))
+    Some(Ok(Charged(Refundable::Plain(definition, receipt))))
 }
 
 impl Charged {
@@ -109,10 +109,10 @@ impl Charged {
         let is_kept = |index: Option<usize>| index.is_some_and(|index| charges.contains(&(index, true)));
         let charged = match self.0 {
             Refundable::Nothing => return RefundFuture(None),
-            Refundable::Plain(index, policy, receipt) => {
-                if !is_kept(index) {
+            Refundable::Plain(definition, receipt) => {
+                if !is_kept(definition.attribute.index) {
                     receipt.refund();
-                    forget(policy);
+                    forget(definition.name.as_str());
                 }
                 return RefundFuture(None);
             }
