@@ -5,15 +5,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use crate::algorithm::{ChargeId, Verdict};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
 use crate::store::source::Source;
-use crate::store::{INLINE, PlainReceipt, Receipt};
+use crate::store::{PlainReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -69,7 +67,7 @@ struct More {
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
-    plain_receipts: SmallVec<[PlainReceipt; INLINE]>,
+    plain_receipts: Vec<PlainReceipt>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: Option<Box<[String]>>,
 }
@@ -82,7 +80,7 @@ struct Listed {
 }
 
 /// What a few policies said.
-pub(crate) type FewPolicies = SmallVec<[SinglePolicy; INLINE]>;
+pub(crate) type FewPolicies = Box<[SinglePolicy]>;
 
 /// What the only policy of a call said, or one of a few. Times are in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +235,7 @@ impl Decision {
     }
 
     /// Adds the receipts for a few charges of buckets and fixed windows in process.
-    pub(crate) fn with_plain_receipts(mut self, receipts: SmallVec<[PlainReceipt; INLINE]>) -> Self {
+    pub(crate) fn with_plain_receipts(mut self, receipts: Vec<PlainReceipt>) -> Self {
         self.more_mut().plain_receipts = receipts;
         self
     }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::{PlainSpec, Verdict};
 use crate::base::all_some::all_some;
@@ -148,7 +146,7 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        let receipts: SmallVec<_> = (0..N).map(|i| self.receipt(i)).collect();
+        let receipts: Vec<_> = (0..N).map(|i| self.receipt(i)).collect();
         Decision::of_few(self.policies(), Source::Memory).with_plain_receipts(receipts)
     }
 
