@@ -134,9 +134,9 @@ impl<const N: usize> Few<'_, N> {
     }
 
     fn receipt(&self, i: usize) -> PlainReceipt {
-        let (PolicyCharge { definition, key, cost, .. }, at) =
-            (self.charges[i], self.verdict(i).charge_id.at);
-        PlainReceipt::new(self.memory.id(), *key, definition.id, *self.specs[i], *cost, at)
+        let (PolicyCharge { definition, key, cost, .. }, charge_id) =
+            (self.charges[i], self.verdict(i).charge_id);
+        PlainReceipt::new(self.memory.id(), *key, definition.id, *self.specs[i], *cost, charge_id)
     }
 }
 

@@ -193,16 +193,13 @@ impl Backend {
         if let Some(decision) = self.decide_few(charges, caller) {
             return Ok(decision);
         }
-        if let Some(admitted) = caller.admitted() {
-            if charges.is_empty() {
-                return Ok(admitted);
-            }
-            if let Some(decision) = self.decide_single(charges, caller) {
-                return Ok(decision);
-            }
-            if self.admits_list(charges) {
-                return Ok(admitted);
-            }
+        if let Some(decision) = self.decide_single(charges, caller) {
+            return Ok(decision);
+        }
+        if let Some(admitted) = caller.admitted()
+            && (charges.is_empty() || self.admits_list(charges))
+        {
+            return Ok(admitted);
         }
         if let Some(known) = self.known_remotely(charges) {
             return Ok(self.finish_single(known, charges.parts(), caller));
@@ -290,30 +287,32 @@ impl Backend {
         refusal.map(|(attribute, error)| caller.failed(attribute, error))
     }
 
-    /// Decides a single charge of an attribute's call in process, unless the call may wait or the charge may be refunded.
+    /// Decides a single charge in process, unless the call may wait, or needs a receipt that is not a plain one.
     fn decide_single<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, (charge, key), parts) = (self.memory()?, charges.single()?, charges.parts());
         let PolicyCharge { definition, cost, wait, shadow, is_forgotten, .. } = *charge;
-        if cost == 0 || wait > 0 || !is_forgotten {
+        if cost == 0 || wait > 0 || !is_forgotten && charge.plain().is_none() {
             return None;
         }
+        let admitted = || caller.admitted().filter(|_| is_forgotten && self.observers().is_none());
         if let Some(spec) = &charge.computed_plain()
             && let Some(outcome) = &memory.decide_plain(key, spec, cost)
         {
-            if outcome.admitted && self.observers().is_none() {
-                return caller.admitted();
-            }
-            return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
+            let admitted = admitted().filter(|_| outcome.admitted);
+            return admitted
+                .or_else(|| Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller)));
         }
         let spec = charge.spec();
         let verdict = match memory.decide_alone(key, spec, cost) {
-            Some(SingleOutcome { admitted: true, .. }) if self.observers().is_none() => {
-                return caller.admitted();
+            Some(SingleOutcome { now, admitted: admits, snapshot }) => {
+                if let Some(admitted) = admitted().filter(|_| admits) {
+                    return Some(admitted);
+                }
+                spec.verdict(snapshot, now, cost, 0)
             }
-            Some(SingleOutcome { now, snapshot, .. }) => spec.verdict(snapshot, now, cost, 0),
             None => {
                 let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
-                memory.decide(slice::from_ref(&asked)).verdicts.pop()?
+                memory.decide_under_lock(slice::from_ref(&asked)).verdicts.pop()?
             }
         };
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))

@@ -147,7 +147,7 @@ impl<'a> SingleDecision<'a> {
         if !self.admitted {
             return None;
         }
-        Some(PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, verdict.charge_id.at))
+        Some(PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, verdict.charge_id))
     }
 
     #[inline(always)]

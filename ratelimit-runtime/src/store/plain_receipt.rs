@@ -22,7 +22,7 @@ pub(crate) struct PlainReceipt {
 }
 
 impl PlainReceipt {
-    /// The receipt for a charge of `cost` permits, which is identified by a time only.
+    /// The receipt for a charge of `cost` permits, whose level is 0.
     #[inline]
     pub(crate) fn new(
         store: StoreId,
@@ -30,9 +30,11 @@ impl PlainReceipt {
         policy: PolicyId,
         spec: PlainSpec,
         cost: u64,
-        at: u64,
+        charge_id: ChargeId,
     ) -> Self {
-        PlainReceipt { store, fingerprint, policy, spec, cost, at, credited: 0 }
+        let ChargeId { at, level, credited } = charge_id;
+        debug_assert_eq!(level, 0, "charges of these policies are identified without it");
+        PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
     }
 
     /// The receipt for a charge of an admitted decision, if its policy has such receipts.
@@ -41,12 +43,9 @@ impl PlainReceipt {
             return None;
         };
         let spec = PlainSpec::of(&charge.spec)?;
-        let ChargeId { at, level, credited } = verdict.charge_id;
-        debug_assert_eq!(level, 0, "charges of these policies are identified without it");
-        charge.is_made(verdict).then(|| {
-            let (store, fingerprint, policy, cost) = (store.id(), *fingerprint, *policy, charge.cost);
-            PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
-        })
+        let receipt =
+            || PlainReceipt::new(store.id(), *fingerprint, *policy, spec, charge.cost, verdict.charge_id);
+        charge.is_made(verdict).then(receipt)
     }
 
     /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund.

@@ -92,6 +92,13 @@ impl MemoryStore {
         outcome
     }
 
+    /// Decides a list of charges that the other ways have left to the lock of the table.
+    pub(crate) fn decide_under_lock(&self, charges: &[Charge]) -> Outcome {
+        let mut outcome = Outcome::at(0);
+        self.decide_for(charges, &mut outcome, false);
+        outcome
+    }
+
     /// Decides a list of charges, and queues the call if it has to wait.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
         let mut outcome = Outcome::at(0);
