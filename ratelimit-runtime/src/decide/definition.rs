@@ -236,7 +236,8 @@ impl Definition {
         if self.is_as_written(overrides) {
             return None;
         }
-        self.known_override.get(overrides, self, computed)
+        let literal = self.literal.as_ref().map(|literal| (&literal.spec, literal.policy));
+        self.known_override.get(overrides, (&self.prefix, self.names()), literal, computed)
     }
 
     /// Whether it is known that operators have changed nothing of the policy.
@@ -274,7 +275,7 @@ impl Definition {
     }
 
     /// Returns the names by which overrides find the policy, the most specific first.
-    pub(super) fn names(&self) -> [&str; 2] {
+    fn names(&self) -> [&str; 2] {
         let name = self.name.as_str();
         [name, self.declared.as_deref().unwrap_or(name)]
     }

@@ -5,26 +5,15 @@ use std::sync::Arc;
 use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::{PlainSpec, Verdict};
 use crate::base::all_some::all_some;
-use crate::decide::Caller;
 use crate::decide::backend::Backend;
+use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, FewPolicies, SinglePolicy};
 use crate::decide::error::{Error, Limited};
 use crate::key::PartsOfKey;
 use crate::store::source::Source;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
 
-/// What became of two or three plain charges. All were made if the call is admitted, otherwise none.
-pub(crate) trait FewDecision {
-    /// Whether the call is admitted.
-    fn admitted(&self) -> bool;
-
-    /// Returns the decision of a call that is admitted.
-    fn into_decision(self) -> Decision;
-
-    /// Returns the error of a call that is refused, and the index of the attribute that refuses it.
-    fn into_error(self) -> (Option<usize>, Error);
-}
-
+/// What became of two or three plain charges.
 struct Few<'a, const N: usize> {
     memory: &'a Arc<MemoryStore>,
     charges: [&'a PolicyCharge<'a>; N],

@@ -6,6 +6,7 @@ pub(crate) mod acquired;
 #[cfg(feature = "metrics")]
 pub(crate) mod attachment;
 pub(crate) mod backend;
+mod caller;
 pub(crate) mod charges;
 pub(crate) mod decision;
 pub(crate) mod definition;
@@ -33,44 +34,19 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use self::acquired::{AcquireResult, Acquired, DecidedRequest, FailedRequest};
+use self::acquired::{AcquireResult, Acquired, FailedRequest};
 use self::backend::Backend;
 use self::backend::failover::PendingRequest;
+pub(crate) use self::caller::{Caller, FewDecision};
 use self::charges::{Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
-pub(crate) use self::few::FewDecision;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
 use crate::key::{Fingerprint, Key, KeyParts};
 use crate::store::source::Source;
-use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome, Store};
-
-/// Whose call is decided, and what it makes of the decision.
-pub(crate) trait Caller {
-    type Decision;
-
-    /// Returns what it makes of any decision that admits the call, if that is the same for all: nothing has to be kept of one then.
-    fn admitted(&self) -> Option<Self::Decision>;
-
-    /// The only charge of the call was decided at once.
-    fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
-
-    /// A few charges of the call were decided at once.
-    fn few(&self, decision: impl FewDecision) -> Self::Decision;
-
-    /// A request was decided, by the store that was charged, if one was.
-    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision;
-
-    /// The same of a request that was awaited.
-    fn awaited(&self, decided: DecidedRequest, store: Option<&Store>) -> Self::Decision {
-        self.decided(decided.acquired(), store)
-    }
-
-    /// The call is refused by the policy of this attribute, or because the store failed.
-    fn failed(&self, attribute: Option<usize>, error: Error) -> Self::Decision;
-}
+use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.

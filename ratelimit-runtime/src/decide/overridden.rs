@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
-use crate::decide::definition::Definition;
 use crate::decide::overrides::{ActiveOverride, Overrides};
 use crate::policy::Policy;
 
@@ -42,11 +41,13 @@ impl KnownOverride {
         version == 0 || self.without.load(Ordering::Relaxed) == version
     }
 
-    /// Returns what the overrides make of a call of the policy, whose numbers may be computed for the call.
+    /// Returns what the overrides make of a call of the policy with this prefix and one of these names. Its numbers are literals,
+    /// or computed for the call.
     pub(super) fn get(
         &self,
         overrides: &Overrides,
-        definition: &Definition,
+        (prefix, names): (&str, [&str; 2]),
+        literal: Option<(&AlgorithmSpec, Policy)>,
         computed: Option<&Result<Policy, InvalidPolicy>>,
     ) -> Option<Overridden> {
         // Read before the overrides: if they change meanwhile, these are looked up again.
@@ -62,12 +63,11 @@ impl KnownOverride {
         let overridden = match known {
             Some(overridden) => overridden,
             None => {
-                let Some(overridden) = overrides.of(&definition.prefix, &definition.names()) else {
+                let Some(overridden) = overrides.of(prefix, &names) else {
                     self.without.store(version, Ordering::Relaxed);
                     return None;
                 };
-                let literal =
-                    definition.literal().map(|numbers| overridden.spec(Some(&numbers.spec), numbers.policy));
+                let literal = literal.map(|(spec, policy)| overridden.spec(Some(spec), policy));
                 let known = Known { version, overridden: Arc::clone(&overridden), literal };
                 *self.with.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
                 if let (None, Some(numbers)) = (computed, literal) {

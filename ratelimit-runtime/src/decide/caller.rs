@@ -1,0 +1,44 @@
+//! What attributes and limiters make of a decision.
+
+use crate::decide::acquired::{Acquired, DecidedRequest};
+use crate::decide::decision::Decision;
+use crate::decide::error::Error;
+use crate::decide::single::SingleDecision;
+use crate::store::Store;
+
+/// Whose call is decided, and what it makes of the decision.
+pub(crate) trait Caller {
+    type Decision;
+
+    /// Returns what it makes of any decision that admits the call, if that is the same for all: nothing has to be kept of one then.
+    fn admitted(&self) -> Option<Self::Decision>;
+
+    /// The only charge of the call was decided at once.
+    fn single(&self, decision: SingleDecision<'_>) -> Self::Decision;
+
+    /// A few charges of the call were decided at once.
+    fn few(&self, decision: impl FewDecision) -> Self::Decision;
+
+    /// A request was decided, by the store that was charged, if one was.
+    fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision;
+
+    /// The same of a request that was awaited.
+    fn awaited(&self, decided: DecidedRequest, store: Option<&Store>) -> Self::Decision {
+        self.decided(decided.acquired(), store)
+    }
+
+    /// The call is refused by the policy of this attribute, or because the store failed.
+    fn failed(&self, attribute: Option<usize>, error: Error) -> Self::Decision;
+}
+
+/// What became of two or three plain charges. All were made if the call is admitted, otherwise none.
+pub(crate) trait FewDecision {
+    /// Whether the call is admitted.
+    fn admitted(&self) -> bool;
+
+    /// Returns the decision of a call that is admitted.
+    fn into_decision(self) -> Decision;
+
+    /// Returns the error of a call that is refused, and the index of the attribute that refuses it.
+    fn into_error(self) -> (Option<usize>, Error);
+}
