@@ -8,6 +8,8 @@ pub(crate) mod install_error;
 mod off;
 #[cfg(feature = "overrides")]
 mod override_file;
+#[cfg(test)]
+mod shortcuts;
 #[cfg(feature = "overrides")]
 mod watch;
 
