@@ -96,7 +96,7 @@ impl Backend {
 
     /// Looks at what charges without cost find, even if a policy is turned off.
     pub(crate) async fn peek(self: &Arc<Self>, charges: &mut Charges<'_>) -> Result<Decision, Error> {
-        if let Some(decision) = self.peek_plain(charges) {
+        if let Some(decision) = self.peek_single(charges) {
             return Ok(decision);
         }
         let mut request = self.request(charges)?;
@@ -111,13 +111,20 @@ impl Backend {
         }
     }
 
-    /// Looks at what a single charge without cost finds, by the lock-free steps of the memory store.
-    fn peek_plain(&self, charges: &Charges<'_>) -> Option<Decision> {
+    /// Looks at what a single charge without cost finds in process.
+    fn peek_single(&self, charges: &Charges<'_>) -> Option<Decision> {
         let (memory, (charge, key)) = (self.memory()?, charges.single()?);
-        let (definition, spec) = (charge.definition.get(), charge.plain().filter(|_| !charge.shadow)?);
-        let (now, snapshot) = memory.peek_plain(key, spec)?;
-        let verdict = charge.spec().peek(snapshot.full(), now);
-        let policy = SinglePolicy::new(definition.static_name()?, definition.algorithm, &verdict);
+        let (definition, spec) = (charge.definition.get(), charge.spec());
+        let name = definition.static_name().filter(|_| charge.cost == 0 && !charge.shadow)?;
+        let verdict = match charge.plain().and_then(|plain| memory.peek_plain(key, plain)) {
+            Some((now, snapshot)) => spec.peek(snapshot.full(), now),
+            None => {
+                let key = Key::hashed(key, definition.id);
+                let asked = Charge { key, spec: *spec, cost: 0, wait: 0, shadow: false };
+                memory.decide(slice::from_ref(&asked)).verdicts.pop()?
+            }
+        };
+        let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
         Some(Decision::of_one(policy, Source::Memory, Duration::ZERO, None))
     }
 
@@ -267,10 +274,11 @@ impl Backend {
     fn decide_single<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, (charge, key), parts) = (self.memory()?, charges.single()?, charges.parts());
         let PolicyCharge { definition, cost, wait, shadow, is_forgotten, .. } = *charge;
-        if cost == 0 || wait > 0 || !is_forgotten && charge.plain().is_none() {
+        let has_receipt = || caller.admitted().is_none() || !is_forgotten;
+        if cost == 0 || wait > 0 || has_receipt() && charge.plain().is_none() {
             return None;
         }
-        let admitted = || caller.admitted().filter(|_| is_forgotten && self.observers().is_none());
+        let admitted = || caller.admitted().filter(|_| !has_receipt() && self.observers().is_none());
         if let Some(spec) = &charge.computed_plain()
             && let Some(outcome) = &memory.decide_plain(key, spec, cost)
         {

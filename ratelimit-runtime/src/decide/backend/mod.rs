@@ -86,6 +86,12 @@ impl Backend {
         })
     }
 
+    /// Has requests decide all calls, also those that could be decided at once in process, to compare both.
+    #[cfg(test)]
+    pub(crate) fn decide_by_requests(&mut self) {
+        (self.memory, self.keeps_parts) = (None, true);
+    }
+
     /// Returns the endpoint that decides; `None` if limits are off.
     pub(crate) fn primary(&self) -> Option<&Arc<Endpoint>> {
         self.primary.as_ref()
