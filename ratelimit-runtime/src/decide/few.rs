@@ -43,8 +43,10 @@ impl Backend {
         few: [&'a PolicyCharge<'a>; N],
         caller: &C,
     ) -> Option<C::Decision> {
-        let is_told = |charge: &PolicyCharge<'_>| !charge.shadow && !charge.definition.attribute.refundable;
-        let specs = all_some(few.map(|charge| charge.lock_free().filter(|_| is_told(charge))))?;
+        let specs = all_some(few.map(|charge| {
+            let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
+            charge.lock_free().filter(|_| is_simple)
+        }))?;
         let mut asked = [PlainCharge { key: &few[0].key, spec: specs[0], cost: few[0].cost }; N];
         for i in 1..N {
             asked[i] = PlainCharge { key: &few[i].key, spec: specs[i], cost: few[i].cost };

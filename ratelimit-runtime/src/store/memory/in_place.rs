@@ -45,7 +45,8 @@ struct ListOutcome {
 type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
 
 impl MemoryStore {
-    /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns `None` if not, or if the state would have to move out of its slot or back, and has then charged nothing.
+    /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns `None` if not, or if
+    /// the state would have to move out of its slot or back, and has then charged nothing.
     pub(crate) fn decide_alone(
         &self,
         key: Fingerprint,
