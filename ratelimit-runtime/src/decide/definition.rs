@@ -157,10 +157,25 @@ impl Definition {
     }
 
     /// The same policy with these numbers for all calls.
-    pub(crate) fn with_numbers(mut self, policy: Policy, spec: AlgorithmSpec) -> Self {
+    pub(crate) fn with_numbers(self, policy: Policy, spec: AlgorithmSpec) -> Self {
+        let heads = KeyHeads::new(self.head(&spec));
+        self.with_numbers_of_keys(policy, spec, heads)
+    }
+
+    /// Returns the same policy of a limiter with other numbers, whose keys mostly begin as before.
+    pub(crate) fn renumbered(&self, policy: Policy, spec: AlgorithmSpec) -> Self {
+        let definition = self.with_keys(&self.prefix, self.function.as_deref());
+        match &self.literal {
+            Some(literal) if literal.spec.has_keys_of(&spec) => {
+                definition.with_numbers_of_keys(policy, spec, literal.heads.clone())
+            }
+            _ => definition.with_numbers(policy, spec),
+        }
+    }
+
+    fn with_numbers_of_keys(mut self, policy: Policy, spec: AlgorithmSpec, heads: KeyHeads) -> Self {
         // What a lock-free decision says names its policy for as long as the process lives.
         let plain = PlainSpec::of(&spec).filter(|_| self.static_name().is_some());
-        let heads = KeyHeads::new(self.head(&spec));
         let limit = plain.map_or(0, PlainSpec::limit);
         self.literal = Some(Numbers { policy, spec, plain, limit, heads });
         self

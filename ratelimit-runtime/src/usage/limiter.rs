@@ -77,9 +77,7 @@ impl Limiter {
     #[must_use]
     pub fn on_store_error(&self, on_store_error: OnStoreError) -> Self {
         let Numbers { policy, spec, .. } = *self.numbers();
-        let definition =
-            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
-        self.with(definition.deciding(Some(on_store_error)).with_numbers(policy, spec))
+        self.with(self.definition.renumbered(policy, spec).deciding(Some(on_store_error)))
     }
 
     /// Returns a limiter of the same name and keys with other numbers, for calls with numbers of their own.
@@ -93,9 +91,7 @@ impl Limiter {
         if policy.algorithm() != self.definition.algorithm {
             return Err(InvalidPolicy::new("policy", "has another algorithm; write that of the limiter"));
         }
-        let definition =
-            self.definition.with_keys(&self.definition.prefix, self.definition.function.as_deref());
-        Ok(self.with(definition.with_numbers(policy, policy.spec()?)))
+        Ok(self.with(self.definition.renumbered(policy, policy.spec()?)))
     }
 
     /// Returns the name.
