@@ -296,7 +296,7 @@ impl Backend {
             }
             None => {
                 let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
-                memory.decide_under_lock(slice::from_ref(&asked)).verdicts.pop()?
+                memory.decide_under_lock(&asked)?
             }
         };
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))

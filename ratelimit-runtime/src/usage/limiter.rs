@@ -364,7 +364,7 @@ impl Limiter {
             return Ok(());
         }
         let call = self.call(1, Duration::ZERO);
-        call.decide(call.hashed(Err(missing), KeyParts::default()))
+        call.decide(&mut call.hashed(Err(missing), KeyParts::default()))
             .map_or(Ok(()), |decision| decision.map(drop))
     }
 }

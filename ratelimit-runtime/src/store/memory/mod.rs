@@ -24,6 +24,7 @@ use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::mem;
+use std::slice;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use self::by_id::ById;
@@ -34,7 +35,7 @@ use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome};
-use crate::algorithm::{AlgorithmSpec, ChargeId, State};
+use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
 use crate::base::clock::Clock;
 use crate::base::log::log;
 use crate::base::sync::{Mutex, MutexGuard};
@@ -92,11 +93,11 @@ impl MemoryStore {
         outcome
     }
 
-    /// Decides a list of charges that the other ways have left to the lock of the table.
-    pub(crate) fn decide_under_lock(&self, charges: &[Charge]) -> Outcome {
+    /// Decides a charge that the other ways have left to the lock of the table.
+    pub(crate) fn decide_under_lock(&self, charge: &Charge) -> Option<Verdict> {
         let mut outcome = Outcome::at(0);
-        self.decide_for(charges, &mut outcome, false);
-        outcome
+        self.decide_for(slice::from_ref(charge), &mut outcome, false);
+        outcome.verdicts.pop()
     }
 
     /// Decides a list of charges, and queues the call if it has to wait.

@@ -120,11 +120,11 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         context: &mut Context<'_>,
     ) -> Poll<Result<Decision, Error>> {
         let Some(key) = self.key.take() else { return Poll::Pending };
-        let charges = match hashed {
+        let mut charges = match hashed {
             Some(hashed) => self.call.hashed(hashed, KeyParts::default()),
             None => self.call.charges(&key),
         };
-        match self.call.decide(charges) {
+        match self.call.decide(&mut charges) {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
                 self.pending = Some(request.start());
@@ -163,13 +163,13 @@ impl<'a> LimiterCall<'a> {
     /// Decides a call. Returns the request, if it has to be awaited.
     pub(super) fn decide(
         &self,
-        mut charges: Charges<'a>,
+        charges: &mut Charges<'a>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
         if charges.is_empty() && self.cost > 0 {
             // It is turned off.
-            charges = LimiterCall { cost: 0, ..*self }.charges(&());
+            *charges = LimiterCall { cost: 0, ..*self }.charges(&());
         }
-        self.backend.decide(&mut charges, &LimiterCaller)
+        self.backend.decide(charges, &LimiterCaller)
     }
 
     /// Returns the charge of the call.
