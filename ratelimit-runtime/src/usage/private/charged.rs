@@ -42,7 +42,7 @@ struct RefundableCharge {
 pub struct RefundFuture(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 /// The call of a limited function. `None` if it is admitted, and nothing of it may be refunded.
-pub(super) struct AttributeCall;
+pub(crate) struct AttributeCall;
 
 impl Caller for AttributeCall {
     type Decision = Option<Result<Charged, Refusal>>;

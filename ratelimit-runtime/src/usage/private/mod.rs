@@ -8,6 +8,8 @@ mod refusal;
 pub mod runtime_args;
 
 pub use call::Call;
+#[cfg(test)]
+pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, RefundFuture, Refusal};
 pub use future::DecisionFuture;
 pub use refusal::*;

@@ -1,4 +1,4 @@
-//! Calls of limiters say the same whether a shortcut decides them or a request.
+//! Calls of limiters and of attributes say the same whether a shortcut decides them or a request.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,13 +13,16 @@ use super::Registry;
 use crate::base::clock::Clock;
 use crate::base::property_tests::config;
 use crate::decide::backend::{Backend, BackendOptions};
+use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::decision::Decision;
+use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef};
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::store::{MemoryStore, Store};
 use crate::usage::limiter::Limiter;
+use crate::usage::private::{AttributeCall, Refusal};
 
 const POLICIES: usize = 9;
 
@@ -43,6 +46,8 @@ fn policies(n: u64) -> [Policy; POLICIES] {
 enum Step {
     /// A policy, a key and a cost for each charge.
     All(Vec<(usize, u64, u64)>),
+    /// The same of an attribute's call, and whether its output is one that is not charged.
+    Attributes(Vec<(usize, u64, u64)>, bool),
     TryAcquire(usize, u64, u64),
     Peek(usize, u64),
     Refund(usize, u64, u64),
@@ -56,6 +61,8 @@ fn step() -> impl Strategy<Value = Step> {
     let charge = || (0..POLICIES, 0..2_u64, 0..4_u64);
     prop_oneof![
         4 => prop::collection::vec(charge(), 1..5).prop_map(Step::All),
+        8 => (prop::collection::vec(charge(), 1..5), any::<bool>())
+            .prop_map(|(charges, refunds)| Step::Attributes(charges, refunds)),
         6 => charge().prop_map(|(policy, key, cost)| Step::TryAcquire(policy, key, cost)),
         2 => (0..POLICIES, 0..2_u64).prop_map(|(policy, key)| Step::Peek(policy, key)),
         1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
@@ -65,16 +72,45 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What is particular about an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Common,
+    Shadow,
+    ChargeWhen,
+    Computed,
+}
+
+/// An attribute of this kind for each policy.
+fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<(&'static Definition, Kind)> {
+    let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
+        let policy = if kind == Kind::Computed { policy.computed() } else { policy };
+        let spec = policy.spec().expect("the policy is valid");
+        let (shadow, refundable) = (kind == Kind::Shadow, kind == Kind::ChargeWhen);
+        let options = AttributeOptions { index: Some(i), shadow, refundable, lease: None };
+        let definition = Definition::of_limiter(format!("attribute {i}").into(), policy, spec);
+        (&*Box::leak(Box::new(definition.of_attribute(options, None))), kind)
+    };
+    policies(n).into_iter().zip(kinds).enumerate().map(attribute).collect()
+}
+
 /// A registry, its limiters, what its observers have seen, and the decisions that were not refunded.
 struct Tested {
     registry: Registry,
     limiters: Vec<Limiter>,
+    attributes: Vec<(&'static Definition, Kind)>,
     seen: Arc<Mutex<Vec<String>>>,
     decisions: Vec<Decision>,
 }
 
 impl Tested {
-    fn new(n: u64, time: &Arc<AtomicU64>, has_shortcuts: bool, is_observed: bool) -> Self {
+    fn new(
+        n: u64,
+        time: &Arc<AtomicU64>,
+        has_shortcuts: bool,
+        is_observed: bool,
+        attributes: &[(&'static Definition, Kind)],
+    ) -> Self {
         let store = MemoryStore::new(1_000, Clock::manual(Arc::clone(time)));
         let (mut observers, seen) = (Observers::default(), Arc::new(Mutex::new(Vec::new())));
         if is_observed {
@@ -99,7 +135,7 @@ impl Tested {
         let limiter =
             |(i, policy)| registry.limiter(&format!("policy {i}"), policy).expect("the policy is valid");
         let limiters = policies(n).into_iter().enumerate().map(limiter).collect();
-        Tested { registry, limiters, seen, decisions: Vec::new() }
+        Tested { registry, limiters, attributes: attributes.to_vec(), seen, decisions: Vec::new() }
     }
 
     /// Takes a step. Returns all that its caller and the observers can see of it.
@@ -111,6 +147,7 @@ impl Tested {
                 let decided = now(self.registry.try_acquire_all(charges.iter().map(charge)));
                 self.said(decided)
             }
+            Step::Attributes(charges, refunds) => self.call(charges, *refunds),
             Step::TryAcquire(policy, key, cost) => {
                 let decided = now(self.limiters[*policy].try_acquire(*key, *cost));
                 self.said(decided)
@@ -126,6 +163,32 @@ impl Tested {
             Step::RefundDecision(_) | Step::Pass(_) => String::new(),
         };
         format!("{said}\n{:?}", std::mem::take(&mut *self.seen.lock().unwrap()))
+    }
+
+    /// Calls a function with these attributes. Their numbers and costs are as if they were computed.
+    fn call(&self, asked: &[(usize, u64, u64)], refunds: bool) -> String {
+        let backend = self.registry.backend();
+        let mut charges = Charges::new(backend.keeps_parts());
+        for (policy, key, cost) in asked {
+            let (definition, kind) = self.attributes[*policy];
+            let policy =
+                definition.literal().map(|numbers| Ok(numbers.policy)).filter(|_| kind == Kind::Computed);
+            let numbers = CallNumbers { policy: policy.as_ref(), cost: Ok(*cost), wait: Ok(0) };
+            charges.begin(DefinitionRef::Static(definition), &numbers, false, backend.overrides());
+            charges.key(key);
+        }
+        let Ok(decision) = backend.decide(&mut charges, &AttributeCall) else {
+            panic!("a call in process that does not wait is decided at once");
+        };
+        match decision {
+            None => String::new(),
+            Some(Ok(charged)) => {
+                let kept: Vec<_> = (0..POLICIES).map(|index| (index, !refunds)).collect();
+                now(charged.refund(&kept));
+                String::new()
+            }
+            Some(Err(Refusal { policy, error })) => format!("{policy:?} {}", text(&Err(error))),
+        }
     }
 
     fn said(&mut self, decided: Result<Decision, Error>) -> String {
@@ -163,11 +226,18 @@ proptest! {
     fn shortcuts_say_what_requests_say(
         n in 1..5_u64,
         is_observed in any::<bool>(),
+        kinds in prop::array::uniform9(prop_oneof![
+            3 => Just(Kind::Common),
+            1 => Just(Kind::Shadow),
+            1 => Just(Kind::ChargeWhen),
+            1 => Just(Kind::Computed),
+        ]),
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let time = Arc::new(AtomicU64::new(1_000_000_000));
+        let attributes = attributes(n, kinds);
         let [mut by_shortcuts, mut by_requests] =
-            [true, false].map(|has_shortcuts| Tested::new(n, &time, has_shortcuts, is_observed));
+            [true, false].map(|has_shortcuts| Tested::new(n, &time, has_shortcuts, is_observed, &attributes));
         for step in &steps {
             if let Step::Pass(micros) = step {
                 time.fetch_add(*micros, Ordering::SeqCst);
