@@ -230,9 +230,9 @@ proptest! {
         n in 1..20_u64,
         is_observed in any::<bool>(),
         kinds in prop::array::uniform9(prop_oneof![
-            3 => Just(Kind::Common),
+            2 => Just(Kind::Common),
             1 => Just(Kind::Shadow),
-            1 => Just(Kind::ChargeWhen),
+            2 => Just(Kind::ChargeWhen),
             1 => Just(Kind::Computed),
         ]),
         steps in prop::collection::vec(step(), 1..40),
