@@ -47,6 +47,12 @@ impl Backend {
             let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
             charge.lock_free().filter(|_| is_simple)
         }))?;
+        // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
+        // already. A call that waits for buckets only does so if it is refused.
+        let waits = few.iter().any(|charge| charge.wait > 0);
+        if waits && specs.iter().any(|spec| !spec.reserves()) {
+            return None;
+        }
         let mut asked = [PlainCharge { key: &few[0].key, spec: specs[0], cost: few[0].cost }; N];
         for i in 1..N {
             asked[i] = PlainCharge { key: &few[i].key, spec: specs[i], cost: few[i].cost };
@@ -56,7 +62,7 @@ impl Backend {
             }
         }
         let outcome = memory.decide_all_plain(asked)?;
-        if !outcome.admitted && few.iter().any(|charge| charge.wait > 0) {
+        if waits && !outcome.admitted {
             return None;
         }
         let few = Few { memory, charges: few, specs, outcome: &outcome, parts: None };
