@@ -9,9 +9,9 @@ use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::error::Error;
 use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
-use crate::key::{Fingerprint, IntoKey, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
+use crate::key::{Fingerprint, IntoKey, Key, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::PlainOutcome;
+use crate::store::{Charge, PlainOutcome};
 
 /// The number of charges that a call has in place.
 const FEW: usize = 3;
@@ -41,8 +41,6 @@ pub(crate) struct PolicyCharge<'a> {
     /// How long the call may wait, in microseconds.
     pub(crate) wait: u64,
     pub(crate) shadow: bool,
-    /// Whether nothing has to be kept of a decision that admits the call.
-    pub(crate) is_forgotten: bool,
     /// Where the parts of the key are.
     pub(crate) parts: (u32, u32),
 }
@@ -301,24 +299,13 @@ impl<'a> Charges<'a> {
         let from = if self.keeps_parts { self.parts.end() } else { 0 };
         let wait = if shadow { 0 } else { wait };
         let (key, parts) = (head.without_parts(), (from, from));
-        let is_forgotten = !definition.attribute.refundable;
         // Written where it stays: a copy would read together what was written apart, which is slow.
         match self.first.get_mut(self.len) {
             Some(free) => {
-                *free =
-                    Some(PolicyCharge { definition, numbers, key, cost, wait, shadow, is_forgotten, parts });
+                *free = Some(PolicyCharge { definition, numbers, key, cost, wait, shadow, parts });
                 self.len += 1;
             }
-            None => self.push_more(PolicyCharge {
-                definition,
-                numbers,
-                key,
-                cost,
-                wait,
-                shadow,
-                is_forgotten,
-                parts,
-            }),
+            None => self.push_more(PolicyCharge { definition, numbers, key, cost, wait, shadow, parts }),
         }
         self.open = Some(head.open());
     }
@@ -355,16 +342,13 @@ impl<'a> PolicyCharge<'a> {
         wait: u64,
     ) -> Self {
         let (definition, numbers) = (DefinitionRef::Counted(definition), ChargeNumbers::Literal(numbers));
-        PolicyCharge {
-            definition,
-            numbers,
-            key,
-            cost,
-            wait,
-            shadow: false,
-            is_forgotten: false,
-            parts: (0, 0),
-        }
+        PolicyCharge { definition, numbers, key, cost, wait, shadow: false, parts: (0, 0) }
+    }
+
+    /// Returns the same for the memory store.
+    pub(crate) fn in_process(&self, key: Fingerprint) -> Charge {
+        let PolicyCharge { definition, cost, wait, shadow, .. } = *self;
+        Charge { key: Key::hashed(key, definition.id), spec: *self.spec(), cost, wait, shadow }
     }
 
     /// Returns the numbers of the call.

@@ -134,6 +134,10 @@ impl Decision {
     pub fn policies(&self) -> &[PolicyDecision] {
         let more = self.more.get_or_init(More::default);
         let list = || {
+            if !more.few.is_empty() {
+                let policies = more.few.iter().map(PolicyDecision::of).collect();
+                return Listed { policies, reported: reported_of_few(&more.few) };
+            }
             let policy = PolicyDecision {
                 policy: self.single.unwrap_or_default().into(),
                 algorithm: self.algorithm,
@@ -144,13 +148,7 @@ impl Decision {
                 retry_after: self.retry_after,
                 reset_after: self.reset_after,
             };
-            match more.few.is_empty() {
-                true => Listed { policies: vec![policy], reported: 0 },
-                false => {
-                    let policies = more.few.iter().map(PolicyDecision::of).collect();
-                    Listed { policies, reported: reported_of_few(&more.few) }
-                }
-            }
+            Listed { policies: vec![policy], reported: 0 }
         };
         &more.listed.get_or_init(list).policies
     }

@@ -44,7 +44,7 @@ use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
-use crate::key::{Fingerprint, Key, KeyParts};
+use crate::key::{Fingerprint, KeyParts};
 use crate::store::source::Source;
 use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome};
 
@@ -64,7 +64,7 @@ impl Backend {
             && charge.is_final(outcome)
         {
             if outcome.admitted
-                && charge.is_forgotten
+                && !charge.definition.attribute.refundable
                 && self.observers().is_none()
                 && let Some(admitted) = caller.admitted()
             {
@@ -118,11 +118,7 @@ impl Backend {
         let name = definition.static_name().filter(|_| charge.cost == 0 && !charge.shadow)?;
         let verdict = match charge.plain().and_then(|plain| memory.peek_plain(key, plain)) {
             Some((now, snapshot)) => spec.peek(snapshot.full(), now),
-            None => {
-                let key = Key::hashed(key, definition.id);
-                let asked = Charge { key, spec: *spec, cost: 0, wait: 0, shadow: false };
-                memory.decide(slice::from_ref(&asked)).verdicts.pop()?
-            }
+            None => memory.decide(slice::from_ref(&charge.in_process(key))).verdicts.pop()?,
         };
         let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
         Some(Decision::of_one(policy, Source::Memory, Duration::ZERO, None))
@@ -131,9 +127,7 @@ impl Backend {
     /// Returns a single charge with its whole key, or why it is not valid.
     pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Option<Charge>, Error> {
         if let (Some(_), Some((charge, key))) = (self.memory(), charges.single()) {
-            let PolicyCharge { definition, cost, wait, shadow, .. } = *charge;
-            let key = Key::hashed(key, definition.id);
-            return Ok(Some(Charge { key, spec: *charge.spec(), cost, wait, shadow }));
+            return Ok(Some(charge.in_process(key)));
         }
         Ok(self.request(charges)?.into_charge())
     }
@@ -273,9 +267,9 @@ impl Backend {
     /// Decides a single charge in process, unless the call may wait, or needs a receipt that is not a plain one.
     fn decide_single<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let (memory, (charge, key), parts) = (self.memory()?, charges.single()?, charges.parts());
-        let PolicyCharge { definition, cost, wait, shadow, is_forgotten, .. } = *charge;
-        let has_receipt = || caller.admitted().is_none() || !is_forgotten;
-        if cost == 0 || wait > 0 || has_receipt() && charge.plain().is_none() {
+        let PolicyCharge { definition, cost, .. } = *charge;
+        let has_receipt = || caller.admitted().is_none() || definition.attribute.refundable;
+        if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
             return None;
         }
         let admitted = || caller.admitted().filter(|_| !has_receipt() && self.observers().is_none());
@@ -294,10 +288,7 @@ impl Backend {
                 }
                 spec.verdict(snapshot, now, cost, 0)
             }
-            None => {
-                let asked = Charge { key: Key::hashed(key, definition.id), spec: *spec, cost, wait, shadow };
-                memory.decide_under_lock(&asked)?
-            }
+            None => memory.decide_under_lock(&charge.in_process(key))?,
         };
         Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
     }
@@ -308,12 +299,12 @@ impl Backend {
         let Some(memory) = self.unobserved().filter(|_| !charges.have_failed()) else { return false };
         let mut list = SmallVec::<[Charge; INLINE]>::new();
         for charge in charges.iter() {
-            let PolicyCharge { definition, key, cost, wait, shadow, is_forgotten, .. } = *charge;
-            let key = Key::hashed(key, definition.id);
-            if cost == 0 || wait > 0 || shadow || !is_forgotten || list.iter().any(|other| other.key == key) {
+            let asked = charge.in_process(charge.key);
+            let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
+            if !is_simple || asked.cost == 0 || asked.wait > 0 || list.iter().any(|it| it.key == asked.key) {
                 return false;
             }
-            list.push(Charge { key, spec: *charge.spec(), cost, wait, shadow });
+            list.push(asked);
         }
         memory.admits_all(&list)
     }

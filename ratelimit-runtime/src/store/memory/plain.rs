@@ -76,17 +76,17 @@ impl MemoryStore {
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        let Fingerprint([first, second]) = key;
+        let key = &key;
         if !spec.is_common() {
             return self.decide_listed([PlainCharge {
-                key: &key,
+                key,
                 spec: Listed { spec: *spec, shadow: false },
                 cost,
             }]);
         }
         match CommonSpec(spec).numbers() {
-            CommonNumbers::Bucket(bucket) => self.decide_one(first, second, bucket, cost),
-            CommonNumbers::Window(window) => self.decide_one(first, second, window, cost),
+            CommonNumbers::Bucket(spec) => self.decide_all([PlainCharge { key, spec, cost }]),
+            CommonNumbers::Window(spec) => self.decide_all([PlainCharge { key, spec, cost }]),
         }
     }
 
@@ -95,18 +95,6 @@ impl MemoryStore {
         let peeked =
             self.decide_listed([PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 }])?;
         Some((peeked.now, peeked.snapshots[0]))
-    }
-
-    // Given words, which stay in registers.
-    #[inline(always)]
-    fn decide_one<S: PlainSteps>(
-        &self,
-        first: u64,
-        second: u64,
-        spec: S,
-        cost: u64,
-    ) -> Option<PlainOutcome<1>> {
-        self.decide_all([PlainCharge { key: &Fingerprint([first, second]), spec, cost }])
     }
 
     /// Decides charges of distinct keys, all or nothing, if the keys are there and the states are plain. Returns `None` if not,
