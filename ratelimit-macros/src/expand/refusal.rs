@@ -50,7 +50,7 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
     let (refused, default) = match arms.is_empty() {
         true if never => (quote!(_), default),
         true => (quote!(#refusal), default),
-        false => (quote!(#refusal), quote!(match #refusal.policy { #(#arms)* _ => #default })),
+        false => (quote!(#refusal), quote!(match #refusal.policy() { #(#arms)* _ => #default })),
     };
     // The value is what the call was charged: an arm that does not return does not compile. A function that does not look at its
     // output keeps nothing of it.
@@ -63,7 +63,11 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         match #decision {
             ::core::option::Option::None => #nothing,
             ::core::option::Option::Some(#decision) => {
-                let #verdict = #decision.await;
+                let #verdict = match #decision {
+                    __ratelimits::Decided::Charged(#verdict) => ::core::result::Result::Ok(#verdict),
+                    __ratelimits::Decided::Refused(#verdict) => ::core::result::Result::Err(#verdict),
+                    __ratelimits::Decided::Later(#decision) => #decision.await,
+                };
                 match #verdict {
                     ::core::result::Result::Ok(#kept) => #value,
                     ::core::result::Result::Err(#refused) => #default,
@@ -75,7 +79,7 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
 
 fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
     let (output, span) = output::written(function);
-    let returned = quote_spanned!(hygienic(span)=> return __ratelimits::refuse::<#output>(#refusal.error));
+    let returned = quote_spanned!(hygienic(span)=> return __ratelimits::refuse::<#output>(#refusal));
     quote!({ #returned; })
 }
 
@@ -83,7 +87,7 @@ fn refuse(function: &Function, refusal: &Ident) -> TokenStream {
 /// attribute and not at the type.
 fn refuse_beside_fallback(refusal: &Ident, attribute: Span) -> TokenStream {
     let refuse = quote_spanned!(hygienic(attribute)=> __ratelimits::refuse_beside_fallback);
-    quote!({ return #refuse(#refusal.error); })
+    quote!({ return #refuse(#refusal); })
 }
 
 /// Calls a fallback. Whether it is async is determined from its result, so that an error in the call is an ordinary type error.
@@ -99,10 +103,10 @@ fn call_fallback(expansion: &Expansion<'_>, fallback: &Fallback, refusal: &Ident
             let restored = function.destructured(arguments).map(|Destructured { name, pattern, cfgs, .. }| {
                 quote!(#(#cfgs)* #[allow(unused_variables, unused_mut)] let #pattern = #name;)
             });
-            quote!(let #error_name = #refusal.error; #(#restored)*)
+            quote!(let #error_name = #refusal.into_error(); #(#restored)*)
         }
         // Dropped first, so that it is not alive while the fallback is awaited.
-        _ => quote!(::core::mem::drop(#refusal);),
+        _ => quote!(::core::mem::drop(#refusal.into_error());),
     };
     let call = match &fallback.target {
         Target::Function(path) => quote_spanned!(span=> #path(#(#names),*)),

@@ -85,7 +85,12 @@ impl Rate {
     /// Returns the microseconds that this many permits take, rounded up, or `None` if they exceed what a policy covers.
     pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
-        let micros = nanos.div_ceil(self.permits as u128 * 1000);
+        let per = self.permits as u128 * 1000;
+        // Numbers of 128 bits take several times as long, and few are that large.
+        let micros = match nanos <= u64::MAX as u128 && per <= u64::MAX as u128 {
+            true => (nanos as u64).div_ceil(per as u64) as u128,
+            false => nanos.div_ceil(per),
+        };
         if micros > MAX_PERIOD.as_micros() { None } else { Some(micros as u64) }
     }
 

@@ -6,15 +6,13 @@ use std::sync::Arc;
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
+use crate::decide::decision::FEW;
 use crate::decide::error::Error;
 use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, Key, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
 use crate::store::{Charge, PlainOutcome};
-
-/// The number of charges that a call has in place.
-const FEW: usize = 3;
 
 /// The charges of a call.
 #[derive(Debug)]

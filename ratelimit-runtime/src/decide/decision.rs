@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use crate::algorithm::{ChargeId, Verdict};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
@@ -67,7 +69,7 @@ struct More {
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
-    plain_receipts: Vec<PlainReceipt>,
+    plain_receipts: SmallVec<[PlainReceipt; FEW]>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: Option<Box<[String]>>,
 }
@@ -79,8 +81,11 @@ struct Listed {
     reported: usize,
 }
 
+/// The number of charges that a call has in place.
+pub(crate) const FEW: usize = 3;
+
 /// What a few policies said.
-pub(crate) type FewPolicies = Box<[SinglePolicy]>;
+pub(crate) type FewPolicies = SmallVec<[SinglePolicy; FEW]>;
 
 /// What the only policy of a call said, or one of a few. Times are in microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -163,15 +168,13 @@ impl Decision {
     /// # Errors
     ///
     /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
-    pub async fn refund(mut self) -> Result<(), StoreError> {
-        if let Some(receipt) = self.receipt {
-            receipt.refund();
-        }
-        if let Some(more) = self.more.get_mut() {
-            more.plain_receipts.drain(..).for_each(PlainReceipt::refund);
-        }
-        match self.more.get().and_then(|more| more.receipt.as_ref()) {
-            Some(receipt) => receipt.refund().await,
+    pub async fn refund(self) -> Result<(), StoreError> {
+        let Decision { receipt, mut more, .. } = self;
+        receipt.into_iter().for_each(PlainReceipt::refund);
+        let Some(More { receipt, plain_receipts, .. }) = more.get_mut() else { return Ok(()) };
+        plain_receipts.drain(..).for_each(PlainReceipt::refund);
+        match receipt {
+            Some(receipt) => Box::pin(receipt.refund()).await,
             None => Ok(()),
         }
     }
@@ -233,7 +236,7 @@ impl Decision {
     }
 
     /// Adds the receipts for a few charges of buckets and fixed windows in process.
-    pub(crate) fn with_plain_receipts(mut self, receipts: Vec<PlainReceipt>) -> Self {
+    pub(crate) fn with_plain_receipts(mut self, receipts: SmallVec<[PlainReceipt; FEW]>) -> Self {
         self.more_mut().plain_receipts = receipts;
         self
     }

@@ -7,7 +7,7 @@ use crate::algorithm::{PlainSpec, Verdict};
 use crate::base::all_some::all_some;
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
-use crate::decide::decision::{Decision, FewPolicies, SinglePolicy};
+use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
 use crate::decide::error::{Error, Limited};
 use crate::key::PartsOfKey;
 use crate::store::source::Source;
@@ -143,16 +143,15 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        let receipts: Vec<_> = (0..N).map(|i| self.receipt(i)).collect();
+        let receipts = (0..N).map(|i| self.receipt(i)).collect();
         Decision::of_few(self.policies(), Source::Memory).with_plain_receipts(receipts)
     }
 
     fn into_error(self) -> (Option<usize>, Error) {
-        let (limited, reported) = Limited::of_few(self.policies(), Source::Memory);
-        let limited = match self.parts {
-            Some(parts) => limited.with_key(parts[reported]),
-            None => limited,
-        };
+        let policies = self.policies();
+        let reported = reported_of_few(&policies);
+        let key = self.parts.map(|parts| parts[reported]);
+        let limited = Limited::of_few(policies, reported, Source::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

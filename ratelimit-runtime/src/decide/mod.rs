@@ -44,6 +44,7 @@ use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::PlainSpec;
+use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
 use crate::store::source::Source;
 use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome};
@@ -94,26 +95,33 @@ impl Backend {
         caller.single(decision)
     }
 
-    /// Looks at what charges without cost find, even if a policy is turned off.
-    pub(crate) async fn peek(self: &Arc<Self>, charges: &mut Charges<'_>) -> Result<Decision, Error> {
-        if let Some(decision) = self.peek_single(charges) {
-            return Ok(decision);
+    /// Looks at what charges without cost find, even if a policy is turned off. Returns the request, if it has to be awaited.
+    pub(crate) fn peek<'b>(
+        self: &'b Arc<Self>,
+        charges: &mut Charges<'_>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'b>> {
+        if let Some((charge, key)) = charges.single()
+            && let Some(decision) = self.peek_single(charge, key)
+        {
+            return Ok(Ok(decision));
         }
-        let mut request = self.request(charges)?;
-        let Some(endpoint) = self.primary() else { return Ok(skipped(&request)) };
-        if let Some(outcome) = acquire::decide_at_once(&mut request, endpoint) {
-            let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
-            return Ok(acquired.into_decision(None));
-        }
-        match PendingRequest::new(self, endpoint, request).start().await {
-            Ok(decided) => Ok(decided.into_decision(None)),
-            Err(failed) => Err(failed.error.into()),
+        let mut request = match self.request(charges) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error)),
+        };
+        let Some(endpoint) = self.primary() else { return Ok(Ok(skipped(&request))) };
+        match acquire::decide_at_once(&mut request, endpoint) {
+            Some(outcome) => {
+                let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
+                Ok(Ok(acquired.into_decision(None)))
+            }
+            None => Err(PendingRequest::new(self, endpoint, request)),
         }
     }
 
     /// Looks at what a single charge without cost finds in process.
-    fn peek_single(&self, charges: &Charges<'_>) -> Option<Decision> {
-        let (memory, (charge, key)) = (self.memory()?, charges.single()?);
+    pub(crate) fn peek_single(&self, charge: &PolicyCharge<'_>, key: Fingerprint) -> Option<Decision> {
+        let memory = self.memory()?;
         let (definition, spec) = (charge.definition.get(), charge.spec());
         let name = definition.static_name().filter(|_| charge.cost == 0 && !charge.shadow)?;
         let verdict = match charge.plain().and_then(|plain| memory.peek_plain(key, plain)) {
@@ -125,11 +133,26 @@ impl Backend {
     }
 
     /// Returns a single charge with its whole key, or why it is not valid.
-    pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Option<Charge>, Error> {
-        if let (Some(_), Some((charge, key))) = (self.memory(), charges.single()) {
-            return Ok(Some(charge.in_process(key)));
+    pub(crate) fn charge(&self, charges: &mut Charges<'_>) -> Result<Charge, Error> {
+        self.request(charges)?.into_charge().ok_or_else(|| MissingKey::Part.into())
+    }
+
+    /// Decides a single charge in process, if nothing has to be awaited, as [`decide`](Self::decide) does.
+    pub(crate) fn decide_one<C: Caller>(
+        &self,
+        charge: &PolicyCharge<'_>,
+        key: Fingerprint,
+        parts: &KeyParts,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let memory = self.memory()?;
+        if let Some(spec) = charge.lock_free()
+            && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
+            && charge.is_final(outcome)
+        {
+            return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
         }
-        Ok(self.request(charges)?.into_charge())
+        self.decide_single(memory, charge, key, parts, caller)
     }
 
     /// Returns the request for charges without cost, or why one is not valid.
@@ -170,7 +193,9 @@ impl Backend {
         if let Some(decision) = self.decide_few(charges, caller) {
             return Ok(decision);
         }
-        if let Some(decision) = self.decide_single(charges, caller) {
+        if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
+            && let Some(decision) = self.decide_single(memory, charge, key, charges.parts(), caller)
+        {
             return Ok(decision);
         }
         if let Some(admitted) = caller.admitted()
@@ -265,8 +290,14 @@ impl Backend {
     }
 
     /// Decides a single charge in process, unless the call may wait, or needs a receipt that is not a plain one.
-    fn decide_single<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
-        let (memory, (charge, key), parts) = (self.memory()?, charges.single()?, charges.parts());
+    fn decide_single<C: Caller>(
+        &self,
+        memory: &Arc<MemoryStore>,
+        charge: &PolicyCharge<'_>,
+        key: Fingerprint,
+        parts: &KeyParts,
+        caller: &C,
+    ) -> Option<C::Decision> {
         let PolicyCharge { definition, cost, .. } = *charge;
         let has_receipt = || caller.admitted().is_none() || definition.attribute.refundable;
         if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {

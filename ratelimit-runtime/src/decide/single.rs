@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::charges::PolicyCharge;
 use crate::algorithm::{PlainSpec, Verdict};
 use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
-use crate::decide::error::{Error, Limited};
+use crate::decide::error::Error;
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::source::Source;
@@ -129,11 +129,7 @@ impl<'a> SingleDecision<'a> {
     /// Returns the error of a call that is refused.
     #[inline(always)]
     pub(crate) fn into_error(self) -> Error {
-        let limited = Limited::of_one(self.policy(&self.verdict()), self.source);
-        Error::limited(match self.parts {
-            Some(parts) => limited.with_key(parts),
-            None => limited,
-        })
+        Error::limited_by(self.policy(&self.verdict()), self.source, self.parts)
     }
 
     /// Returns the receipt for the charge, if one was made in process.

@@ -102,7 +102,8 @@ impl Store {
             }
             Store::Redis(store) => {
                 let _forgets = store.denials().map(|denials| denials.forget_after(key));
-                store.refund(key, spec, cost, charge_id).await
+                // In a box, as the next: in process, which is most often, the future would be moved for nothing.
+                Box::pin(store.refund(key, spec, cost, charge_id)).await
             }
         }
     }
@@ -114,7 +115,7 @@ impl Store {
             Store::Redis(store) => {
                 let _forgets = store.denials().map(|denials| denials.forget_after(key));
                 let (is_leased, _ends) = (store.leases().holds(key), store.leases().end_after(key));
-                Ok(store.reset(key).await? || is_leased)
+                Ok(Box::pin(store.reset(key)).await? || is_leased)
             }
         }
     }

@@ -203,9 +203,13 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub async fn peek<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
-        let mut charges = self.call(0, Duration::ZERO).charges(&key);
-        drop(key);
-        self.backend.peek(&mut charges).await
+        match self.call(0, Duration::ZERO).peek(&key) {
+            Ok(decision) => decision,
+            Err(request) => {
+                drop(key);
+                request.peek().await
+            }
+        }
     }
 
     /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
@@ -259,12 +263,18 @@ impl Limiter {
 
     /// Returns the permits that the key has used, and how long until its state expires.
     pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
-        let mut charges = self.call(0, Duration::ZERO).charges(&key);
+        let (spec, decision) = {
+            let mut charges = self.call(0, Duration::ZERO).charges_of(&key);
+            let spec = charges.iter().next().map(|charge| *charge.spec());
+            // With numbers that no key exceeds, what is missing is what it has used.
+            charges.unbounded();
+            (spec, self.backend.peek(&mut charges))
+        };
         drop(key);
-        let spec = charges.iter().next().map(|charge| *charge.spec());
-        // With numbers that no key exceeds, what is missing is what it has used.
-        charges.unbounded();
-        let Decision { limit, remaining, reset_after, .. } = self.backend.peek(&mut charges).await?;
+        let Decision { limit, remaining, reset_after, .. } = match decision {
+            Ok(decision) => decision?,
+            Err(request) => request.peek().await?,
+        };
         let in_advance = spec.map_or(0, |spec| spec.used_in_advance(reset_after.as_micros() as u64));
         Ok((limit.saturating_sub(remaining) + in_advance, reset_after))
     }
@@ -276,8 +286,7 @@ impl Limiter {
 
     /// Returns a charge of nothing to this key, also of a policy that is turned off.
     fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
-        let charge = self.backend.charge(&mut self.call(0, Duration::ZERO).charges(key))?;
-        charge.ok_or_else(|| MissingKey::Part.into())
+        self.call(0, Duration::ZERO).uncharged(key)
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
@@ -360,11 +369,9 @@ impl fmt::Debug for NamedCharge {
 impl Limiter {
     /// Decides a call that has no key: it is refused, unless limits are off.
     pub(crate) fn try_acquire_without_key(&self, missing: MissingKey) -> Result<(), Error> {
-        if self.backend.primary().is_none() {
-            return Ok(());
+        match self.backend.primary() {
+            Some(_) => self.call(1, Duration::ZERO).refuse(missing),
+            None => Ok(()),
         }
-        let call = self.call(1, Duration::ZERO);
-        call.decide(&mut call.hashed(Err(missing), KeyParts::default()))
-            .map_or(Ok(()), |decision| decision.map(drop))
     }
 }

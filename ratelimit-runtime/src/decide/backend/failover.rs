@@ -15,7 +15,9 @@ use crate::base::runtime;
 use crate::base::timer::Timers;
 use crate::decide::acquire::{self, EndpointFuture};
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
+use crate::decide::decision::Decision;
 use crate::decide::endpoint::Endpoint;
+use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::request::AcquireRequest;
 use crate::store::error::StoreError;
@@ -75,6 +77,14 @@ impl<'a> PendingRequest<'a> {
         let PendingRequest { backend, endpoint, request } = self;
         let future = acquire::acquire(request, endpoint);
         AcquireFuture { backend: Arc::clone(backend), future, local: None }
+    }
+
+    /// Sends the request, and returns what it found.
+    pub(crate) async fn peek(self) -> Result<Decision, Error> {
+        match self.start().await {
+            Ok(decided) => Ok(decided.into_decision(None)),
+            Err(failed) => Err(failed.error.into()),
+        }
     }
 
     /// Sends the request, and blocks the thread while that takes.

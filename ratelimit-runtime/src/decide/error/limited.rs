@@ -6,8 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::base::lazy_box::LazyBox;
-use crate::base::log::log;
-use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
+use crate::decide::decision::{Decision, FewPolicies, SinglePolicy};
 use crate::key::{KeyParts, PartsOfKey};
 use crate::policy::Algorithm;
 use crate::store::source::Source;
@@ -115,9 +114,10 @@ impl Limited {
         })
     }
 
-    /// The refusal of a call that did not wait, by its only policy. Allocates nothing.
-    #[inline]
-    pub(crate) fn of_one(policy: SinglePolicy, source: Source) -> Self {
+    /// The refusal of a call that did not wait, by its only policy, with the parts of the key if these may be told. Allocates nothing
+    /// without them.
+    #[inline(always)]
+    pub(crate) fn of_one(policy: SinglePolicy, source: Source, key: Option<PartsOfKey<'_>>) -> Self {
         let SinglePolicy { name, algorithm, limit, remaining, retry_after, reset_after, .. } = policy;
         Limited {
             single: Some(name),
@@ -128,34 +128,20 @@ impl Limited {
             retry_after: retry_after.unwrap_or(0),
             reset_after,
             is_never: retry_after.is_none(),
-            more: LazyBox::empty(),
+            more: key.map_or(LazyBox::empty(), More::of_key),
         }
     }
 
-    /// The refusal of a call that did not wait, by one of a few policies, and its index.
-    pub(crate) fn of_few(few: FewPolicies, source: Source) -> (Self, usize) {
-        let reported = reported_of_few(&few);
-        let limited = Limited::of_one(few[reported], source);
-        (Limited { more: LazyBox::of(More { few, ..More::default() }), ..limited }, reported)
-    }
-
-    /// The same refusal, which tells the parts of the key.
-    #[inline(never)]
-    pub(crate) fn with_key(mut self, key: PartsOfKey<'_>) -> Self {
-        self.more.get_or_make(More::default).key = Some(key.to_owned());
-        self
-    }
-
-    #[cold]
-    pub(super) fn log(&self) {
-        log!(
-            DEBUG,
-            policy = self.policy(),
-            algorithm = self.algorithm.name(),
-            source = ?self.source,
-            retry_after = self.retry_after().map(tracing::field::debug),
-            "call was limited"
-        );
+    /// The refusal of a call that did not wait, by one of a few policies, with the parts of its key if these may be told.
+    pub(crate) fn of_few(
+        few: FewPolicies,
+        reported: usize,
+        source: Source,
+        key: Option<PartsOfKey<'_>>,
+    ) -> Self {
+        let limited = Limited::of_one(few[reported], source, None);
+        let key = key.map(PartsOfKey::to_owned);
+        Limited { more: LazyBox::of(More { key, few, ..More::default() }), ..limited }
     }
 
     /// A decision that is a refusal.
@@ -170,7 +156,7 @@ impl Limited {
             retry_after: decision.retry_after.map(micros),
             reset_after: micros(decision.reset_after),
         };
-        let limited = Limited::of_one(policy, decision.source);
+        let limited = Limited::of_one(policy, decision.source, None);
         if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
@@ -180,6 +166,13 @@ impl Limited {
 
     pub(super) fn retry_after(&self) -> Option<Duration> {
         (!self.is_never).then(|| Duration::from_micros(self.retry_after))
+    }
+}
+
+impl More {
+    #[inline(never)]
+    fn of_key(key: PartsOfKey<'_>) -> LazyBox<Self> {
+        LazyBox::of(More { key: Some(key.to_owned()), ..More::default() })
     }
 }
 
@@ -221,8 +214,7 @@ mod tests {
         for retry_after in [REFUSED.retry_after, Some(0), None] {
             let policy = SinglePolicy { retry_after, ..REFUSED };
             let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
-            let (lazy, eager) =
-                (Error::limited(Limited::of_one(policy, Source::Local)), decided.into_error());
+            let (lazy, eager) = (Error::limited_by(policy, Source::Local, None), decided.into_error());
             let said = |error: &Error| {
                 let Error::Limited(limited) = error else { panic!("{error}") };
                 let text = (error.to_string(), limited.policy().to_owned(), limited.algorithm());

@@ -10,9 +10,12 @@ use tracing::level_filters::LevelFilter;
 
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
-use crate::decide::decision::Decision;
+use crate::decide::decision::{Decision, SinglePolicy};
+use crate::key::PartsOfKey;
 use crate::key::missing_key::MissingKey;
+use crate::policy::Algorithm;
 use crate::store::error::StoreError;
+use crate::store::source::Source;
 pub use limited::Limited;
 
 /// Why a call did not go ahead.
@@ -50,13 +53,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of a call that its only policy refuses now, with the parts of the key if these may be told. It is logged.
+    #[inline(always)]
+    pub(crate) fn limited_by(policy: SinglePolicy, source: Source, key: Option<PartsOfKey<'_>>) -> Self {
+        let SinglePolicy { name, algorithm, retry_after, .. } = policy;
+        log_limited(|| (name, algorithm, source, retry_after.map(Duration::from_micros)));
+        Error::Limited(Limited::of_one(policy, source, key))
+    }
+
     /// The error of a call that is refused now. It is logged.
-    #[inline]
     pub(crate) fn limited(limited: Limited) -> Self {
-        // Asked here, because a refusal has little else to do. So the `log` crate, as a stand-in for a subscriber, does not get it.
-        if LevelFilter::current() >= LevelFilter::DEBUG {
-            limited.log();
-        }
+        let decision = || limited.decision();
+        log_limited(|| (limited.policy(), limited.algorithm(), decision().source, limited.retry_after()));
         Error::Limited(limited)
     }
 
@@ -107,6 +115,20 @@ impl Error {
     #[must_use]
     pub fn is_limited(&self) -> bool {
         matches!(self, Error::Limited(_))
+    }
+}
+
+/// Logs a refusal. Whether somebody listens is asked here, because a refusal has little else to do. So the `log` crate, as a stand-in
+/// for a subscriber, does not get it.
+#[inline(always)]
+fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, Source, Option<Duration>)) {
+    #[cold]
+    fn log((policy, algorithm, source, retry_after): (&str, Algorithm, Source, Option<Duration>)) {
+        let retry_after = retry_after.map(tracing::field::debug);
+        log!(DEBUG, policy, algorithm = algorithm.name(), source = ?source, retry_after, "call was limited");
+    }
+    if LevelFilter::current() >= LevelFilter::DEBUG {
+        log(refusal());
     }
 }
 

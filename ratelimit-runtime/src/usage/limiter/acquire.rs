@@ -19,7 +19,7 @@ use crate::decide::request::max_wait;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyParts};
-use crate::store::{MemoryStore, PlainOutcome, Store};
+use crate::store::{Charge, MemoryStore, PlainOutcome, Store};
 
 /// A call of a limiter.
 #[must_use = "futures do nothing unless polled"]
@@ -120,11 +120,11 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
         context: &mut Context<'_>,
     ) -> Poll<Result<Decision, Error>> {
         let Some(key) = self.key.take() else { return Poll::Pending };
-        let mut charges = match hashed {
-            Some(hashed) => self.call.hashed(hashed, KeyParts::default()),
-            None => self.call.charges(&key),
+        let decided = match hashed {
+            Some(hashed) => self.call.decide_known(Some(hashed), KeyParts::default(), &key),
+            None => self.call.decide(&key),
         };
-        match self.call.decide(&mut charges) {
+        match decided {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
                 self.pending = Some(request.start());
@@ -161,41 +161,106 @@ impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
     /// Decides a call. Returns the request, if it has to be awaited.
-    pub(super) fn decide(
+    #[inline]
+    pub(super) fn decide<M>(
         &self,
-        charges: &mut Charges<'a>,
+        key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let mut parts = KeyParts::default();
+        let hashed = self.known(key, &mut parts);
+        self.decide_known(hashed, parts, key)
+    }
+
+    /// Returns what a call without cost finds, or the request, if it has to be awaited.
+    #[inline]
+    pub(super) fn peek<M>(
+        &self,
+        key: &impl IntoKey<M>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        let mut parts = KeyParts::default();
+        let hashed = self.known(key, &mut parts);
+        if let Some(Ok(key)) = hashed
+            && let Some(decision) = self.backend.peek_single(&self.charge(key), key)
+        {
+            return Ok(Ok(decision));
+        }
+        self.backend.peek(&mut self.charges(hashed, parts, key))
+    }
+
+    /// Returns the charge of a call without cost, also of a policy that is turned off.
+    pub(super) fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
+        let mut parts = KeyParts::default();
+        let hashed = self.known(key, &mut parts);
+        match hashed {
+            Some(Ok(key)) if self.backend.memory().is_some() => Ok(self.charge(key).in_process(key)),
+            _ => self.backend.charge(&mut self.charges(hashed, parts, key)),
+        }
+    }
+
+    /// Returns the charges of a call without cost.
+    pub(super) fn charges_of<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
+        let mut parts = KeyParts::default();
+        let hashed = self.known(key, &mut parts);
+        self.charges(hashed, parts, key)
+    }
+
+    /// Refuses a call without a key, unless limits are off.
+    #[cfg(feature = "web")]
+    pub(super) fn refuse(&self, missing: MissingKey) -> Result<(), Error> {
+        let decided = self.decide_known(Some(Err(missing)), KeyParts::default(), &());
+        decided.map_or(Ok(()), |decision| decision.map(drop))
+    }
+
+    /// Decides a call whose key was hashed if the policy is as it is written.
+    fn decide_known<M>(
+        &self,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+        key: &impl IntoKey<M>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
+        if let Some(Ok(key)) = hashed
+            && let Some(decision) = self.backend.decide_one(&self.charge(key), key, &parts, &LimiterCaller)
+        {
+            return Ok(decision);
+        }
+        let mut charges = self.charges(hashed, parts, key);
         if charges.is_empty() && self.cost > 0 {
             // It is turned off.
-            *charges = LimiterCall { cost: 0, ..*self }.charges(&());
+            charges = LimiterCall { cost: 0, ..*self }.charges_of(&());
         }
-        self.backend.decide(charges, &LimiterCaller)
+        self.backend.decide(&mut charges, &LimiterCaller)
     }
 
-    /// Returns the charge of the call.
-    pub(super) fn charges<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
-        let keeps_parts = self.backend.keeps_parts();
-        if self.is_as_written() {
-            let mut parts = KeyParts::default();
-            let kept = if keeps_parts { Some(&mut parts) } else { None };
-            return self.hashed(self.hash(key, kept), parts);
-        }
-        let mut charges = Charges::new(keeps_parts);
-        self.add_to(&mut charges);
-        charges.key(key);
-        charges
+    /// Hashes the key if the policy is as it is written, and keeps its parts if they may be wanted.
+    #[inline(always)]
+    fn known<M>(
+        &self,
+        key: &impl IntoKey<M>,
+        parts: &mut KeyParts,
+    ) -> Option<Result<Fingerprint, MissingKey>> {
+        let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
+        self.is_as_written().then(|| self.hash(key, kept))
     }
 
-    /// Returns the charge of a call whose key was hashed: it is formatted once, as it may be another text the next time.
-    pub(super) fn hashed(&self, hashed: Result<Fingerprint, MissingKey>, parts: KeyParts) -> Charges<'a> {
+    /// Returns the charges of a call. A key that was hashed is not formatted again, as it may be another text the next time.
+    fn charges<M>(
+        &self,
+        hashed: Option<Result<Fingerprint, MissingKey>>,
+        parts: KeyParts,
+        key: &impl IntoKey<M>,
+    ) -> Charges<'a> {
+        let mut charges = Charges::new(self.backend.keeps_parts());
         match hashed {
-            Ok(key) => Charges::of(self.charge(key), parts),
-            Err(missing) => {
-                let mut charges = Charges::new(false);
+            Some(Ok(key)) => return Charges::of(self.charge(key), parts),
+            Some(Err(missing)) => {
                 charges.fail(DefinitionRef::Counted(self.definition), Ok(self.cost), false, missing.into());
-                charges
+            }
+            None => {
+                self.add_to(&mut charges);
+                charges.key(key);
             }
         }
+        charges
     }
 
     /// Whether it is known that operators have changed nothing of the policy.

@@ -103,7 +103,7 @@ impl Limiter {
         method: &str,
     ) -> Result<Decision, Error> {
         let call = self.call(cost, timeout);
-        let pending = match call.decide(&mut call.charges(&key)) {
+        let pending = match call.decide(&key) {
             Ok(decision) => return decision,
             Err(pending) => pending,
         };

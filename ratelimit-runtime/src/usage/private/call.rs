@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Checked;
 use super::charged::AttributeCall;
-use super::future::DecisionFuture;
+use super::future::{Decided, DecisionFuture};
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::definition::DefinitionRef;
 use crate::decide::request::max_wait;
@@ -120,13 +120,14 @@ impl Call {
     }
 
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
-    pub fn decide(&mut self) -> Option<DecisionFuture> {
+    pub fn decide(&mut self) -> Option<Decided> {
         // Without a registry, there is no charge.
         let backend = self.registry.as_ref()?.backend();
         match backend.decide(&mut self.charges, &AttributeCall) {
             Ok(None) => None,
-            Ok(Some(decision)) => Some(DecisionFuture::ready(decision)),
-            Err(request) => Some(DecisionFuture::pending(request.start())),
+            Ok(Some(Ok(charged))) => Some(Decided::Charged(charged)),
+            Ok(Some(Err(refusal))) => Some(Decided::Refused(refusal)),
+            Err(request) => Some(Decided::Later(DecisionFuture::new(request.start()))),
         }
     }
 

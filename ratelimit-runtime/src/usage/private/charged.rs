@@ -1,29 +1,32 @@
 //! What generated code learns of a decision.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::thread::LocalKey;
 
+use super::spare::{Reusable, Spare};
 use crate::base::log::log;
 use crate::decide::acquired::Acquired;
 use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
 use crate::decide::{Caller, FewDecision, SingleDecision};
+use crate::key::missing_key::MissingKey;
 use crate::store::{PlainReceipt, Receipt, Store};
 
-/// Why a call is refused.
-#[derive(Debug)]
-pub struct Refusal {
-    /// The index of the attribute whose policy refused; `None` if the store failed.
-    pub policy: Option<usize>,
-    /// The error for the caller.
-    pub error: Error,
+/// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
+pub struct Refusal(Box<Refused>);
+
+struct Refused {
+    policy: Option<usize>,
+    error: Error,
 }
 
 /// The charges of an admitted call that `charge_when` may refund once the output is known.
 ///
 /// Dropped, as with a call that is cancelled or panics, it refunds nothing.
-pub struct Charged(Refundable);
+pub struct Charged(Option<Box<Refundable>>);
 
 enum Refundable {
     Nothing,
@@ -40,6 +43,24 @@ struct RefundableCharge {
 /// A refund that is under way.
 #[must_use]
 pub struct RefundFuture(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+
+impl Reusable for Refused {
+    const UNUSED: Self = Refused { policy: None, error: Error::MissingKey(MissingKey::Part) };
+
+    fn spare() -> &'static LocalKey<Spare<Self>> {
+        thread_local!(static SPARE: Spare<Refused> = const { Cell::new(None) });
+        &SPARE
+    }
+}
+
+impl Reusable for Refundable {
+    const UNUSED: Self = Refundable::Nothing;
+
+    fn spare() -> &'static LocalKey<Spare<Self>> {
+        thread_local!(static SPARE: Spare<Refundable> = const { Cell::new(None) });
+        &SPARE
+    }
+}
 
 /// The call of a limited function. `None` if it is admitted, and nothing of it may be refunded.
 pub(crate) struct AttributeCall;
@@ -65,14 +86,14 @@ impl Caller for AttributeCall {
             return None;
         }
         let (policy, error) = decision.into_error();
-        Some(Err(Refusal { policy, error }))
+        refused(policy, error)
     }
 
     fn decided(&self, acquired: Acquired<'_>, store: Option<&Store>) -> Self::Decision {
         if !acquired.outcome.admitted {
             let decision = acquired.into_decision(None);
             let policy = acquired.request.policies()[decision.reported()].definition.attribute.index;
-            return Some(Err(Refusal { policy, error: decision.into_error() }));
+            return refused(policy, decision.into_error());
         }
         let refundable = acquired.request.policies().iter().filter_map(|policy| {
             let definition = policy.definition.clone();
@@ -81,12 +102,22 @@ impl Caller for AttributeCall {
             store.filter(|_| policy.definition.attribute.refundable).map(receipt)
         });
         let refundable: Box<[_]> = refundable.collect();
-        (!refundable.is_empty()).then_some(Ok(Charged(Refundable::Any(refundable))))
+        if refundable.is_empty() { None } else { charged(Refundable::Any(refundable)) }
     }
 
     fn failed(&self, policy: Option<usize>, error: Error) -> Self::Decision {
-        Some(Err(Refusal { policy, error }))
+        refused(policy, error)
     }
+}
+
+#[inline(always)]
+fn refused(policy: Option<usize>, error: Error) -> Option<Result<Charged, Refusal>> {
+    Some(Err(Refusal(Refused { policy, error }.boxed())))
+}
+
+#[inline(always)]
+fn charged(refundable: Refundable) -> Option<Result<Charged, Refusal>> {
+    Some(Ok(Charged(Some(refundable.boxed()))))
 }
 
 #[inline(always)]
@@ -94,20 +125,37 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
     // That of an attribute lives as long as the process.
     let DefinitionRef::Static(definition) = decision.charge.definition else { return None };
     if !decision.goes_ahead() {
-        return Some(Err(Refusal { policy: definition.attribute.index, error: decision.into_error() }));
+        return refused(definition.attribute.index, decision.into_error());
     }
     let receipt = decision.receipt(&decision.verdict())?;
-    Some(Ok(Charged(Refundable::Plain(definition, receipt))))
+    charged(Refundable::Plain(definition, receipt))
+}
+
+impl Refusal {
+    /// Returns the index of the attribute whose policy refused; `None` if the store failed.
+    #[inline]
+    #[must_use]
+    pub fn policy(&self) -> Option<usize> {
+        self.0.policy
+    }
+
+    /// Returns the error for the caller.
+    #[inline(always)]
+    #[must_use]
+    pub fn into_error(self) -> Error {
+        Refused::unboxed(self.0).error
+    }
 }
 
 impl Charged {
     /// No charge that may be refunded.
-    pub const NOTHING: Charged = Charged(Refundable::Nothing);
+    pub const NOTHING: Charged = Charged(None);
 
     /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute.
     pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
         let is_kept = |index: Option<usize>| index.is_some_and(|index| charges.contains(&(index, true)));
-        let charged = match self.0 {
+        let Some(charged) = self.0 else { return RefundFuture(None) };
+        let charged = match Refundable::unboxed(charged) {
             Refundable::Nothing => return RefundFuture(None),
             Refundable::Plain(definition, receipt) => {
                 if !is_kept(definition.attribute.index) {
@@ -154,6 +202,12 @@ impl Future for RefundFuture {
 impl std::fmt::Debug for RefundFuture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("RefundFuture")
+    }
+}
+
+impl std::fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Refusal").field("policy", &self.0.policy).field("error", &self.0.error).finish()
     }
 }
 

@@ -1,7 +1,5 @@
-//! The decision about a call, as generated code awaits it. It is a pointer, because the future of every limited function holds
-//! one, and most calls need none.
+//! The decision about a call, as generated code awaits it.
 
-use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -10,35 +8,25 @@ use std::task::{Context, Poll, ready};
 use super::charged::{AttributeCall, Charged, Refusal};
 use crate::decide::backend::failover::AcquireFuture;
 
-/// The decision about a call.
+/// The decision about a call that is not just admitted. Two words, which are returned in registers.
 #[must_use]
-pub struct DecisionFuture(Option<Box<State>>);
-
-enum State {
-    /// `None` once it is polled.
-    Ready(Option<Result<Charged, Refusal>>),
-    Pending(AcquireFuture),
+#[derive(Debug)]
+pub enum Decided {
+    /// It is admitted, and may be refunded.
+    Charged(Charged),
+    /// It is refused.
+    Refused(Refusal),
+    /// It has to be awaited.
+    Later(DecisionFuture),
 }
 
-thread_local! {
-    /// The memory of a decision that was read. Under a flood most calls are refused, each with one.
-    static SPARE: Cell<Option<Box<State>>> = const { Cell::new(None) };
-}
+/// The decision about a call that has to be awaited. `None` once it is there.
+#[must_use]
+pub struct DecisionFuture(Option<Box<AcquireFuture>>);
 
 impl DecisionFuture {
-    pub(super) fn ready(decision: Result<Charged, Refusal>) -> Self {
-        let state = State::Ready(Some(decision));
-        DecisionFuture(Some(match SPARE.try_with(Cell::take) {
-            Ok(Some(mut spare)) => {
-                *spare = state;
-                spare
-            }
-            _ => Box::new(state),
-        }))
-    }
-
-    pub(super) fn pending(future: AcquireFuture) -> Self {
-        DecisionFuture(Some(Box::new(State::Pending(future))))
+    pub(super) fn new(future: AcquireFuture) -> Self {
+        DecisionFuture(Some(Box::new(future)))
     }
 }
 
@@ -46,19 +34,11 @@ impl Future for DecisionFuture {
     type Output = Result<Charged, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(state) = &mut self.0 else { return Poll::Pending };
-        match &mut **state {
-            State::Ready(decision) => {
-                let Some(decision) = decision.take() else { return Poll::Pending };
-                let _ = SPARE.try_with(|spare| spare.set(self.0.take()));
-                Poll::Ready(decision)
-            }
-            State::Pending(future) => {
-                let result = ready!(Pin::new(&mut *future).poll(context));
-                let decision = future.backend().finish(result, &AttributeCall);
-                Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
-            }
-        }
+        let Some(future) = &mut self.0 else { return Poll::Pending };
+        let result = ready!(Pin::new(&mut **future).poll(context));
+        let decision = future.backend().finish(result, &AttributeCall);
+        self.0 = None;
+        Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
     }
 }
 

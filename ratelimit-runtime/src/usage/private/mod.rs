@@ -6,12 +6,13 @@ pub mod const_args;
 mod future;
 mod refusal;
 pub mod runtime_args;
+mod spare;
 
 pub use call::Call;
 #[cfg(test)]
 pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, RefundFuture, Refusal};
-pub use future::DecisionFuture;
+pub use future::{Decided, DecisionFuture};
 pub use refusal::*;
 
 pub use ::inventory;

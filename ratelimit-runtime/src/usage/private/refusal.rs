@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 
+use super::charged::Refusal;
 use crate::decide::error::Error;
 
 /// A return type that a refusal converts into.
@@ -27,9 +28,9 @@ impl<T, E: From<Error>> FromRefusal for Result<T, E> {
 }
 
 /// Converts a refusal into the return type. A function, so that the compiler points at the type it is given.
-#[cold]
-pub fn refuse<T: FromRefusal>(error: Error) -> T {
-    T::from_refusal(error)
+#[inline]
+pub fn refuse<T: FromRefusal>(refusal: Refusal) -> T {
+    T::from_refusal(refusal.into_error())
 }
 
 /// A return type that a refusal converts into, for an attribute without a fallback among some that have one.
@@ -44,9 +45,9 @@ pub trait FromRefusalBesideFallback: FromRefusal {}
 impl<T: FromRefusal> FromRefusalBesideFallback for T {}
 
 /// Converts a refusal into the return type. The compiler points at the attribute.
-#[cold]
-pub fn refuse_beside_fallback<T: FromRefusalBesideFallback>(error: Error) -> T {
-    T::from_refusal(error)
+#[inline]
+pub fn refuse_beside_fallback<T: FromRefusalBesideFallback>(refusal: Refusal) -> T {
+    T::from_refusal(refusal.into_error())
 }
 
 /// Calls a fallback closure. A function, so that the compiler infers the type of the closure's argument.

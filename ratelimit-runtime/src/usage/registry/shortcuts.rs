@@ -22,7 +22,7 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::store::{MemoryStore, Store};
 use crate::usage::limiter::Limiter;
-use crate::usage::private::{AttributeCall, Refusal};
+use crate::usage::private::AttributeCall;
 
 const POLICIES: usize = 9;
 
@@ -190,7 +190,7 @@ impl Tested {
                 now(charged.refund(&kept));
                 String::new()
             }
-            Some(Err(Refusal { policy, error })) => format!("{policy:?} {}", text(&Err(error))),
+            Some(Err(refusal)) => format!("{:?} {}", refusal.policy(), text(&Err(refusal.into_error()))),
         }
     }
 

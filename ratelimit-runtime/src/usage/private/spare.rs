@@ -1,0 +1,41 @@
+//! Boxes that are used again by the next call of their thread. Under a flood most calls are refused, each with one.
+
+use std::cell::Cell;
+use std::mem;
+use std::thread::LocalKey;
+
+/// The spare box of a thread.
+pub(super) type Spare<T> = Cell<Option<Box<T>>>;
+
+/// Something that a spare box holds.
+pub(super) trait Reusable: Sized + 'static {
+    /// What a box holds that is not in use. It owns nothing.
+    const UNUSED: Self;
+
+    /// The spare box.
+    fn spare() -> &'static LocalKey<Spare<Self>>;
+
+    /// Puts it into the spare box, or a new one.
+    #[inline(always)]
+    fn boxed(self) -> Box<Self> {
+        let spare = Self::spare().try_with(Cell::take).ok().flatten();
+        let mut boxed = spare.unwrap_or_else(new);
+        // Made in its place: what is there is not dropped, and the value is not copied from one branch or another.
+        mem::forget(mem::replace(&mut *boxed, self));
+        boxed
+    }
+
+    /// Takes it out of a box, and keeps that.
+    #[inline(always)]
+    fn unboxed(mut boxed: Box<Self>) -> Self {
+        let value = mem::replace(&mut *boxed, Self::UNUSED);
+        let _ = Self::spare().try_with(|spare| spare.set(Some(boxed)));
+        value
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn new<T: Reusable>() -> Box<T> {
+    Box::new(T::UNUSED)
+}
