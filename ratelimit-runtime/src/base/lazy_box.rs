@@ -15,8 +15,8 @@ impl<T> LazyBox<T> {
         LazyBox(ManuallyDrop::new(OnceLock::new()))
     }
 
-    pub(crate) fn of(value: T) -> Self {
-        LazyBox(ManuallyDrop::new(Box::new(value).into()))
+    pub(crate) fn of(value: impl Into<Box<T>>) -> Self {
+        LazyBox(ManuallyDrop::new(OnceLock::from(value.into())))
     }
 
     pub(crate) fn get(&self) -> Option<&T> {

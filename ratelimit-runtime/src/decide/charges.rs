@@ -84,6 +84,21 @@ impl<'a> Charges<'a> {
         Charges { first: [Some(charge), None, None], len: 1, open: None, parts, keeps_parts: false, rest }
     }
 
+    /// Adds the charge of a policy with its literal numbers, of a call that does not wait, to a key of these parts.
+    #[inline]
+    pub(crate) fn add_literal(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        numbers: &'a Numbers,
+        cost: u64,
+        (key, parts): (Fingerprint, PartsOfKey<'_>),
+    ) {
+        let shadow = definition.attribute.shadow;
+        let parts = if self.keeps_parts { self.parts.append(parts) } else { (0, 0) };
+        self.push(definition, ChargeNumbers::Literal(numbers), (key, parts), (cost, 0), shadow);
+        self.open = None;
+    }
+
     /// Keeps the parts of the keys that are added from now on.
     #[inline]
     pub(crate) fn keep_parts(&mut self, keeps_parts: bool) {
@@ -100,7 +115,13 @@ impl<'a> Charges<'a> {
         wait: u64,
     ) {
         let shadow = definition.attribute.shadow;
-        self.push(definition, ChargeNumbers::Literal(numbers), &numbers.heads.hash, (cost, wait), shadow);
+        self.push_open(
+            definition,
+            ChargeNumbers::Literal(numbers),
+            &numbers.heads.hash,
+            (cost, wait),
+            shadow,
+        );
     }
 
     /// Starts the charge of a policy with these numbers, as operators have changed them. Adds none that costs something if the policy
@@ -129,7 +150,7 @@ impl<'a> Charges<'a> {
         let invalid = match (numbers, cost, wait) {
             (Ok(numbers), Ok(cost), Ok(wait)) => {
                 let head = definition.key_head(&numbers);
-                return self.push(definition, numbers, &head, (cost, wait), shadow);
+                return self.push_open(definition, numbers, &head, (cost, wait), shadow);
             }
             (Err(invalid), ..) | (_, Err(invalid), _) | (.., Err(invalid)) => invalid,
         };
@@ -285,7 +306,7 @@ impl<'a> Charges<'a> {
     }
 
     #[inline(always)]
-    fn push(
+    fn push_open(
         &mut self,
         definition: DefinitionRef<'a>,
         numbers: ChargeNumbers<'a>,
@@ -296,7 +317,19 @@ impl<'a> Charges<'a> {
         self.close();
         let from = if self.keeps_parts { self.parts.end() } else { 0 };
         let wait = if shadow { 0 } else { wait };
-        let (key, parts) = (head.without_parts(), (from, from));
+        self.push(definition, numbers, (head.without_parts(), (from, from)), (cost, wait), shadow);
+        self.open = Some(head.open());
+    }
+
+    #[inline(always)]
+    fn push(
+        &mut self,
+        definition: DefinitionRef<'a>,
+        numbers: ChargeNumbers<'a>,
+        (key, parts): (Fingerprint, (u32, u32)),
+        (cost, wait): (u64, u64),
+        shadow: bool,
+    ) {
         // Written where it stays: a copy would read together what was written apart, which is slow.
         match self.first.get_mut(self.len) {
             Some(free) => {
@@ -305,7 +338,6 @@ impl<'a> Charges<'a> {
             }
             None => self.push_more(PolicyCharge { definition, numbers, key, cost, wait, shadow, parts }),
         }
-        self.open = Some(head.open());
     }
 
     #[cold]

@@ -228,17 +228,28 @@ impl Decision {
         }
     }
 
-    /// A decision of a few policies that are no shadows, of a call that did not wait.
-    pub(crate) fn of_few(few: FewPolicies, source: Source) -> Self {
-        let policy = few[reported_of_few(&few)];
-        let one = Decision::of_one(policy, source, Duration::ZERO, None);
-        Decision { single: None, more: LazyBox::of(More { few, ..More::default() }), ..one }
+    /// A decision of a few policies that are no shadows, of a call that did not wait, with the receipts for their charges.
+    pub(crate) fn of_few(
+        policies: impl Iterator<Item = (SinglePolicy, PlainReceipt)>,
+        source: Source,
+    ) -> Self {
+        let mut more = Box::<More>::default();
+        for (policy, receipt) in policies {
+            more.few.push(policy);
+            more.plain_receipts.push(receipt);
+        }
+        Decision::of_more(more, source)
     }
 
-    /// Adds the receipts for a few charges of buckets and fixed windows in process.
-    pub(crate) fn with_plain_receipts(mut self, receipts: SmallVec<[PlainReceipt; FEW]>) -> Self {
-        self.more_mut().plain_receipts = receipts;
-        self
+    /// A decision of a few policies without receipts.
+    pub(crate) fn of_few_said(few: FewPolicies, source: Source) -> Self {
+        Decision::of_more(More { few, ..More::default() }.into(), source)
+    }
+
+    fn of_more(more: Box<More>, source: Source) -> Self {
+        let policy = more.few[reported_of_few(&more.few)];
+        let one = Decision::of_one(policy, source, Duration::ZERO, None);
+        Decision { single: None, more: LazyBox::of(more), ..one }
     }
 
     /// Adds the receipt for a charge of a bucket or a fixed window in process.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::charges::{Charges, PolicyCharge};
-use crate::algorithm::{PlainSpec, Verdict};
+use crate::algorithm::PlainSpec;
 use crate::base::all_some::all_some;
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
-use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
+use crate::decide::decision::{Decision, SinglePolicy};
 use crate::decide::error::{Error, Limited};
 use crate::key::PartsOfKey;
 use crate::store::source::Source;
@@ -26,6 +26,7 @@ struct Few<'a, const N: usize> {
 impl Backend {
     /// Decides two or three plain charges of distinct keys. Returns `None` if they are others, or if the call has to wait, and has
     /// then charged nothing.
+    #[inline(never)]
     pub(super) fn decide_few<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let memory = self.memory()?;
         match charges.few()? {
@@ -87,7 +88,13 @@ impl Backend {
         let parts = few.charges.map(|charge| charges.parts_of(charge));
         for (i, parts) in parts.into_iter().enumerate() {
             let seen = (few.outcome.now, few.outcome.snapshots[i]);
-            observers.plain(few.charges[i], few.specs[i], seen, (few.admits(i), few.outcome.admitted), parts);
+            observers.plain(
+                few.charges[i],
+                few.specs[i],
+                seen,
+                (few.outcome.admits[i], few.outcome.admitted),
+                parts,
+            );
         }
         Some(parts)
     }
@@ -105,35 +112,20 @@ impl Backend {
 }
 
 impl<const N: usize> Few<'_, N> {
-    /// Whether the policy of a charge admits it, whatever the others do.
-    fn admits(&self, i: usize) -> bool {
-        let PlainOutcome { now, admitted, snapshots } = self.outcome;
-        let charge = self.charges[i];
-        *admitted || charge.spec().admits(snapshots[i].full(), *now, charge.cost)
-    }
-
-    /// Returns the verdict on a charge. If another one refuses the call, it reports the state as it is.
-    fn verdict(&self, i: usize) -> Verdict {
-        let PlainOutcome { now, admitted, snapshots } = self.outcome;
-        let admits = self.admits(i);
-        let cost = if admits && !admitted { 0 } else { self.charges[i].cost };
-        let (spec, numbers) = (self.specs[i], &self.charges[i].numbers);
-        spec.full_verdict(numbers.limit(*spec), snapshots[i], *now, cost, admits)
-    }
-
-    fn policies(&self) -> FewPolicies {
-        let policy = |i: usize| {
-            let definition = self.charges[i].definition.get();
-            let name = definition.static_name().unwrap_or_default();
-            SinglePolicy::new(name, definition.algorithm, &self.verdict(i))
-        };
-        (0..N).map(policy).collect()
-    }
-
-    fn receipt(&self, i: usize) -> PlainReceipt {
-        let (PolicyCharge { definition, key, cost, .. }, charge_id) =
-            (self.charges[i], self.verdict(i).charge_id);
-        PlainReceipt::new(self.memory.id(), *key, definition.id, *self.specs[i], *cost, charge_id)
+    /// Returns what each policy says. If another one refuses the call, those that admit it report the state as it is.
+    fn policies(&self) -> impl Iterator<Item = (SinglePolicy, PlainReceipt)> {
+        let PlainOutcome { now, admitted, admits, snapshots } = *self.outcome;
+        (0..N).map(move |i| {
+            let (PolicyCharge { definition, numbers, key, cost, .. }, spec) =
+                (self.charges[i], self.specs[i]);
+            let charged = if admits[i] && !admitted { 0 } else { *cost };
+            let verdict = spec.full_verdict(numbers.limit(*spec), snapshots[i], now, charged, admits[i]);
+            let policy = definition.get();
+            let said =
+                SinglePolicy::new(policy.static_name().unwrap_or_default(), policy.algorithm, &verdict);
+            let charge_id = verdict.charge_id;
+            (said, PlainReceipt::new(self.memory.id(), *key, policy.id, *spec, *cost, charge_id))
+        })
     }
 }
 
@@ -143,15 +135,13 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        let receipts = (0..N).map(|i| self.receipt(i)).collect();
-        Decision::of_few(self.policies(), Source::Memory).with_plain_receipts(receipts)
+        Decision::of_few(self.policies(), Source::Memory)
     }
 
     fn into_error(self) -> (Option<usize>, Error) {
-        let policies = self.policies();
-        let reported = reported_of_few(&policies);
-        let key = self.parts.map(|parts| parts[reported]);
-        let limited = Limited::of_few(policies, reported, Source::Memory, key);
+        let policies = self.policies().map(|(said, _)| said);
+        let key = |reported: usize| self.parts.map(|parts| parts[reported]);
+        let (limited, reported) = Limited::of_few(policies, Source::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

@@ -74,7 +74,11 @@ impl Backend {
             let plain = (spec, outcome);
             return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
         }
-        self.decide_any(charges, caller)
+        charges.close();
+        match self.decide_few(charges, caller) {
+            Some(decision) => Ok(decision),
+            None => self.decide_any(charges, caller),
+        }
     }
 
     /// Finishes the decision about a single charge by the lock-free steps of the memory store.
@@ -184,15 +188,11 @@ impl Backend {
 
     /// Decides a call with any charges.
     #[inline(never)]
-    pub(crate) fn decide_any<'b, C: Caller>(
+    fn decide_any<'b, C: Caller>(
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        charges.close();
-        if let Some(decision) = self.decide_few(charges, caller) {
-            return Ok(decision);
-        }
         if let (Some(memory), Some((charge, key))) = (self.memory(), charges.single())
             && let Some(decision) = self.decide_single(memory, charge, key, charges.parts(), caller)
         {

@@ -187,6 +187,7 @@ impl KeyHead {
     }
 }
 
+#[cfg(test)]
 impl KeyParts {
     /// Returns the parts of a key.
     pub(crate) fn of<M>(key: &impl IntoKey<M>) -> Result<Self, MissingKey> {

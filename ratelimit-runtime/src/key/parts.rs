@@ -85,6 +85,13 @@ impl KeyParts {
         }
     }
 
+    /// Adds the parts of a key. Returns where they are.
+    pub(crate) fn append(&mut self, parts: PartsOfKey<'_>) -> (u32, u32) {
+        let from = self.end();
+        self.0.extend_from_slice(parts.0);
+        (from, self.end())
+    }
+
     /// Returns all parts, as those of one key.
     pub(crate) fn all(&self) -> PartsOfKey<'_> {
         PartsOfKey(&self.0)

@@ -14,11 +14,11 @@ use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
 use crate::decide::charges::Charges;
 use crate::decide::decision::Decision;
-use crate::decide::definition::{Definition, Numbers};
+use crate::decide::definition::{Definition, DefinitionRef, Numbers};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::key::missing_key::MissingKey;
-use crate::key::{IntoKey, KeyParts};
+use crate::key::{Fingerprint, IntoKey, KeyParts};
 use crate::policy::Policy;
 use crate::store::Charge;
 
@@ -171,7 +171,10 @@ impl Limiter {
 
     /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
     pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
-        NamedCharge { limiter: self.clone(), cost, key: KeyParts::of(&key) }
+        let mut parts = KeyParts::default();
+        let hashed = self.numbers().heads.hash.fingerprint(&key, Some(&mut parts));
+        let definition = Arc::clone(&self.definition);
+        NamedCharge { backend: self.backend.id(), definition, cost, key: hashed.map(|hash| (hash, parts)) }
     }
 
     /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.
@@ -326,9 +329,11 @@ impl fmt::Debug for Limiter {
 /// ```
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
-    limiter: Limiter,
+    backend: u64,
+    definition: Arc<Definition>,
     cost: u64,
-    key: Result<KeyParts, MissingKey>,
+    /// The hash of the key of the policy as it is written, and the parts of which another one would be made.
+    key: Result<(Fingerprint, KeyParts), MissingKey>,
 }
 
 impl NamedCharge {
@@ -336,18 +341,28 @@ impl NamedCharge {
     pub(crate) fn add_to<'a>(
         &'a self,
         charges: &mut Charges<'a>,
-        backend: &Arc<Backend>,
+        backend: &'a Arc<Backend>,
         is_free: bool,
     ) -> Result<(), InvalidPolicy> {
-        let NamedCharge { limiter, cost, key } = self;
-        if !Arc::ptr_eq(&limiter.backend, backend) {
+        let NamedCharge { backend: id, definition, cost, key } = self;
+        if *id != backend.id() {
             return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
         }
         let cost = if is_free { 0 } else { *cost };
-        limiter.call(cost, Duration::ZERO).add_to(charges);
+        let call = LimiterCall { backend, definition, cost, timeout: Duration::ZERO };
         match key {
-            Ok(parts) => charges.kept_key(parts.all()),
-            Err(missing) => charges.missing(*missing),
+            Ok((key, parts)) if call.is_as_written() => {
+                let (counted, numbers) = (DefinitionRef::Counted(definition), definition.limiter_numbers());
+                charges.add_literal(counted, numbers, cost, (*key, parts.all()));
+            }
+            Ok((_, parts)) => {
+                call.add_to(charges);
+                charges.kept_key(parts.all());
+            }
+            Err(missing) => {
+                call.add_to(charges);
+                charges.missing(*missing);
+            }
         }
         Ok(())
     }
@@ -357,7 +372,7 @@ impl NamedCharge {
 impl fmt::Debug for NamedCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut charge = f.debug_struct("NamedCharge");
-        charge.field("name", &self.limiter.name()).field("cost", &self.cost);
+        charge.field("name", &self.definition.name.as_str()).field("cost", &self.cost);
         if let Err(error) = &self.key {
             charge.field("error", error);
         }

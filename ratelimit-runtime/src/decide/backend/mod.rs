@@ -6,6 +6,7 @@ mod one_slot;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::local::Local;
 use self::one_slot::OneSlotLog;
@@ -40,7 +41,11 @@ pub(crate) struct Backend {
     /// `None` if there are none, so that nothing is made for them.
     observers: Option<Observers>,
     overrides: Arc<Overrides>,
+    /// No two have the same.
+    id: u64,
 }
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 /// The settings of a backend.
 #[derive(Clone, Debug)]
@@ -83,6 +88,7 @@ impl Backend {
             one_slot_log,
             observers,
             overrides: Arc::default(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
         })
     }
 
@@ -90,6 +96,11 @@ impl Backend {
     #[cfg(test)]
     pub(crate) fn decide_by_requests(&mut self) {
         (self.memory, self.keeps_parts) = (None, true);
+    }
+
+    /// Returns the number that no other one has.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns the endpoint that decides; `None` if limits are off.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::base::lazy_box::LazyBox;
-use crate::decide::decision::{Decision, FewPolicies, SinglePolicy};
+use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
 use crate::key::{KeyParts, PartsOfKey};
 use crate::policy::Algorithm;
 use crate::store::source::Source;
@@ -105,7 +105,7 @@ impl Limited {
             };
             let decision = match few.is_empty() {
                 true => Decision::of_one(policy, self.source, Duration::ZERO, None),
-                false => Decision::of_few(few.clone(), self.source),
+                false => Decision::of_few_said(few.clone(), self.source),
             };
             match key {
                 Some(key) => decision.with_key(key.all()),
@@ -132,16 +132,19 @@ impl Limited {
         }
     }
 
-    /// The refusal of a call that did not wait, by one of a few policies, with the parts of its key if these may be told.
-    pub(crate) fn of_few(
-        few: FewPolicies,
-        reported: usize,
+    /// The refusal of a call that did not wait, by one of a few policies, and its index. Given that, `key` returns the parts of its
+    /// key, if these may be told.
+    pub(crate) fn of_few<'k>(
+        policies: impl Iterator<Item = SinglePolicy>,
         source: Source,
-        key: Option<PartsOfKey<'_>>,
-    ) -> Self {
-        let limited = Limited::of_one(few[reported], source, None);
-        let key = key.map(PartsOfKey::to_owned);
-        Limited { more: LazyBox::of(More { key, few, ..More::default() }), ..limited }
+        key: impl FnOnce(usize) -> Option<PartsOfKey<'k>>,
+    ) -> (Self, usize) {
+        let mut more = Box::<More>::default();
+        policies.for_each(|policy| more.few.push(policy));
+        let reported = reported_of_few(&more.few);
+        more.key = key(reported).map(PartsOfKey::to_owned);
+        let limited = Limited::of_one(more.few[reported], source, None);
+        (Limited { more: LazyBox::of(more), ..limited }, reported)
     }
 
     /// A decision that is a refusal.

@@ -43,6 +43,8 @@ struct Look<'a> {
 pub(crate) struct PlainOutcome<const N: usize> {
     pub(crate) now: u64,
     pub(crate) admitted: bool,
+    /// Whether each policy admits the call, whatever the others do.
+    pub(crate) admits: [bool; N],
     /// What was read of each key, for its verdict.
     pub(crate) snapshots: [PlainSnapshot; N],
 }
@@ -161,7 +163,8 @@ impl MemoryStore {
                     .all(|(look, charge)| look.slot.is_unchanged(look.seen, *charge.key)),
             };
             if is_valid {
-                return Some(PlainOutcome { now, admitted, snapshots: steps.map(|step| step.snapshot) });
+                let (admits, snapshots) = (steps.map(|step| step.admitted), steps.map(|step| step.snapshot));
+                return Some(PlainOutcome { now, admitted, admits, snapshots });
             }
             spin_loop();
         }
@@ -190,7 +193,7 @@ impl MemoryStore {
             let spec = PlainSpec::of(spec).filter(|_| is_plain)?;
             Some(PlainCharge { key, spec: Listed { spec, shadow: *shadow }, cost: *cost })
         }))?;
-        let PlainOutcome { now, admitted, snapshots } = self.decide_listed(charges)?;
+        let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(charges)?;
         outcome.now = now;
         outcome.judge(list, &snapshots.map(PlainSnapshot::full));
         // A call that is refused at once may be one that waits.

@@ -265,7 +265,7 @@ impl<'a> LimiterCall<'a> {
 
     /// Whether it is known that operators have changed nothing of the policy.
     #[inline(always)]
-    fn is_as_written(&self) -> bool {
+    pub(super) fn is_as_written(&self) -> bool {
         self.definition.is_as_written(self.backend.overrides())
     }
 

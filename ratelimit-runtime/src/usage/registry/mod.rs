@@ -105,13 +105,10 @@ impl Registry {
         &self,
         charges: impl IntoIterator<Item = NamedCharge>,
     ) -> Result<Decision, Error> {
-        let charges: SmallVec<[NamedCharge; INLINE]> = charges.into_iter().collect();
-        let pending = match self.decide_all(&charges)? {
-            Ok(decision) => return decision,
-            Err(pending) => pending.start(),
-        };
-        drop(charges);
-        self.0.backend.finish(pending.await, &LimiterCaller)
+        match self.decide_all(charges) {
+            Ok(decision) => decision,
+            Err(request) => self.0.backend.finish(request.start().await, &LimiterCaller),
+        }
     }
 
     /// Returns the health of the store, as seen by the calls of this process: for dashboards and alerts.
@@ -142,21 +139,32 @@ impl Registry {
     }
 
     /// Decides charges of limiters. Returns the request, if it has to be awaited.
+    #[inline]
     fn decide_all(
         &self,
-        charges: &[NamedCharge],
-    ) -> Result<Result<Result<Decision, Error>, PendingRequest<'_>>, Error> {
+        charges: impl IntoIterator<Item = NamedCharge>,
+    ) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
+        let mut list = SmallVec::<[NamedCharge; INLINE]>::new();
+        // Moved once, into the list.
+        charges.into_iter().for_each(|charge| list.push(charge));
+        self.decide_list(&list)
+    }
+
+    fn decide_list(&self, list: &[NamedCharge]) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
         let backend = &self.0.backend;
         let mut call = Charges::new(backend.keeps_parts());
-        charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, false))?;
-        // A limiter that an operator has turned off decides nothing, unless all are off.
-        if call.is_empty() {
-            charges.iter().try_for_each(|charge| charge.add_to(&mut call, backend, true))?;
+        for is_free in [false, true] {
+            // A limiter that an operator has turned off decides nothing, unless all are off.
+            if call.is_empty()
+                && let Err(invalid) = list.iter().try_for_each(|it| it.add_to(&mut call, backend, is_free))
+            {
+                return Ok(Err(invalid.into()));
+            }
         }
         if call.is_empty() {
-            return Err(InvalidPolicy::new("charges", "are empty; pass at least one").into());
+            return Ok(Err(InvalidPolicy::new("charges", "are empty; pass at least one").into()));
         }
-        Ok(backend.decide(&mut call, &LimiterCaller))
+        backend.decide(&mut call, &LimiterCaller)
     }
 }
 
