@@ -3,11 +3,14 @@
 //!
 //! The steps are those of `gcra.rs` and `fixed_window.rs` on such a state, and give the same result.
 
+use std::time::Duration;
+
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::spec::AlgorithmSpec;
 use super::state::{FixedWindowState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
+use crate::base::rate::Rate;
 
 pub(crate) use self::steps::{PlainStep, PlainSteps};
 
@@ -98,6 +101,7 @@ enum PlainKind {
     Window,
     Queue,
     AlignedWindow,
+    Borrowing,
 }
 
 /// A token bucket, a meter, or a window that a call opens.
@@ -133,6 +137,9 @@ impl PlainSpec {
                 GcraKind::TokenBucket => (PlainKind::TokenBucket, interval, capacity),
                 GcraKind::Meter => (PlainKind::Meter, interval, capacity),
                 GcraKind::Queue => (PlainKind::Queue, interval, capacity),
+                GcraKind::Borrowing(rate) if is_whole(rate, interval) => {
+                    (PlainKind::Borrowing, interval, capacity)
+                }
                 GcraKind::Borrowing(_) => return None,
             },
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned }) => {
@@ -153,6 +160,9 @@ impl PlainSpec {
             PlainKind::TokenBucket => bucket(GcraKind::TokenBucket),
             PlainKind::Meter => bucket(GcraKind::Meter),
             PlainKind::Queue => bucket(GcraKind::Queue),
+            PlainKind::Borrowing => {
+                bucket(GcraKind::Borrowing(Rate { permits: 1, period: Duration::from_micros(first) }))
+            }
             PlainKind::Window => window(false),
             PlainKind::AlignedWindow => window(true),
         }
@@ -160,7 +170,7 @@ impl PlainSpec {
 
     #[inline]
     pub(crate) const fn is_bucket(self) -> bool {
-        matches!(self.kind, PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Queue)
+        !matches!(self.kind, PlainKind::Window | PlainKind::AlignedWindow)
     }
 
     /// Whether a refused call can reserve a slot. Windows cannot; their calls queue.
@@ -188,7 +198,12 @@ impl PlainSpec {
     /// Returns the permits that the policy admits at once.
     #[inline]
     pub(crate) fn limit(self) -> u64 {
-        if self.is_bucket() { self.second / self.first } else { self.first }
+        match self.kind {
+            PlainKind::Window | PlainKind::AlignedWindow => self.first,
+            // A bucket that lends admits one permit even if it holds less.
+            PlainKind::Borrowing => (self.second / self.first).max(1),
+            PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Queue => self.second / self.first,
+        }
     }
 
     /// Whether it is of a kind that most are. Its steps are compiled into each call.
@@ -289,6 +304,11 @@ impl PlainWindow {
     fn fits(self, count: u64, cost: u64) -> bool {
         cost <= self.limit.saturating_sub(count)
     }
+}
+
+/// Whether a permit takes so many microseconds at this rate, and none are lost.
+const fn is_whole(rate: Rate, interval: u64) -> bool {
+    rate.permits == 1 && rate.period.as_nanos() == interval as u128 * 1000
 }
 
 /// Returns an aligned window that was opened at this time, unless that and the count are too large for one number.

@@ -105,9 +105,14 @@ pub(crate) struct Identity<'a> {
 impl Definition {
     /// A policy whose numbers are given, or computed for each call.
     pub(crate) fn new(name: Name, identity: Identity<'_>, algorithm: Algorithm) -> Self {
+        Definition::of_lineage(name.to_shared(), name, identity, algorithm)
+    }
+
+    #[inline(always)]
+    fn of_lineage(lineage: Arc<str>, name: Name, identity: Identity<'_>, algorithm: Algorithm) -> Self {
         let Identity { prefix, id, function, declared } = identity;
         Definition {
-            lineage: name.to_shared(),
+            lineage,
             name,
             prefix: prefix.into(),
             id,
@@ -130,8 +135,7 @@ impl Definition {
     pub(crate) fn of_limiter(name: Arc<str>, policy: Policy, spec: AlgorithmSpec) -> Self {
         let identity = Identity { prefix: "", id: PolicyId::new("", &name), function: None, declared: None };
         let kept = intern(&name).map_or_else(|| Name::Shared(Arc::clone(&name)), Name::Static);
-        let definition = Definition::new(kept, identity, policy.algorithm());
-        Definition { lineage: name, ..definition }.with_numbers(policy, spec)
+        Definition::of_lineage(name, kept, identity, policy.algorithm()).with_numbers(policy, spec)
     }
 
     /// The same policy with what its attribute says of it.
@@ -147,11 +151,12 @@ impl Definition {
     pub(crate) fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
         let id = if *prefix == *self.prefix { self.id } else { PolicyId::new(prefix, self.name.as_str()) };
         let identity = Identity { prefix, id, function, declared: None };
-        let definition = Definition::new(self.name.clone(), identity, self.algorithm);
-        Definition { lineage: Arc::clone(&self.lineage), on_store_error: self.on_store_error, ..definition }
+        let (lineage, name) = (Arc::clone(&self.lineage), self.name.clone());
+        Definition::of_lineage(lineage, name, identity, self.algorithm).deciding(self.on_store_error)
     }
 
     /// The same policy, which decides so when the store fails.
+    #[inline(always)]
     pub(crate) fn deciding(self, on_store_error: Option<OnStoreError>) -> Self {
         Definition { on_store_error, ..self }
     }
@@ -163,16 +168,21 @@ impl Definition {
     }
 
     /// Returns the same policy of a limiter with other numbers, whose keys mostly begin as before.
+    #[inline(always)]
     pub(crate) fn renumbered(&self, policy: Policy, spec: AlgorithmSpec) -> Self {
-        let definition = self.with_keys(&self.prefix, self.function.as_deref());
-        match &self.literal {
-            Some(literal) if literal.spec.has_keys_of(&spec) => {
-                definition.with_numbers_of_keys(policy, spec, literal.heads.clone())
-            }
-            _ => definition.with_numbers(policy, spec),
-        }
+        let heads = match &self.literal {
+            Some(literal) if literal.spec.has_keys_of(&spec) => literal.heads.clone(),
+            _ => KeyHeads::new(self.head(&spec)),
+        };
+        let (prefix, function) = (&*self.prefix, self.function.as_deref());
+        let identity = Identity { prefix, id: self.id, function, declared: None };
+        let (lineage, name) = (Arc::clone(&self.lineage), self.name.clone());
+        Definition::of_lineage(lineage, name, identity, self.algorithm)
+            .deciding(self.on_store_error)
+            .with_numbers_of_keys(policy, spec, heads)
     }
 
+    #[inline(always)]
     fn with_numbers_of_keys(mut self, policy: Policy, spec: AlgorithmSpec, heads: KeyHeads) -> Self {
         // What a lock-free decision says names its policy for as long as the process lives.
         let plain = PlainSpec::of(&spec).filter(|_| self.static_name().is_some());

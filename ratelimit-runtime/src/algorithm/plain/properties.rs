@@ -12,6 +12,10 @@ fn spec() -> impl Strategy<Value = AlgorithmSpec> {
         (kind, 1..50u64, 1..8u64).prop_map(|(kind, interval, burst)| {
             AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity: interval * burst })
         }),
+        (1..50u64, 1..300u64).prop_map(|(interval, capacity)| {
+            let kind = GcraKind::Borrowing(Rate::new(1, Duration::from_micros(interval)));
+            AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity })
+        }),
         (0..8u64, 1..100u64, any::<bool>()).prop_map(|(limit, period, aligned)| {
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned })
         }),
@@ -33,12 +37,18 @@ proptest! {
             now += elapsed;
             let snapshot = spec.check(state.as_ref(), now, cost);
             let verdict = spec.verdict(snapshot, now, cost, 0);
-            let plain = state.as_ref().map(|state| PlainState::of(state, &spec).unwrap());
-            prop_assert_eq!(plain.and_then(|plain| plain.state(&spec)), state.clone());
-            let step = plain.map(|plain| steps.decide(plain, now, cost).unwrap());
+            let lends = matches!(spec, AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::Borrowing(_), .. }));
+            let plain = state.as_ref().and_then(|state| PlainState::of(state, &spec));
+            prop_assert!(lends || plain.is_some() || state.is_none());
+            if plain.is_some() {
+                prop_assert_eq!(plain.and_then(|plain| plain.state(&spec)), state.clone());
+            }
+            let step = plain.and_then(|plain| steps.decide(plain, now, cost));
             if verdict.admitted {
                 spec.commit(&mut state, snapshot, now, cost);
             }
+            let has_debt = state.as_ref().is_some_and(|state| PlainState::of(state, &spec).is_none());
+            prop_assert_eq!(step.is_none(), plain.is_none() || lends && (has_debt || !verdict.admitted));
             if let Some(PlainStep { snapshot: read, admitted: is_admitted, after }) = step {
                 prop_assert_eq!(read.full(), snapshot);
                 prop_assert_eq!([is_admitted, after.is_some()], [verdict.admitted; 2]);

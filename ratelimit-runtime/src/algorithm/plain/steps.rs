@@ -39,6 +39,10 @@ impl PlainStep {
 #[derive(Clone, Copy, Debug)]
 struct PlainQueue(PlainBucket);
 
+/// A bucket that lends, as in [`GcraSpec`], while it need not.
+#[derive(Clone, Copy, Debug)]
+struct PlainLender(PlainBucket);
+
 /// A fixed window on a multiple of the period.
 #[derive(Clone, Copy, Debug)]
 struct PlainAlignedWindow(PlainWindow);
@@ -100,6 +104,20 @@ impl PlainSteps for PlainQueue {
     }
 }
 
+impl PlainSteps for PlainLender {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let PlainLender(bucket) = self;
+        // What a bucket refuses, this one lends, and a debt does not fit into a slot.
+        bucket.decide(state, now, cost).filter(|step| step.admitted)
+    }
+}
+
 impl PlainSteps for PlainAlignedWindow {
     #[inline]
     fn is_dated(self) -> bool {
@@ -135,6 +153,7 @@ impl PlainSteps for PlainSpec {
             PlainKind::TokenBucket | PlainKind::Meter => self.bucket().decide(state, now, cost),
             PlainKind::Window => self.window().decide(state, now, cost),
             PlainKind::Queue => PlainQueue(self.bucket()).decide(state, now, cost),
+            PlainKind::Borrowing => PlainLender(self.bucket()).decide(state, now, cost),
             PlainKind::AlignedWindow => PlainAlignedWindow(self.window()).decide(state, now, cost),
         }
     }
