@@ -147,12 +147,16 @@ impl<'a> Charges<'a> {
                 overridden.numbers.map(|spec| definition.get().numbers_of(spec))
             }
         };
-        let invalid = match (numbers, cost, wait) {
-            (Ok(numbers), Ok(cost), Ok(wait)) => {
-                let head = definition.key_head(&numbers);
-                return self.push_open(definition, numbers, &head, (cost, wait), shadow);
-            }
-            (Err(invalid), ..) | (_, Err(invalid), _) | (.., Err(invalid)) => invalid,
+        // One after the other, as a list of them would be a copy of the numbers.
+        let invalid = match numbers {
+            Err(invalid) => invalid,
+            Ok(numbers) => match (cost, wait) {
+                (Ok(cost), Ok(wait)) => {
+                    let head = definition.key_head(&numbers);
+                    return self.push_open(definition, numbers, &head, (cost, wait), shadow);
+                }
+                (Err(invalid), _) | (_, Err(invalid)) => invalid,
+            },
         };
         self.fail(definition, cost, shadow, invalid.into());
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::PlainSpec;
-use crate::base::all_some::all_some;
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, SinglePolicy};
@@ -17,7 +16,8 @@ use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
 struct Few<'a, const N: usize> {
     memory: &'a Arc<MemoryStore>,
     charges: [&'a PolicyCharge<'a>; N],
-    specs: [&'a PlainSpec; N],
+    /// The same for the memory store.
+    asked: &'a [PlainCharge<'a, &'a PlainSpec>; N],
     outcome: &'a PlainOutcome<N>,
     /// The parts of the keys, if somebody may read them.
     parts: Option<[PartsOfKey<'a>; N]>,
@@ -44,29 +44,26 @@ impl Backend {
         few: [&'a PolicyCharge<'a>; N],
         caller: &C,
     ) -> Option<C::Decision> {
-        let specs = all_some(few.map(|charge| {
-            let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
-            charge.lock_free().filter(|_| is_simple)
-        }))?;
-        // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
-        // already. A call that waits for buckets only does so if it is refused.
-        let waits = few.iter().any(|charge| charge.wait > 0);
-        if waits && specs.iter().any(|spec| !spec.reserves()) {
-            return None;
-        }
-        let mut asked = [PlainCharge { key: &few[0].key, spec: specs[0], cost: few[0].cost }; N];
+        let mut asked = [plain(few[0])?; N];
         for i in 1..N {
-            asked[i] = PlainCharge { key: &few[i].key, spec: specs[i], cost: few[i].cost };
+            asked[i] = plain(few[i])?;
             // Those of one key are added up first. Half a fingerprint tells almost all apart.
-            if few[..i].iter().any(|other| other.key.0[0] == few[i].key.0[0]) {
+            if few[..i].iter().any(|other| other.key.0 == few[i].key.0) {
                 return None;
             }
         }
-        let outcome = memory.decide_all_plain(asked)?;
+        // None are made of a call that waits for a window if it is refused: such calls queue, and may overtake none that wait
+        // already. A call that waits for buckets only does so if it is refused.
+        let waits = few.iter().any(|charge| charge.wait > 0);
+        if waits && asked.iter().any(|charge| !charge.spec.reserves()) {
+            return None;
+        }
+        // Read where it is: a copy would read together what was written apart, which is slow.
+        let Some(outcome) = &memory.decide_all_plain(asked) else { return None };
         if waits && !outcome.admitted {
             return None;
         }
-        let few = Few { memory, charges: few, specs, outcome: &outcome, parts: None };
+        let few = Few { memory, charges: few, asked: &asked, outcome, parts: None };
         match caller.admitted().filter(|_| outcome.admitted) {
             Some(admitted) => {
                 if self.observers().is_some() {
@@ -90,7 +87,7 @@ impl Backend {
             let seen = (few.outcome.now, few.outcome.snapshots[i]);
             observers.plain(
                 few.charges[i],
-                few.specs[i],
+                few.asked[i].spec,
                 seen,
                 (few.outcome.admits[i], few.outcome.admitted),
                 parts,
@@ -111,20 +108,28 @@ impl Backend {
     }
 }
 
+/// Returns a charge for the memory store's lock-free steps, if these may decide it.
+#[inline(always)]
+fn plain<'a>(charge: &'a PolicyCharge<'_>) -> Option<PlainCharge<'a, &'a PlainSpec>> {
+    let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
+    let spec = charge.lock_free().filter(|_| is_simple)?;
+    Some(PlainCharge { key: &charge.key, spec, cost: charge.cost })
+}
+
 impl<const N: usize> Few<'_, N> {
     /// Returns what each policy says. If another one refuses the call, those that admit it report the state as it is.
     fn policies(&self) -> impl Iterator<Item = (SinglePolicy, PlainReceipt)> {
         let PlainOutcome { now, admitted, admits, snapshots } = *self.outcome;
         (0..N).map(move |i| {
-            let (PolicyCharge { definition, numbers, key, cost, .. }, spec) =
-                (self.charges[i], self.specs[i]);
-            let charged = if admits[i] && !admitted { 0 } else { *cost };
+            let PolicyCharge { definition, numbers, .. } = self.charges[i];
+            let PlainCharge { key, spec, cost } = self.asked[i];
+            let charged = if admits[i] && !admitted { 0 } else { cost };
             let verdict = spec.full_verdict(numbers.limit(*spec), snapshots[i], now, charged, admits[i]);
             let policy = definition.get();
             let said =
                 SinglePolicy::new(policy.static_name().unwrap_or_default(), policy.algorithm, &verdict);
             let charge_id = verdict.charge_id;
-            (said, PlainReceipt::new(self.memory.id(), *key, policy.id, *spec, *cost, charge_id))
+            (said, PlainReceipt::new(self.memory.id(), *key, policy.id, *spec, cost, charge_id))
         })
     }
 }

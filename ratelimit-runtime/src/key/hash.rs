@@ -19,13 +19,14 @@ pub(crate) struct Head<'a> {
     pub(crate) function: Option<&'a str>,
 }
 
-/// A keyed hash that stands for a key. Two words, because a `u128` would have to be aligned.
+/// A keyed hash that stands for a key. Two fields, because they are passed and copied as words: a list of them would be read together
+/// right after it was written word by word, which is slow, and a `u128` would have to be aligned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Fingerprint(pub(crate) [u64; 2]);
+pub(crate) struct Fingerprint(pub(crate) u64, pub(crate) u64);
 
 impl Hash for Fingerprint {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0[0]);
+        state.write_u64(self.0);
     }
 }
 
@@ -110,7 +111,8 @@ impl KeyHasher {
     /// Returns the key of the pieces so far.
     #[inline]
     pub(crate) fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finish())
+        let [first, second] = self.0.finish();
+        Fingerprint(first, second)
     }
 
     #[inline(always)]

@@ -113,7 +113,7 @@ impl Denials {
 
 /// Returns the indices of the key's group and set.
 fn place(key: Fingerprint) -> (usize, usize) {
-    let hash = key.0[0] as usize;
+    let hash = key.0 as usize;
     (hash % GROUPS, hash / GROUPS % SETS)
 }
 

@@ -170,7 +170,7 @@ impl Leases {
 
     fn shard(&self, key: Fingerprint) -> MutexGuard<'_, Shard<Waiting>> {
         let shards = self.0.get_or_init(|| Box::new(array::from_fn(|_| Mutex::default())));
-        shards[key.0[1] as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        shards[key.1 as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

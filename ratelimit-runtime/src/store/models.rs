@@ -12,7 +12,7 @@ use crate::store::{Charge, Key, MemoryStore, Waiter};
 /// select the key's line in the table.
 #[must_use]
 pub fn key(hash: [u64; 2]) -> Key {
-    Key::hashed(Fingerprint(hash), PolicyId::default())
+    Key::hashed(Fingerprint(hash[0], hash[1]), PolicyId::default())
 }
 
 /// Returns how often the threads of this model have locked a mutex.

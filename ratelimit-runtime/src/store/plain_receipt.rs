@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn charge(spec: AlgorithmSpec) -> Charge {
-        let key = Key(Repr::Hash(Fingerprint([1, 2])), PolicyId::default());
+        let key = Key(Repr::Hash(Fingerprint(1, 2)), PolicyId::default());
         Charge { key, spec, cost: 2, wait: 0, shadow: false }
     }
 

@@ -37,7 +37,7 @@ fn later() -> Instant {
 fn denial(key: u64, sent: Instant, retry_after: Duration) -> Denial {
     let Charge { spec, cost, .. } = window("");
     let until = sent + retry_after.min(MAX_HOLD);
-    Denial { key: Fingerprint([key, key]), spec, cost, until, verdict: refused(retry_after), since: sent }
+    Denial { key: Fingerprint(key, key), spec, cost, until, verdict: refused(retry_after), since: sent }
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn other_numbers_end_denials() {
 fn full_set_replaces_the_denial_that_ends_first() {
     let (mut set, sent) = (Set::default(), later());
     let keys = |set: &Set| {
-        let mut keys: Vec<_> = set.denials.iter().map(|denial| denial.key.0[0]).collect();
+        let mut keys: Vec<_> = set.denials.iter().map(|denial| denial.key.0).collect();
         keys.sort_unstable();
         keys
     };

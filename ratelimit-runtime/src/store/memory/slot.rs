@@ -83,19 +83,20 @@ impl<'a> Slot<'a> {
     /// Whether it is the slot of this key. Only the holder of the table's lock, or of this slot, can rely on it.
     #[inline]
     pub(super) fn is_of(self, key: Fingerprint) -> bool {
-        self.may_be_of(key) & (self.0[1].load(Ordering::Relaxed) == key.0[1])
+        self.may_be_of(key) & (self.0[1].load(Ordering::Relaxed) == key.1)
     }
 
     /// Whether it may be the slot of this key: the first half of the fingerprint is there. Fewer than one key in 2^35 shares that
     /// with another one of its line, and is decided under the table's lock if the slot of the other one is found.
     #[inline]
-    pub(super) fn may_be_of(self, Fingerprint([first, _]): Fingerprint) -> bool {
+    pub(super) fn may_be_of(self, Fingerprint(first, _): Fingerprint) -> bool {
         self.0[0].load(Ordering::Relaxed) == first
     }
 
     /// Returns the key. Only the holder of the table's lock can rely on it.
     pub(super) fn fingerprint(self) -> Fingerprint {
-        Fingerprint([0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed)))
+        let [first, second] = [0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed));
+        Fingerprint(first, second)
     }
 
     /// Reads the content. What is read holds if [`is_unchanged`](Self::is_unchanged) says so afterwards.
@@ -159,8 +160,8 @@ impl LockedSlot<'_> {
 
     /// Changes the key.
     #[inline]
-    pub(super) fn set_fingerprint(&self, Fingerprint(halves): Fingerprint) {
-        for (cell, half) in self.slot.0.iter().zip(halves) {
+    pub(super) fn set_fingerprint(&self, Fingerprint(first, second): Fingerprint) {
+        for (cell, half) in self.slot.0.iter().zip([first, second]) {
             // Release, after the lock.
             cell.store(half, Ordering::Release);
         }
@@ -169,7 +170,7 @@ impl LockedSlot<'_> {
     /// Removes the key and unlocks the slot.
     pub(super) fn clear(self) {
         // A reader that still comes by finds another key.
-        self.set_fingerprint(Fingerprint([0, 0]));
+        self.set_fingerprint(Fingerprint(0, 0));
         self.set(Content::FREE);
     }
 

@@ -168,7 +168,7 @@ impl Slots {
 
     /// Returns the line that a key hashes to.
     #[inline]
-    pub(super) fn home(&self, Fingerprint([hash, _]): Fingerprint) -> LineId {
+    pub(super) fn home(&self, Fingerprint(hash, _): Fingerprint) -> LineId {
         let count = self.count.load(Ordering::Acquire);
         let (count, mask) = (count as u32, (count >> 32) as u32);
         let line = hash as u32 & mask;

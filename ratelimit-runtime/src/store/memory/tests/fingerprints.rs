@@ -19,7 +19,13 @@ fn window(limit: u64) -> AlgorithmSpec {
 }
 
 fn charge_of_key(key: [u64; 2], spec: AlgorithmSpec, cost: u64) -> Charge {
-    Charge { key: Key::hashed(Fingerprint(key), PolicyId::default()), spec, cost, wait: 0, shadow: false }
+    Charge {
+        key: Key::hashed(Fingerprint(key[0], key[1]), PolicyId::default()),
+        spec,
+        cost,
+        wait: 0,
+        shadow: false,
+    }
 }
 
 #[test]

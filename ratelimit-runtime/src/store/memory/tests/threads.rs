@@ -135,7 +135,7 @@ fn check(table: &Table) {
         let (content, fingerprint) =
             (table.slots.slot(slot).read().content, table.slots.slot(slot).fingerprint());
         if content.is_free() {
-            assert_eq!(fingerprint, Fingerprint([0, 0]));
+            assert_eq!(fingerprint, Fingerprint(0, 0));
             continue;
         }
         len += 1;
