@@ -195,6 +195,19 @@ impl PlainSpec {
         Verdict { admitted, wait: 0, limit, remaining, retry_after, reset_after, charge_id }
     }
 
+    /// Returns what a call of cost 1 would get, beside the state as it is, as [`AlgorithmSpec::peek`] does.
+    #[inline]
+    pub(crate) fn peek(self, limit: u64, snapshot: PlainSnapshot, now: u64) -> Verdict {
+        let admitted = match self.kind {
+            PlainKind::TokenBucket | PlainKind::Meter => self.bucket().fits(snapshot, now),
+            PlainKind::Queue => snapshot.0 == now && self.bucket().fits(snapshot, now),
+            PlainKind::Borrowing => true,
+            PlainKind::Window | PlainKind::AlignedWindow => self.window().fits(snapshot.1, 1),
+        };
+        let retry_after = if admitted { None } else { self.verdict(snapshot, now, 1, false).retry_after };
+        Verdict { admitted, retry_after, ..self.full_verdict(limit, snapshot, now, 0, true) }
+    }
+
     /// Returns the permits that the policy admits at once.
     #[inline]
     pub(crate) fn limit(self) -> u64 {
@@ -254,6 +267,12 @@ impl PlainBucket {
     #[inline]
     fn charge(self, cost: u64) -> u64 {
         cost.saturating_mul(self.interval).min(self.capacity + 1)
+    }
+
+    /// Whether there is room for a permit.
+    #[inline]
+    fn fits(self, snapshot: PlainSnapshot, now: u64) -> bool {
+        snapshot.0 + self.charge(1) <= now + self.capacity
     }
 
     #[inline(always)]

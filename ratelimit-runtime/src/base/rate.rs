@@ -152,6 +152,10 @@ impl FromStr for Rate {
 /// errors of a computation stay far below. Expands both ends of the interval as continued fractions until an integer lies
 /// between them. Exact for numbers from 1e-9 to 1e12: the denominators are at most 2^122, and the result is at most 2^40.
 const fn simplest_ratio(number: f64) -> (u64, u64) {
+    // The interval of a whole number has no other one in it.
+    if number >= 1.0 && number as u64 as f64 == number {
+        return (number as u64, 1);
+    }
     const MANTISSA: u32 = 52;
     const PRECISION: u128 = 1_000_000_000_000;
     let bits = number.to_bits();

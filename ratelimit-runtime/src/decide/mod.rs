@@ -28,7 +28,6 @@ mod single;
 mod wait_queues;
 mod waiter_limit;
 
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,13 +123,15 @@ impl Backend {
     }
 
     /// Looks at what a single charge without cost finds in process.
+    #[inline]
     pub(crate) fn peek_single(&self, charge: &PolicyCharge<'_>, key: Fingerprint) -> Option<Decision> {
         let memory = self.memory()?;
-        let (definition, spec) = (charge.definition.get(), charge.spec());
+        let definition = charge.definition.get();
         let name = definition.static_name().filter(|_| charge.cost == 0 && !charge.shadow)?;
-        let verdict = match charge.plain().and_then(|plain| memory.peek_plain(key, plain)) {
-            Some((now, snapshot)) => spec.peek(snapshot.full(), now),
-            None => memory.decide(slice::from_ref(&charge.in_process(key))).verdicts.pop()?,
+        let plain = charge.plain();
+        let verdict = match plain.and_then(|plain| Some((plain, memory.peek_plain(key, plain)?))) {
+            Some((plain, (now, snapshot))) => plain.peek(charge.numbers.limit(plain), snapshot, now),
+            None => memory.peek(&charge.in_process(key))?,
         };
         let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
         Some(Decision::of_one(policy, Source::Memory, Duration::ZERO, None))
@@ -142,6 +143,7 @@ impl Backend {
     }
 
     /// Decides a single charge in process, if nothing has to be awaited, as [`decide`](Self::decide) does.
+    #[inline(always)]
     pub(crate) fn decide_one<C: Caller>(
         &self,
         charge: &PolicyCharge<'_>,

@@ -337,6 +337,14 @@ pub struct NamedCharge {
 }
 
 impl NamedCharge {
+    /// Decides the only charge of a call by the lock-free steps of the memory store, if that is possible.
+    #[inline]
+    pub(crate) fn decide_alone(&self, backend: &Arc<Backend>) -> Option<Result<Decision, Error>> {
+        let NamedCharge { backend: id, definition, cost, key: Ok((key, _)) } = self else { return None };
+        let call = LimiterCall { backend, definition, cost: *cost, timeout: Duration::ZERO };
+        if *id == backend.id() && call.is_as_written() { call.decide_plain_key(*key) } else { None }
+    }
+
     /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
     pub(crate) fn add_to<'a>(
         &'a self,

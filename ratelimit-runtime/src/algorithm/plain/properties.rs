@@ -44,6 +44,10 @@ proptest! {
                 prop_assert_eq!(plain.and_then(|plain| plain.state(&spec)), state.clone());
             }
             let step = plain.and_then(|plain| steps.decide(plain, now, cost));
+            if let Some(PlainStep { snapshot: read, .. }) = step {
+                let looked = spec.peek(spec.check(state.as_ref(), now, 0), now);
+                prop_assert_eq!(steps.peek(steps.limit(), read, now), looked);
+            }
             if verdict.admitted {
                 spec.commit(&mut state, snapshot, now, cost);
             }

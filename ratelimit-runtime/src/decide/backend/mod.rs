@@ -99,6 +99,7 @@ impl Backend {
     }
 
     /// Returns the number that no other one has.
+    #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

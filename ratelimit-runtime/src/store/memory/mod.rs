@@ -100,6 +100,11 @@ impl MemoryStore {
         outcome.verdicts.pop()
     }
 
+    /// Looks at what a charge without cost finds.
+    pub(crate) fn peek(&self, charge: &Charge) -> Option<Verdict> {
+        self.decide(slice::from_ref(charge)).verdicts.pop()
+    }
+
     /// Decides a list of charges, and queues the call if it has to wait.
     pub(crate) fn reserve(&self, charges: &[Charge]) -> (Outcome, Option<Arc<Waiter>>) {
         let mut outcome = Outcome::at(0);

@@ -93,6 +93,7 @@ impl MemoryStore {
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
+    #[inline]
     pub(crate) fn peek_plain(&self, key: Fingerprint, spec: PlainSpec) -> Option<(u64, PlainSnapshot)> {
         let peeked =
             self.decide_listed([PlainCharge { key: &key, spec: Listed { spec, shadow: false }, cost: 0 }])?;

@@ -41,6 +41,10 @@ pub(super) struct LimiterCall<'a> {
     pub(super) timeout: Duration,
 }
 
+/// The hash of a key, or what it lacks. `None` if that is not known, as operators have changed something of the policy, or if the
+/// parts have to be kept.
+type Hashed = Option<Result<Fingerprint, MissingKey>>;
+
 /// The caller of limiters, who gets a [`Decision`].
 #[derive(Debug)]
 pub(crate) struct LimiterCaller;
@@ -88,43 +92,23 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let acquire = self.get_mut();
-        let call = acquire.call;
         let Some(key) = &acquire.key else { return acquire.poll_pending(context) };
-        let Some(memory) = call.backend.unobserved() else { return acquire.poll_first(None, context) };
-        if !call.is_as_written() {
-            return acquire.poll_first(None, context);
-        }
-        // Written out here, so that the compiler removes what the caller does not read of the decision.
-        let hashed = call.hash(key, None);
-        if let Ok(key) = hashed {
-            let charge = call.charge(key);
-            if let Some(spec) = charge.lock_free()
-                && let Some(outcome) = &decide_plain(memory, key, spec, charge.cost)
-                && charge.is_final(outcome)
-            {
+        match acquire.call.decide_plain(key) {
+            Ok(decision) => {
                 acquire.key = None;
-                let decision = SingleDecision::of_plain(memory, &charge, key, (spec, outcome));
-                return Poll::Ready(decision.into_result());
+                Poll::Ready(decision)
             }
+            Err(hashed) => acquire.poll_first(hashed, context),
         }
-        acquire.poll_first(Some(hashed), context)
     }
 }
 
 impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
-    /// Decides the call, whose key may have been hashed without being kept.
+    /// Decides the call in any other way.
     #[inline(never)]
-    fn poll_first(
-        &mut self,
-        hashed: Option<Result<Fingerprint, MissingKey>>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Decision, Error>> {
+    fn poll_first(&mut self, hashed: Hashed, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
         let Some(key) = self.key.take() else { return Poll::Pending };
-        let decided = match hashed {
-            Some(hashed) => self.call.decide_known(Some(hashed), KeyParts::default(), &key),
-            None => self.call.decide(&key),
-        };
-        match decided {
+        match self.call.decide(hashed, &key) {
             Ok(decision) => Poll::Ready(decision),
             Err(request) => {
                 self.pending = Some(request.start());
@@ -160,14 +144,44 @@ fn decide_plain(
 impl<K, M> Unpin for Acquire<'_, K, M> {}
 
 impl<'a> LimiterCall<'a> {
-    /// Decides a call. Returns the request, if it has to be awaited.
+    /// Decides a call by the lock-free steps of the memory store, if nobody observes it. Written out here, so that the compiler
+    /// removes what the caller does not read of the decision. Otherwise returns the key, as far as it is known.
+    #[inline(always)]
+    pub(super) fn decide_plain<M>(&self, key: &impl IntoKey<M>) -> Result<Result<Decision, Error>, Hashed> {
+        if self.backend.unobserved().is_none() || !self.is_as_written() {
+            return Err(None);
+        }
+        let hashed = self.hash(key, None);
+        if let Ok(key) = hashed
+            && let Some(decision) = self.decide_plain_key(key)
+        {
+            return Ok(decision);
+        }
+        Err(Some(hashed))
+    }
+
+    /// Decides a call to a key of the policy as it is written in the same way.
+    #[inline(always)]
+    pub(super) fn decide_plain_key(&self, key: Fingerprint) -> Option<Result<Decision, Error>> {
+        let (memory, charge) = (self.backend.unobserved()?, self.charge(key));
+        let spec = charge.lock_free()?;
+        // Read where it is: a copy would read together what was written apart, which is slow.
+        let Some(outcome) = &decide_plain(memory, key, spec, charge.cost) else { return None };
+        if !charge.is_final(outcome) {
+            return None;
+        }
+        Some(SingleDecision::of_plain(memory, &charge, key, (spec, outcome)).into_result())
+    }
+
+    /// Decides a call whose key may have been hashed without being kept. Returns the request, if it has to be awaited.
     #[inline]
     pub(super) fn decide<M>(
         &self,
+        hashed: Hashed,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
         let mut parts = KeyParts::default();
-        let hashed = self.known(key, &mut parts);
+        let hashed = hashed.or_else(|| self.known(key, &mut parts));
         self.decide_known(hashed, parts, key)
     }
 
@@ -212,9 +226,10 @@ impl<'a> LimiterCall<'a> {
     }
 
     /// Decides a call whose key was hashed if the policy is as it is written.
+    #[inline(always)]
     fn decide_known<M>(
         &self,
-        hashed: Option<Result<Fingerprint, MissingKey>>,
+        hashed: Hashed,
         parts: KeyParts,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
@@ -233,22 +248,13 @@ impl<'a> LimiterCall<'a> {
 
     /// Hashes the key if the policy is as it is written, and keeps its parts if they may be wanted.
     #[inline(always)]
-    fn known<M>(
-        &self,
-        key: &impl IntoKey<M>,
-        parts: &mut KeyParts,
-    ) -> Option<Result<Fingerprint, MissingKey>> {
+    fn known<M>(&self, key: &impl IntoKey<M>, parts: &mut KeyParts) -> Hashed {
         let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
         self.is_as_written().then(|| self.hash(key, kept))
     }
 
     /// Returns the charges of a call. A key that was hashed is not formatted again, as it may be another text the next time.
-    fn charges<M>(
-        &self,
-        hashed: Option<Result<Fingerprint, MissingKey>>,
-        parts: KeyParts,
-        key: &impl IntoKey<M>,
-    ) -> Charges<'a> {
+    fn charges<M>(&self, hashed: Hashed, parts: KeyParts, key: &impl IntoKey<M>) -> Charges<'a> {
         let mut charges = Charges::new(self.backend.keeps_parts());
         match hashed {
             Some(Ok(key)) => return Charges::of(self.charge(key), parts),

@@ -103,7 +103,11 @@ impl Limiter {
         method: &str,
     ) -> Result<Decision, Error> {
         let call = self.call(cost, timeout);
-        let pending = match call.decide(&key) {
+        let hashed = match call.decide_plain(&key) {
+            Ok(decision) => return decision,
+            Err(hashed) => hashed,
+        };
+        let pending = match call.decide(hashed, &key) {
             Ok(decision) => return decision,
             Err(pending) => pending,
         };

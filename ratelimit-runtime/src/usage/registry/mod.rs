@@ -147,6 +147,11 @@ impl Registry {
         let mut list = SmallVec::<[NamedCharge; INLINE]>::new();
         // Moved once, into the list.
         charges.into_iter().for_each(|charge| list.push(charge));
+        if let [charge] = &*list
+            && let Some(decision) = charge.decide_alone(&self.0.backend)
+        {
+            return Ok(decision);
+        }
         self.decide_list(&list)
     }
 
