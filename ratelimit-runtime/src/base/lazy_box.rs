@@ -1,36 +1,29 @@
 //! A value that is made when somebody asks for it.
 
-use std::mem::ManuallyDrop;
-use std::sync::OnceLock;
+use std::mem::{self, ManuallyDrop};
 
-/// A value in a box that is made when somebody asks for it, or was there from the start.
+use once_cell::race::OnceBox;
+
+/// A value in a box that is made when somebody asks for it, or was there from the start. One word.
 ///
 /// To drop it without a value is one comparison, and a value is dropped by a call that is never inlined and is not passed this
 /// box. So where the compiler sees that there is no value, it removes everything around this that is not read.
-pub(crate) struct LazyBox<T>(ManuallyDrop<OnceLock<Box<T>>>);
+pub(crate) struct LazyBox<T>(ManuallyDrop<OnceBox<T>>);
 
 impl<T> LazyBox<T> {
     #[inline]
     pub(crate) const fn empty() -> Self {
-        LazyBox(ManuallyDrop::new(OnceLock::new()))
+        LazyBox(ManuallyDrop::new(OnceBox::new()))
     }
 
+    #[inline]
     pub(crate) fn of(value: impl Into<Box<T>>) -> Self {
-        LazyBox(ManuallyDrop::new(OnceLock::from(value.into())))
+        LazyBox(ManuallyDrop::new(OnceBox::with_value(value.into())))
     }
 
+    #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
-        self.0.get().map(|value| &**value)
-    }
-
-    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
-        self.0.get_mut().map(|value| &mut **value)
-    }
-
-    /// Returns the value, made now if it was not there.
-    pub(crate) fn get_or_make(&mut self, make: impl FnOnce() -> T) -> &mut T {
-        self.get_or_init(make);
-        self.get_mut().expect("it was made just now")
+        self.0.get()
     }
 
     pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
@@ -41,14 +34,14 @@ impl<T> LazyBox<T> {
 impl<T> Drop for LazyBox<T> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(value) = self.0.take() {
-            drop_value(value);
+        if self.0.get().is_some() {
+            drop_value(mem::take(&mut *self.0));
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn drop_value<T>(value: Box<T>) {
+fn drop_value<T>(value: OnceBox<T>) {
     drop(value);
 }

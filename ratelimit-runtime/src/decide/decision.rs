@@ -65,13 +65,13 @@ pub struct Decision {
 struct More {
     /// Made for a single policy when somebody asks.
     listed: OnceLock<Listed>,
-    receipt: Option<Receipt>,
+    receipt: OnceLock<Receipt>,
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
     plain_receipts: SmallVec<[PlainReceipt; FEW]>,
     /// The parts of the key that the reported policy refused, if there are observers.
-    key: Option<Box<[String]>>,
+    key: OnceLock<Box<[String]>>,
 }
 
 /// What each policy said.
@@ -169,11 +169,11 @@ impl Decision {
     ///
     /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
     pub async fn refund(self) -> Result<(), StoreError> {
-        let Decision { receipt, mut more, .. } = self;
-        receipt.into_iter().for_each(PlainReceipt::refund);
-        let Some(More { receipt, plain_receipts, .. }) = more.get_mut() else { return Ok(()) };
-        plain_receipts.drain(..).for_each(PlainReceipt::refund);
-        match receipt {
+        let Decision { receipt, more, .. } = self;
+        receipt.iter().for_each(PlainReceipt::refund);
+        let Some(More { receipt, plain_receipts, .. }) = more.get() else { return Ok(()) };
+        plain_receipts.iter().for_each(PlainReceipt::refund);
+        match receipt.get() {
             Some(receipt) => Box::pin(receipt.refund()).await,
             None => Ok(()),
         }
@@ -259,23 +259,20 @@ impl Decision {
     }
 
     /// Adds any other receipt.
-    pub(crate) fn with_receipt(mut self, receipt: Receipt) -> Self {
-        self.more_mut().receipt = Some(receipt);
+    pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
+        self.more.get_or_init(More::default).receipt.get_or_init(|| receipt);
         self
     }
 
     /// Adds the parts of the key that the reported policy refused.
-    pub(crate) fn with_key(mut self, key: PartsOfKey<'_>) -> Self {
-        self.more_mut().key = Some(key.texts().map(Cow::into_owned).collect());
+    pub(crate) fn with_key(self, key: PartsOfKey<'_>) -> Self {
+        let texts = || key.texts().map(Cow::into_owned).collect();
+        self.more.get_or_init(More::default).key.get_or_init(texts);
         self
     }
 
-    fn more_mut(&mut self) -> &mut More {
-        self.more.get_or_make(More::default)
-    }
-
     pub(crate) fn key(&self) -> Option<&[String]> {
-        self.more.get()?.key.as_deref()
+        self.more.get()?.key.get().map(|key| &**key)
     }
 
     /// Returns the index of the reported policy.
@@ -344,7 +341,7 @@ impl fmt::Debug for Decision {
 }
 
 /// Every call of a limiter returns one.
-const _: () = assert!(size_of::<Decision>() <= 192);
+const _: () = assert!(size_of::<Decision>() <= 176);
 
 #[cfg(test)]
 mod tests {

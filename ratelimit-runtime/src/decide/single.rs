@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::charges::PolicyCharge;
 use crate::algorithm::{PlainSpec, Verdict};
 use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
-use crate::decide::error::Error;
+use crate::decide::error::{Error, KeptKey};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::source::Source;
@@ -129,7 +129,8 @@ impl<'a> SingleDecision<'a> {
     /// Returns the error of a call that is refused.
     #[inline(always)]
     pub(crate) fn into_error(self) -> Error {
-        Error::limited_by(self.policy(&self.verdict()), self.source, self.parts)
+        let key = KeptKey::new(self.parts);
+        Error::limited_by(self.policy(&self.verdict()), self.source, key)
     }
 
     /// Returns the receipt for the charge, if one was made in process.

@@ -48,9 +48,9 @@ impl PlainReceipt {
         charge.is_made(verdict).then(receipt)
     }
 
-    /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund.
-    pub(crate) fn refund(self) {
-        let PlainReceipt { store, fingerprint, policy, spec, cost, at, credited } = self;
+    /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund. Called once.
+    pub(crate) fn refund(&self) {
+        let PlainReceipt { store, fingerprint, policy, spec, cost, at, credited } = *self;
         let Some(store) = MemoryStore::by_id(store) else { return };
         let key = Key(Repr::Hash(fingerprint), policy);
         store.refund(&key, &spec.spec(), cost, Some(ChargeId { at, level: 0, credited }));

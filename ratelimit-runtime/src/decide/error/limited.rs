@@ -50,6 +50,9 @@ struct More {
     decision: OnceLock<Decision>,
 }
 
+/// The parts of a key that a refusal may tell. They are kept before anything else of it is known: it stays in registers then.
+pub(crate) struct KeptKey(LazyBox<More>);
+
 impl Limited {
     /// Returns the name of the policy that refused.
     #[must_use]
@@ -114,10 +117,9 @@ impl Limited {
         })
     }
 
-    /// The refusal of a call that did not wait, by its only policy, with the parts of the key if these may be told. Allocates nothing
-    /// without them.
+    /// The refusal of a call that did not wait, by its only policy. Allocates nothing.
     #[inline(always)]
-    pub(crate) fn of_one(policy: SinglePolicy, source: Source, key: Option<PartsOfKey<'_>>) -> Self {
+    pub(crate) fn of_one(policy: SinglePolicy, source: Source, KeptKey(more): KeptKey) -> Self {
         let SinglePolicy { name, algorithm, limit, remaining, retry_after, reset_after, .. } = policy;
         Limited {
             single: Some(name),
@@ -128,7 +130,7 @@ impl Limited {
             retry_after: retry_after.unwrap_or(0),
             reset_after,
             is_never: retry_after.is_none(),
-            more: key.map_or(LazyBox::empty(), More::of_key),
+            more,
         }
     }
 
@@ -143,7 +145,7 @@ impl Limited {
         policies.for_each(|policy| more.few.push(policy));
         let reported = reported_of_few(&more.few);
         more.key = key(reported).map(PartsOfKey::to_owned);
-        let limited = Limited::of_one(more.few[reported], source, None);
+        let limited = Limited::of_one(more.few[reported], source, KeptKey::NONE);
         (Limited { more: LazyBox::of(more), ..limited }, reported)
     }
 
@@ -159,7 +161,7 @@ impl Limited {
             retry_after: decision.retry_after.map(micros),
             reset_after: micros(decision.reset_after),
         };
-        let limited = Limited::of_one(policy, decision.source, None);
+        let limited = Limited::of_one(policy, decision.source, KeptKey::NONE);
         if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
@@ -172,10 +174,19 @@ impl Limited {
     }
 }
 
-impl More {
+impl KeptKey {
+    /// No parts.
+    pub(crate) const NONE: Self = KeptKey(LazyBox::empty());
+
+    /// Keeps these parts, if there are any.
+    #[inline(always)]
+    pub(crate) fn new(key: Option<PartsOfKey<'_>>) -> Self {
+        key.map_or(KeptKey::NONE, KeptKey::of)
+    }
+
     #[inline(never)]
-    fn of_key(key: PartsOfKey<'_>) -> LazyBox<Self> {
-        LazyBox::of(More { key: Some(key.to_owned()), ..More::default() })
+    fn of(key: PartsOfKey<'_>) -> Self {
+        KeptKey(LazyBox::of(More { key: Some(key.to_owned()), ..More::default() }))
     }
 }
 
@@ -217,7 +228,8 @@ mod tests {
         for retry_after in [REFUSED.retry_after, Some(0), None] {
             let policy = SinglePolicy { retry_after, ..REFUSED };
             let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
-            let (lazy, eager) = (Error::limited_by(policy, Source::Local, None), decided.into_error());
+            let (lazy, eager) =
+                (Error::limited_by(policy, Source::Local, KeptKey::NONE), decided.into_error());
             let said = |error: &Error| {
                 let Error::Limited(limited) = error else { panic!("{error}") };
                 let text = (error.to_string(), limited.policy().to_owned(), limited.algorithm());

@@ -11,11 +11,11 @@ use tracing::level_filters::LevelFilter;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
 use crate::decide::decision::{Decision, SinglePolicy};
-use crate::key::PartsOfKey;
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
 use crate::store::source::Source;
+pub(crate) use limited::KeptKey;
 pub use limited::Limited;
 
 /// Why a call did not go ahead.
@@ -39,6 +39,8 @@ pub use limited::Limited;
 /// }
 /// # }
 /// ```
+// The tag is a word, so that the rest is copied as words: in the spare bits of a smaller field, it would cut it into odd pieces.
+#[repr(u64)]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,9 +55,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of a call that its only policy refuses now, with the parts of the key if these may be told. It is logged.
+    /// The error of a call that its only policy refuses now. It is logged.
     #[inline(always)]
-    pub(crate) fn limited_by(policy: SinglePolicy, source: Source, key: Option<PartsOfKey<'_>>) -> Self {
+    pub(crate) fn limited_by(policy: SinglePolicy, source: Source, key: KeptKey) -> Self {
         let SinglePolicy { name, algorithm, retry_after, .. } = policy;
         log_limited(|| (name, algorithm, source, retry_after.map(Duration::from_micros)));
         Error::Limited(Limited::of_one(policy, source, key))
@@ -132,7 +134,7 @@ fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, Source, Option
     }
 }
 
-/// The future of every limited function holds one.
+/// Every result of a limited function has room for one.
 const _: () = assert!(size_of::<Error>() <= 72);
 
 impl fmt::Display for Error {

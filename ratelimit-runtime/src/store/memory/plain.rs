@@ -137,14 +137,15 @@ impl MemoryStore {
             return None;
         }
         for _ in 0..ATTEMPTS {
-            let early = charges.iter().all(|charge| charge.spec.is_dated()).then(|| self.clock.now());
+            let is_dated = charges.iter().all(|charge| charge.spec.is_dated());
+            let early = if is_dated { self.clock.now() } else { 0 };
             let mut looks = [None; N];
             unrolled!(for i in 0..N {
                 let slot = self.slots.find(*charges[i].key)?;
                 looks[i] = Some(Look { slot, seen: slot.read() });
             });
             let looks = all_some(looks)?;
-            let now = early.unwrap_or_else(|| self.clock.now());
+            let now = if is_dated { early } else { self.clock.now() };
             if looks.iter().any(|look| look.seen.content.is_later_than(now)) {
                 continue;
             }
