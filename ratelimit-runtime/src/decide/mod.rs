@@ -65,9 +65,11 @@ impl Backend {
         {
             if outcome.admitted
                 && !charge.definition.attribute.refundable
-                && self.observers().is_none()
                 && let Some(admitted) = caller.admitted()
             {
+                if self.observers().is_some() {
+                    self.observe_admitted(charge, spec, outcome, charges.parts());
+                }
                 return Ok(admitted);
             }
             let plain = (spec, outcome);
@@ -77,6 +79,20 @@ impl Backend {
         match self.decide_few(charges, caller) {
             Some(decision) => Ok(decision),
             None => self.decide_any(charges, caller),
+        }
+    }
+
+    #[inline(never)]
+    fn observe_admitted(
+        &self,
+        charge: &PolicyCharge<'_>,
+        spec: &PlainSpec,
+        outcome: &PlainOutcome<1>,
+        parts: &KeyParts,
+    ) {
+        if let Some(observers) = self.observers() {
+            let seen = (outcome.now, outcome.snapshots[0]);
+            observers.plain(charge, spec, seen, (true, true), parts.all());
         }
     }
 

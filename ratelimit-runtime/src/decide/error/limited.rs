@@ -145,7 +145,7 @@ impl Limited {
         policies.for_each(|policy| more.few.push(policy));
         let reported = reported_of_few(&more.few);
         more.key = key(reported).map(PartsOfKey::to_owned);
-        let limited = Limited::of_one(more.few[reported], source, KeptKey::NONE);
+        let limited = Limited::of_one(more.few[reported], source, KeptKey::none());
         (Limited { more: LazyBox::of(more), ..limited }, reported)
     }
 
@@ -161,7 +161,7 @@ impl Limited {
             retry_after: decision.retry_after.map(micros),
             reset_after: micros(decision.reset_after),
         };
-        let limited = Limited::of_one(policy, decision.source, KeptKey::NONE);
+        let limited = Limited::of_one(policy, decision.source, KeptKey::none());
         if decision.single.is_some() && decision.waited.is_zero() && decision.key().is_none() {
             return limited;
         }
@@ -176,17 +176,22 @@ impl Limited {
 
 impl KeptKey {
     /// No parts.
-    pub(crate) const NONE: Self = KeptKey(LazyBox::empty());
+    #[inline]
+    pub(crate) const fn none() -> Self {
+        KeptKey(LazyBox::empty())
+    }
 
     /// Keeps these parts, if there are any.
     #[inline(always)]
     pub(crate) fn new(key: Option<PartsOfKey<'_>>) -> Self {
-        key.map_or(KeptKey::NONE, KeptKey::of)
+        key.map_or_else(KeptKey::none, KeptKey::of)
     }
 
     #[inline(never)]
     fn of(key: PartsOfKey<'_>) -> Self {
-        KeptKey(LazyBox::of(More { key: Some(key.to_owned()), ..More::default() }))
+        let mut more = Box::<More>::default();
+        more.key.insert(KeyParts::default()).append(key);
+        KeptKey(LazyBox::of(more))
     }
 }
 
@@ -229,7 +234,7 @@ mod tests {
             let policy = SinglePolicy { retry_after, ..REFUSED };
             let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
             let (lazy, eager) =
-                (Error::limited_by(policy, Source::Local, KeptKey::NONE), decided.into_error());
+                (Error::limited_by(policy, Source::Local, KeptKey::none()), decided.into_error());
             let said = |error: &Error| {
                 let Error::Limited(limited) = error else { panic!("{error}") };
                 let text = (error.to_string(), limited.policy().to_owned(), limited.algorithm());
