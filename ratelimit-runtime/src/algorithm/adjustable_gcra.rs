@@ -106,6 +106,29 @@ impl AdjustableGcraSpec {
         store(state, keep(bucket, now));
     }
 
+    /// Decides a call that does not wait, and charges it, in one step: as `check`, `verdict` and `commit` do, but only for a state
+    /// of this rate without anything that few have. Returns what `check` does, and whether the call is admitted.
+    pub(super) fn step(
+        &self,
+        bucket: &mut AdjustableGcraState,
+        now: u64,
+        cost: u64,
+    ) -> Option<(Snapshot, bool)> {
+        let AdjustableGcraState { tat, written, credited, slot, changed, pace, .. } = *bucket;
+        if pace != self.pace() || credited > 0 || slot > now || written > now || cost == 0 {
+            return None;
+        }
+        let (charge, full_at) = (self.0.charge(cost), tat.max(now));
+        let lead = self.0.lead(charge);
+        let free_at = full_at.saturating_sub(lead.unwrap_or(0));
+        let admitted = lead.is_some() && free_at <= now;
+        if admitted {
+            *bucket =
+                AdjustableGcraState { tat: full_at + charge, written: now, until: 0, slot: 0, ..*bucket };
+        }
+        Some(([full_at, 0, now.max(changed), free_at, full_at], admitted))
+    }
+
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
         let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
         if bucket.tat < was.tat {

@@ -71,6 +71,17 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, 0).admitted)
     }
 
+    /// Decides a call that does not wait, and charges it, in one step, where its numbers can change: that is as usual as others, and
+    /// takes longer. Returns what [`check`](Self::check) does, and whether the call is admitted. `None` has changed nothing.
+    pub(crate) fn step(&self, state: &mut State, now: u64, cost: u64) -> Option<(Snapshot, bool)> {
+        match (self, state) {
+            (AlgorithmSpec::AdjustableGcra(spec), State::AdjustableGcra(bucket)) => {
+                spec.step(bucket, now, cost)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]
