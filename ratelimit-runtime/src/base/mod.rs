@@ -6,6 +6,7 @@ pub(crate) mod clock;
 pub(crate) mod invalid_policy;
 pub(crate) mod lazy_box;
 pub(crate) mod log;
+pub(crate) mod number_map;
 pub(crate) mod parker;
 #[cfg(test)]
 pub(crate) mod property_tests;

@@ -42,7 +42,7 @@ use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::algorithm::PlainSpec;
+use crate::algorithm::{PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
 use crate::store::source::Source;
@@ -221,7 +221,10 @@ impl Backend {
         {
             return Ok(admitted);
         }
-        if let Some(known) = self.known_remotely(charges) {
+        if let Some((charge, key)) = charges.single()
+            && let Some(verdict) = &self.known_remotely(charge, key)
+        {
+            let known = SingleDecision::known(charge, key, verdict);
             return Ok(self.finish_single(known, charges.parts(), caller));
         }
         let mut request = AcquireRequest::new(charges, |charge, parts| self.complete(charge, parts));
@@ -339,7 +342,7 @@ impl Backend {
             }
             None => memory.decide_under_lock(&charge.in_process(key))?,
         };
-        Some(self.finish_single(SingleDecision::in_process(memory, charge, key, verdict), parts, caller))
+        Some(self.finish_single(SingleDecision::in_process(memory, charge, key, &verdict), parts, caller))
     }
 
     /// Makes the charges of an attribute's call in process, if all are admitted at once, and nothing has to be kept or told of
@@ -358,11 +361,10 @@ impl Backend {
         memory.admits_all(&list)
     }
 
-    /// Returns the decision about a single charge, if leased permits suffice for it, or Redis has refused it lately.
-    fn known_remotely<'a>(&self, charges: &'a Charges<'_>) -> Option<SingleDecision<'a>> {
+    /// Returns the verdict on a single charge, if leased permits suffice for it, or Redis has refused it lately.
+    fn known_remotely(&self, charge: &PolicyCharge<'_>, key: Fingerprint) -> Option<Verdict> {
         let store = self.store()?;
         let (denials, leases) = (store.denials(), store.leases()?);
-        let (charge, key) = charges.single()?;
         let (definition, spec, cost) = (charge.definition, charge.spec(), charge.cost);
         if charge.shadow || cost == 0 || definition.static_name().is_none() {
             return None;
@@ -372,14 +374,14 @@ impl Backend {
             && !self.mirrors()
             && let Some(verdict) = leases.spend_spare(key, spec, cost)
         {
-            return Some(SingleDecision::known(charge, key, verdict));
+            return Some(verdict);
         }
         if charge.wait > 0 || definition.attribute.refundable {
             return None;
         }
         let verdict = denials?.find(key, spec, cost)?;
         let is_leased = lease.is_some() && leases.suffice(key, spec, cost);
-        (!is_leased).then(|| SingleDecision::known(charge, key, verdict))
+        (!is_leased).then_some(verdict)
     }
 }
 

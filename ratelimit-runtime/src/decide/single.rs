@@ -30,7 +30,7 @@ pub(crate) struct SingleDecision<'a> {
 enum Said<'a> {
     /// The steps of the memory store, of which the verdict is made when it is read.
     Plain(&'a PlainSpec, &'a PlainOutcome<1>),
-    Verdict(Verdict),
+    Verdict(&'a Verdict),
 }
 
 impl<'a> SingleDecision<'a> {
@@ -58,14 +58,14 @@ impl<'a> SingleDecision<'a> {
         memory: &'a Arc<MemoryStore>,
         charge: &'a PolicyCharge<'a>,
         key: Fingerprint,
-        verdict: Verdict,
+        verdict: &'a Verdict,
     ) -> Self {
         let memory = Some(memory);
         SingleDecision { source: Source::Memory, memory, ..Self::known(charge, key, verdict) }
     }
 
     /// A charge that Redis is known to decide so.
-    pub(crate) fn known(charge: &'a PolicyCharge<'a>, key: Fingerprint, verdict: Verdict) -> Self {
+    pub(crate) fn known(charge: &'a PolicyCharge<'a>, key: Fingerprint, verdict: &'a Verdict) -> Self {
         SingleDecision {
             charge,
             key,
@@ -98,7 +98,7 @@ impl<'a> SingleDecision<'a> {
                 let limit = self.charge.numbers.limit(**spec);
                 spec.full_verdict(limit, outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
             }
-            Said::Verdict(verdict) => *verdict,
+            Said::Verdict(verdict) => **verdict,
         }
     }
 

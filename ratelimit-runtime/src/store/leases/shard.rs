@@ -1,6 +1,6 @@
 //! The keys that have leases, as many as there is room for.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::runtime::Id;
@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::permits::LeasedPermits;
 use crate::algorithm::AlgorithmSpec;
+use crate::base::number_map::NumberMap;
 use crate::key::Fingerprint;
 
 /// How many keys have leases. Calls with other keys ask for themselves.
@@ -18,7 +19,7 @@ pub(super) const SWEEP_PAUSE: Duration = Duration::from_millis(100);
 
 /// The keys behind one lock.
 pub(super) struct Shard<W> {
-    pub(super) keys: HashMap<Fingerprint, LeasedKey<W>>,
+    pub(super) keys: NumberMap<Fingerprint, LeasedKey<W>>,
     sweep_at: usize,
     swept: Option<Instant>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Queue<W> {
 
 impl<W> Default for Shard<W> {
     fn default() -> Self {
-        Shard { keys: HashMap::new(), sweep_at: MIN_KEYS, swept: None }
+        Shard { keys: NumberMap::default(), sweep_at: MIN_KEYS, swept: None }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::sync::{Semaphore, SemaphorePermit, SetOnce, oneshot};
 use tokio::time::{Instant, sleep};
 
-use super::number_map::NumberMap;
+use crate::base::number_map::NumberMap;
 use crate::store::error::StoreError;
 
 /// The maximum number of commands in flight on a connection. Others wait here until their deadline, where they cost

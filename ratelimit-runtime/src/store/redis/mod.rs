@@ -13,7 +13,6 @@ mod error_code;
 mod jitter;
 mod keyspace;
 mod node;
-mod number_map;
 mod scripts;
 #[cfg(any(test, feature = "test-util"))]
 mod testing;

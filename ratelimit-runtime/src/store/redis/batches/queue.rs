@@ -8,9 +8,9 @@ use tokio::runtime::Id;
 use tokio::sync::{self, oneshot};
 use tokio::time::Instant;
 
+use crate::base::number_map::NumberMap;
 use crate::store::charge::{Outcome, SharedCharges};
 use crate::store::error::StoreError;
-use crate::store::redis::number_map::NumberMap;
 use crate::store::redis::scripts::Form;
 
 /// The calls that are sent at once. A batch saves Redis and this process most of their work, but hands each call to another task

@@ -1,13 +1,14 @@
-//! Maps whose keys are a few numbers that no user chooses. Hashing them costs a fraction of what the default hasher does.
+//! Maps whose keys are numbers that no user chooses, or keyed hashes. Hashing them costs a fraction of what the default hasher does.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by the numbers of runtimes, scripts and Cluster slots.
-pub(super) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+/// A map by the numbers of runtimes, scripts and Cluster slots, or by fingerprints.
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-#[derive(Default)]
-pub(super) struct NumberHasher(u64);
+/// The hasher of such a map.
+#[derive(Debug, Default)]
+pub(crate) struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn write(&mut self, bytes: &[u8]) {
