@@ -169,6 +169,10 @@ impl Limited {
         Limited { single: None, more, ..limited }
     }
 
+    pub(super) fn source(&self) -> Source {
+        self.source
+    }
+
     pub(super) fn retry_after(&self) -> Option<Duration> {
         (!self.is_never).then(|| Duration::from_micros(self.retry_after))
     }

@@ -65,8 +65,7 @@ impl Error {
 
     /// The error of a call that is refused now. It is logged.
     pub(crate) fn limited(limited: Limited) -> Self {
-        let decision = || limited.decision();
-        log_limited(|| (limited.policy(), limited.algorithm(), decision().source, limited.retry_after()));
+        log_limited(|| (limited.policy(), limited.algorithm(), limited.source(), limited.retry_after()));
         Error::Limited(limited)
     }
 
