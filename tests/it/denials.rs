@@ -130,6 +130,18 @@ async fn refunds_by_output_end_denials() {
     limiter.try_acquire("ann", 2).await.unwrap();
 }
 
+#[tokio::test]
+async fn calls_that_may_be_refunded_always_ask() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry(true);
+    let limiter = registry.limiter("denials.refunded", FixedWindow::new(2, DAY)).unwrap();
+    limiter.try_acquire("bob", 2).await.unwrap();
+    limiter.try_acquire("bob", 1).await.unwrap_err();
+    let before = fixture.server.script_calls().await;
+    registry.scope(refunded("bob", &limiter)).await.unwrap_err();
+    assert_eq!(fixture.server.script_calls().await, before + 1);
+}
+
 /// A faster rate changes how the bucket refills for all.
 #[tokio::test]
 async fn calls_with_other_numbers_end_denials() {

@@ -73,6 +73,26 @@ async fn leased(registry: &Registry) -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(1, "1d", key = "<@user_or_ip>", name = "seen.client", registry = registry)]
+async fn by_client(registry: &Registry) -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn clients_are_seen_as_users_or_addresses() {
+    let (seen, server) = (Seen::default(), Server::shared());
+    for (registry, source) in seen.registries(&server) {
+        let from = || RequestContext::new().with_ip([192, 0, 2, 1]);
+        from().scope(by_client(&registry)).await.unwrap();
+        from().with_user("ann").scope(by_client(&registry)).await.unwrap();
+        assert_eq!(
+            seen.take(),
+            ["ip,192.0.2.1", "user,ann"]
+                .map(|key| format!("seen.client[{key}] × 1: admitted by {source:?}, 0 of 1"))
+        );
+    }
+}
+
 /// Returns the parts of the key that was refused.
 fn refused_key<T>(result: Result<T, Error>) -> Option<Vec<String>> {
     match result {
@@ -200,6 +220,7 @@ async fn calls_of_limiters_are_seen() {
         window.refund("c", 1).await.unwrap();
         window.reset("c").await.unwrap();
         assert!(window.peek(Unformattable).await.is_err());
+        assert!(window.try_acquire(Unformattable, 0).await.is_err());
         assert_eq!(
             seen.take(),
             [

@@ -264,3 +264,32 @@ fn invalid_policies_are_rejected() {
         }
     }
 }
+
+#[tokio::test]
+async fn numbers_with_another_period_have_keys_of_their_own() {
+    let limiter = limiter(&Registry::in_memory(), "periods", 1);
+    limiter.try_acquire((), 1).await.unwrap();
+    let hourly = limiter.with_numbers(FixedWindow::new(1, Duration::from_secs(3_600))).unwrap();
+    assert_eq!(hourly.peek(()).await.unwrap().remaining, 1);
+    hourly.try_acquire((), 1).await.unwrap();
+    assert!(limiter.with_numbers(TokenBucket::per_second(1)).is_err(), "it has another algorithm");
+}
+
+#[tokio::test]
+async fn other_numbers_keep_the_function() {
+    let named = limiter(&Registry::in_memory(), "tagged", 1).function("send");
+    named.try_acquire((), 1).await.unwrap();
+    let raised = named.with_numbers(FixedWindow::new(2, MINUTE)).unwrap();
+    let (raised, written) = (raised.prefix("p"), named.prefix("p"));
+    written.try_acquire((), 1).await.unwrap();
+    assert_eq!(raised.peek(()).await.unwrap().remaining, 1);
+}
+
+#[tokio::test]
+async fn single_charges_of_another_registry_are_invalid() {
+    let [registry, other] = [Registry::in_memory(), Registry::in_memory()];
+    let [own, others] = [&registry, &other].map(|registry| limiter(registry, "same", 2));
+    own.try_acquire((), 1).await.unwrap();
+    let charge = others.charge((), 1);
+    assert!(matches!(registry.try_acquire_all([charge]).await, Err(Error::Invalid(_))));
+}

@@ -193,3 +193,16 @@ async fn reserved_slot_is_refunded_by_the_output() {
     assert_eq!((first.0, second.0), (ms(0), ms(1000)));
     assert_eq!(timed(charged_if(true)).await.0, ms(0));
 }
+
+#[rate_limit(rate = 1.0, burst = 2, cost = cost, timeout = "10s")]
+async fn waits_for_its_cost(cost: u64) -> Result<(), Error> {
+    let _ = cost;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_with_a_computed_cost_wait() {
+    waits_for_its_cost(2).await.unwrap();
+    let (elapsed, admitted) = timed(waits_for_its_cost(2)).await;
+    assert_eq!((elapsed, admitted.is_ok()), (2 * SECOND, true));
+}

@@ -161,3 +161,28 @@ async fn refusing_policy_is_logged() {
     let full = ["events.full.1", "events.full.2", "events.full.3"];
     assert_eq!(log.each_ref().map(LogCapture::events), full.map(|full| events(full, &[BEGINS, ENDS])));
 }
+
+#[count_limit(1, "1d", name = "trial.charged", shadow, charge_when = |out| *out)]
+async fn on_trial_for_some_outputs(out: bool) -> bool {
+    out
+}
+
+#[tokio::test(start_paused = true)]
+async fn shadows_that_admit_a_call_log_nothing() {
+    let log = LogCapture::default();
+    let calls = async { on_trial_for_some_outputs(true).await };
+    assert!(calls.with_subscriber(log.clone()).await);
+    assert_eq!(log.events(), events("", &["limits are decided in this process"]));
+}
+
+#[count_limit(1, "1d", name = "trial.beside", shadow)]
+#[count_limit(10, "1d", name = "trial.required")]
+async fn on_trial_beside_another() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn shadow_refusals_of_stacks_are_logged() {
+    let log = second_call(on_trial_beside_another).await;
+    assert_eq!(log.events(), events("trial.beside", &["shadow policy would have limited calls"]));
+}

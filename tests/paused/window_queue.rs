@@ -193,3 +193,16 @@ async fn stacks_with_a_window_do_not_overtake_waiting_calls() {
     assert!(timeout(Duration::ZERO, bucket_and_window()).await.is_err());
     waiting.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn newcomers_do_not_overtake_calls_that_wait_for_a_window() {
+    for policy in windows() {
+        let limiter = limiter(policy);
+        limiter.acquire((), 3).await.unwrap();
+        let mut waiting = pin!(limiter.acquire((), 1));
+        assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
+        advance(2 * SECOND).await;
+        assert!(timeout(Duration::ZERO, limiter.acquire((), 1)).await.is_err(), "{policy:?}");
+        waiting.await.unwrap();
+    }
+}

@@ -146,6 +146,19 @@ async fn only_refunded_charges_are_left_out() {
     assert_eq!((reply.status, items(&reply, "ratelimit")["headers-refund"]["r"]), (200, 1));
 }
 
+#[tokio::test]
+async fn charges_that_are_refunded_in_process_are_left_out() {
+    let headers = RateLimitHeaders::new([HeaderFormat::Draft11]);
+    let registry = Registry::builder().observer(headers.observer()).in_memory();
+    let handler = move || {
+        let registry = registry.clone();
+        async move { registry.scope(refunded(None)).await }
+    };
+    let app = Router::new().route("/", get(handler)).layer(RateLimitLayer::new().headers(headers));
+    let reply = serve(app).await.get("/", &[]).await;
+    assert_eq!((reply.status, reply.header("ratelimit")), (200, None));
+}
+
 #[rate_limit("1000/min", burst = 500, key_type = IP)]
 #[count_limit(3, "1h", key_type = IP)]
 async fn unnamed() -> Result<String, Error> {

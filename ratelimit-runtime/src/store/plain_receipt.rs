@@ -66,13 +66,15 @@ mod tests {
     use super::*;
     use crate::algorithm::AlgorithmSpec;
     use crate::base::clock::Clock;
+    use crate::base::rate::Rate;
     use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn plain() -> [Policy; 5] {
+    fn plain() -> [Policy; 6] {
         [
             TokenBucket::per_second(3).burst(10).into(),
+            TokenBucket::per_second(4).burst(10).borrow().into(),
             LeakyBucket::draining(10, HOUR).into(),
             LeakyBucket::draining(10, HOUR).queue().into(),
             FixedWindow::new(10, HOUR).into(),
@@ -97,6 +99,7 @@ mod tests {
         }
         for policy in [
             TokenBucket::per_second(3).borrow().into(),
+            TokenBucket::new(Rate::new(1, Duration::from_nanos(1_000_000_001))).burst(3).borrow().into(),
             TokenBucket::per_second(3).adjustable().into(),
             Policy::from(SlidingWindow::new(10, HOUR)),
         ] {

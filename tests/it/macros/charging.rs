@@ -154,3 +154,36 @@ fn dropped_and_panicking_calls_are_charged() {
         });
     }
 }
+
+#[count_limit(1, "1d", name = "charging.trial", shadow, charge_when = |out| *out)]
+async fn on_trial(out: bool) -> bool {
+    out
+}
+
+#[tokio::test]
+async fn shadows_give_nothing_back_for_calls_they_did_not_charge() {
+    on_each_registry(async |registry, _| {
+        let limiter = registry.limiter("charging.trial", FixedWindow::new(1, DAY)).unwrap();
+        registry.scope(on_trial(true)).await;
+        registry.scope(on_trial(false)).await;
+        assert_eq!(limiter.peek(()).await.unwrap().remaining, 0);
+    })
+    .await;
+}
+
+#[count_limit(limit = limit, period = "1d", name = "charging.computed", charge_when = |out| matches!(out, Ok(true)))]
+async fn computed(limit: u64, out: bool) -> Result<bool, Error> {
+    Ok(out)
+}
+
+#[tokio::test]
+async fn calls_with_computed_numbers_are_refunded() {
+    on_each_registry(async |registry, _| {
+        for _ in 0..3 {
+            assert!(!registry.scope(computed(1, false)).await.unwrap());
+        }
+        assert!(registry.scope(computed(1, true)).await.unwrap());
+        assert!(registry.scope(computed(1, true)).await.unwrap_err().is_limited());
+    })
+    .await;
+}

@@ -313,3 +313,20 @@ async fn shadow_store_errors_are_not_logged_as_limited() {
     let undecided = "shadow policy could not be evaluated";
     assert_eq!(log.events(), [("it::macros::stacks::on_trial".to_owned(), undecided.to_owned())]);
 }
+
+#[count_limit(1, "1d", name = "stacks.full")]
+#[count_limit(1, "1d", name = "stacks.free", cost = 0)]
+async fn beside_a_free_policy() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn policies_without_cost_say_nothing() {
+    on_each_registry(async |registry, _| {
+        registry.scope(beside_a_free_policy()).await.unwrap();
+        let refused = registry.scope(beside_a_free_policy()).await.unwrap_err();
+        let Error::Limited(limited) = refused else { panic!("{refused}") };
+        assert_eq!(limited.decision().policies().len(), 1);
+    })
+    .await;
+}

@@ -139,6 +139,13 @@ async fn limiters_in_shadow_are_reported() {
         let decision = limiter.try_acquire((), 1).await.unwrap();
         assert_eq!(decision.retry_after, None);
     }
+    let charged = limiter.try_acquire("b", 1).await.unwrap();
+    charged.refund().await.unwrap();
+    assert_eq!(limiter.peek("b").await.unwrap().remaining, 1);
+    let peeked = limiter.peek(()).await.unwrap();
+    assert_eq!((peeked.remaining, peeked.retry_after, peeked.policies()[0].shadow), (0, None, true));
+    limiter.try_acquire((), 1).await.unwrap().refund().await.unwrap();
+    assert_eq!(limiter.peek(()).await.unwrap().remaining, 0, "nothing was charged");
     let event = ("names.shadow".to_owned(), "shadow policy would have limited calls".to_owned());
     assert_eq!(log.events().iter().filter(|logged| **logged == event).count(), 1);
 }

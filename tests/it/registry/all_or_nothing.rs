@@ -74,3 +74,18 @@ async fn empty_and_mixed_lists_are_invalid() {
     assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
     assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
 }
+
+#[tokio::test]
+async fn all_that_a_list_has_taken_is_refunded() {
+    on_each_registry(async |registry, _| {
+        let limiters = ["first", "second"].map(|name| limiter(&registry, name, 5));
+        for _ in 0..2 {
+            let charges = limiters.each_ref().map(|limiter| limiter.charge("a", 3));
+            registry.try_acquire_all(charges).await.unwrap().refund().await.unwrap();
+            for limiter in &limiters {
+                assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
+            }
+        }
+    })
+    .await;
+}

@@ -222,3 +222,11 @@ async fn local_state_is_bounded() {
     }
     assert!(kept <= 10, "{kept}");
 }
+
+#[tokio::test]
+async fn other_numbers_keep_what_a_limiter_does_on_a_store_error() {
+    let registry = absent(Registry::builder());
+    let limiter = registry.limiter("a", FixedWindow::new(6, DAY)).unwrap().on_store_error(Deny);
+    let limiter = limiter.with_numbers(FixedWindow::new(7, DAY)).unwrap();
+    assert!(matches!(limiter.try_acquire((), 1).await, Err(Error::Store(_))));
+}
