@@ -93,10 +93,10 @@ impl<'a> Charges<'a> {
         cost: u64,
         (key, parts): (Fingerprint, PartsOfKey<'_>),
     ) {
+        self.close();
         let shadow = definition.attribute.shadow;
         let parts = if self.keeps_parts { self.parts.append(parts) } else { (0, 0) };
         self.push(definition, ChargeNumbers::Literal(numbers), (key, parts), (cost, 0), shadow);
-        self.open = None;
     }
 
     /// Keeps the parts of the keys that are added from now on.
@@ -115,13 +115,8 @@ impl<'a> Charges<'a> {
         wait: u64,
     ) {
         let shadow = definition.attribute.shadow;
-        self.push_open(
-            definition,
-            ChargeNumbers::Literal(numbers),
-            &numbers.heads.hash,
-            (cost, wait),
-            shadow,
-        );
+        let (head, numbers) = (&numbers.heads.hash, ChargeNumbers::Literal(numbers));
+        self.push_open(definition, numbers, head, (cost, wait), shadow);
     }
 
     /// Starts the charge of a policy with these numbers, as operators have changed them. Adds none that costs something if the policy

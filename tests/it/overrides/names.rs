@@ -88,6 +88,23 @@ async fn limiters_with_a_prefix_are_overridden_from_when_they_are_created() {
 }
 
 #[tokio::test]
+async fn overridden_limiters_in_lists_keep_their_keys() {
+    on_each_registry("[\"names.raised\"]\nlimit = 2\n", async |registry, _| {
+        let window = FixedWindow::new(1, DAY);
+        let limiters = ["names.raised", "names.beside"].map(|name| registry.limiter(name, window).unwrap());
+        in_force(registry, &["names.raised"]).await;
+        let [raised, beside] = &limiters;
+        for key in ["a", "b"] {
+            registry.try_acquire_all([raised.charge(key, 2), beside.charge(key, 1)]).await.unwrap();
+        }
+        for key in ["a", "b"] {
+            assert_eq!(raised.peek(key).await.unwrap().remaining, 0, "{key}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn policies_that_an_override_does_not_fit_decide_as_written() {
     let log = LogCapture::default();
     let _subscriber = tracing::subscriber::set_default(log.clone());
