@@ -71,8 +71,8 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, 0).admitted)
     }
 
-    /// Decides a call that does not wait, and charges it, in one step, where its numbers can change: that is as usual as others, and
-    /// takes longer. Returns what [`check`](Self::check) does, and whether the call is admitted. `None` has changed nothing.
+    /// Decides a call that does not wait, and charges it, in one step: only for buckets whose numbers can change, as these take
+    /// longest otherwise. Returns what [`check`](Self::check) does, and whether the call is admitted. `None` has changed nothing.
     pub(crate) fn step(&self, state: &mut State, now: u64, cost: u64) -> Option<(Snapshot, bool)> {
         match (self, state) {
             (AlgorithmSpec::AdjustableGcra(spec), State::AdjustableGcra(bucket)) => {

@@ -85,12 +85,7 @@ impl Rate {
     /// Returns the microseconds that this many permits take, rounded up, or `None` if they exceed what a policy covers.
     pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
         let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
-        let per = self.permits as u128 * 1000;
-        // Numbers of 128 bits take several times as long, and few are that large.
-        let micros = match nanos <= u64::MAX as u128 && per <= u64::MAX as u128 {
-            true => (nanos as u64).div_ceil(per as u64) as u128,
-            false => nanos.div_ceil(per),
-        };
+        let micros = div_ceil(nanos, self.permits as u128 * 1000);
         if micros > MAX_PERIOD.as_micros() { None } else { Some(micros as u64) }
     }
 
@@ -145,6 +140,15 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Self, InvalidPolicy> {
         Rate::parse(text)
+    }
+}
+
+/// Divides and rounds up, without a call where the numbers are small: policies with computed numbers do it at each call.
+pub(crate) const fn div_ceil(dividend: u128, divisor: u128) -> u128 {
+    if dividend <= u64::MAX as u128 && divisor <= u64::MAX as u128 {
+        (dividend as u64).div_ceil(divisor as u64) as u128
+    } else {
+        dividend.div_ceil(divisor)
     }
 }
 

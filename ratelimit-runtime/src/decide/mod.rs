@@ -40,6 +40,7 @@ pub(crate) use self::caller::{Caller, FewDecision};
 use self::charges::{Charges, Failure, PolicyCharge};
 use self::decision::{Decision, SinglePolicy};
 use self::error::Error;
+use self::observation::Observers;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
 use crate::algorithm::{PlainSpec, Verdict};
@@ -67,8 +68,8 @@ impl Backend {
                 && !charge.definition.attribute.refundable
                 && let Some(admitted) = caller.admitted()
             {
-                if self.observers().is_some() {
-                    self.observe_admitted(charge, spec, outcome, charges.parts());
+                if let Some(observers) = self.observers() {
+                    observe_admitted(observers, charge, (spec, outcome), charges.parts());
                 }
                 return Ok(admitted);
             }
@@ -79,20 +80,6 @@ impl Backend {
         match self.decide_few(charges, caller) {
             Some(decision) => Ok(decision),
             None => self.decide_any(charges, caller),
-        }
-    }
-
-    #[inline(never)]
-    fn observe_admitted(
-        &self,
-        charge: &PolicyCharge<'_>,
-        spec: &PlainSpec,
-        outcome: &PlainOutcome<1>,
-        parts: &KeyParts,
-    ) {
-        if let Some(observers) = self.observers() {
-            let seen = (outcome.now, outcome.snapshots[0]);
-            observers.plain(charge, spec, seen, (true, true), parts.all());
         }
     }
 
@@ -204,9 +191,9 @@ impl Backend {
         caller.single(decision)
     }
 
-    /// Decides a call with any charges.
+    /// Decides a call with any charges, whose keys are complete, without the lock-free steps.
     #[inline(never)]
-    fn decide_any<'b, C: Caller>(
+    pub(crate) fn decide_any<'b, C: Caller>(
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
         caller: &C,
@@ -383,6 +370,17 @@ impl Backend {
         let is_leased = lease.is_some() && leases.suffice(key, spec, cost);
         (!is_leased).then_some(verdict)
     }
+}
+
+/// Tells observers of a charge that was admitted by the lock-free steps. Not compiled into each call.
+#[inline(never)]
+fn observe_admitted(
+    observers: &Observers,
+    charge: &PolicyCharge<'_>,
+    (spec, outcome): (&PlainSpec, &PlainOutcome<1>),
+    parts: &KeyParts,
+) {
+    observers.plain(charge, spec, (outcome.now, outcome.snapshots[0]), (true, true), parts.all());
 }
 
 /// Lets a call go ahead that is sent to no store.

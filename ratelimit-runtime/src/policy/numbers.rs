@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::algorithm::AlgorithmSpec;
 use crate::base::bounds::{MAX_PERIOD, MAX_PERMITS, TOO_MANY};
 use crate::base::invalid_policy::InvalidPolicy;
-use crate::base::rate::Rate;
+use crate::base::rate::{Rate, div_ceil};
 
 /// The maximum period of a rate in nanoseconds. With it, every product here stays below 2^128.
 const MAX_RATE_PERIOD: u128 = 10_000_000_000_000 * 1_000_000_000;
@@ -102,15 +102,6 @@ pub(super) const fn checked_interval(rate: Rate, argument: &'static str) -> Resu
         return Ok(interval as u64);
     };
     Err(InvalidPolicy::new(argument, problem))
-}
-
-/// Divides and rounds up, without a call where the numbers are small: policies with computed numbers do it at each call.
-const fn div_ceil(dividend: u128, divisor: u128) -> u128 {
-    if dividend <= u64::MAX as u128 && divisor <= u64::MAX as u128 {
-        (dividend as u64).div_ceil(divisor as u64) as u128
-    } else {
-        dividend.div_ceil(divisor)
-    }
 }
 
 /// Returns a bucket's time from empty to full in microseconds.

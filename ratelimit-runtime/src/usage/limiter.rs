@@ -20,7 +20,6 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, KeyParts};
 use crate::policy::Policy;
-use crate::store::Charge;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
@@ -225,7 +224,7 @@ impl Limiter {
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     /// [`Error::MissingKey`] if a part of the key cannot be formatted.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
-        let mut charge = self.uncharged(&key)?;
+        let mut charge = self.call(0, Duration::ZERO).uncharged(&key)?;
         drop(key);
         charge.cost = permits;
         Ok(self.backend.refund(&charge).await?)
@@ -259,7 +258,7 @@ impl Limiter {
     /// # Ok(()) }
     /// ```
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
-        let charge = self.uncharged(&key)?;
+        let charge = self.call(0, Duration::ZERO).uncharged(&key)?;
         drop(key);
         Ok(self.backend.reset(&charge.key).await?)
     }
@@ -285,11 +284,6 @@ impl Limiter {
     #[inline]
     fn call(&self, cost: u64, timeout: Duration) -> LimiterCall<'_> {
         LimiterCall { backend: &self.backend, definition: &self.definition, cost, timeout }
-    }
-
-    /// Returns a charge of nothing to this key, also of a policy that is turned off.
-    fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
-        self.call(0, Duration::ZERO).uncharged(key)
     }
 
     fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
@@ -329,6 +323,7 @@ impl fmt::Debug for Limiter {
 /// ```
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
 pub struct NamedCharge {
+    /// The id of the limiter's backend.
     backend: u64,
     definition: Arc<Definition>,
     cost: u64,

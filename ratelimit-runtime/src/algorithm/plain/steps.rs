@@ -35,18 +35,6 @@ impl PlainStep {
     }
 }
 
-/// A queue, as in [`GcraSpec`].
-#[derive(Clone, Copy, Debug)]
-struct PlainQueue(PlainBucket);
-
-/// A bucket that lends, as in [`GcraSpec`], while it need not.
-#[derive(Clone, Copy, Debug)]
-struct PlainLender(PlainBucket);
-
-/// A fixed window on a multiple of the period.
-#[derive(Clone, Copy, Debug)]
-struct PlainAlignedWindow(PlainWindow);
-
 impl PlainSteps for PlainBucket {
     #[inline]
     fn is_dated(self) -> bool {
@@ -85,56 +73,32 @@ impl PlainSteps for PlainWindow {
     }
 }
 
-impl PlainSteps for PlainQueue {
+impl PlainBucket {
+    /// Decides a call by a queue.
     #[inline]
-    fn is_dated(self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        let (PlainState::Bucket { full }, PlainQueue(queue)) = (state, self) else { return None };
-        let (before, charge) = (full.max(now), queue.charge(cost));
-        if before > now + queue.capacity {
+    fn decide_queue(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let PlainState::Bucket { full } = state else { return None };
+        let (before, charge) = (full.max(now), self.charge(cost));
+        if before > now + self.capacity {
             return None;
         }
         // A slot that is free at once is the first of an empty queue.
-        let is_first = before == now && charge <= queue.capacity;
+        let is_first = before == now && charge <= self.capacity;
         Some(PlainStep::new(before, 0, is_first.then_some(PlainState::Bucket { full: before + charge })))
     }
 }
 
-impl PlainSteps for PlainLender {
+impl PlainWindow {
+    /// Decides a call by a window on a multiple of the period.
     #[inline]
-    fn is_dated(self) -> bool {
-        true
-    }
-
-    #[inline]
-    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        let PlainLender(bucket) = self;
-        // What a bucket refuses, this one lends, and a debt does not fit into a slot.
-        bucket.decide(state, now, cost).filter(|step| step.admitted)
-    }
-}
-
-impl PlainSteps for PlainAlignedWindow {
-    #[inline]
-    fn is_dated(self) -> bool {
-        false
-    }
-
-    #[inline]
-    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        let (PlainState::Window { end, number }, PlainAlignedWindow(window)) = (state, self) else {
-            return None;
-        };
-        let (opened, count) = if now < end { opened(end, number, window.period) } else { (now, 0) };
-        if end.saturating_sub(window.period) > now {
+    fn decide_aligned(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let PlainState::Window { end, number } = state else { return None };
+        let (opened, count) = if now < end { opened(end, number, self.period) } else { (now, 0) };
+        if end.saturating_sub(self.period) > now {
             return None;
         }
-        let after = match window.fits(count, cost) {
-            true => Some(aligned_state(opened, count + cost, window.period)?),
+        let after = match self.fits(count, cost) {
+            true => Some(aligned_state(opened, count + cost, self.period)?),
             false => None,
         };
         Some(PlainStep::new(opened, count, after))
@@ -152,9 +116,10 @@ impl PlainSteps for PlainSpec {
         match self.kind {
             PlainKind::TokenBucket | PlainKind::Meter => self.bucket().decide(state, now, cost),
             PlainKind::Window => self.window().decide(state, now, cost),
-            PlainKind::Queue => PlainQueue(self.bucket()).decide(state, now, cost),
-            PlainKind::Borrowing => PlainLender(self.bucket()).decide(state, now, cost),
-            PlainKind::AlignedWindow => PlainAlignedWindow(self.window()).decide(state, now, cost),
+            PlainKind::Queue => self.bucket().decide_queue(state, now, cost),
+            // What a bucket refuses, this one lends, and a debt does not fit into a slot.
+            PlainKind::Borrowing => self.bucket().decide(state, now, cost).filter(|step| step.admitted),
+            PlainKind::AlignedWindow => self.window().decide_aligned(state, now, cost),
         }
     }
 }

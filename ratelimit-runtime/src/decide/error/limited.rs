@@ -194,7 +194,7 @@ impl KeptKey {
     #[inline(never)]
     fn of(key: PartsOfKey<'_>) -> Self {
         let mut more = Box::<More>::default();
-        more.key.insert(KeyParts::default()).append(key);
+        more.key = Some(key.to_owned());
         KeptKey(LazyBox::of(more))
     }
 }

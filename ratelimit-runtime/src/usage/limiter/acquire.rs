@@ -218,7 +218,7 @@ impl<'a> LimiterCall<'a> {
         self.charges(hashed, parts, key)
     }
 
-    /// Refuses a call without a key, unless limits are off.
+    /// Refuses a call without a key.
     #[cfg(feature = "web")]
     pub(super) fn refuse(&self, missing: MissingKey) -> Result<(), Error> {
         let decided = self.decide_known(Some(Err(missing)), KeyParts::default(), &());
@@ -233,10 +233,12 @@ impl<'a> LimiterCall<'a> {
         parts: KeyParts,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        if let Some(Ok(key)) = hashed
-            && let Some(decision) = self.backend.decide_one(&self.charge(key), key, &parts, &LimiterCaller)
-        {
-            return Ok(decision);
+        if let Some(Ok(key)) = hashed {
+            let charge = self.charge(key);
+            return match self.backend.decide_one(&charge, key, &parts, &LimiterCaller) {
+                Some(decision) => Ok(decision),
+                None => self.backend.decide_any(&mut Charges::of(charge, parts), &LimiterCaller),
+            };
         }
         let mut charges = self.charges(hashed, parts, key);
         if charges.is_empty() && self.cost > 0 {
