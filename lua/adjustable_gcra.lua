@@ -1,15 +1,14 @@
 -- The generic cell rate algorithm for numbers that change from call to call. A state counts in microseconds of refill at the
 -- rate of the last charge. Twin of ratelimit-runtime/src/algorithm/adjustable_gcra.rs: change both or neither.
 --
--- key    "tat written credited until slot changed pace": as in gcra.lua; the time of the first charge at this rate; and the
---        microseconds in which one permit refills, which may have a fraction
+-- key    seven doubles, packed: tat, written, credited, until and slot as in gcra.lua; changed, the time of the first charge at this
+--        rate; and pace, the microseconds in which one permit refills, which may have a fraction
 -- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires
 -- refund args: charge, tat right after the charge and its time or '', credited, pace, 1 if only the last charge is
 --        refundable
-local width = 4
 -- Up to here products are exact.
 local EXACT = 2 ^ 53
 -- More than any call waits.
@@ -37,12 +36,11 @@ end
 
 local function load(value)
   if not value then return end
-  local tat, written, credited, till, slot, changed, pace =
-    string.match(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d[%d.e+-]*)$')
-  if not tat then corrupt() end
+  if #value ~= 56 then corrupt() end
+  local tat, written, credited, till, slot, changed, pace = struct.unpack('<ddddddd', value)
   local bucket = {
-    tat = parse(tat), written = parse(written), credited = parse(credited), till = parse(till), slot = parse(slot),
-    changed = parse(changed), pace = parse(pace),
+    tat = parse_whole(tat), written = parse_whole(written), credited = parse_whole(credited), till = parse_whole(till),
+    slot = parse_whole(slot), changed = parse_whole(changed), pace = parse(pace),
   }
   if bucket.pace == 0 or not within_reach(math.max(bucket.tat, bucket.slot), bucket.written) then corrupt() end
   return bucket
@@ -70,18 +68,15 @@ local function keep(key, bucket, was)
   local till = bucket.credited > 0 and bucket.till or 0
   local ends = math.max(bucket.tat, till)
   if ends <= now then return remove(key) end
-  local numbers = {
-    int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot), int(bucket.changed),
-    string.format('%.17g', bucket.pace),
-  }
-  set(key, table.concat(numbers, ' '), ends, was)
+  local value = struct.pack('<ddddddd', bucket.tat, now, bucket.credited, till, slot, bucket.changed, bucket.pace)
+  set(key, value, ends, was)
 end
 
 local restore = restore_value
 
 local function check(key, at)
   local charge, lead, wait, to =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    args[at], args[at + 1], args[at + 2], args[at + 3]
   local value = redis.call('GET', key)
   local stored = load(value)
   local bucket = current(stored, to)

@@ -1,33 +1,44 @@
--- Decides about a list of charges, all or nothing except for shadows.
+--[[ prelude.lua ]]
+
+-- Returns an algorithm. The functions of those that no charge needs are not even made.
+local made = {}
+local function algorithm(kind)
+  local algorithm = made[kind]
+  if algorithm then return algorithm end
+  --[[ algorithms ]]
+  made[kind] = algorithm
+  return algorithm
+end
+
+-- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and
+-- `size` the number of its charges, whose arguments are in `args`, six for each: its kind, which is the number of its algorithm,
+-- negative for a shadow, and those of `check`.
 --
--- `offset` is the number of keys before those of the list, `size` the number of its charges, and `at` the index of the arguments
--- of the first. `kinds` has a letter for each charge, `s` for a shadow and `r` for the others, which are required; without shadows it
--- is nil.
---
--- Returns 1 or 0 for admitted, followed by what each check read and, for a shadow, 1 or 0 for admitted by its own spec. The text
--- of an error replaces the whole decision, or what the check of a shadow read.
+-- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. The text of an error replaces the whole
+-- decision, or what is returned for a shadow.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
 -- only reads, what one of cost 1 would find, and counts as admitted. Redis does not roll back a failed script, so an error,
 -- which may follow a charge, is caught, and every key is restored before the error is returned. The error of a shadow only
 -- means that the shadow is not charged.
-local function decide(offset, size, kinds, at)
+local function decide(offset, size)
   local entries, admitted, failure, needs_cleanup = {}, true, nil, false
   for i = 1, size do
-    local ok, entry = pcall(check, KEYS[offset + i], at + (i - 1) * width)
-    local shadow = kinds and string.sub(kinds, i, i) == 's'
+    local at = 6 * i - 5
+    local of, shadow = algorithm(math.abs(args[at])), args[at] < 0
+    local ok, entry = pcall(of.check, KEYS[offset + i], at + 1)
     if not ok then
-      entry = {error_text(entry), cost = 0}
+      entry = {error_text(entry), cost = 0, failed = true}
       if not shadow then failure = entry[1] end
     end
-    entry.shadow = shadow
+    entry.of, entry.shadow = of, shadow
     entries[i] = entry
     if failure then break end
     admitted = admitted and (entry.admits or shadow)
   end
   for _, entry in ipairs(entries) do
     if entry.cost > 0 and not entry.shadow and not failure then
-      local ok, err = pcall(admitted and commit or undo, entry)
+      local ok, err = pcall(admitted and entry.of.commit or entry.of.undo, entry)
       entry.done, needs_cleanup = ok, needs_cleanup or entry.clean_up
       if not ok then failure = error_text(err) end
     end
@@ -41,22 +52,22 @@ local function decide(offset, size, kinds, at)
     end
   end
   if failure then
-    for _, entry in ipairs(entries) do pcall(restore, entry) end
+    for _, entry in ipairs(entries) do pcall(entry.of.restore, entry) end
     return failure
   end
-  local decision = {admitted and 1 or 0}
+  local decision = {}
   for _, entry in ipairs(entries) do
     if entry.shadow and entry.cost > 0 then
-      local ok, err = pcall(admitted and entry.admits and commit or undo, entry)
+      local ok, err = pcall(admitted and entry.admits and entry.of.commit or entry.of.undo, entry)
       entry.done = ok
       if ok and entry.clean_up then ok, err = pcall(entry.clean_up, entry) end
       if not ok then
-        pcall(restore, entry)
-        entry = {error_text(err), shadow = true}
+        pcall(entry.of.restore, entry)
+        entry = {error_text(err), failed = true}
       end
     end
+    if not entry.failed then decision[#decision + 1] = entry.admits and 1 or 0 end
     for _, number in ipairs(entry) do decision[#decision + 1] = number end
-    if entry.shadow then decision[#decision + 1] = entry.admits and 1 or 0 end
   end
   return decision
 end

@@ -1,31 +1,30 @@
 -- Fixed window: a limit from a window's start to its end. The first call opens the window, or a multiple of the period does.
 -- Twin of ratelimit-runtime/src/algorithm/fixed_window.rs: change both or neither.
 --
--- key    "opened count": the time of the window's first charge in microseconds, which identifies the window even if two
---        have the same start, and the permits charged to it
+-- key    two doubles, packed: opened, the time of the window's first charge in microseconds, which identifies the window even if
+--        two have the same start; and count, the permits charged to it
 -- args   cost, limit, period, aligned                          permits, permits, microseconds, 1 or 0
 -- reply  opened, count                                         of the window that a call now belongs to
 -- refund args: cost, opened of the charged window or '', period, aligned
-local width = 4
 
 local function start(opened, period, aligned)
   return aligned and opened - opened % period or opened
 end
 
 local function load(value)
-  local opened, count = string.match(value, '^(%d+) (%d+)$')
-  if not count then corrupt() end
-  return parse(opened), parse(count)
+  if #value ~= 16 then corrupt() end
+  local opened, count = struct.unpack('<dd', value)
+  return parse_whole(opened), parse_whole(count)
 end
 
 local function store(entry, count)
   local ends = start(entry[1], entry.period, entry.aligned) + entry.period
-  set(entry.key, int(entry[1]) .. ' ' .. int(count), ends, entry.was)
+  set(entry.key, struct.pack('<dd', entry[1], count), ends, entry.was)
 end
 
 local function check(key, at)
   local cost, limit, period, aligned =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1'
+    args[at], args[at + 1], args[at + 2], args[at + 3] == 1
   local value = redis.call('GET', key)
   local entry = {now, 0, key = key, cost = cost, period = period, aligned = aligned, value = value}
   if value then
@@ -63,6 +62,6 @@ local function refund(key, at)
   if count - cost <= 0 then
     remove(key)
   else
-    set(key, int(opened) .. ' ' .. int(count - cost), ends, ends)
+    set(key, struct.pack('<dd', opened, count - cost), ends, ends)
   end
 end

@@ -9,10 +9,9 @@
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
 --        refundable
-local width = 4
 
 local function arguments(at)
-  return tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  return args[at], args[at + 1], args[at + 2], args[at + 3]
 end
 
 local function load(value)

@@ -11,7 +11,6 @@
 --                                                              without waiting, and when the state expires
 -- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period; if burst and refill can
 --        change, the time of the charge instead of the anchor
-local width = 5
 -- The maximum of missing permits. Up to it, division by a refill is exact.
 local MOST_MISSING = 2 ^ 52
 
@@ -101,8 +100,8 @@ local function own_missing(bucket, spec)
 end
 
 local function check(key, at)
-  local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 4])
-  local spec = {burst = tonumber(ARGV[at + 1]), refill = tonumber(ARGV[at + 2]), period = tonumber(ARGV[at + 3])}
+  local cost, wait = args[at], args[at + 4]
+  local spec = {burst = args[at + 1], refill = args[at + 2], period = args[at + 3]}
   local value = redis.call('GET', key)
   local stored = load(value, spec)
   local bucket = current(stored, spec)

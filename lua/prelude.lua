@@ -50,6 +50,12 @@ local function parse(text)
   return number and number >= 0 and number <= 2 ^ 53 and number or corrupt()
 end
 
+-- Parses a number without a fraction.
+local function parse_whole(text)
+  local number = parse(text)
+  return number % 1 == 0 and number or corrupt()
+end
+
 -- The longest time that a policy covers, and the longest that a call waits.
 local LONGEST = 3650 * 86400 * 1000000
 

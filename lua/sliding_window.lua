@@ -7,7 +7,6 @@
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
 -- refund args: cost, timestamp of the charged entry or '', period, precision
-local width = 4
 
 -- Running totals wrap here. The difference of two is exact, because it never exceeds the limit.
 local WRAP = 2 ^ 50
@@ -16,8 +15,7 @@ local WRAP = 2 ^ 50
 local CHUNK = 1000
 
 local function number(key, index)
-  local number = parse(redis.call('LINDEX', key, index))
-  return number % 1 == 0 and number or corrupt()
+  return parse_whole(redis.call('LINDEX', key, index))
 end
 
 local function total(key, i)
@@ -62,7 +60,7 @@ end
 
 local function check(key, at)
   local cost, limit, period, precision =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    args[at], args[at + 1], args[at + 2], args[at + 3]
   local n = entries(key)
   local entry = {0, 0, 0, key = key, cost = cost, period = period, precision = precision, admits = cost <= limit, total = 0}
   if n < 0 then return entry end

@@ -7,7 +7,6 @@
 -- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
 --                                          change also 0, 0, and when the state expires
 -- refund args: cost, next right after the charge and stored before it or '', interval, warmup
-local width = 4
 local COLD_FACTOR = 3
 
 local function curve_of(interval, warmup)
@@ -87,8 +86,8 @@ local function current(curve, bucket)
 end
 
 local function check(key, at)
-  local cost, wait = tonumber(ARGV[at]), tonumber(ARGV[at + 3])
-  local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
+  local cost, wait = args[at], args[at + 3]
+  local curve = curve_of(args[at + 1], args[at + 2])
   local value = redis.call('GET', key)
   local entry = {now, curve.max_stored, key = key, cost = cost, curve = curve, value = value}
   local unchanged_until = 0

@@ -23,7 +23,7 @@ pub(crate) enum Failure {
 }
 
 /// The commands that scripts need to read states and to change overrides.
-const IN_SCRIPTS: [&str; 6] = ["get", "hget", "hset", "lindex", "llen", "time"];
+const IN_SCRIPTS: [&str; 7] = ["get", "hget", "hset", "lindex", "llen", "lrange", "time"];
 
 /// What the help of the command says about exit codes.
 pub(crate) const EXIT_CODES: &str = "\

@@ -285,10 +285,10 @@ mod tests {
             Selection { name: Some("a".to_owned()), parts: Some(vec!["b".to_owned()]), prefix: None };
         let encoded = selection.encoded("rl");
         for (key, is_meant) in [
-            ("rl::a:fw1-1:{x}:b", true),
-            ("rl:p:a:fw1-1:{x}:b", true),
-            ("rl::z:fw1-1:{x}:a:fw1-1:{x}:b", false),
-            ("rl::a:fw1-1:{x}:{y}:b", false),
+            ("rl::a:fw2-1:{x}:b", true),
+            ("rl:p:a:fw2-1:{x}:b", true),
+            ("rl::z:fw2-1:{x}:a:fw2-1:{x}:b", false),
+            ("rl::a:fw2-1:{x}:{y}:b", false),
         ] {
             let pieces = KeyPieces::split(key).unwrap();
             assert_eq!(encoded.has(&pieces), is_meant, "{key}");

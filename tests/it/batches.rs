@@ -83,7 +83,7 @@ async fn few_decisions_of_a_batch_are_left_to_functions() {
     let before = server.script_calls().await;
     let results = call_all(&limiter, |i| i % KEYS).await;
     let sent = server.script_calls().await - before;
-    assert!(sent >= CALLS / 2, "{sent} script calls");
+    assert!(sent >= CALLS / 9, "{sent} script calls");
     for key in 0..KEYS as usize {
         let of_key = results.iter().skip(key).step_by(KEYS as usize);
         assert_eq!(of_key.filter(|result| result.is_ok()).count(), 2, "{key}");

@@ -43,9 +43,8 @@ impl AdjustableGcraSpec {
         let (from, to) = (bucket.pace, self.pace());
         let full_at = bucket.tat.max(now);
         if from == to {
-            let lead = self.0.lead(self.0.charge(cost)).unwrap_or(0);
-            let made = now.max(bucket.changed);
-            return [full_at, bucket.credited, made, full_at.saturating_sub(lead), full_at];
+            let snapshot = self.at_own_rate(full_at, now, cost);
+            return [full_at, bucket.credited, now.max(bucket.changed), snapshot[3], full_at];
         }
         // Before a slot that a call waits for, a faster rate would refill what is reserved.
         let base = if to < from { bucket.slot.max(now) } else { now };
@@ -59,6 +58,12 @@ impl AdjustableGcraSpec {
         // Later than all charges at the other rate, even those of the same microsecond.
         let made = now.max(bucket.changed + 1);
         [base + level, 0, made, free_at, full_at]
+    }
+
+    /// Returns what a check reads of a bucket of the same rate that is full at this time, and has nothing that few have.
+    pub(crate) fn at_own_rate(&self, full_at: u64, now: u64, cost: u64) -> Snapshot {
+        let lead = self.0.lead(self.0.charge(cost.max(1))).unwrap_or(0);
+        [full_at, 0, now, full_at.saturating_sub(lead), full_at]
     }
 
     #[inline(always)]
@@ -160,10 +165,10 @@ impl AdjustableGcraSpec {
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self.0.kind {
-            GcraKind::TokenBucket => "tb2",
-            GcraKind::Meter => "lb2",
-            GcraKind::Queue => "lq2",
-            GcraKind::Borrowing(_) => "bb2",
+            GcraKind::TokenBucket => "tb3",
+            GcraKind::Meter => "lb3",
+            GcraKind::Queue => "lq3",
+            GcraKind::Borrowing(_) => "bb3",
         })
     }
 

@@ -117,7 +117,7 @@ impl FixedWindowSpec {
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}1-{}", if self.aligned { "fa" } else { "fw" }, self.period)
+        write!(out, "{}2-{}", if self.aligned { "fa" } else { "fw" }, self.period)
     }
 }
 

@@ -206,18 +206,17 @@ impl AlgorithmSpec {
         }
     }
 
-    /// Returns the name of the algorithm in Lua.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
+    /// Returns the number of the algorithm in the Lua scripts.
+    pub(crate) const fn kind(&self) -> u8 {
         match self {
-            AlgorithmSpec::Gcra(_) => "gcra",
-            AlgorithmSpec::AdjustableGcra(_) => "adjustable_gcra",
-            AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => "adjustable_interval_bucket",
-            AlgorithmSpec::IntervalBucket(_) => "interval_bucket",
-            AlgorithmSpec::WarmingUp(spec) if spec.adjustable => "adjustable_warming_up",
-            AlgorithmSpec::WarmingUp(_) => "warming_up",
-            AlgorithmSpec::FixedWindow(_) => "fixed_window",
-            AlgorithmSpec::SlidingWindow(_) => "sliding_window",
+            AlgorithmSpec::Gcra(_) => 1,
+            AlgorithmSpec::FixedWindow(_) => 2,
+            AlgorithmSpec::SlidingWindow(_) => 3,
+            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { adjustable: false, .. }) => 4,
+            AlgorithmSpec::AdjustableGcra(_) => 5,
+            AlgorithmSpec::IntervalBucket(_) => 6,
+            AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: false, .. }) => 7,
+            AlgorithmSpec::WarmingUp(_) => 8,
         }
     }
 }

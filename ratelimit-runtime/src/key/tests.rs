@@ -9,7 +9,7 @@ enum KeyForm {
 /// Prefix, name, shape and function.
 type Pieces = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-const PIECES: Pieces = ("sms", "app::send", "fw1-60000000", None);
+const PIECES: Pieces = ("sms", "app::send", "fw2-60000000", None);
 
 fn key<M>(form: KeyForm, parts: impl IntoKey<M>) -> Key {
     key_of(form, PIECES, parts)
@@ -42,8 +42,8 @@ fn text_of(key: Key) -> String {
 
 #[test]
 fn keys_are_readable() {
-    assert_eq!(text(()), "rl:sms:app/send:fw1-60000000:{app/send}");
-    assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw1-60000000:{d556d08fdfb3f7d6}:u1:7");
+    assert_eq!(text(()), "rl:sms:app/send:fw2-60000000:{app/send}");
+    assert_eq!(text(("u1", 7)), "rl:sms:app/send:fw2-60000000:{d556d08fdfb3f7d6}:u1:7");
 }
 
 /// They are state in Redis, so a change of one starts its limits afresh.
@@ -71,7 +71,7 @@ fn one_head_serves_all_namespaces() {
     for (namespace, expected) in [("rl", "rl"), ("", ""), ("a:b::c", "a%3Ab/c")] {
         let namespace = NamespaceText::new(namespace);
         let key = |parts: &KeyParts| heads.text(head).key(&namespace, parts.all());
-        let rest = "sms:app/send:fw1-60000000";
+        let rest = "sms:app/send:fw2-60000000";
         assert_eq!(key(&KeyParts::default()), format!("{expected}:{rest}:{{app/send}}"));
         let with_part = format!("{expected}:{rest}:{{d556d08fdfb3f7d6}}:u1:7");
         assert_eq!(key(&KeyParts::of(&("u1", 7)).unwrap()), with_part);
@@ -133,7 +133,7 @@ fn keys_are_one_in_process_where_they_are_in_redis() {
     let mut pieces = Vec::new();
     for (prefix, name) in [("", "a"), ("a", ""), ("a", "a"), ("1", "a"), ("a", "1"), ("", "a::b")] {
         for function in [None, Some("a"), Some("1"), Some("a::b")] {
-            pieces.extend(["fw1-1", "fw1-2"].map(|shape| (prefix, name, shape, function)));
+            pieces.extend(["fw2-1", "fw2-2"].map(|shape| (prefix, name, shape, function)));
         }
     }
     let keys = pieces.into_iter().flat_map(|pieces| {

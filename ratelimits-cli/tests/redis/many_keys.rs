@@ -13,6 +13,11 @@ use crate::support::server::{Server, run};
 
 const KEYS_PER_PIPELINE: u64 = 5000;
 
+/// Returns numbers as the library packs them.
+fn packed<const N: usize>(numbers: [u64; N]) -> Vec<u8> {
+    numbers.map(|number| (number as f64).to_le_bytes()).concat()
+}
+
 /// Writes states of four policies as the library does: two buckets, a window, and a log with five entries.
 async fn write_states(connection: &mut MultiplexedConnection, count: u64) {
     let time: (u64, u64) = run(connection, &["TIME"]).await;
@@ -24,12 +29,14 @@ async fn write_states(connection: &mut MultiplexedConnection, count: u64) {
             let key = |shape: &str| format!("rl::many/{shape}:{{{i:016x}}}:u{i}");
             let (key, value) = match i % 4 {
                 // Full after 1 to 10 hours, of 10 that it takes.
-                0 => (key("bucket:tb1-3600000000-36000000000"), hours(i / 4 % 10 + 1).to_string()),
-                1 => {
-                    let value = format!("{} {now} 0 0 0 {now} 3600000000", hours(i / 4 % 10 + 1));
-                    (key("computed:tb2"), value)
+                0 => {
+                    (key("bucket:tb1-3600000000-36000000000"), hours(i / 4 % 10 + 1).to_string().into_bytes())
                 }
-                2 => (key("window:fw1-36000000000"), format!("{now} {}", i / 4 % 10 + 1)),
+                1 => {
+                    let tat = hours(i / 4 % 10 + 1);
+                    (key("computed:tb3"), packed([tat, now, 0, 0, 0, now, 3_600_000_000]))
+                }
+                2 => (key("window:fw2-36000000000"), packed([now, i / 4 % 10 + 1])),
                 _ => {
                     let key = key("log:sl1-36000000000");
                     let entries = (0..5).flat_map(|i| [i, now - 10 + i]).chain([5]).collect::<Vec<u64>>();
@@ -91,7 +98,10 @@ async fn all_keys_are_read_by_short_commands() {
     // Each looks at few keys, so none takes long.
     assert!(calls["scan"] >= count / 110, "{calls:?}");
     assert!(calls["evalsha"] >= count * 3 / 4 / 16 + count / 4 / 9, "{calls:?}");
-    let read = ["scan", "evalsha", "eval", "time", "get", "llen", "lindex", "hmget", "ping", "hello", "info"];
+    let read = [
+        "scan", "evalsha", "eval", "time", "get", "llen", "lindex", "lrange", "hmget", "ping", "hello",
+        "info",
+    ];
     let others: Vec<_> = calls.keys().filter(|name| !read.contains(&name.as_str())).collect();
     assert!(
         others.iter().all(|name| name.starts_with("client|") || name.starts_with("config|")),

@@ -120,12 +120,12 @@ async fn permits_used_are_known_without_numbers() {
     let registry = registry(&server.url(), "peek-computed").await;
     let slow = Rate::new(1, HOUR);
     for (name, policy) in [
-        ("tb2", Policy::from(slow_bucket(5).adjustable())),
-        ("bb2", slow_bucket(5).borrow().adjustable().into()),
-        ("lb2", LeakyBucket::new(5, slow).adjustable().into()),
-        ("lq2", LeakyBucket::new(5, slow).queue().adjustable().into()),
+        ("tb3", Policy::from(slow_bucket(5).adjustable())),
+        ("bb3", slow_bucket(5).borrow().adjustable().into()),
+        ("lb3", LeakyBucket::new(5, slow).adjustable().into()),
+        ("lq3", LeakyBucket::new(5, slow).queue().adjustable().into()),
         ("ib2", TokenBucket::new(slow).interval_refill().burst(5).adjustable().into()),
-        ("fw1", FixedWindow::new(5, HOUR).into()),
+        ("fw2", FixedWindow::new(5, HOUR).into()),
         ("sc1", SlidingWindow::new(5, HOUR).precision(HOUR / 60).into()),
     ] {
         let limiter = registry.limiter(name, policy).unwrap();

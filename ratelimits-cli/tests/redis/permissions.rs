@@ -15,7 +15,7 @@ async fn errors_say_which_permission_to_add() {
     }
     let mut rules = vec!["-@all".to_owned()];
     for (arguments, needed) in [
-        (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +time"),
+        (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +lindex +llen +lrange +time"),
         (&["reset", "app::send", "u1"], "+del"),
         (&["override", "set", "app::send", "burst=9"], "+hmget +hget +time +hset"),
     ] {

@@ -73,15 +73,19 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
     let mut fixture = Fixture::start().await;
     let now = fixture.now().await;
     let century = 100 * 365 * 86_400 * 1_000_000;
+    let packed = |tat: u64, slot: u64, pace: f64| {
+        let now = now as f64;
+        [tat as f64, now, 0.0, 0.0, slot as f64, now, pace].map(f64::to_le_bytes).concat()
+    };
     for (name, value) in [
-        ("bucket", format!("{} {now} 0 0 0", now + century)),
-        ("interval", format!("{now} 9000000000")),
-        ("warming", format!("{} 0 {now}", now + century)),
-        ("changing", format!("{} {now} 0 0 0 {now} 1", now + century)),
+        ("bucket", format!("{} {now} 0 0 0", now + century).into_bytes()),
+        ("interval", format!("{now} 9000000000").into_bytes()),
+        ("warming", format!("{} 0 {now}", now + century).into_bytes()),
+        ("changing", packed(now + century, 0, 1.0)),
         // Faster calls would wait for its last slot.
-        ("changing", format!("{} {now} 0 0 {} {now} 1000000000", now + 1_000_000, now + century)),
-        ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}")),
-        ("changing-warming", format!("{} 0 {now} {}", now + century, now + century)),
+        ("changing", packed(now + 1_000_000, now + century, 1e9)),
+        ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}").into_bytes()),
+        ("changing-warming", format!("{} 0 {now} {}", now + century, now + century).into_bytes()),
     ] {
         let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
         fixture.prepare(State::Absent).await;

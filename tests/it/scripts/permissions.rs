@@ -41,6 +41,9 @@ async fn denied_command_leaves_decisions_atomic() {
             for list in some_lists(round) {
                 let context = format!("{denied} denied, {state:?}: {list:?}");
                 fixture.prepare(state).await;
+                if denied == "eval" {
+                    fixture.send("SCRIPT FLUSH").await;
+                }
                 let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
                 match outcome {
                     Err(error) => {

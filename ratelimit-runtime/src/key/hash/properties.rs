@@ -159,7 +159,7 @@ fn a_part_that_cannot_be_written_is_an_error() {
 #[test]
 fn the_tag_of_a_key_without_parts_is_the_function_or_the_name() {
     let head =
-        |function| KeyHead::new(Head { prefix: "sms", name: "send", shape: &"fw1-60000000", function });
+        |function| KeyHead::new(Head { prefix: "sms", name: "send", shape: &"fw2-60000000", function });
     assert_eq!(head(None).without_parts(), head(Some("send")).without_parts());
     assert_ne!(head(None).without_parts(), head(Some("other")).without_parts());
     let with_part = |function| {

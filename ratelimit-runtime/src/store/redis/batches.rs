@@ -50,7 +50,6 @@ impl Batches {
                 let (reply, receiver) = oneshot::channel();
                 let caller = Caller { deadline, reply };
                 queue.waiting.push_back(Waiting { charges: charges.clone(), caller });
-                queue.charges += charges.len();
                 Some((receiver, queue.next_sender(id.form)))
             }
         };

@@ -65,15 +65,11 @@ impl Client {
             if self.is_cluster() { by_slot(decisions) } else { vec![(0..decisions.len()).collect()] };
         let calls = groups.iter().map(|group| async {
             let decisions: Vec<&[Charge]> = group.iter().map(|index| decisions[*index]).collect();
-            let form = match self.scripts.common_form(&decisions) {
-                Ok(form) => form,
-                Err(error) => return vec![Err(error); decisions.len()],
-            };
+            let form = self.scripts.common_form(&decisions);
             let mut outcomes = self.decide_together(form, &decisions, deadline).await;
-            let rest = decisions[outcomes.len()..].iter().map(async |charges| {
-                let form = self.scripts.form(charges)?;
-                self.decide(form, charges, deadline).await
-            });
+            let rest = decisions[outcomes.len()..]
+                .iter()
+                .map(|charges| self.decide(self.scripts.form(charges), charges, deadline));
             outcomes.extend(join_all(rest).await);
             outcomes
         });
@@ -83,9 +79,28 @@ impl Client {
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 
+    /// Makes several decisions with one call, or more if one would take long. Makes the first ones of them, or none, if Redis refuses
+    /// the keys of others together.
+    pub(super) async fn decide_together(
+        &self,
+        form: Form,
+        decisions: &[&[Charge]],
+        deadline: Instant,
+    ) -> Vec<Result<Box<Outcome>, StoreError>> {
+        let mut outcomes = self.decide_first(form, decisions, deadline).await;
+        while !outcomes.is_empty() && outcomes.len() < decisions.len() {
+            let more = self.decide_first(form, &decisions[outcomes.len()..], deadline).await;
+            if more.is_empty() {
+                break;
+            }
+            outcomes.extend(more);
+        }
+        outcomes
+    }
+
     /// Makes several decisions with one call, or the first ones of them: none if Redis refuses these keys together, and some if all
     /// would take long.
-    pub(super) async fn decide_together(
+    async fn decide_first(
         &self,
         form: Form,
         decisions: &[&[Charge]],

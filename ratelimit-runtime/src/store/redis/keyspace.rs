@@ -67,7 +67,7 @@ impl RedisStore {
         let slots = if self.is_cluster() { by_slot(&decisions) } else { vec![(0..charges.len()).collect()] };
         let mut commands = Vec::new();
         for mut indices in slots {
-            let algorithm = |index: &usize| charges[*index].spec.name();
+            let algorithm = |index: &usize| charges[*index].spec.kind();
             indices.sort_by_key(algorithm);
             for same in indices.chunk_by(|one, other| algorithm(one) == algorithm(other)) {
                 let most = max_reads(&charges[same[0]].spec);
@@ -124,8 +124,8 @@ return 1
 /// Returns the number of states that a command reads.
 fn max_reads(spec: &AlgorithmSpec) -> usize {
     match spec {
-        AlgorithmSpec::SlidingWindow(_) => 9,
-        _ => 16,
+        AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) => 16,
+        _ => 9,
     }
 }
 

@@ -33,7 +33,7 @@ use self::deployment::Deployment;
 pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
-use self::scripts::{Form, Scripts};
+use self::scripts::{Form, Scripts, Sequence};
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
 #[cfg(feature = "test-util")]
@@ -207,7 +207,7 @@ impl RedisStore {
         begun: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
         let deadline = begun + self.client.timeout;
-        let form = self.client.scripts.form(charges)?;
+        let form = self.client.scripts.form(charges);
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
             && let Some(queue) = self.batch_queue(&runtime, form, charges)
@@ -276,6 +276,9 @@ impl RedisStore {
 
     /// Returns the queue in which a decision can share a batch. One that cannot be sent has none.
     fn batch_queue(&self, runtime: &Handle, form: Form, charges: &[Charge]) -> Option<BatchQueueId> {
+        if form == Form::Any(Sequence::Other) {
+            return None;
+        }
         charges.iter().try_for_each(|charge| scripts::key_text(&charge.key).map(drop)).ok()?;
         let slot = if self.client.has_slots() { Some(slot_of(charges).ok()?) } else { None };
         Some(BatchQueueId { runtime: runtime.id(), form, slot })

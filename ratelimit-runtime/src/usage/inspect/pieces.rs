@@ -132,10 +132,10 @@ mod tests {
             parts in vec(any::<String>(), 0..4),
         ) {
             let text =
-                key_text(&namespace, &prefix, &name, &"fw1-60000000", function.as_deref(), &parts).unwrap();
+                key_text(&namespace, &prefix, &name, &"fw2-60000000", function.as_deref(), &parts).unwrap();
             let key = KeyPieces::split(&text).unwrap();
             prop_assert_eq!([key.namespace, key.prefix, key.name].map(path_of), [namespace, prefix, name]);
-            prop_assert_eq!(key.shape, "fw1-60000000");
+            prop_assert_eq!(key.shape, "fw2-60000000");
             match key.parts() {
                 Parts::Texts(texts) => prop_assert_eq!(texts, parts),
                 Parts::Digest(digest) => {

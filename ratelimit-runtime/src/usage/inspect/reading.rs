@@ -126,23 +126,23 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
         ("wu1", [permits, nanos, warmup]) => {
             TokenBucket::new(Rate::new(*permits, Duration::from_nanos(*nanos))).warmup(micros(*warmup)).into()
         }
-        ("fw1", [period]) => FixedWindow::new(1, micros(*period)).into(),
-        ("fa1", [period]) => FixedWindow::new(1, micros(*period)).aligned().into(),
+        ("fw2", [period]) => FixedWindow::new(1, micros(*period)).into(),
+        ("fa2", [period]) => FixedWindow::new(1, micros(*period)).aligned().into(),
         ("sl1", [period]) => SlidingWindow::new(1, micros(*period)).into(),
         ("sc1", [period, precision]) => {
             SlidingWindow::new(1, micros(*period)).precision(micros(*precision)).into()
         }
-        ("tb2", []) => bucket.adjustable().into(),
-        ("bb2", []) => bucket.borrow().adjustable().into(),
-        ("lb2", []) => leaky.adjustable().into(),
-        ("lq2", []) => leaky.queue().adjustable().into(),
+        ("tb3", []) => bucket.adjustable().into(),
+        ("bb3", []) => bucket.borrow().adjustable().into(),
+        ("lb3", []) => leaky.adjustable().into(),
+        ("lq3", []) => leaky.queue().adjustable().into(),
         ("wu2", []) => bucket.warmup(Duration::from_secs(1)).adjustable().into(),
         ("ib2", [period]) => {
             TokenBucket::new(Rate::new(1, micros(*period))).interval_refill().adjustable().into()
         }
         _ => return None,
     };
-    let has_numbers = kind.ends_with('1') && !matches!(kind, "fw1" | "fa1" | "sl1" | "sc1");
+    let has_numbers = kind.ends_with('1') && !matches!(kind, "sl1" | "sc1");
     // The bounds of policies are those of shapes.
     let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
     has_shape.then_some((policy, has_numbers))
@@ -190,16 +190,16 @@ mod tests {
             (warm.into(), "wu1-3-1000000000-1000000", true),
             (leaky.into(), "lb1-333334-2333338", true),
             (leaky.queue().into(), "lq1-333334-2666672", true),
-            (window.into(), "fw1-1000000", false),
-            (window.aligned().into(), "fa1-1000000", false),
+            (window.into(), "fw2-1000000", false),
+            (window.aligned().into(), "fa2-1000000", false),
             (log.into(), "sl1-1000000", false),
             (log.precision(second / 10).into(), "sc1-1000000-100000", false),
-            (bucket.adjustable().into(), "tb2", false),
-            (bucket.borrow().adjustable().into(), "bb2", false),
+            (bucket.adjustable().into(), "tb3", false),
+            (bucket.borrow().adjustable().into(), "bb3", false),
             (bucket.interval_refill().adjustable().into(), "ib2-1000000", false),
             (warm.adjustable().into(), "wu2", false),
-            (leaky.adjustable().into(), "lb2", false),
-            (leaky.queue().adjustable().into(), "lq2", false),
+            (leaky.adjustable().into(), "lb3", false),
+            (leaky.queue().adjustable().into(), "lq3", false),
         ];
         for (policy, shape, has_numbers) in policies {
             let spec = policy.spec().unwrap();
@@ -222,18 +222,18 @@ mod tests {
         let burst = overridden("burst", 8);
         let spec = Policy::from(TokenBucket::per_second(1).burst(8).adjustable()).spec().unwrap();
         let in_force = Some(Reading { spec, knows_limit: true });
-        assert_eq!(Reading::of("tb2", Some(&bucket), Some(&burst)), in_force);
+        assert_eq!(Reading::of("tb3", Some(&bucket), Some(&burst)), in_force);
         // The state from before, and without an inventory.
         let written = Some(Reading { spec: bucket.spec().unwrap(), knows_limit: true });
         assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&burst)), written);
-        assert!(!Reading::of("tb2", None, Some(&burst)).unwrap().knows_limit);
+        assert!(!Reading::of("tb3", None, Some(&burst)).unwrap().knows_limit);
         let shadow = Override { shadow: Some(true), ..Override::default() };
         assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&shadow)), written);
 
         let window = |limit| Policy::from(FixedWindow::new(limit, Duration::from_secs(1)));
         let spec = window(8).spec().unwrap();
         let in_force = Some(Reading { spec, knows_limit: true });
-        assert_eq!(Reading::of("fw1-1000000", Some(&window(5)), Some(&overridden("limit", 8))), in_force);
+        assert_eq!(Reading::of("fw2-1000000", Some(&window(5)), Some(&overridden("limit", 8))), in_force);
     }
 
     #[test]
@@ -251,13 +251,13 @@ mod tests {
             "lb1-10-55",
             "lq1-10-10",
             "lq1-0-10",
-            "fw1-0",
-            "fw1-999999999999999999",
+            "fw2-0",
+            "fw2-999999999999999999",
             "sc1-10-3",
             "sc1-10-0",
             "ib2-0",
             "ib1-0-1-1",
-            "tb2-1",
+            "tb3-1",
             "zz1-1",
             "~",
         ] {

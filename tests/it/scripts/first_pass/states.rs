@@ -1,4 +1,4 @@
-//! Random states of the algorithms with a first pass: plain ones, others, and values that are none.
+//! Random states of the algorithms in the pass over plain states: plain ones, others, and values that are none.
 
 use std::time::Duration;
 
@@ -20,11 +20,26 @@ pub(super) enum Algorithm {
     Bucket,
     FixedWindow,
     SlidingWindow,
+    Interval,
+    Computed,
 }
 
 pub(super) enum Value {
-    Text(String),
+    Text(Vec<u8>),
     List(Vec<String>),
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text.into_bytes())
+    }
+}
+
+/// Doubles, packed.
+impl<const N: usize> From<[f64; N]> for Value {
+    fn from(numbers: [f64; N]) -> Self {
+        Value::Text(numbers.map(f64::to_le_bytes).concat())
+    }
 }
 
 impl Algorithm {
@@ -39,6 +54,10 @@ impl Algorithm {
             Algorithm::SlidingWindow => {
                 policies::sliding_window(limit, period, even.then_some(Duration::from_micros(PRECISION)))
             }
+            Algorithm::Interval => policies::interval_refill(limit / 5, Duration::from_secs(1), limit),
+            Algorithm::Computed => {
+                policies::adjustable::token_bucket(limit / 5, Duration::from_secs(1), limit)
+            }
         };
         pair.expect("the policy is valid").spec
     }
@@ -52,6 +71,8 @@ pub(super) fn random(algorithm: Algorithm, key: u64, random: &mut Random, now: u
         Algorithm::SlidingWindow => {
             sliding_window(random, now, if key.is_multiple_of(2) { PRECISION } else { 0 })
         }
+        Algorithm::Interval => interval(random, now, if key.is_multiple_of(2) { 1 } else { 2 }),
+        Algorithm::Computed => computed(random, now, if key.is_multiple_of(2) { 1.0 } else { 0.5 }),
     }
 }
 
@@ -68,9 +89,9 @@ fn bucket(random: &mut Random, now: u64) -> Option<(Value, u64)> {
             let tat = now + random.between(1, PERIOD);
             (format!("{tat} {} {} {tat} 0", now - 1, random.below(SECOND)), tat)
         }
-        _ => (random.pick(&["-5", "x", "9223372036854775807", "9007199254740999"]).into(), now + PERIOD),
+        _ => (random.pick(&["-5", "x", "9223372036854775807", "9007199254740999"]).to_string(), now + PERIOD),
     };
-    Some((Value::Text(text), ends))
+    Some((text.into(), ends))
 }
 
 fn fixed_window(random: &mut Random, now: u64, aligned: bool) -> Option<(Value, u64)> {
@@ -83,19 +104,85 @@ fn fixed_window(random: &mut Random, now: u64, aligned: bool) -> Option<(Value, 
         // Another process whose clock is ahead.
         9 => now + random.between(1, 2 * PERIOD),
         10 => {
-            let value = match random.below(4) {
+            let value = match random.below(6) {
                 0 => Value::List(vec![now.to_string(), "1".into()]),
-                1 => Value::Text(format!("{} 1", "9".repeat(400))),
-                _ => Value::Text(
-                    random.pick(&["x", "-5 1", "5 -1", "9007199254740993 1", "1 9007199254740993"]).into(),
-                ),
+                1 => format!("{now} 1").into(),
+                2 => [now as f64, 1.0, 1.0].into(),
+                3 => [now as f64 - 0.5, 1.0].into(),
+                _ => random
+                    .pick(&[
+                        [-5.0, 1.0],
+                        [5.0, -1.0],
+                        [1e300, 1.0],
+                        [1.0, 1e17],
+                        [f64::NAN, 1.0],
+                        [1.0, f64::NAN],
+                    ])
+                    .into(),
             };
             return Some((value, now + PERIOD));
         }
         _ => now - random.between(0, SECOND),
     };
     let start = if aligned { opened - opened % PERIOD } else { opened };
-    Some((Value::Text(format!("{opened} {}", random.between(1, 10))), start + PERIOD))
+    Some(([opened as f64, random.between(1, 10) as f64].into(), start + PERIOD))
+}
+
+fn interval(random: &mut Random, now: u64, refill: u64) -> Option<(Value, u64)> {
+    let missing = random.between(1, 10);
+    let anchor = match random.below(12) {
+        0 | 1 => return None,
+        2..=6 => now - random.between(0, 6 * SECOND),
+        7 => now - SECOND * random.below(6),
+        8 => now,
+        // Another process whose clock is ahead.
+        9 => now + random.between(1, PERIOD),
+        10 => {
+            let (anchor, credited) = (now - random.below(SECOND), random.below(3));
+            let ends = anchor + 12 * SECOND;
+            let slot = random.pick(&[0, now + SECOND]);
+            return Some((format!("{anchor} {missing} {credited} {ends} {slot}").into(), ends));
+        }
+        _ => {
+            let text =
+                random.pick(&["x", "-5 1", "5 -1", "9007199254740993 1", "1 9007199254740993", "1 .5"]);
+            return Some((text.to_string().into(), now + PERIOD));
+        }
+    };
+    Some((format!("{anchor} {missing}").into(), anchor + missing.div_ceil(refill) * SECOND))
+}
+
+/// A bucket whose last charge had this many times the pace of the next one, or mostly the same.
+fn computed(random: &mut Random, now: u64, other: f64) -> Option<(Value, u64)> {
+    let pace = if other < 1.0 { 500_000.0 } else { 1_000_000.0 };
+    let written = now - random.between(0, SECOND);
+    let tat = match random.below(12) {
+        0 | 1 => return None,
+        2 | 3 => written + 1,
+        4..=7 => now + random.between(0, PERIOD),
+        8 => now - now % SECOND + SECOND * random.below(3),
+        9 => now + PERIOD + random.between(1, SECOND),
+        _ => now + random.below(PERIOD),
+    };
+    let plain = [tat as f64, written as f64, 0.0, 0.0, 0.0, (written - random.below(SECOND)) as f64, pace];
+    let [tat, written, _, _, _, changed, _] = plain;
+    let numbers = match random.below(14) {
+        0 => [tat, written, random.between(1, 9) as f64, tat, 0.0, changed, pace],
+        1 => [tat, written, 0.0, 0.0, random.pick(&[now - 1, now + SECOND]) as f64, changed, pace],
+        2 => [tat, written, 0.0, 0.0, 0.0, changed, 2.0 * pace],
+        3 => [tat, written, 0.0, 0.0, 0.0, changed, pace / 3.0],
+        // Another process whose clock is ahead.
+        4 => [tat, now as f64 + 5.0, 0.0, 0.0, 0.0, now as f64 + 5.0, pace],
+        5 => {
+            let index = random.below(7) as usize;
+            let mut numbers = plain;
+            numbers[index] = random.pick(&[-5.0, 0.5, 1e300, f64::NAN, f64::INFINITY]);
+            numbers
+        }
+        6 => return Some((format!("{tat} {written} 0 0 0 {changed} {pace}").into(), now + PERIOD)),
+        _ => plain,
+    };
+    Some((numbers.into(), numbers[0].clamp(1.0, 9e15) as u64))
 }
 
 fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Value, u64)> {

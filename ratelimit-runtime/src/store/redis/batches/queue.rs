@@ -20,9 +20,6 @@ pub(super) const MAX_SINGLES: usize = 8;
 /// The tasks that send batches of a queue. While Redis decides one batch, the replies of the other are read.
 const USUAL_SENDERS: usize = 2;
 
-/// The number of charges that is worth two batches, so that Redis and this process work at the same time.
-const MIN_TO_SPLIT: usize = 32;
-
 /// How long a call waits for a batch in flight to end.
 pub(super) const MAX_WAIT: Duration = Duration::from_millis(1);
 
@@ -47,8 +44,6 @@ pub(super) struct BatchQueue {
     pub(super) senders: usize,
     /// What one of them is about to do.
     next: Next,
-    /// The charges of the calls that wait.
-    pub(super) charges: usize,
     pub(super) waiting: VecDeque<Waiting>,
     /// Held by the sender that replies to the calls of a batch and sends the next. If all did so at once, Redis would reply to all
     /// at once, and they would take turns with it. Nobody waits for it longer than [`MAX_WAIT`].
@@ -101,7 +96,7 @@ impl BatchQueue {
         let next = match self.next {
             _ if self.waiting.is_empty() => Next::None,
             Next::Now => Next::None,
-            _ if self.senders < USUAL_SENDERS || self.charges >= form.max_charges() => Next::Now,
+            _ if self.senders < USUAL_SENDERS || self.waiting.len() >= form.max_decisions() => Next::Now,
             Next::Later => Next::None,
             Next::None => Next::Later,
         };
@@ -123,28 +118,21 @@ impl BatchQueue {
     pub(super) fn take_late(&mut self) -> Vec<Waiting> {
         let now = Instant::now();
         let late = self.waiting.iter().take_while(|call| call.caller.deadline <= now).count();
-        let late: Vec<_> = self.waiting.drain(..late).collect();
-        self.charges -= late.iter().map(|call| call.charges.len()).sum::<usize>();
-        late
+        self.waiting.drain(..late).collect()
     }
 
     /// Takes the calls of the next batch. Those that have given up are left out.
     pub(super) fn take(&mut self, form: Form) -> Vec<Waiting> {
-        let mut most = form.max_charges();
-        if self.senders == 1 && self.charges >= MIN_TO_SPLIT {
-            most = most.min(self.charges.div_ceil(2));
+        let mut most = form.max_decisions();
+        // Two batches let Redis and this process work at the same time, which is worth it if they are not small.
+        if self.senders == 1 && 3 * self.waiting.len() >= 2 * most {
+            most = most.min(self.waiting.len().div_ceil(2));
         }
-        let (mut batch, mut charges) = (Vec::with_capacity(most.min(self.waiting.len())), 0);
-        while let Some(call) = self.waiting.front() {
-            let size = call.charges.len();
-            if call.caller.is_open() {
-                if !batch.is_empty() && charges + size > most {
-                    break;
-                }
-                charges += size;
-            }
-            self.charges -= size;
-            batch.extend(self.waiting.pop_front().filter(|call| call.caller.is_open()));
+        let mut batch = Vec::with_capacity(most.min(self.waiting.len()));
+        while batch.len() < most
+            && let Some(call) = self.waiting.pop_front()
+        {
+            batch.extend(Some(call).filter(|call| call.caller.is_open()));
         }
         batch
     }

@@ -156,7 +156,6 @@ impl Drop for Sender {
         queue.senders -= 1;
         let mut failed = VecDeque::new();
         if queue.senders == 0 {
-            queue.charges = 0;
             failed = mem::take(&mut queue.waiting);
         }
         if queue.is_idle() {

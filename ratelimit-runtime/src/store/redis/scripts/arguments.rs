@@ -1,23 +1,18 @@
 //! The arguments of the scripts, as the headers of the Lua files specify them.
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::iter;
 
 use redis::Cmd;
-use smallvec::SmallVec;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
-use crate::algorithm::fixed_window::FixedWindowSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
-use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::base::bounds::MAX_PERMITS;
 use crate::store::charge::Charge;
-
-/// The number of arguments of each check in the mixed script, after the name of its algorithm. Shorter ones are padded.
-const MIXED_WIDTH: usize = 5;
 
 /// The number of arguments of each refund. Shorter ones are padded.
 const REFUND_WIDTH: usize = 7;
@@ -26,6 +21,7 @@ const REFUND_WIDTH: usize = 7;
 pub(super) enum Argument {
     Number(u64),
     Text(Cow<'static, str>),
+    Packed(Vec<u8>),
 }
 
 impl Argument {
@@ -35,6 +31,7 @@ impl Argument {
         match self {
             Argument::Number(number) => command.arg(number),
             Argument::Text(text) => command.arg(&**text),
+            Argument::Packed(packed) => command.arg(packed.as_slice()),
         };
     }
 }
@@ -58,104 +55,125 @@ impl From<f64> for Argument {
     }
 }
 
-/// Whether a first pass can decide a charge, if its state is plain.
-pub(super) fn is_plain(charge: &Charge) -> bool {
-    plain_check(charge).is_some()
-}
-
-/// Returns the arguments of a charge in the first pass of its algorithm, if it has one that can decide the charge.
-fn plain_check(charge: &Charge) -> Option<SmallVec<[u64; 4]>> {
+/// Returns the charge and the capacity of a plain bucket, in microseconds: a call that does not wait or just look, without a shadow.
+pub(super) fn plain_bucket(charge: &Charge) -> Option<[u64; 2]> {
     match *charge {
-        Charge { cost: 0, .. } | Charge { shadow: true, .. } => None,
         Charge {
             spec: AlgorithmSpec::Gcra(spec @ GcraSpec { kind: GcraKind::TokenBucket | GcraKind::Meter, .. }),
-            cost,
+            cost: cost @ 1..,
             wait: 0,
+            shadow: false,
             ..
-        } => Some([spec.charge(cost), spec.capacity].as_slice().into()),
-        Charge { spec: AlgorithmSpec::FixedWindow(spec), cost, .. } => {
-            Some(fixed_window_check(spec, cost).into())
-        }
-        Charge { spec: AlgorithmSpec::SlidingWindow(spec), cost, .. } => {
-            Some(sliding_window_check(spec, cost).into())
-        }
+        } => Some([spec.charge(cost), spec.capacity]),
         _ => None,
     }
 }
 
-/// Returns the arguments of decisions of this size in the first pass of their algorithm, which can decide all of them.
-pub(super) fn plain_checks<'a>(
+/// Returns the arguments of decisions about this many plain buckets each.
+pub(super) fn buckets<'a>(
     decisions: impl Iterator<Item = &'a [Charge]> + Clone,
     size: usize,
 ) -> Vec<Argument> {
-    let mut charges = decisions.clone().flatten();
-    let first = charges.next();
-    let all_equal = charges.all(|charge| first.is_some_and(|first| has_same_check(charge, first)));
-    let checks = decisions.flatten().take(if all_equal { 1 } else { usize::MAX }).filter_map(plain_check);
+    let mut numbers = decisions.flatten().filter_map(plain_bucket).peekable();
+    let first = numbers.peek().copied();
+    let all_equal = numbers.clone().all(|numbers| Some(numbers) == first);
+    let numbers = numbers.take(if all_equal { 1 } else { usize::MAX });
     let size = (size != 1).then_some(size as u64);
-    size.into_iter().chain(checks.flatten()).map(Argument::from).collect()
+    size.into_iter().chain(numbers.flatten()).map(Argument::from).collect()
 }
 
-fn has_same_check(charge: &Charge, other: &Charge) -> bool {
-    charge.spec == other.spec && charge.cost == other.cost
+/// The arguments of decisions whose charges have the same algorithms.
+#[derive(Default)]
+struct Lists {
+    /// The number of charges of a decision.
+    size: usize,
+    decisions: usize,
+    /// Of the arguments of one decision, as of Lua's `struct.unpack`.
+    format: String,
+    packed: Vec<u8>,
 }
 
-/// Returns the number of charges, or if there are shadows a letter for each charge.
-pub(super) fn kinds(charges: &[Charge]) -> Argument {
-    if charges.iter().any(|charge| charge.shadow) {
-        Argument::Text(charges.iter().map(|charge| if charge.shadow { 's' } else { 'r' }).collect())
-    } else {
-        Argument::Number(charges.len() as u64)
+/// Returns the arguments of decisions about any charges.
+pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>) -> Vec<Argument> {
+    let mut all: Vec<Lists> = Vec::with_capacity(1);
+    for charges in decisions {
+        let formats = charges.iter().map(|charge| format(&charge.spec));
+        let format: String = iter::once("<").chain(formats).collect();
+        match all.last_mut() {
+            Some(lists) if lists.format == format => lists.decisions += 1,
+            _ => all.push(Lists { size: charges.len(), decisions: 1, format, ..Lists::default() }),
+        }
+        if let Some(lists) = all.last_mut() {
+            charges.iter().for_each(|charge| pack(charge, &mut lists.packed));
+        }
+    }
+    if let [only] = all.as_mut_slice() {
+        let once = only.packed.len() / only.decisions;
+        if once > 0 && only.packed.chunks(once).all(|packed| *packed == only.packed[..once]) {
+            only.packed.truncate(once);
+        }
+    }
+    let arguments = all.into_iter().map(|Lists { size, format, packed, .. }| {
+        [Argument::Number(size as u64), Argument::Text(format.into()), Argument::Packed(packed)]
+    });
+    arguments.flatten().collect()
+}
+
+/// Returns the format of the six arguments of a charge: a bucket's charge is also a text, which `INCRBY` takes faster than a number.
+fn format(spec: &AlgorithmSpec) -> &'static str {
+    if matches!(spec, AlgorithmSpec::Gcra(_)) { "bdddds" } else { "bddddd" }
+}
+
+/// Writes the arguments of a charge. Numbers of up to 2^53 are exact.
+fn pack(charge: &Charge, packed: &mut Vec<u8>) {
+    let kind = charge.spec.kind() as i8;
+    packed.push(if charge.shadow { -kind } else { kind } as u8);
+    let numbers = check(charge);
+    match charge.spec {
+        AlgorithmSpec::Gcra(_) => {
+            packed.extend(numbers[..4].iter().flat_map(|number| number.to_le_bytes()));
+            let _ = write!(packed, "{}\0", numbers[0]);
+        }
+        _ => packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes())),
     }
 }
 
-/// Returns the arguments of `check` in the script of all algorithms.
-pub(super) fn mixed_check(charge: &Charge) -> impl Iterator<Item = Argument> {
-    let name = Argument::Text(charge.spec.name().into());
-    let arguments = check(charge);
-    let padding = iter::repeat_n(Argument::EMPTY, MIXED_WIDTH - arguments.len());
-    iter::once(name).chain(arguments).chain(padding)
-}
-
-/// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost, which Lua represents exactly.
-pub(super) fn check(charge: &Charge) -> Vec<Argument> {
+/// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
+fn check(charge: &Charge) -> [f64; 5] {
     let Charge { spec, cost, wait, .. } = *charge;
+    let numbers = |numbers: [u64; 5]| numbers.map(|number| number as f64);
     match spec {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
-            vec![charge.into(), spec.capacity.into(), lead(spec, cost), spec.max_wait(charge, wait).into()]
+            let [charge, capacity, wait, ..] =
+                numbers([charge, spec.capacity, spec.max_wait(charge, wait), 0, 0]);
+            [charge, capacity, lead(spec, cost), wait, 0.0]
+        }
+        AlgorithmSpec::FixedWindow(spec) => {
+            numbers([cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned), 0])
+        }
+        AlgorithmSpec::SlidingWindow(spec) => {
+            numbers([cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision, 0])
+        }
+        AlgorithmSpec::IntervalBucket(spec) => {
+            numbers([cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait])
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
             let charge = spec.charge(cost);
             let wait = spec.max_wait(charge, wait);
-            vec![charge.into(), lead(spec, cost), wait.into(), adjustable.pace().into()]
-        }
-        AlgorithmSpec::IntervalBucket(spec) => {
-            [cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait]
-                .map(Argument::from)
-                .to_vec()
+            [charge as f64, lead(spec, cost), wait as f64, adjustable.pace(), 0.0]
         }
         AlgorithmSpec::WarmingUp(spec) => {
-            vec![cost.min(MAX_COST).into(), spec.interval().into(), spec.warmup.into(), wait.into()]
+            [cost.min(MAX_COST) as f64, spec.interval(), spec.warmup as f64, wait as f64, 0.0]
         }
-        AlgorithmSpec::FixedWindow(spec) => fixed_window_check(spec, cost).map(Argument::from).to_vec(),
-        AlgorithmSpec::SlidingWindow(spec) => sliding_window_check(spec, cost).map(Argument::from).to_vec(),
     }
 }
 
-/// Returns how far the arrival time may be ahead of a call's slot. A cost of 0 reads what one of 1 would find.
-fn lead(spec: GcraSpec, cost: u64) -> Argument {
-    let lead = spec.lead(spec.charge(cost.max(1)));
-    lead.map_or(Argument::Text("-1".into()), Argument::Number)
-}
-
-fn fixed_window_check(spec: FixedWindowSpec, cost: u64) -> [u64; 4] {
-    [cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned)]
-}
-
-fn sliding_window_check(spec: SlidingWindowSpec, cost: u64) -> [u64; 4] {
-    [cost.min(spec.limit + 1), spec.limit, spec.period, spec.precision]
+/// Returns how far the arrival time may be ahead of a call's slot, -1 if the call can never be admitted. A cost of 0 reads what one
+/// of 1 would find.
+fn lead(spec: GcraSpec, cost: u64) -> f64 {
+    spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
 /// Returns the arguments of `refund`.

@@ -7,20 +7,20 @@ use std::fmt;
 
 use redis::Cmd;
 
-use self::arguments::Argument;
+use self::arguments::{Argument, plain_bucket};
 pub(super) use self::reply::{outcome, outcomes};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
 use crate::store::error::StoreError;
 
-/// The scripts of a store, by algorithm.
+/// The scripts of a store.
 #[derive(Clone, Debug)]
 pub(super) struct Scripts {
-    decide: [Script; ratelimit_lua::ALGORITHMS.len()],
-    decide_mixed: Script,
-    /// With a first pass over plain states, where the algorithm has one.
-    decide_plain: [Option<Script>; ratelimit_lua::ALGORITHMS.len()],
+    decide: Script,
+    /// For lists of nothing but plain buckets. `None` if the other script decides about these too.
+    decide_buckets: Option<Script>,
+    /// By algorithm.
     refund: [Script; ratelimit_lua::ALGORITHMS.len()],
 }
 
@@ -30,40 +30,26 @@ struct Script {
     hash: String,
 }
 
-/// Which script decides a list of charges, and how it gets them.
+/// Which script decides a list of charges, and what it has in common with other lists that may share a call with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// That of an algorithm, with a first pass over lists of this size.
-    Plain { algorithm: usize, size: usize },
-    /// That of an algorithm.
-    Full { algorithm: usize },
-    /// That of all algorithms.
-    Mixed,
+    /// The script for buckets alone, and the number of charges.
+    Buckets(usize),
+    /// The script for all lists, and the algorithms of the charges.
+    Any(Sequence),
 }
 
-impl Form {
-    /// Returns the form of lists of both forms together.
-    fn and(self, other: Form) -> Form {
-        match (self, other) {
-            _ if self == other => self,
-            (
-                Form::Plain { algorithm, .. } | Form::Full { algorithm },
-                Form::Plain { algorithm: same, .. } | Form::Full { algorithm: same },
-            ) if algorithm == same => Form::Full { algorithm },
-            _ => Form::Mixed,
-        }
-    }
-
-    /// Returns the number of charges that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
-    /// script. A first pass leaves no more to its functions than the others may have.
-    pub(super) fn max_charges(self) -> usize {
-        match self {
-            Form::Plain { algorithm, .. } if ratelimit_lua::ALGORITHMS[algorithm].0 == "gcra" => 36,
-            Form::Plain { .. } => 20,
-            Form::Full { .. } | Form::Mixed => 9,
-        }
-    }
+/// The algorithms of a list, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Sequence {
+    /// The number of each algorithm in four bits, the first in the lowest, with [`MAY_WAIT`].
+    Short(u64),
+    /// Of more charges than that, or of different lists.
+    Other,
 }
+
+/// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
+const MAY_WAIT: u8 = 8;
 
 /// A script with its keys and arguments.
 #[derive(Debug)]
@@ -76,44 +62,33 @@ pub(super) struct Invocation<'a> {
 impl Scripts {
     /// Assembles all scripts, and applies `finish` to each.
     pub(super) fn new(finish: impl Fn(String) -> String) -> Self {
-        let script = |source| {
-            let source = finish(source);
-            let hash = redis::Script::new(&source).get_hash().to_owned();
-            Script { source, hash }
-        };
-        let names = ratelimit_lua::ALGORITHMS.map(|(name, _)| name);
+        let script = |source| Script::new(finish(source));
         Scripts {
-            decide: names.map(|name| script(ratelimit_lua::decide(Some(name)))),
-            decide_mixed: script(ratelimit_lua::decide(None)),
-            decide_plain: names.map(|name| {
-                let has_first_pass = ratelimit_lua::PLAIN.iter().any(|(plain, _)| *plain == name);
-                has_first_pass.then(|| script(ratelimit_lua::decide_plain(name)))
-            }),
-            refund: names.map(|name| script(ratelimit_lua::refund(name))),
+            decide: script(ratelimit_lua::decide()),
+            decide_buckets: Some(script(ratelimit_lua::decide_buckets())),
+            refund: ratelimit_lua::ALGORITHMS.map(|(name, _)| script(ratelimit_lua::refund(name))),
         }
     }
 
+    /// Returns the same without the passes over plain states.
     pub(super) fn without_first_pass(&self) -> Self {
-        Scripts { decide_plain: ratelimit_lua::ALGORITHMS.map(|_| None), ..self.clone() }
+        let decide = Script::new(ratelimit_lua::without_first_pass(&self.decide.source));
+        Scripts { decide, decide_buckets: None, ..self.clone() }
     }
 
     /// Returns the form of a list of charges.
-    pub(super) fn form(&self, charges: &[Charge]) -> Result<Form, StoreError> {
-        let Some(first) = charges.first() else { return Ok(Form::Mixed) };
-        let name = first.spec.name();
-        if charges.iter().any(|charge| charge.spec.name() != name) {
-            return Ok(Form::Mixed);
+    pub(super) fn form(&self, charges: &[Charge]) -> Form {
+        if self.decide_buckets.is_some() && charges.iter().all(|charge| plain_bucket(charge).is_some()) {
+            return Form::Buckets(charges.len());
         }
-        let algorithm = index(name)?;
-        let is_plain = self.decide_plain[algorithm].is_some() && charges.iter().all(arguments::is_plain);
-        Ok(if is_plain { Form::Plain { algorithm, size: charges.len() } } else { Form::Full { algorithm } })
+        Form::Any(Sequence::of(charges))
     }
 
     /// Returns the form of several lists together.
-    pub(super) fn common_form(&self, decisions: &[&[Charge]]) -> Result<Form, StoreError> {
+    pub(super) fn common_form(&self, decisions: &[&[Charge]]) -> Form {
         let mut forms = decisions.iter().map(|charges| self.form(charges));
-        let first = forms.next().unwrap_or(Ok(Form::Mixed))?;
-        forms.try_fold(first, |common, form| Ok(common.and(form?)))
+        let first = forms.next().unwrap_or(Form::Any(Sequence::Other));
+        if forms.all(|form| form == first) { first } else { Form::Any(Sequence::Other) }
     }
 
     /// Returns the invocation of the script for decisions of this form.
@@ -126,26 +101,10 @@ impl Scripts {
         for charge in decisions.clone().flatten() {
             keys.push(key_text(&charge.key)?);
         }
-        if let Form::Plain { algorithm, size } = form
-            && let Some(script) = &self.decide_plain[algorithm]
-        {
-            return Ok(Invocation { script, keys, arguments: arguments::plain_checks(decisions, size) });
-        }
-        let (script, is_mixed) = match form {
-            Form::Full { algorithm } | Form::Plain { algorithm, .. } => (&self.decide[algorithm], false),
-            Form::Mixed => (&self.decide_mixed, true),
+        let (script, arguments) = match (form, &self.decide_buckets) {
+            (Form::Buckets(size), Some(script)) => (script, arguments::buckets(decisions, size)),
+            _ => (&self.decide, arguments::lists(decisions)),
         };
-        let mut arguments = Vec::new();
-        for charges in decisions {
-            arguments.push(arguments::kinds(charges));
-            for charge in charges {
-                if is_mixed {
-                    arguments.extend(arguments::mixed_check(charge));
-                } else {
-                    arguments.extend(arguments::check(charge));
-                }
-            }
-        }
         Ok(Invocation { script, keys, arguments })
     }
 
@@ -157,9 +116,22 @@ impl Scripts {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<Invocation<'a>, StoreError> {
-        let script = &self.refund[index(spec.name())?];
+        let script = &self.refund[usize::from(spec.kind() - 1)];
         let arguments = arguments::refund(spec, cost, charge_id);
         Ok(Invocation { script, keys: vec![key_text(key)?], arguments })
+    }
+}
+
+impl Form {
+    /// Returns the number of decisions that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
+    /// script. Those that a pass leaves to the functions are limited by the script.
+    pub(super) fn max_decisions(self) -> usize {
+        const MAX_WEIGHT: usize = 500;
+        let weight = match self {
+            Form::Buckets(size) => 10 * size,
+            Form::Any(sequence) => sequence.weight().unwrap_or(MAX_WEIGHT),
+        };
+        (MAX_WEIGHT / weight.max(1)).max(1)
     }
 }
 
@@ -194,16 +166,39 @@ impl Invocation<'_> {
     }
 }
 
+impl Sequence {
+    fn of(charges: &[Charge]) -> Self {
+        if charges.len() > 16 {
+            return Sequence::Other;
+        }
+        Sequence::Short(charges.iter().rev().fold(0, |sequence, charge| {
+            let may_wait = charge.wait > 0 && charge.spec.reserves();
+            sequence << 4 | u64::from(charge.spec.kind() | if may_wait { MAY_WAIT } else { 0 })
+        }))
+    }
+
+    /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
+    /// shares a call with no other list.
+    fn weight(self) -> Option<usize> {
+        // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of a call undecided.
+        const BY_KIND: [usize; 16] = [0, 10, 24, 37, 24, 20, 55, 55, 55, 55, 55, 55, 55, 55, 55, 55];
+        let Sequence::Short(sequence) = self else { return None };
+        Some((0..64).step_by(4).map(|shift| BY_KIND[(sequence >> shift & 15) as usize]).sum())
+    }
+}
+
+impl Script {
+    fn new(source: String) -> Self {
+        let hash = redis::Script::new(&source).get_hash().to_owned();
+        Script { source, hash }
+    }
+}
+
 impl fmt::Debug for Script {
     /// Omits the long source.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Script").field(&self.hash).finish()
     }
-}
-
-fn index(algorithm: &str) -> Result<usize, StoreError> {
-    let index = ratelimit_lua::ALGORITHMS.iter().position(|(name, _)| *name == algorithm);
-    index.ok_or_else(|| StoreError::permanent(format!("no script for the algorithm `{algorithm}`")))
 }
 
 /// Returns the key as it is in Redis.

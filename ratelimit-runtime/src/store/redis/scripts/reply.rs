@@ -1,14 +1,12 @@
 //! Parses the replies of the scripts.
 
-mod packed;
-
 use std::vec::IntoIter;
 
 use redis::Value;
+use smallvec::SmallVec;
 
-use super::arguments;
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
-use crate::store::charge::{Charge, Outcome, Snapshots, is_peek};
+use crate::store::charge::{Charge, INLINE, Outcome, Snapshots, is_peek};
 use crate::store::error::StoreError;
 use crate::store::redis::error_code::{is_permanent, message};
 
@@ -50,7 +48,7 @@ impl ReplyReader {
     fn new(reply: Value) -> Result<Self, StoreError> {
         let values = match reply {
             Value::Array(values) => values,
-            Value::BulkString(packed) => packed::numbers(&packed).ok_or_else(unexpected)?,
+            Value::BulkString(packed) => unpacked(&packed).ok_or_else(unexpected)?,
             _ => return Err(unexpected()),
         };
         let mut reader = ReplyReader { values: values.into_iter(), now: 0 };
@@ -61,98 +59,82 @@ impl ReplyReader {
     /// Reads the outcome of a decision: `Err` if the reply is invalid, `Ok(Err)` if the decision failed.
     fn outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         match self.values.as_slice().first() {
-            Some(Value::Int(_)) => self.plain_outcome(charges),
+            Some(Value::Int(_)) => self.decision(charges, Self::plain_snapshot),
             Some(Value::BulkString(_)) => Ok(Err(self.error()?)),
             _ => {
                 let Some(Value::Array(list)) = self.values.next() else { return Err(unexpected()) };
                 let mut decision = ReplyReader { values: list.into_iter(), now: self.now };
-                let outcome = decision.full_outcome(charges)?;
+                let outcome = decision.decision(charges, Self::full_snapshot)?;
                 decision.finish()?;
                 Ok(outcome)
             }
         }
     }
 
-    /// Reads a decision of a first pass: what it has read for each charge.
-    fn plain_outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
-        let mut decided = None;
-        let mut snapshots = Snapshots::new();
-        for charge in charges {
-            let (admitted, snapshot) = self.plain_snapshot(charge)?;
-            if *decided.get_or_insert(admitted) != admitted {
-                return Err(unexpected());
-            }
-            snapshots.push(snapshot);
-        }
-        let mut outcome = Box::new(Outcome::at(self.now));
-        outcome.judge(charges, &snapshots);
-        Ok(if decided == Some(outcome.admitted) { Ok(outcome) } else { Err(disagreement()) })
-    }
-
-    /// Reads what the first pass has read of a key: a time, which is negative if the decision is to refuse, and of a window
-    /// the permits counted. If a sliding window refuses, the time when the cost will fit follows.
-    fn plain_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
-        let Some(Value::Int(signed)) = self.values.next() else { return Err(unexpected()) };
-        let time = signed.unsigned_abs();
-        if time == 0 || time > MAX_NUMBER || !arguments::is_plain(charge) {
-            return Err(unexpected());
-        }
-        let snapshot = match charge.spec {
-            AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
-            AlgorithmSpec::SlidingWindow(_) => {
-                [self.number()?, if signed > 0 { 0 } else { self.number()? }, time, 0, 0]
-            }
-            _ => [time, 0, 0, 0, 0],
-        };
-        Ok((signed > 0, snapshot))
-    }
-
-    fn full_outcome(&mut self, charges: &[Charge]) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
-        let (now, decided) = (self.now, self.flag()?);
-        let mut snapshots = Snapshots::new();
-        let (mut shadows, mut failed) = (Vec::new(), Vec::new());
+    /// Reads a decision: for each charge whether its own policy admits it, and what the script has read.
+    fn decision(
+        &mut self,
+        charges: &[Charge],
+        read: impl Fn(&mut Self, &Charge) -> Result<(bool, Snapshot), StoreError>,
+    ) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
+        let (mut snapshots, mut admitted) = (Snapshots::new(), SmallVec::<[bool; INLINE]>::new());
+        let mut failed = Vec::new();
         for (index, charge) in charges.iter().enumerate() {
-            if charge.shadow && self.is_error() {
+            if charge.shadow && matches!(self.values.as_slice().first(), Some(Value::BulkString(_))) {
                 failed.push((index, self.error()?.to_string()));
                 // A placeholder: the verdict on it is replaced below.
-                snapshots.push(charge.spec.check(None, now, charge.cost));
+                snapshots.push(charge.spec.check(None, self.now, charge.cost));
+                admitted.push(false);
             } else {
-                snapshots.push(self.snapshot(&charge.spec)?);
-            }
-            if charge.shadow {
-                shadows.push(self.flag()?);
+                let (own, snapshot) = read(self, charge)?;
+                snapshots.push(snapshot);
+                admitted.push(own);
             }
         }
-        let mut outcome = Box::new(Outcome::at(now));
+        let mut outcome = Box::new(Outcome::at(self.now));
         outcome.judge(charges, &snapshots);
         failed.iter().for_each(|(index, _)| outcome.verdicts[*index] = Verdict::default());
         outcome.failed = failed;
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
-        let judged = charges.iter().zip(&outcome.verdicts).filter(|(charge, _)| charge.shadow);
         let agree = match is_peek(charges) {
             // To a script, what costs nothing is admitted.
-            true => decided,
-            false => outcome.admitted == decided && judged.map(|(_, verdict)| verdict.admitted).eq(shadows),
+            true => charges.iter().zip(admitted).all(|(charge, admitted)| admitted || charge.shadow),
+            false => outcome.verdicts.iter().map(|verdict| verdict.admitted).eq(admitted),
         };
         Ok(if agree { Ok(outcome) } else { Err(disagreement()) })
     }
 
-    fn finish(mut self) -> Result<(), StoreError> {
-        if self.values.next().is_some() { Err(unexpected()) } else { Ok(()) }
+    /// Reads what the pass over plain states has read of a key: a time, which is negative if the policy refuses, and what else there
+    /// is to the state.
+    fn plain_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
+        let Some(Value::Int(signed)) = self.values.next() else { return Err(unexpected()) };
+        let time = signed.unsigned_abs();
+        if time == 0 || time > MAX_NUMBER {
+            return Err(unexpected());
+        }
+        let snapshot = match charge.spec {
+            AlgorithmSpec::Gcra(_) => [time, 0, 0, 0, 0],
+            AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
+            AlgorithmSpec::SlidingWindow(_) => [self.number()?, self.number()?, time, 0, 0],
+            AlgorithmSpec::IntervalBucket(spec) if !spec.adjustable => [time, self.number()?, 0, 0, 0],
+            AlgorithmSpec::AdjustableGcra(spec) => spec.at_own_rate(time, self.now, charge.cost),
+            _ => return Err(unexpected()),
+        };
+        Ok((signed > 0, snapshot))
     }
 
-    fn snapshot(&mut self, spec: &AlgorithmSpec) -> Result<Snapshot, StoreError> {
-        let mut snapshot = Snapshot::default();
-        for (index, number) in snapshot[..width(spec)].iter_mut().enumerate() {
-            let is_double = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
+    /// Reads what an algorithm has read of a key, after whether its policy admits the charge.
+    fn full_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
+        let (admitted, mut snapshot) = (self.flag()?, Snapshot::default());
+        for (index, number) in snapshot[..width(&charge.spec)].iter_mut().enumerate() {
+            let is_double = index == 1 && matches!(charge.spec, AlgorithmSpec::WarmingUp(_));
             *number = if is_double { self.double()?.to_bits() } else { self.number()? };
         }
-        Ok(snapshot)
+        Ok((admitted, snapshot))
     }
 
-    /// Whether the next element is the text of an error.
-    fn is_error(&self) -> bool {
-        matches!(self.values.as_slice().first(), Some(Value::BulkString(_)))
+    fn finish(mut self) -> Result<(), StoreError> {
+        if self.values.next().is_some() { Err(unexpected()) } else { Ok(()) }
     }
 
     /// Reads an error that the script caught.
@@ -192,6 +174,17 @@ impl ReplyReader {
             _ => None,
         }
     }
+}
+
+/// Returns the integers of a packed reply, or `None` if it is anything else than a list of doubles.
+fn unpacked(packed: &[u8]) -> Option<Vec<Value>> {
+    let (numbers, []) = packed.as_chunks() else { return None };
+    let number = |bytes: &[u8; 8]| {
+        let number = f64::from_le_bytes(*bytes);
+        // Beyond that it is not read, so that this is exact.
+        (number.trunc() == number && number.abs() <= MAX_NUMBER as f64).then_some(Value::Int(number as i64))
+    };
+    numbers.iter().map(number).collect()
 }
 
 fn unexpected() -> StoreError {

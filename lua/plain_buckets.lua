@@ -1,20 +1,24 @@
--- The first pass over decisions about plain buckets: token buckets and meters for which no call waits, without shadows. Their
--- state is one number, and the first pass makes no function, which saves most of what a script costs. What it cannot decide,
--- such as a bucket with a state of several numbers, it undoes and leaves to `decide`.
+-- Makes decisions, each about a list of token buckets or meters for which no call waits, without shadows: plain.lua for the most
+-- frequent calls, which need nothing else. It adds to all keys of a decision at once, and looks again only if one of them needs it.
 --
--- args   charge, capacity                   in microseconds
--- reply  now, then for each key of a decision the arrival time before the charge, at least now, and negative if the call is
---        refused; or what `decide` returns for the decision
-local given = 2
---[[ first_pass.lua ]]
-local added, charge, capacity = ARGV[args], ARGV[args] + 0, ARGV[args + 1] + 0
+-- KEYS   the keys of each decision, `size` of them, which are distinct
+-- ARGV   `size`, unless it is 1; then for each key, or once if all have the same, charge and capacity in microseconds
+-- reply  as of plain.lua
+local call, type, KEYS, ARGV = redis.pcall, type, KEYS, ARGV
+local size, at_first = 1, 1
+if #ARGV % 2 == 1 then size, at_first = ARGV[1] + 0, 2 end
+-- The distance between the arguments of two keys.
+local each = ARGV[at_first + 2] and 2 or 0
+-- How many charges may be left to `decide`, which takes many times as long. Then the rest of the call is not decided.
+local left = 9
+local added, charge, capacity = ARGV[at_first], ARGV[at_first] + 0, ARGV[at_first + 1] + 0
 -- The reply about the key `i` is at `i + shift`. What the key held is there until its decision is settled.
 local reply, shift, last, settled = {now, 0}, 1, size, true
-local decide_fully, take_back
+local args, decide_fully, take_back
 
 for i = 1, #KEYS do
   if each > 0 then
-    local at = args + 2 * i - 2
+    local at = at_first + 2 * i - 2
     added, charge, capacity = ARGV[at], ARGV[at] + 0, ARGV[at + 1] + 0
   end
   -- Mostly the only command: the bucket is busy, the charge fits, and the key expires in the right second already.
@@ -32,7 +36,7 @@ for i = 1, #KEYS do
       local first, admitted, failed = i - size + 1, true, false
       for k = first, i do
         if each > 0 then
-          local at = args + 2 * k - 2
+          local at = at_first + 2 * k - 2
           charge, capacity = ARGV[at] + 0, ARGV[at + 1] + 0
         end
         local was = reply[k + shift]
@@ -44,7 +48,7 @@ for i = 1, #KEYS do
       local from, touched = first, first - 1
       for k = first, failed and 0 or i do
         if each > 0 then
-          local at = args + 2 * k - 2
+          local at = at_first + 2 * k - 2
           added, charge = ARGV[at], ARGV[at] + 0
         end
         local key, was, result = KEYS[k], reply[k + shift], nil
@@ -69,14 +73,8 @@ for i = 1, #KEYS do
 
       if failed then
         if not decide_fully then
-          --[[ prelude.lua ]]
-          --[[ gcra.lua ]]
           --[[ decide.lua ]]
-          width, decide_fully = each, decide
-          function arguments(at)
-            local charge, capacity = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-            return charge, capacity, charge <= capacity and capacity - charge or -1, 0
-          end
+          decide_fully = decide
           function take_back(key, charge, was, touched)
             if was == 0 then return remove(key) end
             local tat = touched and math.max(was, now) or was
@@ -84,19 +82,27 @@ for i = 1, #KEYS do
             if touched then expire(key, was, tat + charge) end
           end
         end
-        for k = from, i do
-          local was, charge = reply[k + shift], ARGV[args + (k - 1) * each]
-          if was then pcall(take_back, KEYS[k], charge, was, k <= touched) end
+        args = {}
+        for k = first, i do
+          local at = at_first + (k - 1) * each
+          local was, charge, capacity = reply[k + shift], ARGV[at] + 0, ARGV[at + 1] + 0
+          local n = 6 * (k - first)
+          args[n + 1], args[n + 2], args[n + 3], args[n + 4], args[n + 5] = 1, charge, capacity, capacity - charge, 0
+          if was and k >= from then pcall(take_back, KEYS[k], charge, was, k <= touched) end
         end
         for k = first + 1, i do reply[k + shift] = nil end
-        reply[first + shift] = decide_fully(first - 1, size, nil, args + (first - 1) * each)
+        reply[first + shift] = decide_fully(first - 1, size)
         left = left - size
         if left <= 0 then return reply end
         shift = shift + 1 - size
       else
-        for k = first + shift, i + shift do
-          local tat = reply[k] < now and now or reply[k]
-          reply[k] = admitted and tat or -tat
+        for k = first, i do
+          if each > 0 and not admitted then
+            local at = at_first + 2 * k - 2
+            charge, capacity = ARGV[at] + 0, ARGV[at + 1] + 0
+          end
+          local tat = reply[k + shift] < now and now or reply[k + shift]
+          reply[k + shift] = (admitted or tat - now + charge <= capacity) and tat or -tat
         end
       end
       settled = true
@@ -104,4 +110,5 @@ for i = 1, #KEYS do
     last = last + size
   end
 end
-return decide_fully and reply or pack(reply)
+if decide_fully or #KEYS > 500 then return reply end
+return struct.pack('<' .. string.rep('d', #KEYS + 1), unpack(reply))

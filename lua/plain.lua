@@ -1,0 +1,396 @@
+-- Makes decisions, each about a list of charges of any algorithms. Most are about plain states, and Redis creates the functions of a
+-- script anew for each call, so this pass over a list makes none: it reads, or adds to, each key, and writes only if all charges fit.
+-- What it cannot decide, such as a state from the future or a call that has to wait, it undoes and leaves to `decide`.
+--
+-- KEYS   the keys of each decision, in order; the keys of one decision are distinct
+-- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and these arguments: once for all
+--        decisions, or one after the other. If decisions have different formats, three of each.
+-- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`
+-- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
+--          gcra                tat                         the arrival time before the charge, at least now
+--          fixed_window        opened, count
+--          sliding_window      newest, counted, fits       the timestamp of the newest entry that counts, or now; the permits
+--                                                          counted; when the cost of a refused charge will fit, or 0
+--          interval_bucket     anchor, missing
+--          adjustable_gcra     tat                         the same at the rate of the call
+--        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
+local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
+local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
+local size, form, packed, next_at, given = ARGV[1] + 0, ARGV[2], ARGV[3], 1, 3
+local args, has_more = nil, true
+-- How many charges may be left to `decide`, which takes many times as long. Then the rest of the call is not decided.
+local left = 9
+-- What the writes need of what was read: five for each charge of a decision, of which the first says whether a shadow is admitted.
+local found = {0, 0, 0, 0, 0}
+-- A table with room for a few numbers need not grow for them.
+local reply, length, first, count = {now, 0, 0}, 1, 1, #KEYS
+local decide_fully, take_back
+
+while first <= count do
+  if has_more then
+    if next_at > #packed then
+      size, form, packed, next_at, given = ARGV[given + 1] + 0, ARGV[given + 2], ARGV[given + 3], 1, given + 3
+    end
+    if #form < 500 then
+      args = {unpack_struct(form, packed, next_at)}
+      next_at = args[#args]
+    else
+      -- Lua's stack holds only some thousands of values.
+      args = {}
+      for from = 2, #form, 500 do
+        local some = {unpack_struct('<' .. string.sub(form, from, from + 499), packed, next_at)}
+        next_at = some[#some]
+        for i = 1, #some - 1 do args[#args + 1] = some[i] end
+      end
+    end
+    has_more = next_at <= #packed or ARGV[given + 1]
+  end
+
+  -- `added` is the last key to which a charge was added, and `done` the last one that was changed further.
+  local last, before, at, f, added, done = first + size - 1, length, 1, 0, first - 1, first - 1
+  local admitted, plain, to_write, to_trim, failed = true, has_first_pass, false, false, false
+  for i = first, plain and last or 0 do
+    local kind, key, cost, ok, shadow = args[at], KEYS[i], args[at + 1], true, false
+    if kind < 0 then kind, shadow = -kind, true end
+
+    -- gcra: adds at once. Mostly this is the only command: the bucket is busy, the charge fits, and the key expires in the right
+    -- second already. Once refused, it only reads.
+    if kind == 1 then
+      local capacity, lead, was = args[at + 2], args[at + 3], nil
+      local adds = admitted and cost > 0
+      if adds then
+        local sum = call('INCRBY', key, args[at + 5])
+        if type(sum) ~= 'number' then plain = false break end
+        was, added = sum - cost, i
+        found[f + 2] = was
+      else
+        was = call('GET', key)
+        if was then
+          was = not was.err and match(was, '^%d+$')
+          if not was then plain = false break end
+          was = was + 0
+        else
+          was = 0
+        end
+      end
+      local level = was < now and 0 or was - now
+      if was < 0 or level > capacity then plain = false break end
+      if level > lead and cost > 0 then
+        ok = not adds and lead >= 0 and level - lead <= args[at + 4]
+        -- A call that would have to wait, or may.
+        if adds and lead >= 0 and args[at + 4] > 0 then plain = false break end
+        to_write = true
+      elseif level + cost > capacity and adds then
+        -- More than this is a state of several numbers.
+        plain = false
+        break
+      elseif was < now or (was + cost) % 1000000 < cost then
+        to_write = true
+      end
+      length = length + 1
+      reply[length] = ok and now + level or -now - level
+
+    -- fixed_window
+    elseif kind == 2 then
+      local value = call('GET', key)
+      local opened, held, is_open = now, 0, false
+      if value then
+        if value.err or #value ~= 16 then plain = false break end
+        opened, held = unpack_struct('<dd', value)
+        local start, period = opened, args[at + 3]
+        if args[at + 4] == 1 then start = opened - opened % period end
+        if not (start <= now and opened >= 0 and held >= 0 and held <= 9007199254740992 and opened % 1 + held % 1 == 0) then
+          plain = false
+          break
+        end
+        if now >= start + period then opened, held = now, 0 else is_open = true end
+      end
+      if held + cost > args[at + 2] then ok = cost == 0 end
+      found[f + 2], found[f + 3], found[f + 4] = is_open and opened, held, value
+      reply[length + 1], reply[length + 2] = ok and opened or -opened, held
+      to_write, length = true, length + 2
+
+    -- sliding_window: a charge of now is in the sub-window from `here`, and counts those from `earliest` on.
+    elseif kind == 3 then
+      local limit, period, precision = args[at + 2], args[at + 3], args[at + 4]
+      local unit, span = precision > 0 and precision or 1, precision + period
+      local earliest = now - span - (now - span) % unit + unit
+      local counted, live, fits, newest, total, oldest, trim = 0, 0, 0, nil, nil, nil, nil
+      local head = call('LRANGE', key, '0', '1')
+      if head[1] then
+        local tail = call('LRANGE', key, '-2', '-1')
+        local before_oldest = tonumber(head[1])
+        oldest, newest, total = tonumber(head[2]), tonumber(tail[1]), tonumber(tail[2])
+        -- Totals are less than times, which shows where an end of the list is missing. Comparisons with what is no number fail.
+        if
+          not (
+            before_oldest and oldest and newest and total and total >= 0
+            and before_oldest < oldest and total < oldest and newest >= oldest and newest < now - now % unit + unit
+            and oldest % 1 == 0 and newest % 1 == 0 and total % 1 == 0
+          )
+        then
+          plain = false
+          break
+        end
+        if newest < earliest then
+          trim = '-3'
+        else
+          while oldest and oldest < earliest and live < 3 do
+            live = live + 1
+            local entry = call('LRANGE', key, 2 * live, 2 * live + 1)
+            before_oldest, oldest = tonumber(entry[1]), tonumber(entry[2])
+          end
+          if not (before_oldest and oldest and before_oldest >= 0 and oldest >= earliest and oldest % 1 == 0) then
+            plain = false
+            break
+          end
+          if live > 0 then trim = 2 * live end
+          counted = (total - before_oldest) % 1125899906842624
+          if counted % 1 ~= 0 then plain = false break end
+        end
+      elseif head.err then
+        plain = false
+        break
+      end
+      -- A cost of 0 reads when one of 1 will fit.
+      local asked = cost > 0 and cost or 1
+      if counted + asked > limit then
+        ok = cost == 0
+        if asked <= limit then
+          -- Mostly the cost fits when the oldest entry ends.
+          local after = tonumber(call('LINDEX', key, 2 * live + 2))
+          if not after or after % 1 ~= 0 or (total - after) % 1125899906842624 + asked > limit then plain = false break end
+          fits = oldest - oldest % unit + span
+        end
+      end
+      if trim then to_trim = true end
+      local shown = counted > 0 and newest or now
+      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = total, newest, trim, nil
+      reply[length + 1], reply[length + 2], reply[length + 3] = ok and shown or -shown, counted, fits
+      to_write, length = true, length + 3
+
+    -- interval_bucket
+    elseif kind == 4 then
+      local burst, refill, period, value = args[at + 2], args[at + 3], args[at + 4], call('GET', key)
+      local anchor, missing, was = now, 0, nil
+      if value then
+        if value.err then plain = false break end
+        anchor, missing = match(value, '^(%d+) (%d+)$')
+        if not anchor then plain = false break end
+        anchor, missing = anchor + 0, missing + 0
+        if not (anchor <= now and missing <= burst) then plain = false break end
+        local rounded = missing + refill - 1
+        was = anchor + (rounded - rounded % refill) / refill * period
+        local since = now - anchor
+        local refills = (since - since % period) / period
+        if now >= was then
+          anchor, missing = now, 0
+        else
+          anchor, missing = anchor + refills * period, missing - refills * refill
+        end
+      end
+      local over = missing + cost - burst
+      if cost > 0 and over > 0 then
+        local wait = args[at + 5]
+        ok = false
+        if cost <= burst and wait > 0 then
+          if admitted then plain = false break end
+          local rounded = over + refill - 1
+          ok = anchor + (rounded - rounded % refill) / refill * period - now <= wait
+        end
+      end
+      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = anchor, missing, value, was
+      reply[length + 1], reply[length + 2] = ok and anchor or -anchor, missing
+      to_write, length = true, length + 2
+
+    -- adjustable_gcra, at the rate of the last charge
+    elseif kind == 5 then
+      local lead, pace, value = args[at + 2], args[at + 4], call('GET', key)
+      local tat, changed, was = now, now, nil
+      if value then
+        if value.err or #value ~= 56 then plain = false break end
+        local written, credited, till, slot, of
+        tat, written, credited, till, slot, changed, of = unpack_struct('<ddddddd', value)
+        -- A state from the future, one that waiting calls or refunds have changed, and one that is none.
+        if
+          not (
+            of == pace and credited == 0 and till == 0 and slot == 0
+            and written <= now and written % 1 == 0 and changed <= now and changed % 1 == 0 and changed >= 0
+            and tat > 0 and tat % 1 == 0 and tat - written <= 1261440000000000
+          )
+        then
+          plain = false
+          break
+        end
+        was = tat
+        if tat < now then tat = now end
+      end
+      local level = tat - now
+      if cost > 0 and level > lead then
+        local wait = args[at + 3]
+        if admitted and lead >= 0 and wait > 0 then plain = false break end
+        ok = lead >= 0 and level - lead <= wait
+      end
+      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = tat, changed, value, was
+      length = length + 1
+      reply[length] = ok and tat or -tat
+      to_write = true
+
+    else
+      plain = false
+      break
+    end
+    if shadow then found[f + 1] = ok elseif not ok then admitted = false end
+    at, f = at + 6, f + 5
+  end
+
+  at, f = 1, 0
+  for i = first, plain and (admitted and to_write and last or not admitted and added) or 0 do
+    local kind, key, cost, charged, result = args[at], KEYS[i], args[at + 1], admitted, nil
+    if kind < 0 then kind, charged = -kind, admitted and found[f + 1] end
+    if cost == 0 then
+      -- Only read.
+    elseif kind == 1 then
+      local was = found[f + 2]
+      if charged then
+        local ends = (was < now and now or was) + cost
+        done = i
+        if was == 0 then
+          result = call('SET', key, ends, 'EXAT', (ends - ends % 1000000) / 1000000 + 1)
+        else
+          -- Cannot fail, as the same command has just not.
+          if was < now then call('INCRBY', key, now - was) end
+          if ends % 1000000 < ends - was then
+            result = call('EXPIREAT', key, (ends - ends % 1000000) / 1000000 + 1)
+          end
+        end
+      elseif was == 0 then
+        result = call('DEL', key)
+      else
+        result = call('INCRBY', key, '-' .. args[at + 5])
+      end
+      if type(result) == 'table' and result.err then failed = true break end
+      if not charged then found[f + 2] = nil end
+    elseif not charged then
+      -- Nothing was added.
+    elseif kind == 2 then
+      local opened, period = found[f + 2], args[at + 3]
+      if opened then
+        result = call('SET', key, pack_struct('<dd', opened, found[f + 3] + cost), 'KEEPTTL')
+      else
+        local ends = (args[at + 4] == 1 and now - now % period or now) + period
+        result = call('SET', key, pack_struct('<dd', now, cost), 'EXAT', (ends - ends % 1000000) / 1000000 + 1)
+      end
+      if result.err then failed = true break end
+      done = i
+    elseif kind == 3 then
+      local total, newest, period, unit = found[f + 2], found[f + 3], args[at + 3], args[at + 4]
+      local span = period + unit
+      if unit == 0 then unit = 1 end
+      local here, after = now - now % unit, ((total or 0) + cost) % 1125899906842624
+      if total and newest >= here then
+        result = call('LSET', key, '-1', after)
+        if result.err then failed = true break end
+        done = i
+      else
+        local ends = here + span
+        local second = (ends - ends % 1000000) / 1000000 + 1
+        if total then
+          result = call('RPUSH', key, now, after)
+          local was = newest - newest % unit + span
+          if (was - was % 1000000) / 1000000 + 1 == second then second = 0 end
+        else
+          result = call('RPUSH', key, '0', now, after)
+        end
+        if type(result) == 'table' then failed = true break end
+        done, found[f + 5] = i, second
+        result = second > 0 and call('EXPIREAT', key, second)
+        if type(result) == 'table' then failed = true break end
+      end
+    elseif kind == 4 then
+      local anchor, missing, was, refill = found[f + 2], found[f + 3] + cost, found[f + 5], args[at + 3]
+      local rounded = missing + refill - 1
+      local ends = anchor + (rounded - rounded % refill) / refill * args[at + 4]
+      local second, value = (ends - ends % 1000000) / 1000000 + 1, format('%.0f %.0f', anchor, missing)
+      if was and (was - was % 1000000) / 1000000 + 1 == second then
+        result = call('SET', key, value, 'KEEPTTL')
+      else
+        result = call('SET', key, value, 'EXAT', second)
+      end
+      if result.err then failed = true break end
+      done = i
+    elseif kind == 5 then
+      local ends, was = found[f + 2] + cost, found[f + 5]
+      local second = (ends - ends % 1000000) / 1000000 + 1
+      local value = pack_struct('<ddddddd', ends, now, 0, 0, 0, found[f + 3], args[at + 4])
+      if was and (was - was % 1000000) / 1000000 + 1 == second then
+        result = call('SET', key, value, 'KEEPTTL')
+      else
+        result = call('SET', key, value, 'EXAT', second)
+      end
+      if result.err then failed = true break end
+      done = i
+    end
+    at, f = at + 6, f + 5
+  end
+  -- What has ended goes after all other writes, because this cannot be undone.
+  if to_trim and admitted and plain and not failed then
+    at, f = 1, 0
+    for i = first, last do
+      if (args[at] == 3 or args[at] == -3) and args[at + 1] > 0 and (args[at] > 0 or found[f + 1]) and found[f + 4] then
+        if call('LTRIM', KEYS[i], found[f + 4], '-1').err then failed = true break end
+      end
+      at, f = at + 6, f + 5
+    end
+  end
+
+  if failed or not plain then
+    if not decide_fully then
+      --[[ decide.lua ]]
+      decide_fully = decide
+      -- Undoes what was done to a key: `touched` if more than the charge was added.
+      function take_back(key, at, f, touched)
+        local kind, cost, period = math.abs(args[at]), args[at + 1], args[at + 3]
+        if kind == 1 then
+          local was = found[f + 2]
+          if cost == 0 or not was then return end
+          if was == 0 then return remove(key) end
+          local tat = touched and math.max(was, now) or was
+          redis.call('INCRBY', key, was - tat - cost)
+          if touched then expire(key, was, tat + cost) end
+        elseif cost == 0 or not touched or args[at] < 0 and not found[f + 1] then
+          return
+        elseif kind == 3 then
+          local total, newest, pushed, precision = found[f + 2], found[f + 3], found[f + 5], args[at + 4]
+          local unit = precision > 0 and precision or 1
+          algorithm(3).restore({
+            key = key, total = total, newest = newest, pushed = pushed, raised = not pushed,
+            -- A new key goes without asking for its length, which may be denied.
+            n = pushed and newest and (redis.call('LLEN', key) - 1) / 2 - 1,
+            expiry_set = pushed and pushed > 0, expires = now - now % unit + precision + period,
+            was = newest and newest - newest % unit + precision + period,
+          })
+        else
+          local value, was = found[f + 4], found[f + 5]
+          if kind == 2 and value then
+            local opened = unpack_struct('<d', value)
+            was = (args[at + 4] == 1 and opened - opened % period or opened) + period
+          end
+          restore_value({done = true, key = key, value = value, was = was})
+        end
+      end
+    end
+    for i = first, math.max(added, done) do
+      local at, f, touched = 1 + 6 * (i - first), 5 * (i - first), i <= done
+      if touched or args[at] == 1 or args[at] == -1 then pcall(take_back, KEYS[i], at, f, touched) end
+    end
+    for i = #reply, before + 1, -1 do reply[i] = nil end
+    length = before + 1
+    reply[length] = decide_fully(first - 1, size)
+    left = left - size
+    if left <= 0 then return reply end
+  end
+  first = last + 1
+end
+if decide_fully or length > 500 then return reply end
+return pack_struct('<' .. string.rep('d', length), unpack(reply, 1, length))
