@@ -173,7 +173,11 @@ fn assert_finished(call: Pin<&mut impl Future<Output = Result<Decision, Error>>>
 
 #[tokio::test(start_paused = true)]
 async fn finished_calls_are_not_made_again() {
-    let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(2)).unwrap();
+    let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(3)).unwrap();
+    // Of a new key, and of one that is known.
+    let mut first = pin!(limiter.try_acquire((), 1));
+    first.as_mut().await.unwrap();
+    assert_finished(first);
     let mut at_once = pin!(limiter.try_acquire((), 1));
     at_once.as_mut().await.unwrap();
     assert_finished(at_once);

@@ -264,8 +264,8 @@ async fn shadows_in_lists_refuse_nothing_and_say_when_they_would_admit() {
 }
 
 #[tokio::test]
-async fn first_override_counts_for_the_next_call() {
-    on_each_registry("# none\n", async |registry, file| {
+async fn override_counts_for_the_next_call_of_a_policy_without_one() {
+    on_each_registry("[\"names.shared\"]\nlimit = 1\n", async |registry, file| {
         let limiter = registry.limiter("names.late", FixedWindow::new(9, DAY)).unwrap();
         let call = async |i| match i {
             0 => registry.scope(window()).await,
