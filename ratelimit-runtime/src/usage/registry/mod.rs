@@ -8,7 +8,7 @@ pub(crate) mod install_error;
 mod off;
 #[cfg(feature = "overrides")]
 mod override_file;
-#[cfg(all(test, feature = "overrides"))]
+#[cfg(test)]
 mod shortcuts;
 #[cfg(feature = "overrides")]
 mod watch;

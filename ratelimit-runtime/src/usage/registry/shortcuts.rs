@@ -1,5 +1,7 @@
 //! Calls of limiters and of attributes say the same whether a shortcut decides them or a request.
 
+#![cfg(feature = "overrides")]
+
 mod steps;
 
 use std::collections::BTreeMap;
