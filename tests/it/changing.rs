@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ratelimits::{Error, Registry, funnel_limit, rate_limit};
+use ratelimits::{Error, Registry, count_limit, funnel_limit, rate_limit, window_limit};
 
 use crate::support::random::Random;
 use crate::support::registries::on_each_registry;
@@ -22,6 +22,26 @@ async fn leaky_bucket(registry: &Registry, rate: u64, capacity: u64) -> Result<(
 
 #[rate_limit(rate = format!("{refill}/1s"), burst = burst, refill = interval, key_type = METHOD, registry = registry)]
 async fn interval_refill(registry: &Registry, refill: u64, burst: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(limit = limit, period = period, key_type = METHOD, registry = registry)]
+async fn fixed_window(registry: &Registry, limit: u64, period: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[window_limit(limit = limit, period = period, key_type = METHOD, registry = registry)]
+async fn sliding_log(registry: &Registry, limit: u64, period: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[window_limit(limit = limit, period = "1d", precision = precision, key_type = METHOD, registry = registry)]
+async fn counter(registry: &Registry, limit: u64, precision: &str) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = format!("1/{period}"), burst = burst, refill = interval, key_type = METHOD, registry = registry)]
+async fn intervals(registry: &Registry, burst: u64, period: &str) -> Result<(), Error> {
     Ok(())
 }
 
@@ -52,6 +72,31 @@ async fn changing_bursts_and_rates_grant_no_fresh_burst() {
             admitted(async |rate, burst| interval_refill(&registry, rate, burst).await).await;
         // A whole refill comes at once.
         assert!((LARGEST_BURST..=allowed + LARGEST_RATE).contains(&admitted), "{admitted} of {allowed}");
+    })
+    .await;
+}
+
+/// Makes calls with two limits, in two states if their other number is the same for all calls of one.
+async fn assert_two_states([one, other]: [&str; 2], call: impl AsyncFn(u64, &str) -> Result<(), Error>) {
+    for limit in [1, 2] {
+        for number in [one, other] {
+            call(limit, number).await.unwrap_or_else(|error| panic!("{limit} in {number}: {error}"));
+        }
+        for number in [other, one] {
+            assert!(call(limit, number).await.unwrap_err().is_limited(), "{limit} in {number}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn other_periods_have_their_own_states_and_other_limits_do_not() {
+    on_each_registry(async |registry, _| {
+        let periods = ["1d", "2d"];
+        assert_two_states(periods, async |limit, period| fixed_window(&registry, limit, period).await).await;
+        assert_two_states(periods, async |limit, period| sliding_log(&registry, limit, period).await).await;
+        assert_two_states(periods, async |burst, period| intervals(&registry, burst, period).await).await;
+        assert_two_states(["1h", "2h"], async |limit, precision| counter(&registry, limit, precision).await)
+            .await;
     })
     .await;
 }

@@ -142,6 +142,40 @@ async fn calls_that_may_be_refunded_always_ask() {
     assert_eq!(fixture.server.script_calls().await, before + 1);
 }
 
+#[tokio::test]
+async fn free_charges_are_not_denied() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry(true);
+    let [empty, full, open] =
+        ["empty", "full", "open"].map(|name| registry.limiter(name, FixedWindow::new(1, DAY)).unwrap());
+    empty.try_acquire((), 1).await.unwrap();
+    full.try_acquire((), 1).await.unwrap();
+    let beside =
+        async |other: &Limiter| registry.try_acquire_all([empty.charge((), 0), other.charge((), 1)]).await;
+    assert!(beside(&full).await.unwrap_err().is_limited());
+    beside(&open).await.unwrap();
+}
+
+/// Takes leases of a bucket by its own rate.
+#[rate_limit(rate = rate, burst = 5, name = "denials.leased", lease = 2, key_type = METHOD)]
+async fn leased(rate: Rate) -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn leases_with_other_numbers_end_denials() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry(true);
+    let bucket = TokenBucket::new(Rate::new(1, DAY)).burst(5).adjustable();
+    let slow = registry.limiter("denials.leased", bucket).unwrap();
+    slow.try_acquire((), 3).await.unwrap();
+    assert!(slow.try_acquire((), 3).await.unwrap_err().is_limited());
+    registry.scope(leased(Rate::per_second(1000))).await.unwrap();
+    let before = fixture.server.script_calls().await;
+    drop(slow.try_acquire((), 3).await);
+    assert_eq!(fixture.server.script_calls().await, before + 1);
+}
+
 /// A faster rate changes how the bucket refills for all.
 #[tokio::test]
 async fn calls_with_other_numbers_end_denials() {
@@ -229,10 +263,22 @@ async fn shadowed() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(1, "1d", name = "denials.shadow.alone", shadow)]
+async fn in_shadow() -> Result<(), Error> {
+    Ok(())
+}
+
 #[tokio::test]
 async fn calls_with_a_shadow_always_ask() {
     let fixture = Fixture::start();
     let registry = fixture.registry(true);
+    let limiter = registry.limiter("denials.shadow.alone", FixedWindow::new(1, DAY)).unwrap();
+    limiter.try_acquire((), 1).await.unwrap();
+    assert!(limiter.try_acquire((), 1).await.unwrap_err().is_limited());
+    let before = fixture.server.script_calls().await;
+    registry.scope(in_shadow()).await.unwrap();
+    assert!(fixture.server.script_calls().await > before);
+
     registry.scope(shadowed()).await.unwrap();
     let before = fixture.server.script_calls().await;
     for calls in 1..=3 {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, Clock, Key, MemoryStore};
-use ratelimits::{FixedWindow, Policy, Rate, Registry, SlidingWindow, TokenBucket};
+use ratelimits::{FixedWindow, Limiter, OnStoreError, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 
 use crate::support::budget::budget;
 
@@ -140,6 +140,10 @@ fn earlier_expiry_is_evicted_first() {
 async fn guesses(registry: &Registry, keys: u64) -> u64 {
     let logins = registry.limiter("logins", SlidingWindow::new(5, HOUR / 4)).expect("a valid policy");
     let quota = registry.limiter("quota", FixedWindow::new(1000, 24 * HOUR)).expect("a valid policy");
+    guesses_during(&logins, &quota, keys).await
+}
+
+async fn guesses_during(logins: &Limiter, quota: &Limiter, keys: u64) -> u64 {
     let mut admitted = 0;
     for key in 0..keys {
         if key.is_multiple_of(1000) {
@@ -155,6 +159,18 @@ async fn guesses(registry: &Registry, keys: u64) -> u64 {
 async fn flood_of_one_policy_keeps_the_keys_of_others() {
     let registry = Registry::builder().max_keys(cap() as usize).in_memory();
     assert_eq!(guesses(&registry, flood_keys()).await, 5);
+}
+
+#[tokio::test]
+async fn flood_with_one_prefix_keeps_the_keys_of_others() {
+    let registry = Registry::builder().max_keys(cap() as usize).in_memory();
+    let calls = |limit, period, prefix| {
+        let limiter = registry.limiter("calls", FixedWindow::new(limit, period)).expect("a valid policy");
+        // Whatever else of it changes later.
+        limiter.prefix("other").prefix(prefix).on_store_error(OnStoreError::Deny).function("f")
+    };
+    let (logins, quota) = (calls(5, HOUR / 4, "logins"), calls(1000, 24 * HOUR, "quota"));
+    assert_eq!(guesses_during(&logins, &quota, flood_keys()).await, 5);
 }
 
 #[tokio::test]

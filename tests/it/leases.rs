@@ -256,6 +256,21 @@ async fn denials_are_repeated() {
     .await;
 }
 
+/// What is leased is refused to others, also of this process.
+#[tokio::test]
+async fn denials_leave_leased_permits_to_their_calls() {
+    let fixture = Fixture::start();
+    let registry = fixture.registry();
+    let limiter = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
+    window(&registry, "a").await.unwrap();
+    limiter.try_acquire("a", 90).await.unwrap();
+    for call in 1..10 {
+        assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+        window(&registry, "a").await.unwrap_or_else(|error| panic!("{call}: {error}"));
+    }
+    assert!(window(&registry, "a").await.unwrap_err().is_limited());
+}
+
 #[tokio::test]
 async fn dropped_calls_leave_their_permits_to_others() {
     let fixture = Fixture::start();

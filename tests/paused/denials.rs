@@ -151,6 +151,11 @@ async fn calls_that_are_never_admitted_ask() {
         assert!(fixture.limiter.try_acquire("a", 6).await.unwrap_err().is_never());
         assert_eq!(fixture.server.commands(), before + 1);
     }
+    // Also beside one that is denied.
+    fixture.assert_forgotten().await;
+    fixture.assert_denied().await;
+    let list = [fixture.limiter.charge("a", 1), fixture.limiter.charge("b", 6)];
+    assert!(fixture.registry.try_acquire_all(list).await.unwrap_err().is_never());
 }
 
 #[tokio::test(start_paused = true)]

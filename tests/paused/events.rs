@@ -162,6 +162,19 @@ async fn refusing_policy_is_logged() {
     assert_eq!(log.each_ref().map(LogCapture::events), full.map(|full| events(full, &[BEGINS, ENDS])));
 }
 
+#[count_limit(1, "1s", name = "events.short", timeout = "forever")]
+#[count_limit(1, "3s", name = "events.long", timeout = "forever")]
+async fn windows() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn longest_wait_for_windows_is_logged() {
+    let log = second_call(windows).await;
+    assert_eq!(log.events(), events("events.long", &[BEGINS, ENDS]));
+    assert_eq!(log.times(), times(&[("wait", 3 * SECOND), ("waited", 3 * SECOND)]));
+}
+
 #[count_limit(1, "1d", name = "trial.charged", shadow, charge_when = |out| *out)]
 async fn on_trial_for_some_outputs(out: bool) -> bool {
     out

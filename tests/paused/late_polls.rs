@@ -1,10 +1,13 @@
 //! Waiters that are polled late, in any order and between other operations never wait for longer than they were told.
 //! `RATELIMITS_SEED` repeats a failed run.
 
-use std::task::Poll;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ratelimits::{Decision, Limiter, Registry, TokenBucket};
+use ratelimits::{Decision, Error, Limiter, Registry, TokenBucket};
 use tokio::time::{Instant, advance};
 
 use crate::budget::budget;
@@ -158,4 +161,36 @@ async fn look_at_unpolled_waiters_does_not_delay_others() {
         let Poll::Ready(decision) = poll(call) else { panic!("it waits beyond its timeout") };
         assert_eq!(decision.unwrap().waited, SECOND * waited);
     }
+}
+
+/// Asserts that one more poll of a finished call panics, as that of an async function does.
+fn assert_finished(call: Pin<&mut impl Future<Output = Result<Decision, Error>>>) {
+    let next = catch_unwind(AssertUnwindSafe(|| {
+        drop(call.poll(&mut Context::from_waker(Waker::noop())));
+    }));
+    assert!(next.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_calls_are_not_made_again() {
+    let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(3)).unwrap();
+    // Of a new key, and of one that is known.
+    let mut first = pin!(limiter.try_acquire((), 1));
+    first.as_mut().await.unwrap();
+    assert_finished(first);
+    let mut at_once = pin!(limiter.try_acquire((), 1));
+    at_once.as_mut().await.unwrap();
+    assert_finished(at_once);
+    assert_eq!(limiter.peek(()).await.unwrap().remaining, 1);
+
+    limiter.try_acquire((), 1).await.unwrap();
+    let mut waiting = pin!(limiter.acquire((), 1));
+    assert_eq!(waiting.as_mut().await.unwrap().waited, SECOND);
+    assert_finished(waiting);
+
+    let mut refused = pin!(limiter.try_acquire((), 1));
+    assert!(refused.as_mut().await.unwrap_err().is_limited());
+    advance(SECOND).await;
+    assert_finished(refused);
+    assert_eq!(limiter.peek(()).await.unwrap().remaining, 1);
 }

@@ -56,3 +56,19 @@ async fn leases_keep_the_deadline() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn requests_for_leases_tell_the_health_of_the_store() {
+    let fixture = start(Registry::builder().on_store_error(OnStoreError::Deny));
+    let health = || fixture.registry.store_health();
+    fixture.server.set(Fault::NoReply);
+    assert!(matches!(leased(&fixture.registry).await, Err(Error::Store(_))));
+    // Its request ends at the same time.
+    tokio::time::sleep(DEADLINE).await;
+    assert!(!health().healthy);
+    fixture.server.set(Fault::None);
+    while leased(&fixture.registry).await.is_err() {
+        tokio::time::advance(20 * DEADLINE).await;
+    }
+    assert!(health().healthy);
+}

@@ -4,7 +4,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use ratelimits::{
-    Decision, Error, FixedWindow, Limiter, Policy, Registry, SlidingWindow, count_limit, rate_limit,
+    Decision, Error, FixedWindow, Limiter, Policy, Registry, SlidingWindow, TokenBucket, count_limit,
+    rate_limit,
 };
 use tokio::time::{Instant, advance, sleep, timeout};
 
@@ -205,4 +206,27 @@ async fn newcomers_do_not_overtake_calls_that_wait_for_a_window() {
         assert!(timeout(Duration::ZERO, limiter.acquire((), 1)).await.is_err(), "{policy:?}");
         waiting.await.unwrap();
     }
+}
+
+#[rate_limit("1/s", 1, name = "queue.bucket", timeout = "1m")]
+#[count_limit(100, "1h", name = "queue.window")]
+async fn queues_for_the_bucket() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue_moves_up_when_a_reservation_is_dropped() {
+    let registry = Registry::in_memory();
+    let bucket = registry.limiter("queue.bucket", TokenBucket::per_second(1).burst(1)).unwrap();
+    let bucket = bucket.function(concat!(module_path!(), "::queues_for_the_bucket"));
+    bucket.try_acquire((), 1).await.unwrap();
+    let mut reserved: Acquiring = Box::pin(async move { bucket.acquire((), 1).await });
+    assert!(poll(&mut reserved).is_pending());
+
+    let begin = Instant::now();
+    let mut queued = pin!(registry.scope(queues_for_the_bucket()));
+    assert!(timeout(SECOND / 2, &mut queued).await.is_err());
+    drop(reserved);
+    queued.await.unwrap();
+    assert!(begin.elapsed() < SECOND * 3 / 2, "{:?}", begin.elapsed());
 }

@@ -3,6 +3,7 @@
 use ratelimits::{MissingKey, RequestContext, count_limit};
 
 use super::{AppError, AppResult, User, assert_admits_one, assert_limited, isolated};
+use crate::support::log_capture::LogCapture;
 
 limited! {
     #[count_limit(1, "1d", key = "<user.id>:<room>")]
@@ -98,6 +99,36 @@ fn free_calls_need_no_key() {
         priced(None, 0).await.unwrap();
         assert!(matches!(priced(None, 1).await, Err(AppError::Refused(ratelimits::Error::MissingKey(_)))));
     });
+}
+
+#[count_limit(1, "1d", key = keys[0], fallback = |error| format!("1: {error}"))]
+#[count_limit(1, "1d", key = keys[1], fallback = |error| format!("2: {error}"))]
+#[count_limit(1, "1d", key = keys[2], fallback = |error| format!("3: {error}"))]
+#[count_limit(1, "1d", key = keys[3], fallback = |error| format!("4: {error}"))]
+#[count_limit(1, "1d", key = keys[4], fallback = |error| format!("5: {error}"))]
+async fn with_five_keys(keys: [Option<u64>; 5]) -> String {
+    "body".to_owned()
+}
+
+#[test]
+fn policy_whose_key_is_missing_refuses() {
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    isolated(async {
+        for missing in 0..5 {
+            let mut keys = [Some(7); 5];
+            keys[missing] = None;
+            assert_eq!(with_five_keys(keys).await, format!("{}: {}", missing + 1, MissingKey::Part));
+        }
+        // Of several, the first.
+        assert!(with_five_keys([Some(7), Some(7), Some(7), None, None]).await.starts_with("4: "));
+        assert_eq!(with_five_keys([Some(7); 5]).await, "body", "nothing was charged before");
+        assert!(with_five_keys([Some(7); 5]).await.contains("limited"));
+    });
+    let refused = log.events().into_iter().filter(|(_, message)| message == "call was refused");
+    let policies: Vec<_> = refused.map(|(policy, _)| policy).collect();
+    let name = |number: &str| format!("{}::with_five_keys{number}", module_path!());
+    assert_eq!(policies, ["", "#2", "#3", "#4", "#5", "#4", "#5"].map(name));
 }
 
 #[test]

@@ -190,6 +190,28 @@ limited! {
     with_fallback();
     #[count_limit(4, "1d", name = "clash.logged", shadow)]
     in_shadow();
+
+    #[count_limit(1, "1d", name = "clash.free")]
+    charged();
+    #[count_limit(2, "1d", name = "clash.free", cost = cost)]
+    free(cost: u64);
+    #[count_limit(2, "1d", name = "clash.free", cost = cost)]
+    #[count_limit(2, "1d", cost = 1)]
+    free_in_a_stack(cost: u64);
+}
+
+#[test]
+fn free_calls_of_a_policy_that_clashes_go_ahead() {
+    isolated(async {
+        charged().await.unwrap();
+        for _ in 0..2 {
+            free(0).await.unwrap();
+            free_in_a_stack(0).await.unwrap();
+            assert_clash("clash.free", free(1).await);
+            assert_clash("clash.free", free_in_a_stack(1).await);
+        }
+        assert!(free_in_a_stack(0).await.unwrap_err().is_limited());
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use ratelimits::{
     Error, FixedWindow, Registry, SlidingWindow, TokenBucket, count_limit, policies, rate_limit, window_limit,
@@ -236,4 +237,52 @@ async fn what_is_no_file_of_overrides_changes_nothing() {
     })
     .await;
     assert_eq!(registry.overrides().len(), 1);
+}
+
+#[tokio::test]
+async fn shadows_in_lists_refuse_nothing_and_say_when_they_would_admit() {
+    on_each_registry("[\"names.shadowed\"]\nshadow = true\n", async |registry, _| {
+        let limiter = |name, limit| registry.limiter(name, FixedWindow::new(limit, DAY)).unwrap();
+        let (shadow, required) = (limiter("names.shadowed", 1), limiter("names.required", 2));
+        in_force(registry, &["names.shadowed"]).await;
+        let list = || [shadow.charge((), 1), required.charge((), 1)];
+        registry.try_acquire_all(list()).await.unwrap();
+        let decision = registry.try_acquire_all(list()).await.unwrap();
+        assert_eq!(decision.retry_after, None);
+        let [of_shadow, of_required] = decision.policies() else { panic!("{decision:?}") };
+        assert!(!of_shadow.admitted && of_shadow.retry_after.is_some(), "{decision:?}");
+        assert!(of_required.admitted && of_required.retry_after.is_none(), "{decision:?}");
+        let usage = async |limiter: &ratelimits::Limiter| {
+            let decision = limiter.peek(()).await.unwrap();
+            decision.limit - decision.remaining
+        };
+        assert_eq!((usage(&shadow).await, usage(&required).await), (1, 2));
+        let Err(Error::Limited(limited)) = registry.try_acquire_all(list()).await else { panic!() };
+        assert_eq!(limited.policy(), "names.required");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn override_counts_for_the_next_call_of_a_policy_without_one() {
+    on_each_registry("[\"names.shared\"]\nlimit = 1\n", async |registry, file| {
+        let limiter = registry.limiter("names.late", FixedWindow::new(9, DAY)).unwrap();
+        let call = async |i| match i {
+            0 => registry.scope(window()).await,
+            1 => limiter.try_acquire("one", 1).await.map(drop),
+            2 => limiter.acquire_timeout("timeout", 1, Duration::ZERO).await.map(drop),
+            _ => registry.try_acquire_all([limiter.charge("list", 1)]).await.map(drop),
+        };
+        for i in 0..4 {
+            call(i).await.unwrap();
+            call(i).await.unwrap();
+        }
+        let text = ["names.late", "names.window"].map(|name| format!("[\"{name}\"]\nlimit = 2\n"));
+        file.replace(&text.concat());
+        in_force(registry, &["names.late", "names.window"]).await;
+        for i in 0..4 {
+            assert!(call(i).await.unwrap_err().is_limited(), "{i}");
+        }
+    })
+    .await;
 }

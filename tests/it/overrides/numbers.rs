@@ -198,3 +198,23 @@ async fn computed_numbers_and_overrides_share_the_state() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn calls_wait_by_the_numbers_of_the_override() {
+    let text = "[\"numbers.faster\"]\nrate = \"20/s\"\n[\"numbers.slower\"]\nrate = \"1/d\"\n";
+    on_each_registry(text, async |registry, _| {
+        let [faster, slower] =
+            [("numbers.faster", Rate::new(1, DAY)), ("numbers.slower", Rate::per_second(20))]
+                .map(|(name, rate)| registry.limiter(name, TokenBucket::new(rate).burst(1)).unwrap());
+        in_force(registry, &["numbers.faster", "numbers.slower"]).await;
+        faster.acquire((), 1).await.unwrap();
+        slower.acquire((), 1).await.unwrap();
+        for acquired in [faster.acquire((), 1).await, faster.acquire_timeout((), 1, WITHIN).await] {
+            let waited = acquired.unwrap().waited;
+            assert!(waited <= Duration::from_millis(50), "{waited:?}");
+        }
+        let error = slower.acquire_timeout((), 1, WITHIN).await.unwrap_err();
+        assert!(error.retry_after().is_some_and(|wait| wait > WITHIN), "{error}");
+    })
+    .await;
+}

@@ -60,6 +60,13 @@ async fn charges_on_one_key_add_up() {
         decision.refund().await.unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
 
+        let bucket = TokenBucket::new(Rate::new(1, MINUTE)).burst(10);
+        let bucket = registry.limiter("bucket", bucket).unwrap();
+        bucket.try_acquire("a", 10).await.unwrap();
+        let error = registry.try_acquire_all([2, 2].map(|cost| bucket.charge("a", cost))).await.unwrap_err();
+        // Until both fit.
+        assert!(error.retry_after().is_some_and(|wait| wait > 3 * MINUTE), "{error}");
+
         let other = registry.limiter("twice", FixedWindow::new(9, MINUTE)).unwrap();
         let error = registry.try_acquire_all([charge(1), other.charge("a", 1)]).await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error}");

@@ -1,5 +1,10 @@
 //! Calls of limiters and of attributes say the same whether a shortcut decides them or a request.
 
+#![cfg(feature = "overrides")]
+
+mod steps;
+
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,99 +14,57 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use self::steps::{Kind, Numbers, POLICIES, Setting, Step, kind, policies, step};
 use super::Registry;
 use crate::base::clock::Clock;
 use crate::base::property_tests::config;
 use crate::decide::backend::{Backend, BackendOptions};
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::decision::Decision;
-use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef};
+use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef, Identity};
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
-use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::decide::overrides::KnownPolicy;
+use crate::key::name::Name;
+use crate::key::policy_id::PolicyId;
+use crate::policy::Policy;
 use crate::store::{MemoryStore, Store};
 use crate::usage::limiter::Limiter;
 use crate::usage::private::AttributeCall;
 
-const POLICIES: usize = 9;
+const SECOND: Duration = Duration::from_secs(1);
 
-/// A policy of each kind, with few permits.
-fn policies(n: u64) -> [Policy; POLICIES] {
-    let second = Duration::from_secs(1);
-    [
-        TokenBucket::per_second(1_000).burst(n).into(),
-        TokenBucket::per_second(1_000).burst(n).borrow().into(),
-        TokenBucket::per_second(1_000).burst(n).interval_refill().into(),
-        LeakyBucket::draining(n, second).into(),
-        LeakyBucket::draining(n, second).queue().into(),
-        FixedWindow::new(n, second).into(),
-        FixedWindow::new(n, second).aligned().into(),
-        SlidingWindow::new(n, second).into(),
-        SlidingWindow::new(n, second).precision(second / 10).into(),
-    ]
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    /// A policy, a key and a cost for each charge.
-    All(Vec<(usize, u64, u64)>),
-    /// The same of an attribute's call, and whether its output is one that is not charged.
-    Attributes(Vec<(usize, u64, u64)>, bool),
-    TryAcquire(usize, u64, u64),
-    Peek(usize, u64),
-    Refund(usize, u64, u64),
-    Reset(usize, u64),
-    /// Refunds one of the decisions.
-    RefundDecision(usize),
-    Pass(u64),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    // Mostly policies with plain states, and keys that are known.
-    let policy = || prop_oneof![2 => prop::sample::select(vec![0, 3, 5, 6]), 1 => 0..POLICIES];
-    let key = || prop_oneof![5 => Just(0_u64), 1 => Just(1)];
-    let charge = || (policy(), key(), prop_oneof![1 => Just(0_u64), 5 => 1..4_u64]);
-    prop_oneof![
-        4 => prop::collection::vec(charge(), 1..5).prop_map(Step::All),
-        8 => (prop::collection::vec(charge(), 1..5), any::<bool>())
-            .prop_map(|(charges, refunds)| Step::Attributes(charges, refunds)),
-        6 => charge().prop_map(|(policy, key, cost)| Step::TryAcquire(policy, key, cost)),
-        2 => (policy(), key()).prop_map(|(policy, key)| Step::Peek(policy, key)),
-        1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
-        1 => (policy(), key()).prop_map(|(policy, key)| Step::Reset(policy, key)),
-        3 => (0..8_usize).prop_map(Step::RefundDecision),
-        3 => (1..400_000_u64).prop_map(Step::Pass),
-    ]
-}
-
-/// What is particular about an attribute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Common,
-    Shadow,
-    ChargeWhen,
-    Computed,
-}
-
-/// An attribute of this kind for each policy.
-fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<(&'static Definition, Kind)> {
+/// An attribute of this kind for each policy, which has claimed no name.
+fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
-        let policy = if kind == Kind::Computed { policy.computed() } else { policy };
-        let spec = policy.spec().expect("the policy is valid");
-        let (shadow, refundable) = (kind == Kind::Shadow, kind == Kind::ChargeWhen);
+        let Kind { is_shadow: shadow, has_charge_when: refundable, is_computed } = kind;
+        let name: &'static str = name(true, i).leak();
+        let identity = Identity { prefix: "", id: PolicyId::new("", name), function: None, declared: None };
         let options = AttributeOptions { index: Some(i), shadow, refundable, lease: None };
-        let definition = Definition::of_limiter(format!("attribute {i}").into(), policy, spec);
-        (&*Box::leak(Box::new(definition.of_attribute(options, None))), kind)
+        let definition =
+            Definition::new(Name::Static(name), identity, policy.algorithm()).of_attribute(options, None);
+        let spec = policy.spec().expect("the policy is valid");
+        let definition = if is_computed { definition } else { definition.with_numbers(policy, spec) };
+        &*Box::leak(Box::new(definition))
     };
-    policies(n).into_iter().zip(kinds).enumerate().map(attribute).collect()
+    policies(n, SECOND).into_iter().zip(kinds).enumerate().map(attribute).collect()
+}
+
+/// The name of a policy, of an attribute or of a limiter.
+fn name(is_attribute: bool, policy: usize) -> String {
+    if is_attribute { format!("attribute {policy}") } else { format!("policy {policy}") }
 }
 
 /// A registry, its limiters, what its observers have seen, and the decisions that were not refunded.
 struct Tested {
     registry: Registry,
     limiters: Vec<Limiter>,
-    attributes: Vec<(&'static Definition, Kind)>,
+    attributes: Vec<&'static Definition>,
+    /// The permits of each policy as it is written.
+    n: u64,
+    kinds: [Kind; POLICIES],
+    has_shortcuts: bool,
     seen: Arc<Mutex<Vec<String>>>,
     decisions: Vec<Decision>,
 }
@@ -112,7 +75,7 @@ impl Tested {
         time: &Arc<AtomicU64>,
         has_shortcuts: bool,
         is_observed: bool,
-        attributes: &[(&'static Definition, Kind)],
+        kinds: [Kind; POLICIES],
     ) -> Self {
         let store = MemoryStore::new(1_000, Clock::manual(Arc::clone(time)));
         let (mut observers, seen) = (Observers::default(), Arc::new(Mutex::new(Vec::new())));
@@ -135,10 +98,13 @@ impl Tested {
             Arc::get_mut(&mut backend).expect("it is not shared yet").decide_by_requests();
         }
         let registry = Registry::new(backend, 100);
-        let limiter =
-            |(i, policy)| registry.limiter(&format!("policy {i}"), policy).expect("the policy is valid");
-        let limiters = policies(n).into_iter().enumerate().map(limiter).collect();
-        Tested { registry, limiters, attributes: attributes.to_vec(), seen, decisions: Vec::new() }
+        let limiter = |(i, policy)| registry.limiter(&name(false, i), policy).expect("the policy is valid");
+        let limiters = policies(n, SECOND).into_iter().enumerate().map(limiter).collect();
+        let attributes = attributes(n, kinds);
+        let decisions = Vec::new();
+        let mut tested = Tested { registry, limiters, attributes, n, kinds, has_shortcuts, seen, decisions };
+        tested.set(&[]);
+        tested
     }
 
     /// Takes a step. Returns all that its caller and the observers can see of it.
@@ -155,7 +121,17 @@ impl Tested {
                 let decided = now(self.limiters[*policy].try_acquire(*key, *cost));
                 self.said(decided)
             }
-            Step::Peek(policy, key) => text(&now(self.limiters[*policy].peek(*key))),
+            Step::Acquire(policy, key, cost, wait) => {
+                let wait = Duration::from_micros(*wait);
+                match once(self.limiters[*policy].acquire_timeout(*key, *cost, wait)) {
+                    Some(decided) => self.said(decided),
+                    None => "it waits".to_owned(),
+                }
+            }
+            Step::Peek(policy, key) => {
+                let limiter = &self.limiters[*policy];
+                format!("{} {:?}", text(&now(limiter.peek(*key))), now(limiter.used(*key)))
+            }
             Step::Refund(policy, key, cost) => {
                 format!("{:?}", now(self.limiters[*policy].refund(*key, *cost)))
             }
@@ -163,21 +139,73 @@ impl Tested {
             Step::RefundDecision(i) if *i < self.decisions.len() => {
                 format!("{:?}", now(self.decisions.swap_remove(*i).refund()))
             }
+            Step::Override(overrides) => {
+                self.set(overrides);
+                String::new()
+            }
             Step::RefundDecision(_) | Step::Pass(_) => String::new(),
         };
         format!("{said}\n{:?}", std::mem::take(&mut *self.seen.lock().unwrap()))
     }
 
-    /// Calls a function with these attributes. Their numbers and costs are as if they were computed.
-    fn call(&self, asked: &[(usize, u64, u64)], refunds: bool) -> String {
+    /// Replaces all overrides by these. Without shortcuts, the other policies have one that changes nothing, so that their calls do not
+    /// know that, and nothing is remembered of what was in force before.
+    fn set(&mut self, overrides: &[(bool, usize, Setting)]) {
+        let written = policies(self.n, SECOND);
+        let known = |(is_attribute, i): (bool, usize)| KnownPolicy {
+            name: name(is_attribute, i),
+            prefix: None,
+            policy: written[i],
+            computed: Vec::new(),
+            shadow: false,
+        };
+        let all =
+            [true, false].into_iter().flat_map(|is_attribute| (0..POLICIES).map(move |i| (is_attribute, i)));
+        let known: Vec<_> = all.clone().map(known).collect();
+        let mut last = BTreeMap::new();
+        if !self.has_shortcuts {
+            last.extend(all.map(|policy| (policy, "shadow = false".to_owned())));
+            self.limiters.iter_mut().for_each(|limiter| *limiter = limiter.prefix(""));
+            self.attributes = attributes(self.n, self.kinds);
+        }
+        for (is_attribute, i, setting) in overrides {
+            let number = |number| format!("{} = {number}", steps::ARGUMENTS[*i]);
+            let settings = match setting {
+                Setting::Number(to) => number(to),
+                Setting::Shadow => "shadow = true".to_owned(),
+                Setting::ShadowWithNumber(to) => format!("shadow = true\n{}", number(to)),
+                Setting::Off => "off = true".to_owned(),
+            };
+            last.insert((*is_attribute, *i), settings);
+        }
+        let section =
+            |((is_attribute, i), settings)| format!("[\"{}\"]\n{settings}\n", name(is_attribute, i));
+        let text: String = last.into_iter().map(section).collect();
+        self.registry.backend().overrides().apply(&text, &known).expect("the overrides are valid");
+    }
+
+    /// Calls a function with these attributes. Their costs are as if they were computed.
+    fn call(&self, asked: &[((usize, u64, u64), Numbers)], refunds: bool) -> String {
         let backend = self.registry.backend();
         let mut charges = Charges::new(backend.keeps_parts());
-        for (policy, key, cost) in asked {
-            let (definition, kind) = self.attributes[*policy];
-            let policy =
-                definition.literal().map(|numbers| Ok(numbers.policy)).filter(|_| kind == Kind::Computed);
-            let numbers = CallNumbers { policy: policy.as_ref(), cost: Ok(*cost), wait: Ok(0) };
-            charges.begin(DefinitionRef::Static(definition), &numbers, false, backend.overrides());
+        for ((policy, key, cost), numbers) in asked {
+            let definition = self.attributes[*policy];
+            let (n, period) = match numbers {
+                Numbers::Usual => (self.n, SECOND),
+                Numbers::MorePermits => (self.n + 3, SECOND),
+                Numbers::OtherPeriod => (self.n, SECOND / 2),
+            };
+            let computed = Ok(policies(n, period)[*policy].computed());
+            let policy = definition.literal().is_none().then_some(&computed);
+            let numbers = CallNumbers { policy, cost: Ok(*cost), wait: Ok(0) };
+            let (overrides, attribute) = (backend.overrides(), DefinitionRef::Static(definition));
+            match definition.literal() {
+                // As generated code does.
+                Some(literal) if *cost > 0 && definition.is_as_written(overrides) => {
+                    charges.begin_literal(attribute, literal, *cost, 0);
+                }
+                _ => charges.begin(attribute, &numbers, false, overrides),
+            }
             charges.key(key);
         }
         let Ok(decision) = backend.decide(&mut charges, &AttributeCall) else {
@@ -216,9 +244,14 @@ fn text(decided: &Result<Decision, Error>) -> String {
 }
 
 fn now<F: Future>(future: F) -> F::Output {
+    once(future).expect("a call in process that does not wait is decided at once")
+}
+
+/// Polls a future once, and drops it.
+fn once<F: Future>(future: F) -> Option<F::Output> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => output,
-        Poll::Pending => panic!("a call in process that does not wait is decided at once"),
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
     }
 }
 
@@ -229,18 +262,12 @@ proptest! {
     fn shortcuts_say_what_requests_say(
         n in 1..20_u64,
         is_observed in any::<bool>(),
-        kinds in prop::array::uniform9(prop_oneof![
-            2 => Just(Kind::Common),
-            1 => Just(Kind::Shadow),
-            2 => Just(Kind::ChargeWhen),
-            1 => Just(Kind::Computed),
-        ]),
+        kinds in prop::array::uniform9(kind()),
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let time = Arc::new(AtomicU64::new(1_000_000_000));
-        let attributes = attributes(n, kinds);
         let [mut by_shortcuts, mut by_requests] =
-            [true, false].map(|has_shortcuts| Tested::new(n, &time, has_shortcuts, is_observed, &attributes));
+            [true, false].map(|has_shortcuts| Tested::new(n, &time, has_shortcuts, is_observed, kinds));
         for step in &steps {
             if let Step::Pass(micros) = step {
                 time.fetch_add(*micros, Ordering::SeqCst);

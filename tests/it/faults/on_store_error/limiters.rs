@@ -1,7 +1,10 @@
 //! `on_store_error` of limiters.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use ratelimits::OnStoreError::{Allow, Deny, Local};
@@ -10,6 +13,7 @@ use ratelimits::{
 };
 
 use super::{DAY, absent, absent_and, assert_local, assert_store_error};
+use crate::support::log_capture::LogCapture;
 use crate::support::registries::on;
 use crate::support::server::Server;
 
@@ -229,4 +233,36 @@ async fn other_numbers_keep_what_a_limiter_does_on_a_store_error() {
     let limiter = registry.limiter("a", FixedWindow::new(6, DAY)).unwrap().on_store_error(Deny);
     let limiter = limiter.with_numbers(FixedWindow::new(7, DAY)).unwrap();
     assert!(matches!(limiter.try_acquire((), 1).await, Err(Error::Store(_))));
+}
+
+/// A part of a key that cannot be formatted.
+struct Unprintable;
+
+impl fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Err(fmt::Error)
+    }
+}
+
+/// Neither a store that fails nor a key that is missing refuses a call that takes nothing.
+#[tokio::test]
+async fn free_calls_are_no_refusals() {
+    let (log, seen) = (LogCapture::default(), Arc::new(AtomicU64::new(0)));
+    let _subscriber = tracing::subscriber::set_default(log.clone());
+    let observed = Arc::clone(&seen);
+    let builder = Registry::builder().on_store_error(Deny);
+    let registry = absent(builder.observer(move |_| _ = observed.fetch_add(1, Ordering::Relaxed)));
+    let limiter = registry.limiter("free", FixedWindow::new(5, DAY)).unwrap();
+    let list = |cost| [limiter.charge("a", 0), limiter.charge("b", cost)];
+    limiter.try_acquire("a", 0).await.unwrap();
+    limiter.acquire("a", 0).await.unwrap();
+    registry.try_acquire_all(list(0)).await.unwrap();
+    // It has no answer, as there is no key.
+    assert!(matches!(limiter.try_acquire(Unprintable, 0).await, Err(Error::MissingKey(_))));
+    let refused = || log.messages().iter().filter(|message| *message == "call was refused").count();
+    assert_eq!((refused(), seen.load(Ordering::Relaxed)), (0, 0), "{:?}", log.events());
+
+    assert!(matches!(limiter.try_acquire(Unprintable, 1).await, Err(Error::MissingKey(_))));
+    assert_store_error(registry.try_acquire_all(list(1)).await);
+    assert_eq!((refused(), seen.load(Ordering::Relaxed)), (2, 2), "{:?}", log.events());
 }

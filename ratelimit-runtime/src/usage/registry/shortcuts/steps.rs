@@ -1,0 +1,117 @@
+//! What happens in a schedule: calls, changes by operators, and time that passes.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+
+pub(super) const POLICIES: usize = 9;
+
+/// A policy of each kind, with few permits.
+pub(super) fn policies(n: u64, period: Duration) -> [Policy; POLICIES] {
+    [
+        TokenBucket::per_second(1_000).burst(n).into(),
+        TokenBucket::per_second(1_000).burst(n).borrow().into(),
+        TokenBucket::per_second(1_000).burst(n).interval_refill().into(),
+        LeakyBucket::draining(n, period).into(),
+        LeakyBucket::draining(n, period).queue().into(),
+        FixedWindow::new(n, period).into(),
+        FixedWindow::new(n, period).aligned().into(),
+        SlidingWindow::new(n, period).into(),
+        SlidingWindow::new(n, period).precision(period / 10).into(),
+    ]
+}
+
+/// The number of each policy that overrides change.
+pub(super) const ARGUMENTS: [&str; POLICIES] =
+    ["burst", "burst", "burst", "capacity", "capacity", "limit", "limit", "limit", "limit"];
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// A policy, a key and a cost for each charge.
+    All(Vec<(usize, u64, u64)>),
+    /// The same of an attribute's call, each with its numbers, and whether the output is one that is not charged.
+    Attributes(Vec<((usize, u64, u64), Numbers)>, bool),
+    TryAcquire(usize, u64, u64),
+    /// A call that may wait for this long, in microseconds, and is dropped if it has to.
+    Acquire(usize, u64, u64, u64),
+    /// A look at what is left, and at what is used.
+    Peek(usize, u64),
+    Refund(usize, u64, u64),
+    Reset(usize, u64),
+    /// Refunds one of the decisions.
+    RefundDecision(usize),
+    /// Overrides these policies, by limiter or attribute, and no others.
+    Override(Vec<(bool, usize, Setting)>),
+    Pass(u64),
+}
+
+/// The numbers of a call, if they are computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Numbers {
+    Usual,
+    MorePermits,
+    OtherPeriod,
+}
+
+/// What an override sets.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Setting {
+    Number(u64),
+    Shadow,
+    ShadowWithNumber(u64),
+    Off,
+}
+
+/// What is particular about an attribute.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) is_shadow: bool,
+    pub(super) has_charge_when: bool,
+    pub(super) is_computed: bool,
+}
+
+pub(super) fn kind() -> impl Strategy<Value = Kind> {
+    let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    flags.prop_map(|(is_shadow, has_charge_when, is_computed)| Kind {
+        is_shadow,
+        has_charge_when,
+        is_computed,
+    })
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    prop_oneof![
+        3 => (1..20_u64).prop_map(Setting::Number),
+        1 => Just(Setting::Shadow),
+        1 => (1..20_u64).prop_map(Setting::ShadowWithNumber),
+        1 => Just(Setting::Off),
+    ]
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    // Mostly policies with plain states, and keys that are known.
+    let policy = || prop_oneof![2 => prop::sample::select(vec![0, 3, 5, 6]), 1 => 0..POLICIES];
+    let key = || prop_oneof![5 => Just(0_u64), 1 => Just(1)];
+    let charge = || (policy(), key(), prop_oneof![1 => Just(0_u64), 5 => 1..4_u64]);
+    let numbers = prop_oneof![
+        3 => Just(Numbers::Usual),
+        1 => Just(Numbers::MorePermits),
+        1 => Just(Numbers::OtherPeriod),
+    ];
+    prop_oneof![
+        4 => prop::collection::vec(charge(), 1..5).prop_map(Step::All),
+        8 => (prop::collection::vec((charge(), numbers), 1..5), any::<bool>())
+            .prop_map(|(charges, refunds)| Step::Attributes(charges, refunds)),
+        6 => charge().prop_map(|(policy, key, cost)| Step::TryAcquire(policy, key, cost)),
+        2 => (charge(), 1..4_000_u64)
+            .prop_map(|((policy, key, cost), wait)| Step::Acquire(policy, key, cost, wait)),
+        2 => (policy(), key()).prop_map(|(policy, key)| Step::Peek(policy, key)),
+        1 => charge().prop_map(|(policy, key, cost)| Step::Refund(policy, key, cost)),
+        1 => (policy(), key()).prop_map(|(policy, key)| Step::Reset(policy, key)),
+        3 => (0..8_usize).prop_map(Step::RefundDecision),
+        2 => prop::collection::vec((any::<bool>(), policy(), setting()), 0..4).prop_map(Step::Override),
+        3 => (1..400_000_u64).prop_map(Step::Pass),
+    ]
+}
