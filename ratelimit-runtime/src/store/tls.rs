@@ -1,6 +1,5 @@
 //! The certificates of connections over TLS.
 
-use std::fmt;
 use std::sync::Arc;
 
 /// Certificates and keys, as PEM.
@@ -18,14 +17,4 @@ pub(crate) struct Tls {
 pub(crate) struct ClientCertificate {
     pub(crate) certificates: Arc<[u8]>,
     pub(crate) key: Arc<[u8]>,
-}
-
-impl fmt::Debug for Tls {
-    /// Omits the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tls")
-            .field("authorities", &self.authorities.is_some())
-            .field("client", &self.client.is_some())
-            .finish()
-    }
 }
