@@ -12,7 +12,7 @@ use crate::base::log::{LogBound, log};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
-use crate::key::name::{Name, intern};
+use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
 use crate::policy::{Algorithm, Policy};
@@ -21,8 +21,6 @@ use crate::policy::{Algorithm, Policy};
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: Name,
-    /// The same name, counted, so that a cache of limiters knows whether those that are derived from one are in use.
-    pub(crate) lineage: Arc<str>,
     pub(crate) prefix: Box<str>,
     pub(crate) id: PolicyId,
     /// The function, if it is the tag of the keys.
@@ -96,14 +94,12 @@ impl Definition {
     /// A policy whose numbers are given, or computed for each call. The function is the tag of its keys, if there is one.
     #[inline(always)]
     pub(crate) fn new(
-        lineage: Arc<str>,
         name: Name,
         algorithm: Algorithm,
         (prefix, id): (&str, PolicyId),
         function: Option<&str>,
     ) -> Self {
         Definition {
-            lineage,
             name,
             prefix: prefix.into(),
             id,
@@ -125,8 +121,8 @@ impl Definition {
     /// The policy of a limiter, without a prefix.
     pub(crate) fn of_limiter(name: Arc<str>, policy: Policy, spec: AlgorithmSpec) -> Self {
         let id = PolicyId::new("", &name);
-        let kept = intern(&name).map_or_else(|| Name::Shared(Arc::clone(&name)), Name::Static);
-        Definition::new(name, kept, policy.algorithm(), ("", id), None).with_numbers(policy, spec)
+        let name = Name::of_limiter(name);
+        Definition::new(name, policy.algorithm(), ("", id), None).with_numbers(policy, spec)
     }
 
     /// The same policy with what its attribute says of it.
@@ -142,10 +138,8 @@ impl Definition {
     #[inline]
     pub(crate) fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
         let id = if *prefix == *self.prefix { self.id } else { PolicyId::new(prefix, self.name.as_str()) };
-        let (lineage, name, on_store_error) =
-            (Arc::clone(&self.lineage), self.name.clone(), self.on_store_error);
-        let same = Definition::new(lineage, name, self.algorithm, (prefix, id), function);
-        Definition { on_store_error, ..same }
+        let same = Definition::new(self.name.clone(), self.algorithm, (prefix, id), function);
+        Definition { on_store_error: self.on_store_error, ..same }
     }
 
     /// The same policy with these numbers for all calls.
@@ -256,10 +250,7 @@ impl Definition {
     /// Returns the name, if it lives as long as the process.
     #[inline]
     pub(crate) fn static_name(&self) -> Option<&'static str> {
-        match &self.name {
-            Name::Static(name) => Some(name),
-            Name::Shared(_) => None,
-        }
+        self.name.interned
     }
 
     /// Logs that the policy would have refused a call if it were no shadow. Must not be called under a lock, because a subscriber

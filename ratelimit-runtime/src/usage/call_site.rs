@@ -144,8 +144,9 @@ impl CallSite {
             self.attribute.options;
         let (keys, function) = ((prefix, PolicyId::new(prefix, name)), tag.of(function));
         let attribute = AttributeOptions { index: Some(policy), shadow, refundable, lease };
-        let mut definition = Definition::new(name.into(), Name::Static(name), algorithm, keys, function)
-            .of_attribute(attribute, on_store_error);
+        let name = Name { text: name.into(), interned: Some(name) };
+        let mut definition =
+            Definition::new(name, algorithm, keys, function).of_attribute(attribute, on_store_error);
         definition.declared = Some(self.names_without_call().1.into());
         match literal.and_then(|policy| Some((policy, policy.spec().ok()?))) {
             Some((policy, spec)) => definition.with_numbers(policy, spec),
