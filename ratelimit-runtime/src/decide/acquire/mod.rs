@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::detach::DetachOnDrop;
 use self::queue::QueuedRequest;
-use self::reservation::Reservation;
+use self::reservation::{Reservation, Slot};
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
@@ -144,7 +144,8 @@ fn reserve(
     let (outcome, waiter) = memory.reserve(request.charges());
     let decided = DecidedRequest::new(request, Box::new(outcome), endpoint.store.source());
     let Some(waiter) = waiter else { return EndpointFuture::decided(decided) };
-    let reservation = Reservation::in_memory(decided, &endpoint.store, memory, waiter, timers);
+    let slot = Slot::Memory(Arc::clone(memory), waiter);
+    let reservation = Reservation::new(decided, &endpoint.store, slot, timers);
     EndpointFuture::waiting(reservation.wait(permit))
 }
 

@@ -100,7 +100,7 @@ impl Registry {
     /// Notes that there is another limiter, which overrides may have named.
     pub(super) fn wake_watcher(&self) {
         if let Some(waker) = self.0.watcher.get()
-            && self.backend().overrides().has_problems()
+            && !self.backend().overrides().problems().is_empty()
         {
             let _ = waker.send(());
         }
