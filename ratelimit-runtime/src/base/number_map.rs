@@ -12,15 +12,24 @@ pub(crate) struct NumberHasher(u64);
 
 impl Hasher for NumberHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let number = part.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-            self.write_u64(number);
-        }
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u16(&mut self, number: u16) {
+        self.write_u64(u64::from(number));
     }
 
     fn write_u64(&mut self, number: u64) {
         // An odd constant without a pattern, as in Fibonacci hashing.
         self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64);
     }
 
     fn finish(&self) -> u64 {

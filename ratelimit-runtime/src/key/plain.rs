@@ -1,7 +1,6 @@
 //! Parts whose text need not be formatted.
 
 use std::borrow::Cow;
-use std::io::Write;
 use std::sync::Arc;
 
 use super::downcast::downcast;
@@ -70,14 +69,24 @@ impl Integer {
 
     /// Writes the text of the integer to the end of the buffer, and returns it.
     pub(super) fn write(self, buffer: &mut [u8; 20]) -> &[u8] {
-        let mut rest = &mut buffer[..];
-        let written = match self {
-            Integer::Natural(natural) => write!(rest, "{natural}"),
-            Integer::Negative(negative) => write!(rest, "{negative}"),
+        let (mut rest, is_negative) = match self {
+            Integer::Natural(natural) => (natural, false),
+            Integer::Negative(negative) => (negative.unsigned_abs(), true),
         };
-        debug_assert!(written.is_ok(), "no integer is longer");
-        let left = rest.len();
-        &buffer[..20 - left]
+        let mut at = buffer.len();
+        loop {
+            at -= 1;
+            buffer[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        if is_negative {
+            at -= 1;
+            buffer[at] = b'-';
+        }
+        &buffer[at..]
     }
 
     /// Returns the integer that this is the text of.

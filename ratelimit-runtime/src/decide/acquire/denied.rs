@@ -3,24 +3,22 @@
 use tokio::time::Instant;
 
 use crate::decide::request::AcquireRequest;
-use crate::store::{Charge, Denials, Outcome, Verdicts};
+use crate::store::{Charge, Denials, Outcome, Verdict, Verdicts};
 
 /// Refuses a request of which a charge is known to be refused. Keeps only such charges in it, as nothing is known of the others.
 ///
 /// Sent are all requests that may wait, those with a shadow, whose policy would miss a call, and those that can never be admitted,
 /// which would otherwise seem to be worth another try.
 pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<Outcome> {
-    if request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
-        return None;
-    }
     let find = |index: usize| {
         let Charge { key, spec, cost, .. } = &request.charges()[index];
         Some((index, denials.find(key.fingerprint(), spec, *cost)?))
     };
-    let (denied, verdicts): (Vec<usize>, Verdicts) = request.deniable().filter_map(find).unzip();
-    if denied.is_empty() {
+    let known: Vec<(usize, Verdict)> = request.deniable().filter_map(find).collect();
+    if known.is_empty() || request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
         return None;
     }
+    let (denied, verdicts): (Vec<usize>, Verdicts) = known.into_iter().unzip();
     request.keep(&denied);
     Some(Outcome { now: 0, admitted: false, verdicts, failed: Vec::new() })
 }
