@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 /// Certificates and keys, as PEM.
 #[derive(Clone, Default)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "there is no server to connect to"))]
 pub(crate) struct Tls {
     /// The authorities to verify servers with; those of the system if `None`.
     pub(crate) authorities: Option<Arc<[u8]>>,
