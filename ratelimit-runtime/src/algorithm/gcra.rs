@@ -85,11 +85,6 @@ impl GcraSpec {
         }
     }
 
-    /// Returns the permits that have refilled after this time, the last one perhaps earlier.
-    pub(super) fn permits_rounded_up(&self, micros: u64) -> u64 {
-        self.permits(micros.saturating_add(self.interval - 1))
-    }
-
     #[inline]
     pub(super) fn limit(&self) -> u64 {
         // A bucket that lends admits one permit even if it holds less.

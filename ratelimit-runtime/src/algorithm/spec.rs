@@ -158,7 +158,11 @@ impl AlgorithmSpec {
     #[must_use]
     pub(crate) fn used_in_advance(&self, reset_after: u64) -> u64 {
         match self {
-            AlgorithmSpec::Gcra(spec) => spec.permits_rounded_up(reset_after.saturating_sub(spec.capacity)),
+            AlgorithmSpec::Gcra(spec) => {
+                // Rounded up.
+                let micros = reset_after.saturating_sub(spec.capacity);
+                spec.permits(micros.saturating_add(spec.interval - 1))
+            }
             _ => 0,
         }
     }
@@ -188,11 +192,17 @@ impl AlgorithmSpec {
     /// Returns the permits that can wait in a queue, or `None` if the spec is not a queue.
     #[must_use]
     pub fn waiting_room(&self) -> Option<u64> {
-        let (AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))) = self
-        else {
-            return None;
-        };
-        (bucket.kind == GcraKind::Queue).then(|| bucket.capacity / bucket.interval - 1)
+        self.queue().map(|queue| queue.capacity / queue.interval - 1)
+    }
+
+    /// Returns the bucket, if it is a queue.
+    pub(crate) fn queue(&self) -> Option<&GcraSpec> {
+        match self {
+            AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket)) => {
+                Some(bucket).filter(|bucket| bucket.kind == GcraKind::Queue)
+            }
+            _ => None,
+        }
     }
 
     /// Returns whether calls with other numbers have the same state and change how it refills.

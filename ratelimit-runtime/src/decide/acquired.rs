@@ -7,7 +7,6 @@ use tokio::time::Instant;
 
 use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::decide::request::{AcquireRequest, RequestedPolicy};
-use crate::key::name::Name;
 use crate::store::error::StoreError;
 use crate::store::source::Source;
 use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
@@ -88,12 +87,10 @@ impl<'a> Acquired<'a> {
     /// Returns what the policy said, if it is the only one, can refuse, and its name needs no count.
     fn single(&self) -> Option<SinglePolicy> {
         match self.request.policies() {
-            [policy] if !self.is_shadow(policy) => match &policy.definition.name {
-                Name::Static(name) => {
-                    Some(SinglePolicy::new(name, policy.definition.algorithm, self.verdict(policy)))
-                }
-                Name::Shared(_) => None,
-            },
+            [policy] if !self.is_shadow(policy) => {
+                let (name, algorithm) = (policy.definition.static_name()?, policy.definition.algorithm);
+                Some(SinglePolicy::new(name, algorithm, self.verdict(policy)))
+            }
             _ => None,
         }
     }

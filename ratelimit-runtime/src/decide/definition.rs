@@ -12,7 +12,7 @@ use crate::base::log::{LogBound, log};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
-use crate::key::name::{Name, intern};
+use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
 use crate::policy::{Algorithm, Policy};
@@ -21,8 +21,6 @@ use crate::policy::{Algorithm, Policy};
 #[derive(Debug)]
 pub(crate) struct Definition {
     pub(crate) name: Name,
-    /// The same name, counted, so that a cache of limiters knows whether those that are derived from one are in use.
-    pub(crate) lineage: Arc<str>,
     pub(crate) prefix: Box<str>,
     pub(crate) id: PolicyId,
     /// The function, if it is the tag of the keys.
@@ -92,32 +90,21 @@ pub(crate) enum OwnedDefinition {
     Counted(Arc<Definition>),
 }
 
-/// What identifies a policy.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity<'a> {
-    pub(crate) prefix: &'a str,
-    pub(crate) id: PolicyId,
-    /// The function, if it is the tag of the keys.
-    pub(crate) function: Option<&'a str>,
-    pub(crate) declared: Option<&'a str>,
-}
-
 impl Definition {
-    /// A policy whose numbers are given, or computed for each call.
-    pub(crate) fn new(name: Name, identity: Identity<'_>, algorithm: Algorithm) -> Self {
-        Definition::of_lineage(name.to_shared(), name, identity, algorithm)
-    }
-
+    /// A policy whose numbers are given, or computed for each call. The function is the tag of its keys, if there is one.
     #[inline(always)]
-    fn of_lineage(lineage: Arc<str>, name: Name, identity: Identity<'_>, algorithm: Algorithm) -> Self {
-        let Identity { prefix, id, function, declared } = identity;
+    pub(crate) fn new(
+        name: Name,
+        algorithm: Algorithm,
+        (prefix, id): (&str, PolicyId),
+        function: Option<&str>,
+    ) -> Self {
         Definition {
-            lineage,
             name,
             prefix: prefix.into(),
             id,
             function: function.map(Into::into),
-            declared: declared.map(Into::into),
+            declared: None,
             algorithm,
             on_store_error: None,
             attribute: AttributeOptions::default(),
@@ -133,9 +120,9 @@ impl Definition {
 
     /// The policy of a limiter, without a prefix.
     pub(crate) fn of_limiter(name: Arc<str>, policy: Policy, spec: AlgorithmSpec) -> Self {
-        let identity = Identity { prefix: "", id: PolicyId::new("", &name), function: None, declared: None };
-        let kept = intern(&name).map_or_else(|| Name::Shared(Arc::clone(&name)), Name::Static);
-        Definition::of_lineage(name, kept, identity, policy.algorithm()).with_numbers(policy, spec)
+        let id = PolicyId::new("", &name);
+        let name = Name::of_limiter(name);
+        Definition::new(name, policy.algorithm(), ("", id), None).with_numbers(policy, spec)
     }
 
     /// The same policy with what its attribute says of it.
@@ -148,17 +135,11 @@ impl Definition {
     }
 
     /// Returns the same policy with other keys, and without numbers.
+    #[inline]
     pub(crate) fn with_keys(&self, prefix: &str, function: Option<&str>) -> Self {
         let id = if *prefix == *self.prefix { self.id } else { PolicyId::new(prefix, self.name.as_str()) };
-        let identity = Identity { prefix, id, function, declared: None };
-        let (lineage, name) = (Arc::clone(&self.lineage), self.name.clone());
-        Definition::of_lineage(lineage, name, identity, self.algorithm).deciding(self.on_store_error)
-    }
-
-    /// The same policy, which decides so when the store fails.
-    #[inline(always)]
-    pub(crate) fn deciding(self, on_store_error: Option<OnStoreError>) -> Self {
-        Definition { on_store_error, ..self }
+        let same = Definition::new(self.name.clone(), self.algorithm, (prefix, id), function);
+        Definition { on_store_error: self.on_store_error, ..same }
     }
 
     /// The same policy with these numbers for all calls.
@@ -174,12 +155,7 @@ impl Definition {
             Some(literal) if literal.spec.has_keys_of(&spec) => literal.heads.clone(),
             _ => KeyHeads::new(self.head(&spec)),
         };
-        let (prefix, function) = (&*self.prefix, self.function.as_deref());
-        let identity = Identity { prefix, id: self.id, function, declared: None };
-        let (lineage, name) = (Arc::clone(&self.lineage), self.name.clone());
-        Definition::of_lineage(lineage, name, identity, self.algorithm)
-            .deciding(self.on_store_error)
-            .with_numbers_of_keys(policy, spec, heads)
+        self.with_keys(&self.prefix, self.function.as_deref()).with_numbers_of_keys(policy, spec, heads)
     }
 
     #[inline(always)]
@@ -274,10 +250,7 @@ impl Definition {
     /// Returns the name, if it lives as long as the process.
     #[inline]
     pub(crate) fn static_name(&self) -> Option<&'static str> {
-        match &self.name {
-            Name::Static(name) => Some(name),
-            Name::Shared(_) => None,
-        }
+        self.name.interned
     }
 
     /// Logs that the policy would have refused a call if it were no shadow. Must not be called under a lock, because a subscriber

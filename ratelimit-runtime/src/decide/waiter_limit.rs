@@ -1,40 +1,37 @@
 //! The number of calls that may wait at one time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bounds how many calls wait at one time.
 #[derive(Debug)]
 pub(crate) struct WaiterLimit {
+    #[cfg_attr(
+        not(any(test, feature = "dashboard", feature = "metrics")),
+        expect(dead_code, reason = "nobody asks")
+    )]
     max: usize,
-    waiting: AtomicUsize,
+    places: Arc<Semaphore>,
 }
 
 /// Counts one call among those that wait, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct WaiterPermit(Arc<WaiterLimit>);
+pub(crate) type WaiterPermit = OwnedSemaphorePermit;
 
 impl WaiterLimit {
     pub(crate) fn new(max: usize) -> Arc<Self> {
-        Arc::new(WaiterLimit { max, waiting: AtomicUsize::new(0) })
+        let max = max.min(Semaphore::MAX_PERMITS);
+        Arc::new(WaiterLimit { max, places: Arc::new(Semaphore::new(max)) })
     }
 
     /// Returns `None` if as many calls wait as may.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<WaiterPermit> {
-        let one_more = |waiting| (waiting < self.max).then_some(waiting + 1);
-        self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
-        Some(WaiterPermit(Arc::clone(self)))
+    pub(crate) fn enter(&self) -> Option<WaiterPermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
     /// Returns how many calls wait.
     #[cfg(any(test, feature = "dashboard", feature = "metrics"))]
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for WaiterPermit {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.max - self.places.available_permits()
     }
 }

@@ -1,6 +1,6 @@
 //! The text of an address, many times as fast as by `Display`.
 
-use std::fmt::Write;
+use std::io::Write;
 use std::net::IpAddr;
 
 /// The text of an address, as its `Display` has it.
@@ -26,7 +26,12 @@ impl AddressText {
                 }
             }
             // Which zeros are left out takes longer to say.
-            IpAddr::V6(_) => _ = write!(text, "{address}"),
+            IpAddr::V6(_) => {
+                let mut rest = &mut text.bytes[..];
+                // No text is longer.
+                _ = write!(rest, "{address}");
+                text.len = MAX_LEN - rest.len();
+            }
         }
         text
     }
@@ -53,13 +58,6 @@ impl AddressText {
             *place = byte;
             self.len += 1;
         }
-    }
-}
-
-impl Write for AddressText {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        text.bytes().for_each(|byte| self.push(byte));
-        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The hash that is a key in process.
 
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::LazyLock;
 
@@ -43,9 +43,7 @@ impl KeyHead {
         let mut hasher = KeyHasher::new();
         hasher.text(prefix);
         hasher.text(name);
-        if hasher.formatted(shape).is_err() {
-            unreachable!("the shape of a state is always written");
-        }
+        hasher.text(&shape.to_string());
         // As in the text of a key, the tag is the function, or without one the digest of the parts, or the name.
         let tagged = |tag| {
             let mut hasher = hasher;
@@ -130,12 +128,6 @@ impl KeyHasher {
         }
     }
 
-    pub(super) fn formatted(&mut self, part: &dyn Display) -> fmt::Result {
-        let mut buffer = Buffer { hasher: self, bytes: [0; 64], len: 0, is_hashed: false };
-        write!(buffer, "{part}")?;
-        buffer.finish()
-    }
-
     /// Adds the rest of a text, of which a multiple of 8 bytes was added.
     #[inline]
     fn end_of_text(&mut self, text: &[u8]) {
@@ -148,43 +140,6 @@ impl KeyHasher {
 impl fmt::Debug for KeyHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyHasher").finish_non_exhaustive()
-    }
-}
-
-/// Hashes a text that comes in pieces. A longer one than fits is no integer, and is hashed as it comes.
-struct Buffer<'a> {
-    hasher: &'a mut KeyHasher,
-    bytes: [u8; 64],
-    len: usize,
-    is_hashed: bool,
-}
-
-impl Buffer<'_> {
-    fn finish(self) -> fmt::Result {
-        let text = &self.bytes[..self.len];
-        if self.is_hashed {
-            self.hasher.end_of_text(text);
-        } else {
-            self.hasher.text(std::str::from_utf8(text).map_err(|_| fmt::Error)?);
-        }
-        Ok(())
-    }
-}
-
-impl Write for Buffer<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut text = text.as_bytes();
-        while text.len() > self.bytes.len() - self.len {
-            let (fits, rest) = text.split_at(self.bytes.len() - self.len);
-            self.bytes[self.len..].copy_from_slice(fits);
-            for word in self.bytes.as_chunks().0 {
-                self.hasher.0.word(u64::from_le_bytes(*word));
-            }
-            (text, self.len, self.is_hashed) = (rest, 0, true);
-        }
-        self.bytes[self.len..self.len + text.len()].copy_from_slice(text);
-        self.len += text.len();
-        Ok(())
     }
 }
 

@@ -5,36 +5,29 @@ mod interner;
 use std::fmt::{self, Display};
 use std::sync::Arc;
 
-pub(crate) use self::interner::intern;
+use self::interner::intern;
 
 /// The name of a policy.
 #[derive(Clone, Debug)]
-pub(crate) enum Name {
-    /// The name of a function's policy, or an interned one of a limiter.
-    Static(&'static str),
-    /// The name of a limiter that is not interned.
-    Shared(Arc<str>),
+pub(crate) struct Name {
+    /// Counted, so that a cache of limiters knows whether those that are derived from one are in use.
+    pub(crate) text: Arc<str>,
+    /// The same, if it lives as long as the process.
+    pub(crate) interned: Option<&'static str>,
 }
 
 impl Name {
+    /// The name of a limiter.
+    pub(crate) fn of_limiter(text: Arc<str>) -> Self {
+        Name { interned: intern(&text), text }
+    }
+
     pub(crate) fn to_shared(&self) -> Arc<str> {
-        match self {
-            Name::Static(name) => (*name).into(),
-            Name::Shared(name) => Arc::clone(name),
-        }
+        Arc::clone(&self.text)
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        match self {
-            Name::Static(name) => name,
-            Name::Shared(name) => name,
-        }
-    }
-}
-
-impl Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        &self.text
     }
 }
 

@@ -57,9 +57,6 @@ impl KeySink<'_> {
 
     #[inline(never)]
     fn formatted(&mut self, part: &dyn Display) -> Result<(), MissingKey> {
-        if self.kept.is_none() {
-            return self.hasher.formatted(part).map_err(|_| MissingKey::Part);
-        }
         let mut text = Formatted::default();
         write!(text, "{part}").map_err(|_| MissingKey::Part)?;
         let text = std::str::from_utf8(&text.0).map_err(|_| MissingKey::Part)?;
@@ -187,9 +184,9 @@ impl fmt::Debug for KeySink<'_> {
     }
 }
 
-/// The text of one part.
+/// The text of one part, which mostly needs no allocation.
 #[derive(Default)]
-struct Formatted(SmallVec<[u8; 64]>);
+struct Formatted(SmallVec<[u8; 256]>);
 
 impl Write for Formatted {
     fn write_str(&mut self, text: &str) -> fmt::Result {

@@ -193,36 +193,22 @@ fn escape(text: &str, path: bool, mut push: impl FnMut(&[u8])) {
     loop {
         let (plain, rest) = text.split_at(plain_len(text, path));
         push(plain);
-        if rest.is_empty() {
-            return;
-        }
-        text = escape_special(rest, path, &mut push);
+        text = match rest {
+            [] => return,
+            [b':', b':', after @ ..] if path => {
+                push(b"/");
+                after
+            }
+            _ => {
+                let (special, after) = rest.split_at(special_len(rest, path));
+                for byte in special {
+                    let [high, low] = hex(*byte, UPPER);
+                    push(&[b'%', high, low]);
+                }
+                after
+            }
+        };
     }
-}
-
-/// Escapes the special characters that the text starts with, many at a time, and returns what follows.
-fn escape_special<'t>(text: &'t [u8], path: bool, push: &mut impl FnMut(&[u8])) -> &'t [u8] {
-    let (mut escaped, mut len, mut at) = ([0; 96], 0, 0);
-    while len + 6 <= escaped.len() {
-        if path && text[at..].starts_with(b"::") {
-            escaped[len] = b'/';
-            len += 1;
-            at += 2;
-            continue;
-        }
-        let special_len = special_len(&text[at..], path);
-        if special_len == 0 {
-            break;
-        }
-        for byte in &text[at..at + special_len] {
-            let [high, low] = hex(*byte, UPPER);
-            escaped[len..len + 3].copy_from_slice(&[b'%', high, low]);
-            len += 3;
-        }
-        at += special_len;
-    }
-    push(&escaped[..len]);
-    &text[at..]
 }
 
 /// Returns the length of the text before the first special character.

@@ -16,7 +16,7 @@ use self::claims::claims;
 pub(crate) use self::claims::{Claim, Claims};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
-use crate::decide::definition::{AttributeOptions, Definition, Identity};
+use crate::decide::definition::{AttributeOptions, Definition};
 use crate::key::name::{FunctionName, Name};
 use crate::key::policy_id::PolicyId;
 use crate::policy::Policy;
@@ -142,16 +142,12 @@ impl CallSite {
     fn definition(&self, name: &'static str, function: &str, literal: Option<Policy>) -> Definition {
         let SiteOptions { policy, prefix, algorithm, tag, shadow, refundable, lease, on_store_error, .. } =
             self.attribute.options;
-        let declared = self.names_without_call().1;
-        let identity = Identity {
-            prefix,
-            id: PolicyId::new(prefix, name),
-            function: tag.of(function),
-            declared: Some(&declared),
-        };
+        let (keys, function) = ((prefix, PolicyId::new(prefix, name)), tag.of(function));
         let attribute = AttributeOptions { index: Some(policy), shadow, refundable, lease };
-        let definition =
-            Definition::new(Name::Static(name), identity, algorithm).of_attribute(attribute, on_store_error);
+        let name = Name { text: name.into(), interned: Some(name) };
+        let mut definition =
+            Definition::new(name, algorithm, keys, function).of_attribute(attribute, on_store_error);
+        definition.declared = Some(self.names_without_call().1.into());
         match literal.and_then(|policy| Some((policy, policy.spec().ok()?))) {
             Some((policy, spec)) => definition.with_numbers(policy, spec),
             None => definition,

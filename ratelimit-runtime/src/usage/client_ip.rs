@@ -154,7 +154,7 @@ impl ClientIp {
         peer: IpAddr,
         lines: impl IntoIterator<Item = L, IntoIter: DoubleEndedIterator>,
     ) -> RequestContext {
-        RequestContext::of_network(self.find(peer, lines).ok())
+        RequestContext::new().in_network(self.find(peer, lines).ok())
     }
 }
 

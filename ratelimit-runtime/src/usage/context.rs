@@ -66,9 +66,9 @@ impl RequestContext {
         self
     }
 
-    /// A context with this address, which is reduced to a network already.
-    pub(crate) fn of_network(ip: Option<IpAddr>) -> Self {
-        RequestContext { ip, ..RequestContext::default() }
+    /// Replaces the address by this one, which is reduced to a network already.
+    pub(crate) fn in_network(self, ip: Option<IpAddr>) -> Self {
+        RequestContext { ip, ..self }
     }
 
     /// Sets the user, by any identifier that is `Display`.
@@ -183,11 +183,6 @@ impl RequestContext {
 
 #[cfg(feature = "web")]
 impl RequestContext {
-    /// Replaces the address by this one, which is reduced to a network already.
-    pub(crate) fn in_network(self, ip: Option<IpAddr>) -> Self {
-        RequestContext { ip, ..self }
-    }
-
     /// Adds a record of the decisions that are made in this context.
     pub(crate) fn with_record(self, record: Arc<RequestDecisions>) -> Self {
         RequestContext { record: Some(record), ..self }

@@ -76,7 +76,9 @@ impl Limiter {
     #[must_use]
     pub fn on_store_error(&self, on_store_error: OnStoreError) -> Self {
         let Numbers { policy, spec, .. } = *self.numbers();
-        self.with(self.definition.renumbered(policy, spec).deciding(Some(on_store_error)))
+        let mut definition = self.definition.renumbered(policy, spec);
+        definition.on_store_error = Some(on_store_error);
+        self.with(definition)
     }
 
     /// Returns a limiter of the same name and keys with other numbers, for calls with numbers of their own.

@@ -221,10 +221,10 @@ impl PolicyHandle {
     fn with_spec(&self, policy: Policy, spec: AlgorithmSpec) -> Limiter {
         let PolicyInfo { name, prefix, function, site, .. } = &self.info;
         let function = site.options.tag.of(function);
-        let definition = Definition::of_limiter(name.as_ref().into(), policy, spec)
+        let mut definition = Definition::of_limiter(name.as_ref().into(), policy, spec)
             .with_keys(prefix, function)
-            .deciding(site.options.on_store_error)
             .with_numbers(policy, spec);
+        definition.on_store_error = site.options.on_store_error;
         Limiter::new(Arc::clone(&self.backend), Arc::new(definition))
     }
 }

@@ -10,16 +10,12 @@ use crate::store::{Charge, Denials, Outcome, Verdict, Verdicts};
 /// Sent are all requests that may wait, those with a shadow, whose policy would miss a call, and those that can never be admitted,
 /// which would otherwise seem to be worth another try.
 pub(super) fn refuse(request: &mut AcquireRequest, denials: &Denials) -> Option<Outcome> {
-    let find = |Charge { key, spec, cost, .. }: &Charge| denials.find(key.fingerprint(), spec, *cost);
-    let charges = request.charges().iter().enumerate();
-    let mut known: Vec<(usize, Verdict)> =
-        charges.filter_map(|(index, charge)| Some((index, find(charge)?))).collect();
+    let find = |index: usize| {
+        let Charge { key, spec, cost, .. } = &request.charges()[index];
+        Some((index, denials.find(key.fingerprint(), spec, *cost)?))
+    };
+    let known: Vec<(usize, Verdict)> = request.deniable().filter_map(find).collect();
     if known.is_empty() || request.may_wait() || request.has_shadow() || request.is_unsatisfiable() {
-        return None;
-    }
-    let deniable: Vec<usize> = request.deniable().collect();
-    known.retain(|(index, _)| deniable.contains(index));
-    if known.is_empty() {
         return None;
     }
     let (denied, verdicts): (Vec<usize>, Verdicts) = known.into_iter().unzip();

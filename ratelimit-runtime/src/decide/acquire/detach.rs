@@ -15,7 +15,7 @@ use crate::decide::request::AcquireRequest;
 use crate::store::SharedCharges;
 
 /// A request that Redis decides. Dropped before the reply, it continues as a task that gives back what was charged.
-pub(super) struct DetachOnDrop {
+pub(crate) struct DetachOnDrop {
     endpoint: Arc<Endpoint>,
     /// `None` once it is done.
     asking: Option<Pin<Box<dyn Future<Output = AcquireResult> + Send>>>,

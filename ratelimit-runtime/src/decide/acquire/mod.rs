@@ -13,42 +13,31 @@ mod reservation;
 mod tests;
 
 use std::future::{self, Future};
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use self::detach::DetachOnDrop;
 use self::queue::QueuedRequest;
-use self::reservation::Reservation;
+use self::reservation::{Reservation, Slot};
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
 use crate::decide::request::AcquireRequest;
-use crate::decide::waiter_limit::WaiterPermit;
 use crate::store::error::StoreError;
 use crate::store::{MemoryStore, Outcome, Store};
 
 /// A request that is under way. Dropped while it waits, it gives back what it was charged.
-pub(crate) struct EndpointFuture(State);
-
-enum State {
-    /// Redis decides. A call that may wait goes on afterwards.
-    Asking(DetachOnDrop, Option<Box<Continuation>>),
+pub(crate) enum EndpointFuture {
+    /// Redis decides, and the call does not wait.
+    Asking(DetachOnDrop),
     Waiting(Pin<Box<dyn Future<Output = AcquireResult> + Send>>),
 }
 
 /// How a call that may wait goes on once Redis has decided.
-struct Continuation {
-    since: Instant,
-    /// `None` where too many calls wait already, so that this one does not.
-    permit: Option<WaiterPermit>,
-    wait: Wait,
-}
-
 enum Wait {
     Reservation { endpoint: Arc<Endpoint>, timers: Timers },
     Queue(QueuedRequest),
@@ -124,7 +113,7 @@ fn ask(request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> EndpointFuture
         Store::Memory(memory) => EndpointFuture::decided(DecidedRequest::in_memory(request, memory)),
         Store::Redis(redis) => match leased::join(&request, redis, endpoint) {
             Some(waiter) => EndpointFuture::waiting(waiter.wait(request, Arc::clone(endpoint))),
-            None => EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), None)),
+            None => EndpointFuture::Asking(DetachOnDrop::ask(request, endpoint)),
         },
     }
 }
@@ -155,10 +144,12 @@ fn reserve(
     let (outcome, waiter) = memory.reserve(request.charges());
     let decided = DecidedRequest::new(request, Box::new(outcome), endpoint.store.source());
     let Some(waiter) = waiter else { return EndpointFuture::decided(decided) };
-    let reservation = Reservation::in_memory(decided, &endpoint.store, memory, waiter, timers);
+    let slot = Slot::Memory(Arc::clone(memory), waiter);
+    let reservation = Reservation::new(decided, &endpoint.store, slot, timers);
     EndpointFuture::waiting(reservation.wait(permit))
 }
 
+/// Has Redis decide, and goes on as this says, unless so many calls wait already that this one does not.
 fn ask_then_wait(
     mut request: Arc<AcquireRequest>,
     endpoint: &Arc<Endpoint>,
@@ -169,13 +160,24 @@ fn ask_then_wait(
     if permit.is_none() {
         Arc::make_mut(&mut request).forbid_reservations();
     }
-    let continuation = Some(Box::new(Continuation { since, permit, wait }));
-    EndpointFuture(State::Asking(DetachOnDrop::ask(request, endpoint), continuation))
+    let asking = DetachOnDrop::ask(request, endpoint);
+    EndpointFuture::waiting(async move {
+        let decided = asking.await.map_err(|failed| failed.of_waiting_call(since, false))?;
+        match (permit, wait) {
+            (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
+                Reservation::in_redis(decided, endpoint, timers).wait(permit).await
+            }
+            (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {
+                queued.retry(decided, permit).await
+            }
+            _ => Ok(decided),
+        }
+    })
 }
 
 impl EndpointFuture {
     fn waiting(future: impl Future<Output = AcquireResult> + Send + 'static) -> Self {
-        EndpointFuture(State::Waiting(Box::pin(future)))
+        EndpointFuture::Waiting(Box::pin(future))
     }
 
     fn decided(decided: DecidedRequest) -> Self {
@@ -183,43 +185,13 @@ impl EndpointFuture {
     }
 }
 
-impl Continuation {
-    /// Breaks with the result, or continues with what to wait for.
-    fn resume(self, result: AcquireResult) -> ControlFlow<AcquireResult, EndpointFuture> {
-        let Continuation { since, permit, wait } = self;
-        let decided = match result {
-            Ok(decided) => decided,
-            Err(failed) => return ControlFlow::Break(Err(failed.of_waiting_call(since, false))),
-        };
-        match (permit, wait) {
-            (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
-                let reservation = Reservation::in_redis(decided, endpoint, timers);
-                ControlFlow::Continue(EndpointFuture::waiting(reservation.wait(permit)))
-            }
-            (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {
-                ControlFlow::Continue(EndpointFuture::waiting(queued.retry(decided, permit)))
-            }
-            _ => ControlFlow::Break(Ok(decided)),
-        }
-    }
-}
-
 impl Future for EndpointFuture {
     type Output = AcquireResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<AcquireResult> {
-        loop {
-            match &mut self.0 {
-                State::Waiting(future) => return future.as_mut().poll(context),
-                State::Asking(asking, continuation) => {
-                    let result = ready!(Pin::new(asking).poll(context));
-                    let Some(continuation) = continuation.take() else { return Poll::Ready(result) };
-                    match continuation.resume(result) {
-                        ControlFlow::Continue(future) => *self = future,
-                        ControlFlow::Break(result) => return Poll::Ready(result),
-                    }
-                }
-            }
+        match &mut *self {
+            EndpointFuture::Asking(asking) => Pin::new(asking).poll(context),
+            EndpointFuture::Waiting(future) => future.as_mut().poll(context),
         }
     }
 }

@@ -28,7 +28,7 @@ struct HeldPermits {
     timers: Timers,
 }
 
-enum Slot {
+pub(super) enum Slot {
     /// In process, where the call may move up.
     Memory(Arc<MemoryStore>, Arc<Waiter>),
     /// In Redis, which does not know who waits.
@@ -36,16 +36,6 @@ enum Slot {
 }
 
 impl Reservation {
-    pub(super) fn in_memory(
-        decided: DecidedRequest,
-        store: &Store,
-        memory: &Arc<MemoryStore>,
-        waiter: Arc<Waiter>,
-        timers: Timers,
-    ) -> Self {
-        Reservation::new(decided, store, Slot::Memory(Arc::clone(memory), waiter), timers)
-    }
-
     /// A reservation in Redis. Its wait begins when the reply is here, so the call starts late by the reply's latency, and never
     /// early.
     pub(super) fn in_redis(decided: DecidedRequest, endpoint: Arc<Endpoint>, timers: Timers) -> Self {
@@ -54,7 +44,7 @@ impl Reservation {
         Reservation::new(decided, &store, Slot::Redis { endpoint, start }, timers)
     }
 
-    fn new(decided: DecidedRequest, store: &Store, slot: Slot, timers: Timers) -> Self {
+    pub(super) fn new(decided: DecidedRequest, store: &Store, slot: Slot, timers: Timers) -> Self {
         let receipt = Some(decided.acquired().receipt(store));
         Reservation { decided, held: HeldPermits { receipt, slot, timers } }
     }

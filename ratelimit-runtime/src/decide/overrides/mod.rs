@@ -109,11 +109,6 @@ impl Overrides {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner) = problems;
     }
 
-    /// Whether something is wrong with the text that should replace them.
-    pub(crate) fn has_problems(&self) -> bool {
-        !self.problems.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
     /// Returns what is wrong with the text that should replace them.
     pub(crate) fn problems(&self) -> Vec<String> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()

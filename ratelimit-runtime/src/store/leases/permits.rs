@@ -57,7 +57,7 @@ impl LeasedPermits {
     /// Takes permits, the oldest first, if there are as many. Returns what a decision says of the key then, and whether it is
     /// time to ask for more.
     pub(super) fn spend(&mut self, cost: u64, now: Instant) -> Option<(Verdict, bool)> {
-        self.drop_ended(now);
+        self.leases.retain(|lease| now < lease.until);
         let left = self.total().checked_sub(cost)?;
         let mut missing = cost;
         for lease in &mut self.leases {
@@ -153,10 +153,6 @@ impl LeasedPermits {
             AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) => 0,
         };
         Duration::from_micros(refill).min(MAX_LIFE)
-    }
-
-    fn drop_ended(&mut self, now: Instant) {
-        self.leases.retain(|lease| now < lease.until);
     }
 
     fn total(&self) -> u64 {

@@ -61,23 +61,19 @@ impl Table {
 
     /// Removes a key. Calls that wait for it keep their slots. Returns when its state ends.
     pub(super) fn remove(&mut self, slot: SlotId) -> u64 {
-        let locked = self.slots.slot(slot).lock();
-        let (content, fingerprint) = (locked.content(), locked.fingerprint());
-        locked.clear();
-        self.forget(slot, content, fingerprint);
-        content.ends
+        self.remove_expired(slot, u64::MAX).unwrap_or_default()
     }
 
-    /// Removes a key if it has expired by then. Other threads may have changed it since it was seen.
-    fn remove_expired(&mut self, slot: SlotId, by: u64) -> bool {
+    /// Removes a key if it has expired by then, and returns when. Other threads may have changed it since it was seen.
+    fn remove_expired(&mut self, slot: SlotId, by: u64) -> Option<u64> {
         let locked = self.slots.slot(slot).lock();
         let (content, fingerprint) = (locked.content(), locked.fingerprint());
         if !content.has_ended(by) {
-            return false;
+            return None;
         }
         locked.clear();
         self.forget(slot, content, fingerprint);
-        true
+        Some(content.ends)
     }
 
     /// Forgets what the slot of a key held that was removed.
@@ -120,7 +116,7 @@ impl Table {
             let line = self.next_line();
             for (position, content) in self.slots.contents_of(line).into_iter().enumerate() {
                 self.count_look();
-                if content.has_ended(now) && self.remove_expired(line.slot(position as u32), now) {
+                if content.has_ended(now) && self.remove_expired(line.slot(position as u32), now).is_some() {
                     return None;
                 }
             }

@@ -75,7 +75,9 @@ impl Reading {
     pub(super) fn state(&self, verdict: &Verdict) -> KeyState {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         let used = limit.saturating_sub(remaining);
-        let (limited, retry_after) = match longest_wait(&self.spec) {
+        // What the last call in a full queue waits.
+        let longest_wait = self.spec.queue().map(|queue| queue.max_wait(queue.charge(1), u64::MAX));
+        let (limited, retry_after) = match longest_wait {
             Some(longest_wait) => (remaining == 0, retry_after.map(|wait| wait.saturating_sub(longest_wait))),
             None => (!admitted, retry_after),
         };
@@ -146,16 +148,6 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
     // The bounds of policies are those of shapes.
     let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
     has_shape.then_some((policy, has_numbers))
-}
-
-/// Returns the microseconds that the last call in a full queue waits, or `None` if the spec is not a queue.
-fn longest_wait(spec: &AlgorithmSpec) -> Option<u64> {
-    match spec {
-        AlgorithmSpec::Gcra(queue) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(queue)) => {
-            (queue.kind == GcraKind::Queue).then(|| queue.max_wait(queue.charge(1), u64::MAX))
-        }
-        _ => None,
-    }
 }
 
 fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {

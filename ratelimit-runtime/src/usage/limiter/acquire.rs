@@ -180,8 +180,10 @@ impl<'a> LimiterCall<'a> {
         hashed: Hashed,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let mut parts = KeyParts::default();
-        let hashed = hashed.or_else(|| self.known(key, &mut parts));
+        let (hashed, parts) = match hashed {
+            Some(_) => (hashed, KeyParts::default()),
+            None => self.known(key),
+        };
         self.decide_known(hashed, parts, key)
     }
 
@@ -191,8 +193,7 @@ impl<'a> LimiterCall<'a> {
         &self,
         key: &impl IntoKey<M>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'a>> {
-        let mut parts = KeyParts::default();
-        let hashed = self.known(key, &mut parts);
+        let (hashed, parts) = self.known(key);
         if let Some(Ok(key)) = hashed
             && let Some(decision) = self.backend.peek_single(&self.charge(key), key)
         {
@@ -203,8 +204,7 @@ impl<'a> LimiterCall<'a> {
 
     /// Returns the charge of a call without cost, also of a policy that is turned off.
     pub(super) fn uncharged<M>(&self, key: &impl IntoKey<M>) -> Result<Charge, Error> {
-        let mut parts = KeyParts::default();
-        let hashed = self.known(key, &mut parts);
+        let (hashed, parts) = self.known(key);
         match hashed {
             Some(Ok(key)) if self.backend.memory().is_some() => Ok(self.charge(key).in_process(key)),
             _ => self.backend.charge(&mut self.charges(hashed, parts, key)),
@@ -213,8 +213,7 @@ impl<'a> LimiterCall<'a> {
 
     /// Returns the charges of a call without cost.
     pub(super) fn charges_of<M>(&self, key: &impl IntoKey<M>) -> Charges<'a> {
-        let mut parts = KeyParts::default();
-        let hashed = self.known(key, &mut parts);
+        let (hashed, parts) = self.known(key);
         self.charges(hashed, parts, key)
     }
 
@@ -250,9 +249,11 @@ impl<'a> LimiterCall<'a> {
 
     /// Hashes the key if the policy is as it is written, and keeps its parts if they may be wanted.
     #[inline(always)]
-    fn known<M>(&self, key: &impl IntoKey<M>, parts: &mut KeyParts) -> Hashed {
-        let kept = if self.backend.keeps_parts() { Some(parts) } else { None };
-        self.is_as_written().then(|| self.hash(key, kept))
+    fn known<M>(&self, key: &impl IntoKey<M>) -> (Hashed, KeyParts) {
+        let mut parts = KeyParts::default();
+        let kept = if self.backend.keeps_parts() { Some(&mut parts) } else { None };
+        let hashed = self.is_as_written().then(|| self.hash(key, kept));
+        (hashed, parts)
     }
 
     /// Returns the charges of a call. A key that was hashed is not formatted again, as it may be another text the next time.

@@ -462,18 +462,11 @@ pub(super) async fn answered(registry: Registry) -> Result<Registry, Error> {
 impl fmt::Debug for RegistryBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RegistryBuilder { backend, max_limiters, deadline, local_denials, .. } = self;
-        let BackendOptions { namespace, max_keys, max_waiters, on_store_error, instances, observers } =
-            backend;
         f.debug_struct("RegistryBuilder")
-            .field("namespace", namespace)
-            .field("max_keys", max_keys)
+            .field("backend", backend)
             .field("max_limiters", max_limiters)
-            .field("max_waiters", max_waiters)
-            .field("on_store_error", on_store_error)
-            .field("instances", instances)
             .field("deadline", deadline)
             .field("local_denials", local_denials)
-            .field("observers", observers)
             .finish_non_exhaustive()
     }
 }

@@ -68,7 +68,7 @@ impl LimiterCache {
         limiters
             .queue
             .iter()
-            .map(|limiter| (Arc::clone(&limiter.lineage), limiter.limiter_numbers().policy))
+            .map(|limiter| (Arc::clone(&limiter.name.text), limiter.limiter_numbers().policy))
             .collect()
     }
 }
@@ -76,7 +76,7 @@ impl LimiterCache {
 impl Limiters {
     fn insert(&mut self, definition: &Arc<Definition>) {
         let empty = || SameName { algorithm: definition.algorithm, by_policy: HashMap::new() };
-        let same_name = self.names.entry(Arc::clone(&definition.lineage)).or_insert_with(empty);
+        let same_name = self.names.entry(Arc::clone(&definition.name.text)).or_insert_with(empty);
         same_name.by_policy.insert(definition.limiter_numbers().policy, Arc::clone(definition));
         self.queue.push_back(Arc::clone(definition));
     }
@@ -100,16 +100,16 @@ impl Limiters {
     /// their charges, share its name.
     fn is_in_use(&self, definition: &Arc<Definition>) -> bool {
         let last =
-            self.names.get(&definition.lineage).is_some_and(|same_name| same_name.by_policy.len() == 1);
+            self.names.get(&definition.name.text).is_some_and(|same_name| same_name.by_policy.len() == 1);
         // Here by policy and in the queue; the name here and in the definition.
-        Arc::strong_count(definition) > 2 || (last && Arc::strong_count(&definition.lineage) > 2)
+        Arc::strong_count(definition) > 2 || (last && Arc::strong_count(&definition.name.text) > 2)
     }
 
     fn remove(&mut self, definition: &Definition) {
-        if let Some(same_name) = self.names.get_mut(&definition.lineage) {
+        if let Some(same_name) = self.names.get_mut(&definition.name.text) {
             same_name.by_policy.remove(&definition.limiter_numbers().policy);
             if same_name.by_policy.is_empty() {
-                self.names.remove(&definition.lineage);
+                self.names.remove(&definition.name.text);
             }
         }
     }
@@ -164,10 +164,10 @@ mod tests {
             cache.get(&format!("idle {i}"), window).unwrap();
         }
         for definition in derived.iter().chain(held) {
-            assert_eq!(cache.get(&definition.lineage, window).unwrap_err().argument(), "name");
+            assert_eq!(cache.get(definition.name.as_str(), window).unwrap_err().argument(), "name");
         }
         for definition in held {
-            assert!(Arc::ptr_eq(definition, &cache.get(&definition.lineage, bucket(5)).unwrap().0));
+            assert!(Arc::ptr_eq(definition, &cache.get(definition.name.as_str(), bucket(5)).unwrap().0));
         }
     }
 
@@ -183,6 +183,15 @@ mod tests {
         }
         assert!(Arc::ptr_eq(&held, &cache.get("held", bucket(5)).unwrap().0));
         cache.get("0", FixedWindow::new(1, DAY).into()).unwrap();
+    }
+
+    #[test]
+    fn idle_limiters_with_names_that_are_not_interned_leave() {
+        let cache = LimiterCache::new(10);
+        for i in 0..100 {
+            cache.get(&format!("{i:0>1000}"), bucket(5)).unwrap();
+            assert!(len(&cache) <= 11, "{}", len(&cache));
+        }
     }
 
     #[test]

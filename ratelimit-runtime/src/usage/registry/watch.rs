@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -72,44 +72,39 @@ impl Registry {
 
     /// Applies the overrides of a source, now and whenever they change, as long as the registry exists.
     pub(super) fn watch(&self, source: OverridesFrom) {
-        if let Some(waker) = spawn(self, source) {
-            let _ = self.0.watcher.set(waker);
+        let is_redis = matches!(self.backend().store(), Some(Store::Redis(_)));
+        if matches!(source, OverridesFrom::Redis) && !is_redis {
+            return;
+        }
+        let overrides = self.backend().overrides();
+        register(overrides);
+        let mut watcher = Watcher::new(self, source);
+        // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
+        let next = match watcher.source {
+            OverridesFrom::File(_) => watcher.poll(&self.0),
+            OverridesFrom::Redis => Duration::ZERO,
+        };
+        let (waker, woken) = channel();
+        let thread = thread::Builder::new().name("ratelimits-overrides".to_owned());
+        match thread.spawn(move || watcher.run(&woken, next)) {
+            // The thread ends when this is dropped.
+            Ok(_) => _ = self.0.watcher.set(waker),
+            Err(error) => {
+                let problem = format!("could not start the thread that looks for changes: {error}");
+                log!(ERROR, source = "thread", problem, "overrides could not be read and stay as they are");
+                overrides.set_problems(vec![problem]);
+            }
         }
     }
 
     /// Notes that there is another limiter, which overrides may have named.
     pub(super) fn wake_watcher(&self) {
         if let Some(waker) = self.0.watcher.get()
-            && self.backend().overrides().has_problems()
+            && !self.backend().overrides().problems().is_empty()
         {
             let _ = waker.send(());
         }
     }
-}
-
-/// Starts a watcher. Returns what wakes it, and ends it when it is dropped.
-fn spawn(registry: &Registry, source: OverridesFrom) -> Option<Sender<()>> {
-    if matches!(source, OverridesFrom::Redis) && !matches!(registry.backend().store(), Some(Store::Redis(_)))
-    {
-        return None;
-    }
-    let overrides = registry.backend().overrides();
-    register(overrides);
-    let mut watcher = Watcher::new(registry, source);
-    // A file is in force before the first call. Redis may be absent, which must not keep a process from starting.
-    let next = match watcher.source {
-        OverridesFrom::File(_) => watcher.poll(&registry.0),
-        OverridesFrom::Redis => Duration::ZERO,
-    };
-    let (waker, woken) = channel();
-    let thread = thread::Builder::new().name("ratelimits-overrides".to_owned());
-    if let Err(error) = thread.spawn(move || watcher.run(&woken, next)) {
-        let problem = format!("could not start the thread that looks for changes: {error}");
-        log!(ERROR, source = "thread", problem, "overrides could not be read and stay as they are");
-        overrides.set_problems(vec![problem]);
-        return None;
-    }
-    Some(waker)
 }
 
 impl Watcher {

@@ -5,16 +5,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::HeaderValue;
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::request::Parts;
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::RateLimitBody;
 use super::headers::RateLimitHeaders;
-use super::message::{RequestHead, ResponseHeaders};
-use super::options::Options;
+use super::message::RequestHead;
+use super::options::{EXPOSED, Options};
 use super::peer;
 use super::response::response_to;
 use crate::key::IntoKey;
@@ -66,7 +66,7 @@ impl RateLimitLayer {
     /// Sets where the client's address comes from, for services behind proxies.
     #[must_use]
     pub fn client_ip(self, client_ip: ClientIp) -> Self {
-        RateLimitLayer { options: self.options.client_ip(client_ip) }
+        RateLimitLayer { options: Options { client_ip: Some(client_ip), ..self.options } }
     }
 
     /// Sets how to find the user of a request, from its headers or from what authentication has added to its extensions. A user
@@ -85,7 +85,7 @@ impl RateLimitLayer {
     /// ```
     #[must_use]
     pub fn user(self, user: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
-        RateLimitLayer { options: self.options.user(user) }
+        RateLimitLayer { options: Options { user: Some(Arc::new(user)), ..self.options } }
     }
 
     /// Limits requests before their bodies are read and their parameters parsed. Each takes one permit of the key that the function
@@ -123,7 +123,7 @@ impl RateLimitLayer {
     /// Adds headers about limits to responses. On requests of other origins, it also lets scripts of the browser read them.
     #[must_use]
     pub fn headers(self, headers: RateLimitHeaders) -> Self {
-        RateLimitLayer { options: self.options.headers(headers) }
+        RateLimitLayer { options: Options { headers: Some(headers), ..self.options } }
     }
 }
 
@@ -166,7 +166,15 @@ where
                     response.map(|body| RateLimitBody::of_service(body, of_body))
                 }
             };
-            options.complete(response.headers_mut(), is_cross_origin);
+            let headers = response.headers_mut();
+            for (name, value) in options.fields(headers.contains_key(RETRY_AFTER), is_cross_origin) {
+                let Ok(value) = HeaderValue::try_from(value) else { continue };
+                if name == EXPOSED {
+                    headers.append(name, value);
+                } else {
+                    headers.insert(name, value);
+                }
+            }
             Ok(response)
         }))
     }
@@ -181,23 +189,5 @@ impl RequestHead for Parts {
 
     fn values<'a>(&'a self, header: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.headers.get_all(header).into_iter().map(HeaderValue::as_bytes)
-    }
-}
-
-impl ResponseHeaders for HeaderMap {
-    fn has(&self, name: &'static str) -> bool {
-        self.contains_key(name)
-    }
-
-    fn set(&mut self, name: &'static str, value: String) {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            self.insert(name, value);
-        }
-    }
-
-    fn add(&mut self, name: &'static str, value: String) {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            self.append(name, value);
-        }
     }
 }

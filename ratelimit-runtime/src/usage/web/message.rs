@@ -1,4 +1,4 @@
-//! What is read of requests and written to responses, in terms that all frameworks share.
+//! What is read of requests, in terms that all frameworks share.
 
 /// A request without its body.
 pub(super) trait RequestHead {
@@ -24,15 +24,4 @@ pub(super) trait RequestHead {
                 .iter()
                 .any(has)
     }
-}
-
-/// The headers of a response. Names are in lower case, and values are ASCII.
-pub(super) trait ResponseHeaders {
-    fn has(&self, name: &'static str) -> bool;
-
-    /// Sets a header to this value alone.
-    fn set(&mut self, name: &'static str, value: String);
-
-    /// Adds a value to those that the header has.
-    fn add(&mut self, name: &'static str, value: String);
 }

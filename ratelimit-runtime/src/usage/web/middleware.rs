@@ -3,15 +3,16 @@
 use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use actix_web::body::EitherBody;
 use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 
 use super::headers::RateLimitHeaders;
-use super::message::{RequestHead, ResponseHeaders};
-use super::options::Options;
+use super::message::RequestHead;
+use super::options::{EXPOSED, Options};
 use super::scoped_body::ScopedBody;
 use crate::key::IntoKey;
 use crate::usage::client_ip::ClientIp;
@@ -71,7 +72,7 @@ impl RateLimitMiddleware {
     /// Sets where the client's address comes from, for services behind proxies.
     #[must_use]
     pub fn client_ip(self, client_ip: ClientIp) -> Self {
-        RateLimitMiddleware { options: self.options.client_ip(client_ip) }
+        RateLimitMiddleware { options: Options { client_ip: Some(client_ip), ..self.options } }
     }
 
     /// Sets how to find the user of a request, from its headers or from what authentication has added to its extensions. A user
@@ -91,7 +92,7 @@ impl RateLimitMiddleware {
     /// ```
     #[must_use]
     pub fn user(self, user: impl Fn(&ServiceRequest) -> Option<String> + Send + Sync + 'static) -> Self {
-        RateLimitMiddleware { options: self.options.user(user) }
+        RateLimitMiddleware { options: Options { user: Some(Arc::new(user)), ..self.options } }
     }
 
     /// Limits requests before their bodies are read and their parameters parsed. Each takes one permit of the key that the function
@@ -127,7 +128,7 @@ impl RateLimitMiddleware {
     /// Adds headers about limits to responses. On requests of other origins, it also lets scripts of the browser read them.
     #[must_use]
     pub fn headers(self, headers: RateLimitHeaders) -> Self {
-        RateLimitMiddleware { options: self.options.headers(headers) }
+        RateLimitMiddleware { options: Options { headers: Some(headers), ..self.options } }
     }
 }
 
@@ -175,7 +176,15 @@ where
                     response.map_body(|_, body| ScopedBody::new(body, of_body)).map_into_left_body()
                 }
             };
-            options.complete(response.headers_mut(), is_cross_origin);
+            let headers = response.headers_mut();
+            for (name, value) in options.fields(headers.contains_key(RETRY_AFTER), is_cross_origin) {
+                let Ok(value) = HeaderValue::try_from(value) else { continue };
+                if name == EXPOSED {
+                    headers.append(HeaderName::from_static(name), value);
+                } else {
+                    headers.insert(HeaderName::from_static(name), value);
+                }
+            }
             Ok(response)
         }))
     }
@@ -191,23 +200,5 @@ impl RequestHead for ServiceRequest {
 
     fn values<'a>(&'a self, header: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         self.headers().get_all(header).map(HeaderValue::as_bytes)
-    }
-}
-
-impl ResponseHeaders for HeaderMap {
-    fn has(&self, name: &'static str) -> bool {
-        self.contains_key(name)
-    }
-
-    fn set(&mut self, name: &'static str, value: String) {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            self.insert(HeaderName::from_static(name), value);
-        }
-    }
-
-    fn add(&mut self, name: &'static str, value: String) {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            self.append(HeaderName::from_static(name), value);
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::headers::RateLimitHeaders;
-use super::message::{RequestHead, ResponseHeaders};
+use super::message::RequestHead;
 use crate::base::log::{LogBound, log};
 use crate::decide::error::Error;
 use crate::key::IntoKey;
@@ -17,36 +17,31 @@ use crate::usage::client_ip::ClientIp;
 use crate::usage::context::{self, RequestContext};
 use crate::usage::limiter::Limiter;
 
+/// The header that tells scripts of other origins what they may read.
+pub(super) const EXPOSED: &str = "access-control-expose-headers";
+
 /// The options of a layer for requests of the type `R`.
 pub(super) struct Options<R> {
     /// `None` for the address of the connection, unless an outer layer has found one.
-    client_ip: Option<ClientIp>,
-    user: Option<Arc<UserOf<R>>>,
-    limit: Option<Arc<Limit<R>>>,
-    headers: Option<RateLimitHeaders>,
-    events: Arc<Events>,
+    pub(super) client_ip: Option<ClientIp>,
+    pub(super) user: Option<Arc<UserOf<R>>>,
+    pub(super) limit: Option<Arc<Limit<R>>>,
+    pub(super) headers: Option<RateLimitHeaders>,
+    pub(super) events: Arc<Events>,
 }
 
 /// What was logged about requests without an address.
 #[derive(Default)]
-struct Events {
+pub(super) struct Events {
     lacks_peer: AtomicBool,
     lacks_client: LogBound,
 }
 
-type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
-type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
-type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub(super) type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
+pub(super) type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
+pub(super) type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 impl<R> Options<R> {
-    pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
-        Options { client_ip: Some(client_ip), ..self }
-    }
-
-    pub(super) fn user(self, user: impl Fn(&R) -> Option<String> + Send + Sync + 'static) -> Self {
-        Options { user: Some(Arc::new(user)), ..self }
-    }
-
     pub(super) fn limit<K, M>(
         self,
         limiter: Limiter,
@@ -72,23 +67,18 @@ impl<R> Options<R> {
         Options { limit: Some(Arc::new(limit)), ..self }
     }
 
-    pub(super) fn headers(self, headers: RateLimitHeaders) -> Self {
-        Options { headers: Some(headers), ..self }
-    }
-
-    /// Adds the headers about limits to the response, in the context of its request.
-    pub(super) fn complete(&self, response: &mut impl ResponseHeaders, is_cross_origin: bool) {
-        let mut names = Vec::from_iter(response.has("retry-after").then_some("retry-after"));
+    /// Returns the headers about limits for a response, in the context of its request. [`EXPOSED`] is added to what the response has
+    /// of it, and the others replace it.
+    pub(super) fn fields(&self, has_retry_after: bool, is_cross_origin: bool) -> Vec<(&'static str, String)> {
         let record = context::record();
-        for (name, value) in
-            self.headers.iter().zip(&record).flat_map(|(headers, record)| headers.fields(record))
-        {
-            response.set(name, value);
-            names.push(name);
-        }
+        let mut fields: Vec<_> =
+            self.headers.iter().zip(&record).flat_map(|(headers, record)| headers.fields(record)).collect();
+        let retry_after = has_retry_after.then_some("retry-after");
+        let names: Vec<_> = retry_after.into_iter().chain(fields.iter().map(|(name, _)| *name)).collect();
         if is_cross_origin && !names.is_empty() {
-            response.add("access-control-expose-headers", names.join(", "));
+            fields.push((EXPOSED, names.join(", ")));
         }
+        fields
     }
 }
 
