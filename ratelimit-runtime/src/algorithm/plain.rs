@@ -108,11 +108,20 @@ enum PlainKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
 
-/// The numbers of such a policy.
-pub(crate) enum CommonNumbers {
-    Bucket(PlainBucket),
-    Window(PlainWindow),
+/// A policy by the kind of its steps, which read its numbers where they are.
+pub(crate) enum KindOfPlain<'a> {
+    Bucket(BucketSteps<'a>),
+    Window(WindowSteps<'a>),
+    Other,
 }
+
+/// A token bucket or a meter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketSteps<'a>(&'a PlainSpec);
+
+/// A window that a call opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowSteps<'a>(&'a PlainSpec);
 
 /// A token bucket or a meter, as in [`GcraSpec`].
 #[derive(Clone, Copy, Debug)]
@@ -219,10 +228,20 @@ impl PlainSpec {
         }
     }
 
-    /// Whether it is of a kind that most are. Its steps are compiled into each call.
+    /// Returns the kind. The steps of most are compiled into each call.
     #[inline]
-    pub(crate) fn is_common(self) -> bool {
-        matches!(self.kind, PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Window)
+    pub(crate) fn kind(&self) -> KindOfPlain<'_> {
+        match self.kind {
+            PlainKind::TokenBucket | PlainKind::Meter => KindOfPlain::Bucket(BucketSteps(self)),
+            PlainKind::Window => KindOfPlain::Window(WindowSteps(self)),
+            PlainKind::Queue | PlainKind::AlignedWindow | PlainKind::Borrowing => KindOfPlain::Other,
+        }
+    }
+
+    /// Whether it is a [`CommonSpec`].
+    #[inline]
+    pub(crate) fn is_common(&self) -> bool {
+        !matches!(self.kind(), KindOfPlain::Other)
     }
 
     #[inline]
@@ -248,16 +267,6 @@ impl PlainSpec {
             self.bucket().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::Queue)
         } else {
             self.window().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::AlignedWindow)
-        }
-    }
-}
-
-impl CommonSpec<'_> {
-    #[inline]
-    pub(crate) fn numbers(self) -> CommonNumbers {
-        match self.0.kind {
-            PlainKind::Window => CommonNumbers::Window(self.0.window()),
-            _ => CommonNumbers::Bucket(self.0.bucket()),
         }
     }
 }
