@@ -107,7 +107,8 @@ impl<'a> Charges<'a> {
         self.keeps_parts = keeps_parts;
     }
 
-    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds.
+    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds. A shadow does
+    /// not.
     #[inline]
     pub(crate) fn begin_literal(
         &mut self,
@@ -149,6 +150,7 @@ impl<'a> Charges<'a> {
             Err(invalid) => invalid,
             Ok(numbers) => match (cost, wait) {
                 (Ok(cost), Ok(wait)) => {
+                    let wait = if shadow { 0 } else { wait };
                     let head = definition.key_head(&numbers);
                     return self.push_open(definition, numbers, &head, (cost, wait), shadow);
                 }
@@ -323,7 +325,6 @@ impl<'a> Charges<'a> {
     ) {
         self.close();
         let from = self.parts.end();
-        let wait = if shadow { 0 } else { wait };
         self.push(definition, numbers, (head.without_parts(), (from, from)), (cost, wait), shadow);
         self.open = Some(head.open());
     }

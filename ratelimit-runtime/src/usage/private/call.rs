@@ -41,7 +41,7 @@ impl Call {
     }
 
     /// Starts the charge of a policy with literal numbers and a literal cost, for which the call waits for at most `wait`
-    /// microseconds. A cost of 0 adds no charge.
+    /// microseconds, a shadow for none. A cost of 0 adds no charge.
     pub fn charge_literal(&mut self, site: &'static CallSite, closure: &'static str, cost: u64, wait: u64) {
         let site = site.resolve(closure);
         self.begin();
