@@ -72,7 +72,7 @@ impl Backend {
     }
 
     /// Decides a call that [`decide_only`](Self::decide_only) does not decide.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn decide_others<'b, C: Caller>(
         self: &'b Arc<Self>,
         charges: &mut Charges<'_>,
@@ -421,6 +421,7 @@ impl Backend {
 }
 
 /// Tells observers of a charge that was admitted by the lock-free steps. Not compiled into each call.
+#[cold]
 #[inline(never)]
 fn observe_admitted(
     observers: &Observers,

@@ -87,7 +87,7 @@ impl MemoryStore {
         match spec.kind() {
             KindOfPlain::Bucket(spec) => self.decide_by(key, spec, cost),
             KindOfPlain::Window(spec) => self.decide_by(key, spec, cost),
-            KindOfPlain::Other => self.decide_rare(key, spec, cost),
+            KindOfPlain::Other => self.decide_rare(key, spec, cost).map(copied),
         }
     }
 
@@ -103,7 +103,8 @@ impl MemoryStore {
     }
 
     /// Decides a charge by the steps of a kind that few policies are of.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn decide_rare(
         &self,
         key: Fingerprint,
@@ -111,7 +112,7 @@ impl MemoryStore {
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
         let spec = Listed { spec: *spec, shadow: false };
-        self.decide_listed([PlainCharge { key: &{ key }, spec, cost }]).map(copied)
+        self.decide_by(key, spec, cost)
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
@@ -158,7 +159,7 @@ impl MemoryStore {
         if self.is_locked {
             return None;
         }
-        match self.attempt(charges)? {
+        match self.attempt(&charges)? {
             Ok(outcome) => Some(outcome),
             Err(Changed) => {
                 let keys = charges.map(|charge| *charge.key);
@@ -177,7 +178,7 @@ impl MemoryStore {
     ) -> Option<PlainOutcome<N>> {
         for _ in 1..ATTEMPTS {
             spin_loop();
-            if let Ok(outcome) = self.attempt(charges)? {
+            if let Ok(outcome) = self.attempt(&charges)? {
                 return Some(outcome);
             }
         }
@@ -187,7 +188,7 @@ impl MemoryStore {
     #[inline(always)]
     fn attempt<S: PlainSteps, const N: usize>(
         &self,
-        charges: [PlainCharge<'_, S>; N],
+        charges: &[PlainCharge<'_, S>; N],
     ) -> Option<Result<PlainOutcome<N>, Changed>> {
         let mut is_dated = true;
         unrolled!(for i in 0..N {
@@ -216,7 +217,7 @@ impl MemoryStore {
             charges_some |= steps[i].after.is_some();
         });
         if admitted && charges_some {
-            if !commit(&charges, &looks, &steps, now)? {
+            if !commit(charges, &looks, &steps, now)? {
                 return Some(Err(Changed));
             }
         } else {
