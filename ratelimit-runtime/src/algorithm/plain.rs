@@ -70,16 +70,6 @@ impl PlainState {
     }
 }
 
-/// What a verdict says about a plain state. Times are in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlainVerdict {
-    pub(crate) remaining: u64,
-    pub(crate) retry_after: Option<u64>,
-    pub(crate) reset_after: u64,
-    /// The time in the [`ChargeId`](super::ChargeId), whose other numbers are 0.
-    pub(crate) at: u64,
-}
-
 /// A policy whose states are plain while no call waits and nothing is refunded.
 ///
 /// All words, so that it is copied a word at a time: the bytes of smaller fields are slow to read together, right after they were
@@ -108,11 +98,20 @@ enum PlainKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
 
-/// The numbers of such a policy.
-pub(crate) enum CommonNumbers {
-    Bucket(PlainBucket),
-    Window(PlainWindow),
+/// A policy by the kind of its steps, which read its numbers where they are.
+pub(crate) enum KindOfPlain<'a> {
+    Bucket(BucketSteps<'a>),
+    Window(WindowSteps<'a>),
+    Other,
 }
+
+/// A token bucket or a meter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BucketSteps<'a>(&'a PlainSpec);
+
+/// A window that a call opens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowSteps<'a>(&'a PlainSpec);
 
 /// A token bucket or a meter, as in [`GcraSpec`].
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +180,7 @@ impl PlainSpec {
 
     /// Returns the verdict on a call that is admitted or not, as [`AlgorithmSpec::verdict`] does. Its limit is that of the policy.
     #[inline(always)]
-    pub(crate) fn full_verdict(
+    pub(crate) fn verdict(
         self,
         limit: u64,
         snapshot: PlainSnapshot,
@@ -189,10 +188,20 @@ impl PlainSpec {
         cost: u64,
         admitted: bool,
     ) -> Verdict {
-        let PlainVerdict { remaining, retry_after, reset_after, at } =
-            self.verdict(snapshot, now, cost, admitted);
-        let charge_id = ChargeId { at, level: 0, credited: 0 };
-        Verdict { admitted, wait: 0, limit, remaining, retry_after, reset_after, charge_id }
+        let blank = Verdict {
+            admitted,
+            wait: 0,
+            limit,
+            remaining: 0,
+            retry_after: None,
+            reset_after: 0,
+            charge_id: ChargeId::default(),
+        };
+        if self.is_bucket() {
+            self.bucket().verdict(snapshot, now, cost, self.kind == PlainKind::Queue, blank)
+        } else {
+            self.window().verdict(snapshot, now, cost, self.kind == PlainKind::AlignedWindow, blank)
+        }
     }
 
     /// Returns what a call of cost 1 would get, beside the state as it is, as [`AlgorithmSpec::peek`] does.
@@ -204,8 +213,9 @@ impl PlainSpec {
             PlainKind::Borrowing => true,
             PlainKind::Window | PlainKind::AlignedWindow => self.window().fits(snapshot.1, 1),
         };
-        let retry_after = if admitted { None } else { self.verdict(snapshot, now, 1, false).retry_after };
-        Verdict { admitted, retry_after, ..self.full_verdict(limit, snapshot, now, 0, true) }
+        let retry_after =
+            if admitted { None } else { self.verdict(limit, snapshot, now, 1, false).retry_after };
+        Verdict { admitted, retry_after, ..self.verdict(limit, snapshot, now, 0, true) }
     }
 
     /// Returns the permits that the policy admits at once.
@@ -219,10 +229,20 @@ impl PlainSpec {
         }
     }
 
-    /// Whether it is of a kind that most are. Its steps are compiled into each call.
+    /// Returns the kind. The steps of most are compiled into each call.
     #[inline]
-    pub(crate) fn is_common(self) -> bool {
-        matches!(self.kind, PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Window)
+    pub(crate) fn kind(&self) -> KindOfPlain<'_> {
+        match self.kind {
+            PlainKind::TokenBucket | PlainKind::Meter => KindOfPlain::Bucket(BucketSteps(self)),
+            PlainKind::Window => KindOfPlain::Window(WindowSteps(self)),
+            PlainKind::Queue | PlainKind::AlignedWindow | PlainKind::Borrowing => KindOfPlain::Other,
+        }
+    }
+
+    /// Whether it is a [`CommonSpec`].
+    #[inline]
+    pub(crate) fn is_common(&self) -> bool {
+        !matches!(self.kind(), KindOfPlain::Other)
     }
 
     #[inline]
@@ -233,32 +253,6 @@ impl PlainSpec {
     #[inline]
     fn window(self) -> PlainWindow {
         PlainWindow { limit: self.first, period: self.second }
-    }
-
-    /// Returns the verdict on a call that is admitted or not.
-    #[inline(always)]
-    pub(crate) fn verdict(
-        self,
-        snapshot: PlainSnapshot,
-        now: u64,
-        cost: u64,
-        admitted: bool,
-    ) -> PlainVerdict {
-        if self.is_bucket() {
-            self.bucket().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::Queue)
-        } else {
-            self.window().verdict(snapshot, now, cost, admitted, self.kind == PlainKind::AlignedWindow)
-        }
-    }
-}
-
-impl CommonSpec<'_> {
-    #[inline]
-    pub(crate) fn numbers(self) -> CommonNumbers {
-        match self.0.kind {
-            PlainKind::Window => CommonNumbers::Window(self.0.window()),
-            _ => CommonNumbers::Bucket(self.0.bucket()),
-        }
     }
 }
 
@@ -281,19 +275,21 @@ impl PlainBucket {
         snapshot: PlainSnapshot,
         now: u64,
         cost: u64,
-        admitted: bool,
         is_queue: bool,
-    ) -> PlainVerdict {
+        blank: Verdict,
+    ) -> Verdict {
+        let admitted = blank.admitted;
         let (charge, level) = (self.charge(cost), snapshot.0 - now);
         let after = if admitted { level + charge } else { level };
         let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
         // Mostly nothing is left of a bucket that refuses, and then nothing is divided.
         let free = self.capacity - after;
-        PlainVerdict {
+        Verdict {
             remaining: if free < self.interval { 0 } else { free / self.interval },
             retry_after: lead.map(|lead| if is_queue { level } else { level - lead }),
             reset_after: after,
-            at: now + after,
+            charge_id: ChargeId { at: now + after, ..blank.charge_id },
+            ..blank
         }
     }
 }
@@ -305,17 +301,19 @@ impl PlainWindow {
         snapshot: PlainSnapshot,
         now: u64,
         cost: u64,
-        admitted: bool,
         is_aligned: bool,
-    ) -> PlainVerdict {
+        blank: Verdict,
+    ) -> Verdict {
+        let admitted = blank.admitted;
         let PlainSnapshot(opened, count) = snapshot;
         let start = if is_aligned { opened - opened % self.period } else { opened };
         let (after, left) = (if admitted { count + cost } else { count }, start + self.period - now);
-        PlainVerdict {
+        Verdict {
             remaining: self.limit.saturating_sub(after),
             retry_after: (!admitted && cost <= self.limit).then_some(left),
             reset_after: if after == 0 { 0 } else { left },
-            at: opened,
+            charge_id: ChargeId { at: opened, ..blank.charge_id },
+            ..blank
         }
     }
 

@@ -1,6 +1,5 @@
 //! What a call asks: a charge for each of its policies, in place while the call is put together and decided.
 
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
@@ -18,16 +17,19 @@ use crate::store::{Charge, PlainOutcome};
 #[derive(Debug)]
 pub(crate) struct Charges<'a> {
     first: [Option<PolicyCharge<'a>>; FEW],
-    /// How many of them there are.
+    /// How many of them there are. [`MORE`] if there is a rest, to which further ones are added.
     len: usize,
     /// The key of the last charge, while it may get further parts.
     open: Option<OpenKey>,
     /// The parts of all keys, if their texts may be wanted.
     parts: KeyParts,
     keeps_parts: bool,
-    /// What few calls have. Dropped by hand, because dropping a box is a call.
-    rest: ManuallyDrop<Option<Box<Rest<'a>>>>,
+    /// What few calls have.
+    rest: Option<Box<Rest<'a>>>,
 }
+
+/// More charges than there are places for.
+const MORE: usize = FEW + 1;
 
 /// What a call asks of one policy.
 #[derive(Clone, Copy, Debug)]
@@ -74,14 +76,14 @@ impl<'a> Charges<'a> {
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
         let (first, parts) = ([None; FEW], KeyParts::default());
-        Charges { first, len: 0, open: None, parts, keeps_parts, rest: ManuallyDrop::new(None) }
+        Charges { first, len: 0, open: None, parts, keeps_parts, rest: None }
     }
 
     /// A single charge, whose key is complete and has these parts, if they are kept.
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
-        let rest = ManuallyDrop::new(None);
-        Charges { first: [Some(charge), None, None], len: 1, open: None, parts, keeps_parts: false, rest }
+        let first = [Some(charge), None, None];
+        Charges { first, len: 1, open: None, parts, keeps_parts: false, rest: None }
     }
 
     /// Adds the charge of a policy with its literal numbers, of a call that does not wait, to a key of these parts.
@@ -105,7 +107,8 @@ impl<'a> Charges<'a> {
         self.keeps_parts = keeps_parts;
     }
 
-    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds.
+    /// Starts the charge of a policy with its literal numbers, of a call that waits for at most `wait` microseconds. A shadow does
+    /// not.
     #[inline]
     pub(crate) fn begin_literal(
         &mut self,
@@ -147,6 +150,7 @@ impl<'a> Charges<'a> {
             Err(invalid) => invalid,
             Ok(numbers) => match (cost, wait) {
                 (Ok(cost), Ok(wait)) => {
+                    let wait = if shadow { 0 } else { wait };
                     let head = definition.key_head(&numbers);
                     return self.push_open(definition, numbers, &head, (cost, wait), shadow);
                 }
@@ -197,9 +201,9 @@ impl<'a> Charges<'a> {
         if self.open.take().is_none() {
             return;
         }
-        let last = match &mut *self.rest {
-            Some(rest) if !rest.more.is_empty() => rest.more.pop(),
-            _ => {
+        let last = match &mut self.rest {
+            Some(rest) => rest.more.pop(),
+            None => {
                 self.len -= 1;
                 self.first[self.len].take()
             }
@@ -219,7 +223,7 @@ impl<'a> Charges<'a> {
         error: Error,
     ) {
         self.close();
-        self.rest.get_or_insert_default().failures.push(Failure { definition, cost, shadow, error });
+        self.rest().failures.push(Failure { definition, cost, shadow, error });
     }
 
     /// Takes the policies that cannot decide the call.
@@ -239,9 +243,9 @@ impl<'a> Charges<'a> {
     fn complete(&mut self) {
         let (key, end) = (self.open.as_ref().and_then(OpenKey::finish), self.parts.end());
         self.open = None;
-        let last = match &mut *self.rest {
-            Some(rest) if !rest.more.is_empty() => rest.more.last_mut(),
-            _ => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
+        let last = match &mut self.rest {
+            Some(rest) => rest.more.last_mut(),
+            None => self.len.checked_sub(1).and_then(|last| self.first[last].as_mut()),
         };
         if let Some(charge) = last {
             charge.key = key.unwrap_or(charge.key);
@@ -252,7 +256,7 @@ impl<'a> Charges<'a> {
     /// Returns the only charge, whose key may be open, if there is only one and nothing has failed.
     #[inline(always)]
     pub(crate) fn only(&self) -> Option<&PolicyCharge<'a>> {
-        let (Some(charge), 1, None) = (&self.first[0], self.len, &*self.rest) else { return None };
+        let (Some(charge), 1) = (&self.first[0], self.len) else { return None };
         Some(charge)
     }
 
@@ -285,7 +289,7 @@ impl<'a> Charges<'a> {
 
     /// Whether nothing is asked, and nothing has failed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0 && self.rest.is_none()
+        self.len == 0
     }
 
     /// Returns the parts of the key of a charge.
@@ -297,6 +301,12 @@ impl<'a> Charges<'a> {
     /// Returns the parts of all keys.
     pub(crate) fn parts(&self) -> &KeyParts {
         &self.parts
+    }
+
+    /// Whether they have allocated memory.
+    #[inline(always)]
+    pub(crate) fn own_memory(&self) -> bool {
+        self.rest.is_some() || self.parts.own_memory()
     }
 
     /// Takes the parts of all keys, after which the charges have none.
@@ -314,8 +324,7 @@ impl<'a> Charges<'a> {
         shadow: bool,
     ) {
         self.close();
-        let from = if self.keeps_parts { self.parts.end() } else { 0 };
-        let wait = if shadow { 0 } else { wait };
+        let from = self.parts.end();
         self.push(definition, numbers, (head.without_parts(), (from, from)), (cost, wait), shadow);
         self.open = Some(head.open());
     }
@@ -341,23 +350,14 @@ impl<'a> Charges<'a> {
 
     #[cold]
     fn push_more(&mut self, charge: PolicyCharge<'a>) {
-        self.rest.get_or_insert_default().more.push(charge);
+        self.rest().more.push(charge);
     }
-}
 
-impl Drop for Charges<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(rest) = self.rest.take() {
-            drop_rest(rest);
-        }
+    #[cold]
+    fn rest(&mut self) -> &mut Rest<'a> {
+        self.len = MORE;
+        self.rest.get_or_insert_default()
     }
-}
-
-#[cold]
-#[inline(never)]
-fn drop_rest(rest: Box<Rest<'_>>) {
-    drop(rest);
 }
 
 impl<'a> PolicyCharge<'a> {

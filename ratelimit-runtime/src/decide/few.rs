@@ -124,7 +124,7 @@ impl<const N: usize> Few<'_, N> {
             let PolicyCharge { definition, numbers, .. } = self.charges[i];
             let PlainCharge { key, spec, cost } = self.asked[i];
             let charged = if admits[i] && !admitted { 0 } else { cost };
-            let verdict = spec.full_verdict(numbers.limit(*spec), snapshots[i], now, charged, admits[i]);
+            let verdict = spec.verdict(numbers.limit(*spec), snapshots[i], now, charged, admits[i]);
             let policy = definition.get();
             let said =
                 SinglePolicy::new(policy.static_name().unwrap_or_default(), policy.algorithm, &verdict);

@@ -43,7 +43,7 @@ use self::error::Error;
 use self::observation::Observers;
 use self::request::AcquireRequest;
 pub(crate) use self::single::SingleDecision;
-use crate::algorithm::{PlainSpec, Verdict};
+use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
 use crate::store::source::Source;
@@ -57,25 +57,27 @@ impl Backend {
         charges: &mut Charges<'_>,
         caller: &C,
     ) -> Result<C::Decision, PendingRequest<'b>> {
-        // The outcome is read where it is: a copy would read together what was written apart, which is slow.
-        if let (Some(memory), Some(charge)) = (self.memory(), charges.only())
-            && let Some(spec) = charge.lock_free()
-            && let key = charges.last_key(charge)
-            && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
-            && charge.is_final(outcome)
-        {
-            if outcome.admitted
-                && !charge.definition.attribute.refundable
-                && let Some(admitted) = caller.admitted()
-            {
-                if let Some(observers) = self.observers() {
-                    observe_admitted(observers, charge, (spec, outcome), charges.parts());
-                }
-                return Ok(admitted);
-            }
-            let plain = (spec, outcome);
-            return Ok(self.finish_plain(memory, charge, key, plain, charges.parts(), caller));
+        match self.decide_only(charges, caller) {
+            Some(decision) => Ok(decision),
+            None => self.decide_others(charges, caller),
         }
+    }
+
+    /// Decides a call with a single charge by the lock-free steps of the memory store, if these can.
+    #[inline(always)]
+    pub(crate) fn decide_only<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
+        let (memory, charge) = (self.memory()?, charges.only()?);
+        let spec = charge.lock_free()?;
+        self.decide_plain(memory, (charge, charges.last_key(charge), spec), || charges.parts(), caller)
+    }
+
+    /// Decides a call that [`decide_only`](Self::decide_only) does not decide.
+    #[inline(always)]
+    pub(crate) fn decide_others<'b, C: Caller>(
+        self: &'b Arc<Self>,
+        charges: &mut Charges<'_>,
+        caller: &C,
+    ) -> Result<C::Decision, PendingRequest<'b>> {
         charges.close();
         match self.decide_few(charges, caller) {
             Some(decision) => Ok(decision),
@@ -83,22 +85,71 @@ impl Backend {
         }
     }
 
+    /// Decides a single charge by the lock-free steps of the memory store. Returns `None` if these cannot, or if the call may wait.
+    ///
+    /// What follows a step is compiled for each kind, so that nothing is passed on from one of several.
+    #[inline(always)]
+    fn decide_plain<'p, C: Caller>(
+        &self,
+        memory: &MemoryStore,
+        (charge, key, spec): (&PolicyCharge<'_>, Fingerprint, &PlainSpec),
+        parts: impl Fn() -> &'p KeyParts,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        let (asked, cost) = ((charge, key), charge.cost);
+        match spec.kind() {
+            KindOfPlain::Bucket(steps) => {
+                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
+            }
+            KindOfPlain::Window(steps) => {
+                self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
+            }
+            KindOfPlain::Other => {
+                self.after_plain(asked, memory.decide_rare(key, spec, cost)?, parts, caller)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn after_plain<'p, C: Caller>(
+        &self,
+        (charge, key): (&PolicyCharge<'_>, Fingerprint),
+        outcome: PlainOutcome<1>,
+        parts: impl Fn() -> &'p KeyParts,
+        caller: &C,
+    ) -> Option<C::Decision> {
+        if outcome.admitted
+            && !charge.definition.attribute.refundable
+            && let Some(admitted) = caller.admitted()
+        {
+            if let Some(observers) = self.observers() {
+                observe_admitted(observers, charge, (outcome.now, outcome.snapshots[0]), parts());
+            }
+            return Some(admitted);
+        }
+        if !charge.is_final(&outcome) {
+            return None;
+        }
+        // A copy, so that the outcome of a call that is admitted is never written to memory.
+        self.finish_plain(charge, key, &{ outcome }, parts(), caller)
+    }
+
     /// Finishes the decision about a single charge by the lock-free steps of the memory store.
     #[inline(never)]
-    pub(crate) fn finish_plain<C: Caller>(
+    fn finish_plain<C: Caller>(
         &self,
-        memory: &Arc<MemoryStore>,
         charge: &PolicyCharge<'_>,
         key: Fingerprint,
-        (spec, outcome): (&PlainSpec, &PlainOutcome<1>),
+        outcome: &PlainOutcome<1>,
         parts: &KeyParts,
         caller: &C,
-    ) -> C::Decision {
+    ) -> Option<C::Decision> {
+        let (memory, spec) = (self.memory()?, &charge.plain()?);
         let decision = SingleDecision::of_plain(memory, charge, key, (spec, outcome));
         if self.observers().is_some() || charge.shadow {
-            return self.finish_single(decision, parts, caller);
+            return Some(self.finish_single(decision, parts, caller));
         }
-        caller.single(decision)
+        Some(caller.single(decision))
     }
 
     /// Looks at what charges without cost find, even if a policy is turned off. Returns the request, if it has to be awaited.
@@ -156,10 +207,9 @@ impl Backend {
     ) -> Option<C::Decision> {
         let memory = self.memory()?;
         if let Some(spec) = charge.lock_free()
-            && let Some(outcome) = &memory.decide_plain(key, spec, charge.cost)
-            && charge.is_final(outcome)
+            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts, caller)
         {
-            return Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller));
+            return Some(decision);
         }
         self.decide_single(memory, charge, key, parts, caller)
     }
@@ -311,14 +361,12 @@ impl Backend {
         if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
             return None;
         }
-        let admitted = || caller.admitted().filter(|_| !has_receipt() && self.observers().is_none());
         if let Some(spec) = &charge.computed_plain()
-            && let Some(outcome) = &memory.decide_plain(key, spec, cost)
+            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts, caller)
         {
-            let admitted = admitted().filter(|_| outcome.admitted);
-            return admitted
-                .or_else(|| Some(self.finish_plain(memory, charge, key, (spec, outcome), parts, caller)));
+            return Some(decision);
         }
+        let admitted = || caller.admitted().filter(|_| !has_receipt() && self.observers().is_none());
         let spec = charge.spec();
         let verdict = match memory.decide_alone(key, spec, cost) {
             Some(SingleOutcome { now, admitted: admits, snapshot }) => {
@@ -373,14 +421,17 @@ impl Backend {
 }
 
 /// Tells observers of a charge that was admitted by the lock-free steps. Not compiled into each call.
+#[cold]
 #[inline(never)]
 fn observe_admitted(
     observers: &Observers,
     charge: &PolicyCharge<'_>,
-    (spec, outcome): (&PlainSpec, &PlainOutcome<1>),
+    seen: (u64, PlainSnapshot),
     parts: &KeyParts,
 ) {
-    observers.plain(charge, spec, (outcome.now, outcome.snapshots[0]), (true, true), parts.all());
+    if let Some(spec) = &charge.plain() {
+        observers.plain(charge, spec, seen, (true, true), parts.all());
+    }
 }
 
 /// Lets a call go ahead that is sent to no store.

@@ -130,7 +130,7 @@ impl<'a> Observation<'a> {
                 // If another policy refuses the call, the state stays as it is.
                 let cost = if self.outcome == CallOutcome::NotCharged { 0 } else { self.cost };
                 let limit = numbers.limit(*plain);
-                (plain.full_verdict(limit, snapshot, now, cost, admitted), numbers.spec())
+                (plain.verdict(limit, snapshot, now, cost, admitted), numbers.spec())
             }
             #[cfg(test)]
             Said::Quota(quota) => return Some(quota),

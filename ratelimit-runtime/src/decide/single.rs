@@ -96,7 +96,7 @@ impl<'a> SingleDecision<'a> {
         match &self.said {
             Said::Plain(spec, outcome) => {
                 let limit = self.charge.numbers.limit(**spec);
-                spec.full_verdict(limit, outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
+                spec.verdict(limit, outcome.snapshots[0], outcome.now, self.charge.cost, self.admitted)
             }
             Said::Verdict(verdict) => **verdict,
         }

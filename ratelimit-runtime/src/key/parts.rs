@@ -66,6 +66,12 @@ impl KeySink<'_> {
 }
 
 impl KeyParts {
+    /// Whether they have allocated memory.
+    #[inline]
+    pub(crate) fn own_memory(&self) -> bool {
+        self.0.spilled()
+    }
+
     /// Adds a part.
     #[inline(never)]
     pub(super) fn push(&mut self, part: Plain<'_>) {

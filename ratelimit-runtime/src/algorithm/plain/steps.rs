@@ -1,8 +1,8 @@
 //! The steps of decisions about plain states.
 
 use super::{
-    CommonNumbers, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState, PlainWindow,
-    aligned_state, opened,
+    BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState, PlainWindow,
+    WindowSteps, aligned_state, opened,
 };
 
 /// The steps of a decision about a call that does not wait. It costs at least one permit.
@@ -35,12 +35,31 @@ impl PlainStep {
     }
 }
 
-impl PlainSteps for PlainBucket {
+impl PlainSteps for BucketSteps<'_> {
     #[inline]
     fn is_dated(self) -> bool {
         true
     }
 
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        self.0.bucket().decide(state, now, cost)
+    }
+}
+
+impl PlainSteps for WindowSteps<'_> {
+    #[inline]
+    fn is_dated(self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        self.0.window().decide(state, now, cost)
+    }
+}
+
+impl PlainBucket {
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Bucket { full } = state else { return None };
@@ -54,12 +73,7 @@ impl PlainSteps for PlainBucket {
     }
 }
 
-impl PlainSteps for PlainWindow {
-    #[inline]
-    fn is_dated(self) -> bool {
-        false
-    }
-
+impl PlainWindow {
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         let PlainState::Window { end, number: count } = state else { return None };
@@ -132,9 +146,9 @@ impl PlainSteps for CommonSpec<'_> {
 
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
-        match self.numbers() {
-            CommonNumbers::Bucket(bucket) => bucket.decide(state, now, cost),
-            CommonNumbers::Window(window) => window.decide(state, now, cost),
+        match self.0.kind {
+            PlainKind::Window => self.0.window().decide(state, now, cost),
+            _ => self.0.bucket().decide(state, now, cost),
         }
     }
 }

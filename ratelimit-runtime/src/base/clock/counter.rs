@@ -48,7 +48,7 @@ impl CounterClock {
         self.at(ticks_in_order())
     }
 
-    #[inline]
+    #[inline(always)]
     fn at(&self, ticks: u64) -> u64 {
         let anchor = self.anchor.get();
         match anchor.as_ref().and_then(|anchor| anchor.at(ticks)) {

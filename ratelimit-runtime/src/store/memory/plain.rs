@@ -1,9 +1,11 @@
 //! Decisions on plain states, without the table's lock.
 
+use std::array;
+
 use super::MemoryStore;
 use super::slot::{Content, Seen, Slot};
 use crate::algorithm::{
-    CommonNumbers, CommonSpec, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    CommonSpec, KindOfPlain, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
 };
 use crate::base::all_some::all_some;
 use crate::base::sync::spin_loop;
@@ -37,6 +39,10 @@ struct Look<'a> {
     slot: Slot<'a>,
     seen: Seen,
 }
+
+/// A key was changed while the charges were decided.
+#[derive(Debug)]
+struct Changed;
 
 /// The decision about plain charges. All are made if it is admitted, otherwise none.
 #[derive(Clone, Copy, Debug)]
@@ -78,18 +84,35 @@ impl MemoryStore {
         spec: &PlainSpec,
         cost: u64,
     ) -> Option<PlainOutcome<1>> {
-        let key = &key;
-        if !spec.is_common() {
-            return self.decide_listed([PlainCharge {
-                key,
-                spec: Listed { spec: *spec, shadow: false },
-                cost,
-            }]);
+        match spec.kind() {
+            KindOfPlain::Bucket(spec) => self.decide_by(key, spec, cost),
+            KindOfPlain::Window(spec) => self.decide_by(key, spec, cost),
+            KindOfPlain::Other => self.decide_rare(key, spec, cost).map(copied),
         }
-        match CommonSpec(spec).numbers() {
-            CommonNumbers::Bucket(spec) => self.decide_all([PlainCharge { key, spec, cost }]),
-            CommonNumbers::Window(spec) => self.decide_all([PlainCharge { key, spec, cost }]),
-        }
+    }
+
+    /// Decides a charge by these steps.
+    #[inline(always)]
+    pub(crate) fn decide_by(
+        &self,
+        key: Fingerprint,
+        spec: impl PlainSteps,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        self.decide_all([PlainCharge { key: &key, spec, cost }])
+    }
+
+    /// Decides a charge by the steps of a kind that few policies are of.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn decide_rare(
+        &self,
+        key: Fingerprint,
+        spec: &PlainSpec,
+        cost: u64,
+    ) -> Option<PlainOutcome<1>> {
+        let spec = Listed { spec: *spec, shadow: false };
+        self.decide_by(key, spec, cost)
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.
@@ -136,41 +159,76 @@ impl MemoryStore {
         if self.is_locked {
             return None;
         }
-        for _ in 0..ATTEMPTS {
-            let is_dated = charges.iter().all(|charge| charge.spec.is_dated());
-            let early = if is_dated { self.clock.now() } else { 0 };
-            let mut looks = [None; N];
-            unrolled!(for i in 0..N {
-                let slot = self.slots.find(*charges[i].key)?;
-                looks[i] = Some(Look { slot, seen: slot.read() });
-            });
-            let looks = all_some(looks)?;
-            let now = if is_dated { early } else { self.clock.now() };
-            if looks.iter().any(|look| look.seen.content.is_later_than(now)) {
-                continue;
+        match self.attempt(&charges)? {
+            Ok(outcome) => Some(outcome),
+            Err(Changed) => {
+                let keys = charges.map(|charge| *charge.key);
+                let charges = array::from_fn(|i| PlainCharge { key: &keys[i], ..charges[i] });
+                self.try_again(charges).map(copied)
             }
-            let mut steps = [None; N];
-            unrolled!(for i in 0..N {
-                let PlainCharge { spec, cost, .. } = charges[i];
-                steps[i] = spec.decide(looks[i].seen.content.plain()?, now, cost);
-            });
-            let steps = all_some(steps)?;
-            let admitted = steps.iter().all(|step| step.admitted);
-            let charges_some = !S::MAY_READ || steps.iter().any(|step| step.after.is_some());
-            let is_valid = match admitted && charges_some {
-                true => commit(&charges, &looks, &steps, now)?,
-                false => looks
-                    .iter()
-                    .zip(&charges)
-                    .all(|(look, charge)| look.slot.is_unchanged(look.seen, *charge.key)),
-            };
-            if is_valid {
-                let (admits, snapshots) = (steps.map(|step| step.admitted), steps.map(|step| step.snapshot));
-                return Some(PlainOutcome { now, admitted, admits, snapshots });
-            }
+        }
+    }
+
+    /// Not compiled into each call: a loop there keeps in memory what one attempt has in registers.
+    #[cold]
+    #[inline(never)]
+    fn try_again<S: PlainSteps, const N: usize>(
+        &self,
+        charges: [PlainCharge<'_, S>; N],
+    ) -> Option<PlainOutcome<N>> {
+        for _ in 1..ATTEMPTS {
             spin_loop();
+            if let Ok(outcome) = self.attempt(&charges)? {
+                return Some(outcome);
+            }
         }
         None
+    }
+
+    #[inline(always)]
+    fn attempt<S: PlainSteps, const N: usize>(
+        &self,
+        charges: &[PlainCharge<'_, S>; N],
+    ) -> Option<Result<PlainOutcome<N>, Changed>> {
+        let mut is_dated = true;
+        unrolled!(for i in 0..N {
+            is_dated &= charges[i].spec.is_dated();
+        });
+        let early = if is_dated { self.clock.now() } else { 0 };
+        let mut looks = [None; N];
+        unrolled!(for i in 0..N {
+            let slot = self.slots.find(*charges[i].key)?;
+            looks[i] = Some(Look { slot, seen: slot.read() });
+        });
+        let looks = all_some(looks)?;
+        let now = if is_dated { early } else { self.clock.now() };
+        let mut steps = [None; N];
+        unrolled!(for i in 0..N {
+            if looks[i].seen.content.is_later_than(now) {
+                return Some(Err(Changed));
+            }
+            let PlainCharge { spec, cost, .. } = charges[i];
+            steps[i] = spec.decide(looks[i].seen.content.plain()?, now, cost);
+        });
+        let steps = all_some(steps)?;
+        let (mut admitted, mut charges_some) = (true, !S::MAY_READ);
+        unrolled!(for i in 0..N {
+            admitted &= steps[i].admitted;
+            charges_some |= steps[i].after.is_some();
+        });
+        if admitted && charges_some {
+            if !commit(charges, &looks, &steps, now)? {
+                return Some(Err(Changed));
+            }
+        } else {
+            unrolled!(for i in 0..N {
+                if !looks[i].slot.is_unchanged(looks[i].seen, *charges[i].key) {
+                    return Some(Err(Changed));
+                }
+            });
+        }
+        let (admits, snapshots) = (steps.map(|step| step.admitted), steps.map(|step| step.snapshot));
+        Some(Ok(PlainOutcome { now, admitted, admits, snapshots }))
     }
 
     /// Decides a list of charges by the same lock-free steps.
@@ -224,6 +282,13 @@ impl PlainSteps for Listed {
         let after = step.after.filter(|_| cost > 0);
         Some(PlainStep { admitted: step.admitted || self.shadow || cost == 0, after, ..step })
     }
+}
+
+/// Returns a copy: an outcome whose address a function gets, even if few calls come there, is kept in memory by all.
+#[inline(always)]
+fn copied<const N: usize>(outcome: PlainOutcome<N>) -> PlainOutcome<N> {
+    let PlainOutcome { now, admitted, admits, snapshots } = outcome;
+    PlainOutcome { now, admitted, admits, snapshots }
 }
 
 /// Makes the charges, unless a slot has changed since it was read. Returns `None` if a state does not fit into its slot.

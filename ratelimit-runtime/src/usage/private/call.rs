@@ -1,6 +1,7 @@
 //! A call of a limited function, as its generated prologue builds it.
 
 use std::fmt;
+use std::mem::{self, ManuallyDrop};
 use std::time::Duration;
 
 use super::Checked;
@@ -14,13 +15,13 @@ use crate::policy::Policy;
 use crate::usage::call_site::{CallSite, SiteName};
 use crate::usage::context;
 use crate::usage::registry::Registry;
-use crate::usage::registry::current::{CurrentRegistry, current};
+use crate::usage::registry::current::{CurrentBackend, current};
 
 /// A call that is being put together: for each policy a charge, followed by the parts of its key.
 pub struct Call {
-    /// The registry that decides it. `None` before the first charge, unless the call names one.
-    registry: Option<CurrentRegistry>,
-    charges: Charges<'static>,
+    /// Where it is decided. `None` before the first charge, unless the call names a registry.
+    backend: ManuallyDrop<Option<CurrentBackend>>,
+    charges: ManuallyDrop<Charges<'static>>,
 }
 
 impl Call {
@@ -29,25 +30,26 @@ impl Call {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "only generated code makes one")]
     pub fn new() -> Self {
-        Call { registry: None, charges: Charges::new(false) }
+        Call { backend: ManuallyDrop::new(None), charges: ManuallyDrop::new(Charges::new(false)) }
     }
 
     /// Starts a call that this registry decides.
     #[must_use]
     pub fn on(registry: &Registry) -> Self {
-        let charges = Charges::new(registry.backend().keeps_parts());
-        Call { registry: Some(CurrentRegistry::Own(registry.clone())), charges }
+        let charges = ManuallyDrop::new(Charges::new(registry.backend().keeps_parts()));
+        Call { backend: ManuallyDrop::new(Some(CurrentBackend::own(registry))), charges }
     }
 
     /// Starts the charge of a policy with literal numbers and a literal cost, for which the call waits for at most `wait`
-    /// microseconds. A cost of 0 adds no charge.
+    /// microseconds, a shadow for none. A cost of 0 adds no charge.
     pub fn charge_literal(&mut self, site: &'static CallSite, closure: &'static str, cost: u64, wait: u64) {
         let site = site.resolve(closure);
         self.begin();
-        let Call { registry: Some(registry), charges } = self else { return };
+        let Call { backend, charges } = self;
+        let Some(backend) = &**backend else { return };
         if let Some(literal) = site.definition.literal()
             && cost > 0
-            && site.definition.is_as_written(registry.backend().overrides())
+            && site.definition.is_as_written(backend.overrides())
         {
             return charges.begin_literal(DefinitionRef::Static(&site.definition), literal, cost, wait);
         }
@@ -121,12 +123,18 @@ impl Call {
 
     /// Decides the call. Returns `None` if it is admitted at once, and charged nothing that may be refunded.
     pub fn decide(&mut self) -> Option<Decided> {
-        // Without a registry, there is no charge.
-        let backend = self.registry.as_ref()?.backend();
-        match backend.decide(&mut self.charges, &AttributeCall) {
-            Ok(None) => None,
-            Ok(Some(Ok(charged))) => Some(Decided::Charged(charged)),
-            Ok(Some(Err(refusal))) => Some(Decided::Refused(refusal)),
+        // Without one, there is no charge.
+        let backend = self.backend.as_ref()?;
+        match backend.decide_only(&self.charges, &AttributeCall) {
+            Some(decision) => decision.map(Decided::of),
+            None => self.decide_others(),
+        }
+    }
+
+    #[inline(never)]
+    fn decide_others(&mut self) -> Option<Decided> {
+        match self.backend.as_ref()?.decide_others(&mut self.charges, &AttributeCall) {
+            Ok(decision) => decision.map(Decided::of),
             Err(request) => Some(Decided::Later(DecisionFuture::new(request.start()))),
         }
     }
@@ -134,19 +142,19 @@ impl Call {
     /// Prepares the call for another charge.
     #[inline(always)]
     fn begin(&mut self) {
-        if self.registry.is_none() {
-            let registry = current();
-            self.charges.keep_parts(registry.backend().keeps_parts());
+        if self.backend.is_none() {
+            let backend = current();
+            self.charges.keep_parts(backend.keeps_parts());
             // There is none to drop, which the compiler does not see.
-            std::mem::forget(self.registry.replace(registry));
+            mem::forget(self.backend.replace(backend));
         }
     }
 
     #[inline(never)]
     fn charge_site(&mut self, site: &'static SiteName, numbers: &CallNumbers<'_>) {
-        let Call { registry: Some(registry), charges } = self else { return };
-        let (definition, overrides) =
-            (DefinitionRef::Static(&site.definition), registry.backend().overrides());
+        let Call { backend, charges } = self;
+        let Some(backend) = &**backend else { return };
+        let (definition, overrides) = (DefinitionRef::Static(&site.definition), backend.overrides());
         match site.check() {
             Ok(()) => charges.begin(definition, numbers, false, overrides),
             Err(_) if numbers.cost == Ok(0) => {}
@@ -158,9 +166,26 @@ impl Call {
     }
 }
 
+/// Most calls own nothing, which is seen at once. What others do is not compiled into each function.
+impl Drop for Call {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if matches!(*self.backend, Some(CurrentBackend::Own(_))) || self.charges.own_memory() {
+            drop_owned(self);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_owned(Call { backend, charges }: &mut Call) {
+    drop(backend.take());
+    drop(mem::replace(&mut **charges, Charges::new(false)));
+}
+
 /// Without keys.
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("registry", &self.registry.as_deref()).finish_non_exhaustive()
+        f.debug_struct("Call").field("backend", &*self.backend).finish_non_exhaustive()
     }
 }

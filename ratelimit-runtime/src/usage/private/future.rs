@@ -20,6 +20,16 @@ pub enum Decided {
     Later(DecisionFuture),
 }
 
+impl Decided {
+    #[inline(always)]
+    pub(super) fn of(decision: Result<Charged, Refusal>) -> Self {
+        match decision {
+            Ok(charged) => Decided::Charged(charged),
+            Err(refusal) => Decided::Refused(refusal),
+        }
+    }
+}
+
 /// The decision about a call that has to be awaited. `None` once it is there.
 #[must_use]
 pub struct DecisionFuture(Option<Box<AcquireFuture>>);

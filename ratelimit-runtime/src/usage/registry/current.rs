@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use super::Registry;
 use super::install_error::InstallError;
 use super::off::is_off;
 use crate::base::log::log;
+use crate::decide::backend::Backend;
 use crate::usage::check::log_problems;
 
 tokio::task_local! {
@@ -55,30 +57,37 @@ impl Registry {
     }
 }
 
-/// The registry that decides a call.
+/// Where the registry that decides a call does so.
 #[derive(Debug)]
-pub(crate) enum CurrentRegistry {
-    /// The one that decides for the whole process. All threads use it, so they count no references.
+pub(crate) enum CurrentBackend {
+    /// That of the whole process. All threads use it, so they count no references.
     #[cfg(not(feature = "test-util"))]
-    Process(&'static Registry),
-    Own(Registry),
+    Process(&'static Arc<Backend>),
+    Own(Arc<Backend>),
 }
 
-/// Returns the registry that decides the current call.
+/// Returns where the current call is decided.
 #[inline]
-pub(crate) fn current() -> CurrentRegistry {
-    SCOPE.try_with(Registry::clone).map_or_else(|_| process::registry(), CurrentRegistry::Own)
+pub(crate) fn current() -> CurrentBackend {
+    SCOPE.try_with(CurrentBackend::own).unwrap_or_else(|_| process::backend())
 }
 
-impl Deref for CurrentRegistry {
-    type Target = Registry;
+impl CurrentBackend {
+    /// That of a registry which may be dropped before the call is decided.
+    pub(crate) fn own(registry: &Registry) -> Self {
+        CurrentBackend::Own(Arc::clone(registry.backend()))
+    }
+}
+
+impl Deref for CurrentBackend {
+    type Target = Arc<Backend>;
 
     #[inline]
-    fn deref(&self) -> &Registry {
+    fn deref(&self) -> &Arc<Backend> {
         match self {
             #[cfg(not(feature = "test-util"))]
-            CurrentRegistry::Process(registry) => registry,
-            CurrentRegistry::Own(registry) => registry,
+            CurrentBackend::Process(backend) => backend,
+            CurrentBackend::Own(backend) => backend,
         }
     }
 }
@@ -101,7 +110,7 @@ fn log_default() {
 mod process {
     use std::sync::OnceLock;
 
-    use super::{CurrentRegistry, InstallError, Registry, default, log_default};
+    use super::{CurrentBackend, InstallError, Registry, default, log_default};
     use crate::usage::registry::off::warn_if_off;
 
     /// The registry, and why no other can be installed.
@@ -113,9 +122,9 @@ mod process {
     }
 
     #[inline]
-    pub(super) fn registry() -> CurrentRegistry {
+    pub(super) fn backend() -> CurrentBackend {
         let registry = REGISTRY.get().map_or_else(first_use, |(registry, _)| registry);
-        CurrentRegistry::Process(registry)
+        CurrentBackend::Process(registry.backend())
     }
 
     #[cold]
@@ -142,7 +151,7 @@ mod process {
 
     use tokio::runtime::{Handle, Id};
 
-    use super::{CurrentRegistry, InstallError, Registry, default, log_default};
+    use super::{CurrentBackend, InstallError, Registry, default, log_default};
     use crate::usage::registry::off::warn_if_off;
 
     #[derive(Default)]
@@ -162,13 +171,13 @@ mod process {
         Ok(())
     }
 
-    pub(super) fn registry() -> CurrentRegistry {
+    pub(super) fn backend() -> CurrentBackend {
         let (registry, is_new) = registry_of_runtime();
         warn_if_off();
         if is_new {
             log_default();
         }
-        CurrentRegistry::Own(registry)
+        CurrentBackend::own(&registry)
     }
 
     /// Returns the registry, and whether it was created now.
