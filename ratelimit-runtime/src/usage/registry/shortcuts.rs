@@ -21,7 +21,7 @@ use crate::base::property_tests::config;
 use crate::decide::backend::{Backend, BackendOptions};
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::decision::Decision;
-use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef, Identity};
+use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef};
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
@@ -40,10 +40,14 @@ fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
         let Kind { is_shadow: shadow, has_charge_when: refundable, is_computed } = kind;
         let name: &'static str = name(true, i).leak();
-        let identity = Identity { prefix: "", id: PolicyId::new("", name), function: None, declared: None };
         let options = AttributeOptions { index: Some(i), shadow, refundable, lease: None };
-        let definition =
-            Definition::new(Name::Static(name), identity, policy.algorithm()).of_attribute(options, None);
+        let definition = Definition::new(
+            Name::of_limiter(name.into()),
+            policy.algorithm(),
+            ("", PolicyId::new("", name)),
+            None,
+        )
+        .of_attribute(options, None);
         let spec = policy.spec().expect("the policy is valid");
         let definition = if is_computed { definition } else { definition.with_numbers(policy, spec) };
         &*Box::leak(Box::new(definition))
