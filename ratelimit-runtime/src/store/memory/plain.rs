@@ -159,6 +159,9 @@ impl MemoryStore {
         if self.is_locked {
             return None;
         }
+        if N > 1 {
+            return self.attempts(&charges, ATTEMPTS);
+        }
         match self.attempt(&charges)? {
             Ok(outcome) => Some(outcome),
             Err(Changed) => {
@@ -169,18 +172,28 @@ impl MemoryStore {
         }
     }
 
-    /// Not compiled into each call: a loop there keeps in memory what one attempt has in registers.
+    /// Not compiled into each call: a loop there keeps in memory what one attempt at a single charge has in registers.
     #[cold]
     #[inline(never)]
     fn try_again<S: PlainSteps, const N: usize>(
         &self,
         charges: [PlainCharge<'_, S>; N],
     ) -> Option<PlainOutcome<N>> {
-        for _ in 1..ATTEMPTS {
-            spin_loop();
-            if let Ok(outcome) = self.attempt(&charges)? {
+        spin_loop();
+        self.attempts(&charges, ATTEMPTS - 1)
+    }
+
+    #[inline(always)]
+    fn attempts<S: PlainSteps, const N: usize>(
+        &self,
+        charges: &[PlainCharge<'_, S>; N],
+        most: u32,
+    ) -> Option<PlainOutcome<N>> {
+        for _ in 0..most {
+            if let Ok(outcome) = self.attempt(charges)? {
                 return Some(outcome);
             }
+            spin_loop();
         }
         None
     }
