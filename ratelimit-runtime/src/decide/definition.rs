@@ -213,7 +213,8 @@ impl Definition {
         computed: Option<&Result<Policy, InvalidPolicy>>,
     ) -> Result<ChargeNumbers<'_>, InvalidPolicy> {
         match (computed, &self.literal) {
-            (Some(policy), _) => Ok(ChargeNumbers::Computed((*policy)?.spec()?)),
+            (Some(Ok(policy)), _) => Ok(ChargeNumbers::Computed(policy.spec()?)),
+            (Some(Err(invalid)), _) => Err(*invalid),
             (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
             (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
         }
