@@ -60,24 +60,37 @@ impl Pace {
         self.micros % self.permits == 0
     }
 
-    /// Converts a time at another pace to this one, rounded up. Where doubles are not exact, it is one microsecond more.
+    /// Converts a time at another pace to this one, rounded up. Where doubles are not exact, one microsecond more makes up for what
+    /// they lack.
     fn time_of(self, micros: i128, other: Pace) -> i128 {
         if micros == 0 || self == other {
             return micros;
         }
-        let exact = ceil(micros * self.micros * other.permits, other.micros * self.permits);
-        (exact + self.surplus(micros, other)).min(MAX_LEVEL)
+        let time = if self.is_exact(micros, other) {
+            ceil(micros * self.micros * other.permits, other.micros * self.permits)
+        } else {
+            self.double_of(micros, other).ceil() as i128 + 1
+        };
+        time.min(MAX_LEVEL)
     }
 
     /// The same rounded down.
     fn least_time_of(self, micros: i128, other: Pace) -> i128 {
-        let exact = micros * self.micros * other.permits / (other.micros * self.permits);
-        (exact - self.surplus(micros, other)).clamp(0, MAX_LEVEL)
+        let time = if self.is_exact(micros, other) {
+            micros * self.micros * other.permits / (other.micros * self.permits)
+        } else {
+            self.double_of(micros, other).floor() as i128 - 1
+        };
+        time.clamp(0, MAX_LEVEL)
     }
 
-    fn surplus(self, micros: i128, other: Pace) -> i128 {
-        let exact = self.is_whole() && other.is_whole() && micros * self.micros <= self.permits << 53;
-        i128::from(!exact)
+    fn double_of(self, micros: i128, other: Pace) -> f64 {
+        let [own, other] = [self, other].map(|pace| pace.micros as f64 / pace.permits as f64);
+        micros as f64 * own / other
+    }
+
+    fn is_exact(self, micros: i128, other: Pace) -> bool {
+        self.is_whole() && other.is_whole() && micros * self.micros <= self.permits << 53
     }
 
     pub(super) fn is_faster_than(self, other: Pace) -> bool {
