@@ -365,8 +365,8 @@ while first <= count do
           local unit = precision > 0 and precision or 1
           algorithm(3).restore({
             key = key, total = total, newest = newest, pushed = pushed, raised = not pushed,
-            -- A new key goes without asking for its length, which may be denied.
-            n = pushed and newest and (redis.call('LLEN', key) - 1) / 2 - 1,
+            -- The last two elements go, whatever the length, which the user may not ask for.
+            n = -1.5,
             expiry_set = pushed and pushed > 0, expires = now - now % unit + precision + period,
             was = newest and newest - newest % unit + precision + period,
           })

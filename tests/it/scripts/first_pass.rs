@@ -15,6 +15,8 @@ use states::{Algorithm, Value};
 
 const SECOND: u64 = 1_000_000;
 const KEYS: u64 = 10;
+/// The times at which calls are made.
+const CLOCKS: u64 = 7;
 
 /// Whose keys a call charges: those of the script under test, or the same keys again for the script that it is compared to.
 #[derive(Clone, Copy)]
@@ -121,8 +123,19 @@ async fn pass_over_buckets_decides_as_the_full_script() {
 }
 
 #[tokio::test]
+async fn pass_over_buckets_with_shadows_and_waits_decides_as_the_full_script() {
+    compare(&[Algorithm::Bucket], true, &["incrby", "set", "expireat", "del", "get"]).await;
+}
+
+#[tokio::test]
 async fn pass_over_other_buckets_decides_as_the_full_script() {
-    let buckets = &[Algorithm::Bucket, Algorithm::Interval, Algorithm::Computed];
+    let buckets = &[
+        Algorithm::Bucket,
+        Algorithm::Borrowing,
+        Algorithm::Queue,
+        Algorithm::Interval,
+        Algorithm::Computed,
+    ];
     compare(buckets, true, &["incrby", "set", "expireat", "del", "get"]).await;
 }
 
@@ -154,20 +167,27 @@ async fn pass_over_mixed_lists_decides_as_the_full_script() {
 /// Makes random decisions about random states, in two of three runs while one of these commands is denied.
 async fn compare(algorithms: Algorithms, may_vary: bool, deniable: &[&str]) {
     let mut fixture = Fixture::start().await;
-    // The scripts' time is ahead of Redis's, so that no key expires.
-    let now = fixture.now().await + 1000 * SECOND;
+    // The scripts' time is ahead of Redis's, so that no key expires. Windows are aligned to some of the times, and not to others.
+    let start = fixture.now().await / SECOND * SECOND + 1000 * SECOND;
     let at_once = "do return call(command, key, ...) end";
-    let at = |store: RedisStore| store.with_time(&now.to_string(), at_once).with_deadline(LONG_DEADLINE);
-    let full = at(RedisStore::lazy(&fixture.server.url()).unwrap()).without_first_pass();
-    fixture.store = at(fixture.store);
+    let stores: Vec<_> = (0..CLOCKS)
+        .map(|i| {
+            let now = start + i * 5 * SECOND / CLOCKS + i * i;
+            let at =
+                |store: RedisStore| store.with_time(&now.to_string(), at_once).with_deadline(LONG_DEADLINE);
+            let full = at(RedisStore::lazy(&fixture.server.url()).unwrap()).without_first_pass();
+            (now, at(super::store(&fixture.server)), full)
+        })
+        .collect();
     let random = Random::seeded();
     for run in 0..budget(1500, 50_000) {
         let random = &mut random.run(run);
+        let (now, tested, full) = &stores[random.below(CLOCKS) as usize];
         let denied = (run % 3 > 0).then(|| random.pick(deniable));
         let decisions = random_decisions(random, denied.is_none(), may_vary);
         fixture.send("FLUSHALL").await;
         for number in 0..KEYS {
-            let Some((value, ends)) = states::random(algorithm(algorithms, number), number, random, now)
+            let Some((value, ends)) = states::random(algorithm(algorithms, number), number, random, *now)
             else {
                 continue;
             };
@@ -176,11 +196,11 @@ async fn compare(algorithms: Algorithms, may_vary: bool, deniable: &[&str]) {
             }
         }
         let before = stored(&mut fixture, Side::Tested).await;
-        let expected = decide(&full, &charges(algorithms, &decisions, Side::Full)).await;
+        let expected = decide(full, &charges(algorithms, &decisions, Side::Full)).await;
         let expected_after = stored(&mut fixture, Side::Full).await;
         let fault = denied.map_or(Fault::denied(&[]), |denied| Fault::denied(&[denied]));
         let lists = charges(algorithms, &decisions, Side::Tested);
-        let (outcomes, _) = fixture.during(&fault, async |store| decide(store, &lists).await).await;
+        let (outcomes, _) = fixture.during(&fault, async |_| decide(tested, &lists).await).await;
         let after = stored(&mut fixture, Side::Tested).await;
 
         let context = format!("{algorithms:?}, run {run}, {denied:?} denied, {decisions:?}");

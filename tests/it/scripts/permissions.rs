@@ -93,6 +93,19 @@ async fn two_denied_commands_leave_no_key_without_expiry() {
     }
 }
 
+/// The pass over plain states charges a log without `LLEN`, so it must do without when the next charge fails.
+#[tokio::test]
+async fn log_gives_back_a_charge_without_its_length() {
+    let mut fixture = Fixture::start().await;
+    let case = |name| CASES.iter().find(|case| case.name == name).expect("there is such a case");
+    let list = [case("log").charge(), case("fixed").charge()];
+    fixture.prepare(State::Charged).await;
+    let fault = Fault::denied(&["llen", "set"]);
+    let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
+    assert!(outcome.is_err(), "{outcome:?}");
+    change.assert_none("llen and set denied");
+}
+
 #[tokio::test]
 async fn denied_command_leaves_refunds_atomic() {
     let mut fixture = Fixture::start().await;

@@ -18,6 +18,8 @@ const WRAP: u64 = 1 << 50;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Algorithm {
     Bucket,
+    Borrowing,
+    Queue,
     FixedWindow,
     SlidingWindow,
     Interval,
@@ -50,6 +52,8 @@ impl Algorithm {
         let limit = if even { 5 } else { 10 };
         let pair = match self {
             Algorithm::Bucket => policies::token_bucket(limit / 5, Duration::from_secs(1), limit),
+            Algorithm::Borrowing => policies::borrowing(limit / 5, Duration::from_secs(1), Some(limit)),
+            Algorithm::Queue => policies::queue(limit, limit / 5, Duration::from_secs(1)),
             Algorithm::FixedWindow => policies::fixed_window(limit, period, !even),
             Algorithm::SlidingWindow => {
                 policies::sliding_window(limit, period, even.then_some(Duration::from_micros(PRECISION)))
@@ -66,7 +70,7 @@ impl Algorithm {
 /// Returns the value of a key and when it expires, or `None` for no key.
 pub(super) fn random(algorithm: Algorithm, key: u64, random: &mut Random, now: u64) -> Option<(Value, u64)> {
     match algorithm {
-        Algorithm::Bucket => bucket(random, now),
+        Algorithm::Bucket | Algorithm::Borrowing | Algorithm::Queue => bucket(random, now),
         Algorithm::FixedWindow => fixed_window(random, now, !key.is_multiple_of(2)),
         Algorithm::SlidingWindow => {
             sliding_window(random, now, if key.is_multiple_of(2) { PRECISION } else { 0 })
@@ -81,7 +85,9 @@ fn bucket(random: &mut Random, now: u64) -> Option<(Value, u64)> {
     let (text, ends) = match random.below(12) {
         0..=2 => return None,
         3 | 4 => busy(now - random.between(0, 2 * SECOND)),
-        5..=7 => busy(now + random.between(0, PERIOD)),
+        5 | 6 => busy(now + random.between(0, PERIOD)),
+        // Some permits are missing, to the microsecond.
+        7 => busy(now + SECOND / 2 * random.below(11)),
         8 => busy(now - now % SECOND + SECOND * random.below(3)),
         // Another process whose clock is ahead.
         9 => busy(now + PERIOD + random.between(1, SECOND)),
@@ -159,7 +165,8 @@ fn computed(random: &mut Random, now: u64, other: f64) -> Option<(Value, u64)> {
     let tat = match random.below(12) {
         0 | 1 => return None,
         2 | 3 => written + 1,
-        4..=7 => now + random.between(0, PERIOD),
+        4..=6 => now + random.between(0, PERIOD),
+        7 => now + SECOND / 2 * random.below(11),
         8 => now - now % SECOND + SECOND * random.below(3),
         9 => now + PERIOD + random.between(1, SECOND),
         _ => now + random.below(PERIOD),
@@ -217,7 +224,7 @@ fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Valu
     }
     let ends = elements.iter().rev().nth(1).map_or(now, |newest| slot(*newest)) + PERIOD + precision;
     let mut elements: Vec<String> = elements.iter().map(u64::to_string).collect();
-    if random.below(10) == 0 {
+    if random.below(6) == 0 {
         let last = elements.len() - 1;
         match random.below(4) {
             0 if last > 0 => drop(elements.remove(0)),

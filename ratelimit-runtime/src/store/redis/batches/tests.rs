@@ -18,7 +18,7 @@ use crate::store::charge::Charge;
 use crate::store::redis::deployment::Deployment;
 use crate::store::redis::scripts::Scripts;
 use crate::store::tls::Tls;
-use crate::{Policy, TokenBucket};
+use crate::{FixedWindow, Policy, SlidingWindow, TokenBucket};
 
 const CALLS: u64 = 300;
 const WITHIN: Duration = Duration::from_secs(30);
@@ -151,6 +151,31 @@ fn many_calls_are_sent_as_two_batches() {
         assert_eq!(queue.take(form).len(), taken, "{waiting} calls, {senders} senders");
         assert_eq!(queue.waiting.len(), waiting - taken);
     }
+}
+
+/// A script that decides a full batch takes about as long whatever the lists. Calls that may wait share none with others.
+#[test]
+fn batches_are_full_by_the_weight_of_their_lists() {
+    let second = Duration::from_secs(1);
+    let bucket: Policy = TokenBucket::per_second(3).into();
+    let window: Policy = FixedWindow::new(3, second).into();
+    let counter: Policy = SlidingWindow::new(3, second).precision(second / 4).into();
+    let form = |policies: &[Policy], wait| {
+        let charge = |policy: &Policy| Charge { spec: policy.spec().unwrap(), wait, ..charge(1) };
+        Scripts::new(|script| script).form(&policies.iter().map(charge).collect::<Vec<_>>())
+    };
+    for (policies, wait, most) in [
+        (vec![bucket], 0, 50),
+        (vec![bucket], 1, 9),
+        (vec![window], 1, 20),
+        (vec![bucket, window], 0, 14),
+        (vec![bucket, window, counter], 0, 7),
+    ] {
+        assert_eq!(form(&policies, wait).max_decisions(), most, "{policies:?}, {wait}");
+    }
+    assert_ne!(form(&[bucket, window], 0), form(&[window, bucket], 0));
+    assert_ne!(form(&[bucket, window], 0), form(&[counter], 0));
+    assert_eq!(form(&[window], 0), form(&[FixedWindow::new(5, 2 * second).into()], 0));
 }
 
 #[test]
