@@ -217,6 +217,7 @@ impl AlgorithmSpec {
     }
 
     /// Returns the number of the algorithm in the Lua scripts.
+    #[cfg(feature = "redis")]
     pub(crate) const fn kind(&self) -> u8 {
         match self {
             AlgorithmSpec::Gcra(_) => 1,

@@ -93,7 +93,7 @@ impl Backend {
     }
 
     /// Has requests decide all calls, also those that could be decided at once in process, to compare both.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "overrides"))]
     pub(crate) fn decide_by_requests(&mut self) {
         (self.memory, self.keeps_parts) = (None, true);
     }

@@ -9,7 +9,7 @@ pub mod runtime_args;
 mod spare;
 
 pub use call::Call;
-#[cfg(test)]
+#[cfg(all(test, feature = "overrides"))]
 pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, RefundFuture, Refusal};
 pub use future::{Decided, DecisionFuture};
