@@ -160,22 +160,28 @@ fn batches_are_full_by_the_weight_of_their_lists() {
     let bucket: Policy = TokenBucket::per_second(3).into();
     let window: Policy = FixedWindow::new(3, second).into();
     let counter: Policy = SlidingWindow::new(3, second).precision(second / 4).into();
-    let form = |policies: &[Policy], wait| {
-        let charge = |policy: &Policy| Charge { spec: policy.spec().unwrap(), wait, ..charge(1) };
-        Scripts::new(|script| script).form(&policies.iter().map(charge).collect::<Vec<_>>())
+    let form = |policies: &[Policy], waits: &[u64]| {
+        let charge = |(policy, wait): (&Policy, &u64)| Charge {
+            spec: policy.spec().unwrap(),
+            wait: *wait,
+            ..charge(1)
+        };
+        Scripts::new(|script| script).form(&policies.iter().zip(waits).map(charge).collect::<Vec<_>>())
     };
-    for (policies, wait, most) in [
-        (vec![bucket], 0, 50),
-        (vec![bucket], 1, 9),
-        (vec![window], 1, 20),
-        (vec![bucket, window], 0, 14),
-        (vec![bucket, window, counter], 0, 7),
+    for (policies, waits, most) in [
+        (vec![bucket], &[0][..], 50),
+        (vec![bucket], &[1], 9),
+        (vec![window], &[1], 20),
+        (vec![bucket, window], &[0, 0], 14),
+        // The script decides about nine charges in full.
+        (vec![bucket, bucket], &[1, 0], 4),
+        (vec![bucket, window, counter], &[0, 0, 0], 7),
     ] {
-        assert_eq!(form(&policies, wait).max_decisions(), most, "{policies:?}, {wait}");
+        assert_eq!(form(&policies, waits).max_decisions(), most, "{policies:?}, {waits:?}");
     }
-    assert_ne!(form(&[bucket, window], 0), form(&[window, bucket], 0));
-    assert_ne!(form(&[bucket, window], 0), form(&[counter], 0));
-    assert_eq!(form(&[window], 0), form(&[FixedWindow::new(5, 2 * second).into()], 0));
+    assert_ne!(form(&[bucket, window], &[0, 0]), form(&[window, bucket], &[0, 0]));
+    assert_ne!(form(&[bucket, window], &[0, 0]), form(&[counter], &[0]));
+    assert_eq!(form(&[window], &[0]), form(&[FixedWindow::new(5, 2 * second).into()], &[0]));
 }
 
 #[test]

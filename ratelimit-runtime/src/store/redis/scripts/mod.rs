@@ -180,10 +180,13 @@ impl Sequence {
     /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
-        // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of a call undecided.
-        const BY_KIND: [usize; 16] = [0, 10, 24, 37, 24, 20, 55, 55, 55, 55, 55, 55, 55, 55, 55, 55];
+        const BY_KIND: [usize; 8] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL];
+        const IN_FULL: usize = 55;
         let Sequence::Short(sequence) = self else { return None };
-        Some((0..64).step_by(4).map(|shift| BY_KIND[(sequence >> shift & 15) as usize]).sum())
+        let kinds = (0..64).step_by(4).map(|shift| sequence >> shift & 15).take_while(|kind| *kind > 0);
+        // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.
+        let may_wait = kinds.clone().any(|kind| kind >= u64::from(MAY_WAIT));
+        Some(kinds.map(|kind| if may_wait { IN_FULL } else { BY_KIND[kind as usize] }).sum())
     }
 }
 
