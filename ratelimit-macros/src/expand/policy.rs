@@ -78,18 +78,15 @@ impl<'a> Numbers<'a> {
     /// Returns the function that adds the charge to a call, and what it takes: the numbers of the policy unless they are literals, the
     /// cost, and the maximum wait.
     pub(super) fn charge(&self) -> (Ident, TokenStream) {
-        let Limit { cost, timeout, shadow, .. } = self.limit;
+        let Limit { cost, timeout, .. } = self.limit;
         let default_timeout = self.default_timeout();
         if self.is_literal && cost.iter().chain(timeout).all(|number| number.is_literal()) {
             let cost =
                 cost.as_ref().map_or_else(|| quote!(1), |cost| constant_name(cost).into_token_stream());
             let timeout = timeout.as_ref().map(|timeout| constant_name(timeout).into_token_stream());
             let timeout = timeout.unwrap_or(default_timeout);
-            let wait = match shadow {
-                true => quote!(0),
-                false => quote!(const { __ratelimits::const_args::wait(#timeout) }),
-            };
-            return (format_ident!("charge_literal"), quote!(#cost, #wait));
+            let numbers = quote!(#cost, const { __ratelimits::const_args::wait(#timeout) });
+            return (format_ident!("charge_literal"), numbers);
         }
         let cost = cost.as_ref().map_or_else(|| quote!(::core::result::Result::Ok(1)), checked);
         let timeout =
@@ -113,9 +110,10 @@ impl<'a> Numbers<'a> {
         quote!(__ratelimits::runtime_args::policy(|| ::core::result::Result::Ok(#policy)))
     }
 
-    /// Returns the maximum wait of a call without `timeout`. A queue limits it by itself.
+    /// Returns the maximum wait of a call without `timeout`. A queue limits it by itself, and a shadow never waits.
     fn default_timeout(&self) -> TokenStream {
-        let default = if self.limit.policy.waits() { quote!(MAX) } else { quote!(ZERO) };
+        let waits = self.limit.policy.waits() && !self.limit.shadow;
+        let default = if waits { quote!(MAX) } else { quote!(ZERO) };
         quote!(::core::time::Duration::#default)
     }
 

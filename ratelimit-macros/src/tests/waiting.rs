@@ -38,7 +38,7 @@ fn only_queues_wait_by_default() {
         (Count, "5, 60", "ZERO"),
         (Funnel, "5, 60", "ZERO"),
         (Funnel, "5, 60, queue", "MAX"),
-        (Funnel, "5, 60, queue, shadow", "MAX"),
+        (Funnel, "5, 60, queue, shadow", "ZERO"),
         (Window, "5, 60", "ZERO"),
     ] {
         let expanded = expands(kind, args, SEND);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ratelimit_runtime::store::{Charge, RedisStore};
+use ratelimit_runtime::store::{Charge, Key, RedisStore};
 
 use super::cases::{CASES, State};
 use super::{COMMANDS, Fault, Fixture, Stored, is_permanent, lists, some_lists, text};
@@ -104,6 +104,20 @@ async fn log_gives_back_a_charge_without_its_length() {
     let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
     assert!(outcome.is_err(), "{outcome:?}");
     change.assert_none("llen and set denied");
+}
+
+/// What the pass over plain states has found for another decision must not be given back to a key that is only read.
+#[tokio::test]
+async fn failed_list_leaves_keys_that_it_only_reads() {
+    let mut fixture = Fixture::start().await;
+    let charge = |name| CASES.iter().find(|case| case.name == name).expect("there is such a case").charge();
+    let absent = [Charge { key: Key::raw("rl:absent"), ..charge("bucket") }];
+    let list = [Charge { cost: 0, ..charge("bucket") }, charge("log"), charge("fixed")];
+    fixture.prepare(State::Charged).await;
+    let decide = async |store: &RedisStore| store.decide_many(&[&absent, &list]).await;
+    let (outcomes, change) = fixture.during(&Fault::denied(&["set"]), decide).await;
+    assert!(outcomes.iter().all(Result::is_err), "{outcomes:?}");
+    change.assert_none("set denied");
 }
 
 #[tokio::test]
