@@ -63,8 +63,8 @@ pub(super) struct ScriptCalls {
     pub(super) eval: u64,
 }
 
-/// The command that each decision of a [`CountingClient`] runs once, for its sliding window.
-const OF_EACH_DECISION: &str = "llen";
+/// The command that each decision of a [`CountingClient`] runs once, for its fixed window.
+const OF_EACH_DECISION: &str = "get";
 
 /// The outcome of one decision.
 #[derive(Debug)]
