@@ -10,6 +10,14 @@ local function algorithm(kind)
   return algorithm
 end
 
+-- Takes a charge back that was added to a bucket which `was` full then: `touched` if it was also moved to now, with its expiry.
+local function give_back(key, charge, was, touched)
+  if was == 0 then return remove(key) end
+  local tat = touched and math.max(was, now) or was
+  redis.call('INCRBY', key, was - tat - charge)
+  if touched then expire(key, was, tat + charge) end
+end
+
 -- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and
 -- `size` the number of its charges, whose arguments are in `args`, six for each: its kind, which is the number of its algorithm,
 -- negative for a shadow, and those of `check`.

@@ -211,7 +211,7 @@ while first <= count do
         if value.err or #value ~= 56 then plain = false break end
         local written, credited, till, slot, of
         tat, written, credited, till, slot, changed, of = unpack_struct('<ddddddd', value)
-        -- A state from the future, one that waiting calls or refunds have changed, and one that is none.
+        -- Not a state from the future, nor one that waiting calls or refunds have changed, nor one that `load` calls corrupt.
         if
           not (
             of == pace and credited == 0 and till == 0 and slot == 0
@@ -307,22 +307,18 @@ while first <= count do
         result = second > 0 and call('EXPIREAT', key, second)
         if type(result) == 'table' then failed = true break end
       end
-    elseif kind == 4 then
-      local anchor, missing, was, refill = found[f + 2], found[f + 3] + cost, found[f + 5], args[at + 3]
-      local rounded = missing + refill - 1
-      local ends = anchor + (rounded - rounded % refill) / refill * args[at + 4]
-      local second, value = (ends - ends % 1000000) / 1000000 + 1, format('%.0f %.0f', anchor, missing)
-      if was and (was - was % 1000000) / 1000000 + 1 == second then
-        result = call('SET', key, value, 'KEEPTTL')
+    else
+      local was, ends, value = found[f + 5], nil, nil
+      if kind == 4 then
+        local anchor, missing, refill = found[f + 2], found[f + 3] + cost, args[at + 3]
+        local rounded = missing + refill - 1
+        ends = anchor + (rounded - rounded % refill) / refill * args[at + 4]
+        value = format('%.0f %.0f', anchor, missing)
       else
-        result = call('SET', key, value, 'EXAT', second)
+        ends = found[f + 2] + cost
+        value = pack_struct('<ddddddd', ends, now, 0, 0, 0, found[f + 3], args[at + 4])
       end
-      if result.err then failed = true break end
-      done = i
-    elseif kind == 5 then
-      local ends, was = found[f + 2] + cost, found[f + 5]
       local second = (ends - ends % 1000000) / 1000000 + 1
-      local value = pack_struct('<ddddddd', ends, now, 0, 0, 0, found[f + 3], args[at + 4])
       if was and (was - was % 1000000) / 1000000 + 1 == second then
         result = call('SET', key, value, 'KEEPTTL')
       else
@@ -352,12 +348,7 @@ while first <= count do
       function take_back(key, at, f, touched)
         local kind, cost, period = math.abs(args[at]), args[at + 1], args[at + 3]
         if kind == 1 then
-          local was = found[f + 2]
-          if cost == 0 or not was then return end
-          if was == 0 then return remove(key) end
-          local tat = touched and math.max(was, now) or was
-          redis.call('INCRBY', key, was - tat - cost)
-          if touched then expire(key, was, tat + cost) end
+          if cost > 0 and found[f + 2] then give_back(key, cost, found[f + 2], touched) end
         elseif cost == 0 or not touched or args[at] < 0 and not found[f + 1] then
           return
         elseif kind == 3 then

@@ -74,13 +74,7 @@ for i = 1, #KEYS do
       if failed then
         if not decide_fully then
           --[[ decide.lua ]]
-          decide_fully = decide
-          function take_back(key, charge, was, touched)
-            if was == 0 then return remove(key) end
-            local tat = touched and math.max(was, now) or was
-            redis.call('INCRBY', key, was - tat - charge)
-            if touched then expire(key, was, tat + charge) end
-          end
+          decide_fully, take_back = decide, give_back
         end
         args = {}
         for k = first, i do

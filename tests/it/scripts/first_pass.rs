@@ -118,17 +118,17 @@ async fn write(fixture: &mut Fixture, key: &str, value: &Value, ends: u64) {
 }
 
 #[tokio::test]
-async fn pass_over_buckets_decides_as_the_full_script() {
+async fn buckets_are_decided_as_in_full() {
     compare(&[Algorithm::Bucket], false, &["incrby", "set", "expireat", "del", "get"]).await;
 }
 
 #[tokio::test]
-async fn pass_over_buckets_with_shadows_and_waits_decides_as_the_full_script() {
+async fn shadows_and_waits_of_buckets_are_decided_as_in_full() {
     compare(&[Algorithm::Bucket], true, &["incrby", "set", "expireat", "del", "get"]).await;
 }
 
 #[tokio::test]
-async fn pass_over_other_buckets_decides_as_the_full_script() {
+async fn other_buckets_are_decided_as_in_full() {
     let buckets = &[
         Algorithm::Bucket,
         Algorithm::Borrowing,
@@ -140,18 +140,18 @@ async fn pass_over_other_buckets_decides_as_the_full_script() {
 }
 
 #[tokio::test]
-async fn pass_over_fixed_windows_decides_as_the_full_script() {
+async fn fixed_windows_are_decided_as_in_full() {
     compare(&[Algorithm::FixedWindow], true, &["get", "set", "del"]).await;
 }
 
 #[tokio::test]
-async fn pass_over_sliding_windows_decides_as_the_full_script() {
+async fn sliding_windows_are_decided_as_in_full() {
     let commands = &["llen", "lindex", "lrange", "lset", "rpush", "ltrim", "expireat", "del"];
     compare(&[Algorithm::SlidingWindow], true, commands).await;
 }
 
 #[tokio::test]
-async fn pass_over_mixed_lists_decides_as_the_full_script() {
+async fn mixed_lists_are_decided_as_in_full() {
     let all = &[
         Algorithm::Bucket,
         Algorithm::FixedWindow,

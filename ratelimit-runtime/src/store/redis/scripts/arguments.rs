@@ -145,9 +145,8 @@ fn check(charge: &Charge) -> [f64; 5] {
     match spec {
         AlgorithmSpec::Gcra(spec) => {
             let charge = spec.charge(cost);
-            let [charge, capacity, wait, ..] =
-                numbers([charge, spec.capacity, spec.max_wait(charge, wait), 0, 0]);
-            [charge, capacity, lead(spec, cost), wait, 0.0]
+            let wait = spec.max_wait(charge, wait);
+            [charge as f64, spec.capacity as f64, lead(spec, cost), wait as f64, 0.0]
         }
         AlgorithmSpec::FixedWindow(spec) => {
             numbers([cost.min(spec.limit + 1), spec.limit, spec.period, u64::from(spec.aligned), 0])
