@@ -2,7 +2,8 @@
 -- rate of the last charge. Twin of ratelimit-runtime/src/algorithm/adjustable_gcra.rs: change both or neither.
 --
 -- key    seven doubles, packed: tat, written, credited, until and slot as in gcra.lua; changed, the time of the first charge at this
---        rate; and pace, the microseconds in which one permit refills, which may have a fraction
+--        rate, while one at another rate is refundable, which is until `until`; and pace, the microseconds in which one permit
+--        refills, which may have a fraction
 -- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
@@ -46,26 +47,29 @@ local function load(value)
   return bucket
 end
 
+local function ends(bucket)
+  return math.max(bucket.tat, bucket.till)
+end
+
 -- Returns the state as of now. One written in the future is as far ahead of now as it was when written.
 local function current(bucket, pace)
-  if not bucket then return {tat = 0, written = 0, credited = 0, till = 0, slot = 0, changed = 0, pace = pace} end
+  if not bucket or ends(bucket) <= now then
+    return {tat = bucket and bucket.tat or 0, credited = 0, till = 0, slot = 0, changed = 0, pace = pace}
+  end
   local tat = math.min(bucket.tat, now + math.max(bucket.tat - bucket.written, 0))
   local back = bucket.tat - tat
   local till = bucket.till - back
+  local counts = till > now
   return {
-    tat = tat, written = bucket.written, credited = till > now and bucket.credited or 0, till = till,
-    slot = bucket.slot - back, changed = bucket.changed, pace = bucket.pace,
+    tat = tat, credited = counts and bucket.credited or 0, till = counts and till or 0, slot = bucket.slot - back,
+    changed = counts and bucket.changed or 0, pace = bucket.pace,
   }
-end
-
-local function ends(bucket)
-  return math.max(bucket.tat, bucket.till)
 end
 
 -- Stores the bucket, without what has expired.
 local function keep(key, bucket, was)
   local slot = bucket.slot > now and bucket.slot or 0
-  local till = bucket.credited > 0 and bucket.till or 0
+  local till = (bucket.credited > 0 or bucket.changed > 0) and bucket.till or 0
   local ends = math.max(bucket.tat, till)
   if ends <= now then return remove(key) end
   local value = struct.pack('<ddddddd', bucket.tat, now, bucket.credited, till, slot, bucket.changed, bucket.pace)
@@ -105,11 +109,12 @@ end
 local function commit(entry)
   local bucket, tat = entry.bucket, entry[1] + entry.cost
   bucket.slot = math.max(bucket.slot, entry[1] - entry.lead)
-  if entry.pace == bucket.pace and bucket.tat > 0 then
+  if entry.pace ~= bucket.pace then
+    -- The receipts of earlier charges count at another rate, for as long as they do.
+    bucket.till = math.max(bucket.till, bucket.tat)
+    bucket.credited, bucket.changed, bucket.pace = 0, entry[3], entry.pace
+  elseif bucket.credited > 0 then
     bucket.till = math.max(bucket.till, tat)
-  else
-    -- The receipts of earlier charges count at another rate.
-    bucket.credited, bucket.till, bucket.changed, bucket.pace = 0, tat, entry[3], entry.pace
   end
   bucket.tat = tat
   keep(entry.key, bucket, entry.was)

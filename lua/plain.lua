@@ -206,17 +206,17 @@ while first <= count do
     -- adjustable_gcra, at the rate of the last charge
     elseif kind == 5 then
       local lead, pace, value = args[at + 2], args[at + 4], call('GET', key)
-      local tat, changed, was = now, now, nil
+      local tat, was = now, nil
       if value then
         if value.err or #value ~= 56 then plain = false break end
-        local written, credited, till, slot, of
+        local written, credited, till, slot, changed, of
         tat, written, credited, till, slot, changed, of = unpack_struct('<ddddddd', value)
-        -- Not a state from the future, nor one that waiting calls or refunds have changed, nor one that `load` calls corrupt.
+        -- Not a state from the future, nor one that waiting calls, refunds or another rate have changed, nor one that `load` calls
+        -- corrupt.
         if
           not (
-            of == pace and credited == 0 and till == 0 and slot == 0
-            and written <= now and written % 1 == 0 and changed <= now and changed % 1 == 0 and changed >= 0
-            and tat > 0 and tat % 1 == 0 and tat - written <= 1261440000000000
+            of == pace and credited == 0 and till == 0 and slot == 0 and changed == 0
+            and written <= now and written % 1 == 0 and tat > 0 and tat % 1 == 0 and tat - written <= 1261440000000000
           )
         then
           plain = false
@@ -231,7 +231,7 @@ while first <= count do
         if admitted and lead >= 0 and wait > 0 then plain = false break end
         ok = lead >= 0 and level - lead <= wait
       end
-      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = tat, changed, value, was
+      found[f + 2], found[f + 4], found[f + 5] = tat, value, was
       length = length + 1
       reply[length] = ok and tat or -tat
       to_write = true
@@ -316,7 +316,7 @@ while first <= count do
         value = format('%.0f %.0f', anchor, missing)
       else
         ends = found[f + 2] + cost
-        value = pack_struct('<ddddddd', ends, now, 0, 0, 0, found[f + 3], args[at + 4])
+        value = pack_struct('<ddddddd', ends, now, 0, 0, 0, 0, args[at + 4])
       end
       local second = (ends - ends % 1000000) / 1000000 + 1
       if was and (was - was % 1000000) / 1000000 + 1 == second then

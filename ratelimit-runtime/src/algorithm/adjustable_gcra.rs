@@ -102,36 +102,16 @@ impl AdjustableGcraSpec {
         let (bucket, charge) = (self.current(stored(state.as_ref()), now), self.0.charge(cost));
         let (pace, made, tat) = (self.pace(), snapshot[2], snapshot[0] + charge);
         let slot = bucket.slot.max(snapshot[0].saturating_sub(self.0.lead(charge).unwrap_or(0)));
-        let bucket = if pace == bucket.pace && bucket.tat > 0 {
-            AdjustableGcraState { tat, slot, until: bucket.until.max(tat), ..bucket }
+        let AdjustableGcraState { until, credited, .. } = bucket;
+        let bucket = if pace == bucket.pace {
+            let until = if credited > 0 { until.max(tat) } else { until };
+            AdjustableGcraState { tat, slot, until, ..bucket }
         } else {
-            // The receipts of earlier charges count at another rate.
-            AdjustableGcraState { tat, slot, until: tat, credited: 0, changed: made, pace, written: now }
+            // The receipts of earlier charges count at another rate, for as long as they do.
+            let until = until.max(bucket.tat);
+            AdjustableGcraState { tat, slot, until, credited: 0, changed: made, pace, written: now }
         };
         store(state, keep(bucket, now));
-    }
-
-    /// Decides a call that does not wait, and charges it, in one step: as `check`, `verdict` and `commit` do, but only for a state
-    /// of this rate without anything that few have. Returns what `check` does, and whether the call is admitted.
-    pub(super) fn step(
-        &self,
-        bucket: &mut AdjustableGcraState,
-        now: u64,
-        cost: u64,
-    ) -> Option<(Snapshot, bool)> {
-        let AdjustableGcraState { tat, written, credited, slot, changed, pace, .. } = *bucket;
-        if pace != self.pace() || credited > 0 || slot > now || written > now || cost == 0 {
-            return None;
-        }
-        let (charge, full_at) = (self.0.charge(cost), tat.max(now));
-        let lead = self.0.lead(charge);
-        let free_at = full_at.saturating_sub(lead.unwrap_or(0));
-        let admitted = lead.is_some() && free_at <= now;
-        if admitted {
-            *bucket =
-                AdjustableGcraState { tat: full_at + charge, written: now, until: 0, slot: 0, ..*bucket };
-        }
-        Some(([full_at, 0, now.max(changed), free_at, full_at], admitted))
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -174,21 +154,22 @@ impl AdjustableGcraSpec {
 
     /// Returns the state as of now. One written in the future is as far ahead of now as it was when written.
     fn current(&self, bucket: AdjustableGcraState, now: u64) -> AdjustableGcraState {
-        if bucket.tat == 0 {
-            return AdjustableGcraState { pace: self.pace(), ..bucket };
+        let AdjustableGcraState { tat, written, .. } = bucket;
+        if tat.max(bucket.until) <= now {
+            return AdjustableGcraState { tat, written, pace: self.pace(), ..AdjustableGcraState::default() };
         }
-        let tat = bucket.tat.min(now + bucket.tat.saturating_sub(bucket.written));
+        let tat = tat.min(now + tat.saturating_sub(written));
         let [until, slot] = [bucket.until, bucket.slot].map(|time| time.saturating_sub(bucket.tat - tat));
-        let credited = if until > now { bucket.credited } else { 0 };
-        AdjustableGcraState { tat, credited, until, slot, ..bucket }
+        let bucket = AdjustableGcraState { tat, until, slot, ..bucket };
+        if until > now { bucket } else { AdjustableGcraState { until: 0, credited: 0, changed: 0, ..bucket } }
     }
 }
 
 /// Returns the state to store, without what has expired.
 fn keep(bucket: AdjustableGcraState, now: u64) -> Option<AdjustableGcraState> {
-    let AdjustableGcraState { tat, credited, .. } = bucket;
+    let AdjustableGcraState { tat, credited, changed, .. } = bucket;
     let slot = if bucket.slot > now { bucket.slot } else { 0 };
-    let until = if credited > 0 { bucket.until } else { 0 };
+    let until = if credited > 0 || changed > 0 { bucket.until } else { 0 };
     let kept = AdjustableGcraState { slot, until, written: now, ..bucket };
     (tat.max(until) > now).then_some(kept)
 }

@@ -1,14 +1,15 @@
 //! Plain states: a bucket or window without anything that few keys need, such as calls that wait or remembered refunds. Two
 //! numbers hold it, so that it can be decided without a lock.
 //!
-//! The steps are those of `gcra.rs` and `fixed_window.rs` on such a state, and give the same result.
+//! The steps are those of `gcra.rs`, `adjustable_gcra.rs` and `fixed_window.rs` on such a state, and give the same result.
 
 use std::time::Duration;
 
+use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::spec::AlgorithmSpec;
-use super::state::{FixedWindowState, GcraState, State};
+use super::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use crate::base::rate::Rate;
 
@@ -19,6 +20,8 @@ pub(crate) use self::steps::{PlainStep, PlainSteps};
 pub(crate) enum PlainState {
     /// A bucket, and when it will be full.
     Bucket { full: u64 },
+    /// A bucket whose rate can change, when it will be full, and its [`dated_pace`].
+    AdjustableBucket { full: u64, number: u64 },
     /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well.
     Window { end: u64, number: u64 },
 }
@@ -28,9 +31,13 @@ pub(crate) enum PlainState {
 pub(crate) struct PlainSnapshot(u64, u64);
 
 impl PlainSnapshot {
+    /// Returns all that a check of this spec reads.
     #[inline]
-    pub(crate) fn full(self) -> Snapshot {
-        [self.0, self.1, 0, 0, 0]
+    pub(crate) fn full(self, spec: &AlgorithmSpec, now: u64, cost: u64) -> Snapshot {
+        match spec {
+            AlgorithmSpec::AdjustableGcra(spec) => spec.at_own_rate(self.0, now, cost),
+            _ => [self.0, self.1, 0, 0, 0],
+        }
     }
 }
 
@@ -39,6 +46,10 @@ impl PlainState {
     pub(crate) fn of(state: &State, spec: &AlgorithmSpec) -> Option<Self> {
         match (state, spec) {
             (State::Gcra(bucket), _) => bucket.plain().map(|full| PlainState::Bucket { full }),
+            (State::AdjustableGcra(bucket), _) => {
+                let (full, written, pace) = bucket.plain()?;
+                adjustable_state(full, written, pace)
+            }
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned, .. }),
@@ -54,9 +65,16 @@ impl PlainState {
     /// Returns the state, of a key with this spec, if it is one.
     pub(crate) fn state(self, spec: &AlgorithmSpec) -> Option<State> {
         let (opened, count) = match (self, spec) {
-            (PlainState::Bucket { full: 0 } | PlainState::Window { end: 0, .. }, _) => return None,
+            (PlainState::Bucket { full: 0 } | PlainState::Window { end: 0, .. }, _)
+            | (PlainState::AdjustableBucket { full: 0, .. }, _) => return None,
             (PlainState::Bucket { full }, _) => {
                 return Some(State::Gcra(GcraState { tat: full, ..GcraState::default() }));
+            }
+            (PlainState::AdjustableBucket { full, number }, _) => {
+                let (written, pace) = dated_pace(full, number);
+                return Some(State::AdjustableGcra(Box::new(AdjustableGcraState::of_plain(
+                    full, written, pace,
+                ))));
             }
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) if window.aligned => {
                 opened(end, number, window.period)
@@ -92,6 +110,9 @@ enum PlainKind {
     Queue,
     AlignedWindow,
     Borrowing,
+    AdjustableTokenBucket,
+    AdjustableMeter,
+    AdjustableQueue,
 }
 
 /// A token bucket, a meter, or a window that a call opens.
@@ -102,12 +123,17 @@ pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
 pub(crate) enum KindOfPlain<'a> {
     Bucket(BucketSteps<'a>),
     Window(WindowSteps<'a>),
+    Adjustable(AdjustableSteps<'a>),
     Other,
 }
 
 /// A token bucket or a meter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketSteps<'a>(&'a PlainSpec);
+
+/// A token bucket or a meter whose rate can change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdjustableSteps<'a>(&'a PlainSpec);
 
 /// A window that a call opens.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +167,17 @@ impl PlainSpec {
                 }
                 GcraKind::Borrowing(_) => return None,
             },
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec { kind, interval, capacity }))
+                if interval <= MAX_PACE =>
+            {
+                let kind = match kind {
+                    GcraKind::TokenBucket => PlainKind::AdjustableTokenBucket,
+                    GcraKind::Meter => PlainKind::AdjustableMeter,
+                    GcraKind::Queue => PlainKind::AdjustableQueue,
+                    GcraKind::Borrowing(_) => return None,
+                };
+                (kind, interval, capacity)
+            }
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned }) => {
                 (if aligned { PlainKind::AlignedWindow } else { PlainKind::Window }, limit, period)
             }
@@ -152,7 +189,9 @@ impl PlainSpec {
     /// Returns the policy that this one is.
     pub(crate) fn spec(self) -> AlgorithmSpec {
         let PlainSpec { kind, first, second } = self;
-        let bucket = |kind| AlgorithmSpec::Gcra(GcraSpec { kind, interval: first, capacity: second });
+        let spec = |kind| GcraSpec { kind, interval: first, capacity: second };
+        let bucket = |kind| AlgorithmSpec::gcra(spec(kind), false);
+        let adjustable = |kind| AlgorithmSpec::gcra(spec(kind), true);
         let window =
             |aligned| AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: first, period: second, aligned });
         match kind {
@@ -162,6 +201,9 @@ impl PlainSpec {
             PlainKind::Borrowing => {
                 bucket(GcraKind::Borrowing(Rate { permits: 1, period: Duration::from_micros(first) }))
             }
+            PlainKind::AdjustableTokenBucket => adjustable(GcraKind::TokenBucket),
+            PlainKind::AdjustableMeter => adjustable(GcraKind::Meter),
+            PlainKind::AdjustableQueue => adjustable(GcraKind::Queue),
             PlainKind::Window => window(false),
             PlainKind::AlignedWindow => window(true),
         }
@@ -198,7 +240,10 @@ impl PlainSpec {
             charge_id: ChargeId::default(),
         };
         if self.is_bucket() {
-            self.bucket().verdict(snapshot, now, cost, self.kind == PlainKind::Queue, blank)
+            // Charges of adjustable buckets are identified by their time as well.
+            let level = if self.is_adjustable() { now } else { 0 };
+            let blank = Verdict { charge_id: ChargeId { level, ..blank.charge_id }, ..blank };
+            self.bucket().verdict(snapshot, now, cost, self.is_queue(), blank)
         } else {
             self.window().verdict(snapshot, now, cost, self.kind == PlainKind::AlignedWindow, blank)
         }
@@ -208,8 +253,13 @@ impl PlainSpec {
     #[inline]
     pub(crate) fn peek(self, limit: u64, snapshot: PlainSnapshot, now: u64) -> Verdict {
         let admitted = match self.kind {
-            PlainKind::TokenBucket | PlainKind::Meter => self.bucket().fits(snapshot, now),
-            PlainKind::Queue => snapshot.0 == now && self.bucket().fits(snapshot, now),
+            PlainKind::TokenBucket
+            | PlainKind::Meter
+            | PlainKind::AdjustableTokenBucket
+            | PlainKind::AdjustableMeter => self.bucket().fits(snapshot, now),
+            PlainKind::Queue | PlainKind::AdjustableQueue => {
+                snapshot.0 == now && self.bucket().fits(snapshot, now)
+            }
             PlainKind::Borrowing => true,
             PlainKind::Window | PlainKind::AlignedWindow => self.window().fits(snapshot.1, 1),
         };
@@ -225,7 +275,7 @@ impl PlainSpec {
             PlainKind::Window | PlainKind::AlignedWindow => self.first,
             // A bucket that lends admits one permit even if it holds less.
             PlainKind::Borrowing => (self.second / self.first).max(1),
-            PlainKind::TokenBucket | PlainKind::Meter | PlainKind::Queue => self.second / self.first,
+            _ => self.second / self.first,
         }
     }
 
@@ -235,14 +285,28 @@ impl PlainSpec {
         match self.kind {
             PlainKind::TokenBucket | PlainKind::Meter => KindOfPlain::Bucket(BucketSteps(self)),
             PlainKind::Window => KindOfPlain::Window(WindowSteps(self)),
-            PlainKind::Queue | PlainKind::AlignedWindow | PlainKind::Borrowing => KindOfPlain::Other,
+            PlainKind::AdjustableTokenBucket | PlainKind::AdjustableMeter => {
+                KindOfPlain::Adjustable(AdjustableSteps(self))
+            }
+            _ => KindOfPlain::Other,
         }
     }
 
     /// Whether it is a [`CommonSpec`].
     #[inline]
     pub(crate) fn is_common(&self) -> bool {
-        !matches!(self.kind(), KindOfPlain::Other)
+        matches!(self.kind(), KindOfPlain::Bucket(_) | KindOfPlain::Window(_))
+    }
+
+    #[inline]
+    fn is_queue(self) -> bool {
+        matches!(self.kind, PlainKind::Queue | PlainKind::AdjustableQueue)
+    }
+
+    #[inline]
+    pub(crate) fn is_adjustable(self) -> bool {
+        use PlainKind::{AdjustableMeter, AdjustableQueue, AdjustableTokenBucket};
+        matches!(self.kind, AdjustableTokenBucket | AdjustableMeter | AdjustableQueue)
     }
 
     #[inline]
@@ -283,7 +347,7 @@ impl PlainBucket {
         let after = if admitted { level + charge } else { level };
         let lead = self.capacity.checked_sub(charge).filter(|_| !admitted);
         // Mostly nothing is left of a bucket that refuses, and then nothing is divided.
-        let free = self.capacity - after;
+        let free = self.capacity.saturating_sub(after);
         Verdict {
             remaining: if free < self.interval { 0 } else { free / self.interval },
             retry_after: lead.map(|lead| if is_queue { level } else { level - lead }),
@@ -321,6 +385,25 @@ impl PlainWindow {
     fn fits(self, count: u64, cost: u64) -> bool {
         cost <= self.limit.saturating_sub(count)
     }
+}
+
+/// The longest interval of a bucket whose rate can change, and how long before it is full such a bucket can be written.
+const MAX_PACE: u64 = (1 << PACE_BITS) - 1;
+const PACE_BITS: u32 = 28;
+const MAX_LEAD: u64 = u64::MAX >> PACE_BITS;
+
+/// Returns a bucket whose rate can change, which was written then, with the microseconds in which one permit refills, unless these
+/// are too large for one number.
+#[inline]
+fn adjustable_state(full: u64, written: u64, pace: u64) -> Option<PlainState> {
+    let lead = full.checked_sub(written).filter(|lead| *lead <= MAX_LEAD && pace <= MAX_PACE)?;
+    Some(PlainState::AdjustableBucket { full, number: lead << PACE_BITS | pace })
+}
+
+/// Returns when a bucket was written that is full then, and the microseconds in which one permit refills.
+#[inline]
+pub(crate) fn dated_pace(full: u64, number: u64) -> (u64, u64) {
+    (full.saturating_sub(number >> PACE_BITS), number & MAX_PACE)
 }
 
 /// Whether a permit takes so many microseconds at this rate, and none are lost.

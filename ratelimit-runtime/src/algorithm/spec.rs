@@ -71,17 +71,6 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, 0).admitted)
     }
 
-    /// Decides a call that does not wait, and charges it, in one step: only for buckets whose numbers can change, as these take
-    /// longest otherwise. Returns what [`check`](Self::check) does, and whether the call is admitted. `None` has changed nothing.
-    pub(crate) fn step(&self, state: &mut State, now: u64, cost: u64) -> Option<(Snapshot, bool)> {
-        match (self, state) {
-            (AlgorithmSpec::AdjustableGcra(spec), State::AdjustableGcra(bucket)) => {
-                spec.step(bucket, now, cost)
-            }
-            _ => None,
-        }
-    }
-
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]

@@ -47,12 +47,26 @@ pub struct AdjustableGcraState {
     pub(super) tat: u64,
     pub(super) written: u64,
     pub(super) credited: u64,
+    /// When the last charge made before such a refund, or at another rate, stops being refundable.
     pub(super) until: u64,
     pub(super) slot: u64,
-    /// When the first charge at this rate was made.
+    /// When the first charge at this rate was made, while one at another rate is refundable.
     pub(super) changed: u64,
     /// The microseconds in which one permit refills.
     pub(super) pace: f64,
+}
+
+impl AdjustableGcraState {
+    /// Returns when the bucket will be full, when it was written, and its pace, if that is all there is to it.
+    pub(super) fn plain(&self) -> Option<(u64, u64, u64)> {
+        let AdjustableGcraState { tat, written, pace, .. } = *self;
+        let is_plain = *self == Self::of_plain(tat, written, pace as u64);
+        is_plain.then_some((tat, written, pace as u64))
+    }
+
+    pub(super) fn of_plain(tat: u64, written: u64, pace: u64) -> Self {
+        AdjustableGcraState { tat, written, pace: pace as f64, ..Self::default() }
+    }
 }
 
 /// The time of a refill, and the permits missing right after it. While calls wait, more are missing than the bucket holds.

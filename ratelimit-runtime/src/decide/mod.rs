@@ -104,7 +104,7 @@ impl Backend {
             KindOfPlain::Window(steps) => {
                 self.after_plain(asked, memory.decide_by(key, steps, cost)?, parts, caller)
             }
-            KindOfPlain::Other => {
+            KindOfPlain::Adjustable(_) | KindOfPlain::Other => {
                 self.after_plain(asked, memory.decide_rare(key, spec, cost)?, parts, caller)
             }
         }
@@ -361,13 +361,23 @@ impl Backend {
         if cost == 0 || charge.wait > 0 || has_receipt() && charge.plain().is_none() {
             return None;
         }
-        if let Some(spec) = &charge.computed_plain()
-            && let Some(decision) = self.decide_plain(memory, (charge, key, spec), || parts, caller)
-        {
-            return Some(decision);
+        if let Some(spec) = &charge.computed_plain() {
+            let decision = match spec.kind() {
+                KindOfPlain::Adjustable(steps) => memory
+                    .decide_by(key, steps, cost)
+                    .and_then(|outcome| self.after_plain((charge, key), outcome, || parts, caller)),
+                _ => self.decide_plain(memory, (charge, key, spec), || parts, caller),
+            };
+            if decision.is_some() {
+                return decision;
+            }
         }
-        let admitted = || caller.admitted().filter(|_| !has_receipt() && self.observers().is_none());
-        let spec = charge.spec();
+        let (spec, has_receipt) = (charge.spec(), has_receipt());
+        // A bucket that is not plain needs a longer one.
+        if has_receipt && spec.is_adjustable() {
+            return None;
+        }
+        let admitted = || caller.admitted().filter(|_| !has_receipt && self.observers().is_none());
         let verdict = match memory.decide_alone(key, spec, cost) {
             Some(SingleOutcome { now, admitted: admits, snapshot }) => {
                 if let Some(admitted) = admitted().filter(|_| admits) {

@@ -16,13 +16,13 @@ pub(crate) struct PlainReceipt {
     policy: PolicyId,
     spec: PlainSpec,
     cost: u64,
-    /// These two are the [`ChargeId`], whose level is 0.
     at: u64,
-    credited: u64,
+    /// The level of a charge to an adjustable bucket, whose total of refunds is 0, or the total of another one, whose level is 0.
+    level_or_credited: u64,
 }
 
 impl PlainReceipt {
-    /// The receipt for a charge of `cost` permits, whose level is 0.
+    /// The receipt for a charge of `cost` permits, whose level or total of refunds is 0.
     #[inline]
     pub(crate) fn new(
         store: StoreId,
@@ -33,8 +33,8 @@ impl PlainReceipt {
         charge_id: ChargeId,
     ) -> Self {
         let ChargeId { at, level, credited } = charge_id;
-        debug_assert_eq!(level, 0, "charges of these policies are identified without it");
-        PlainReceipt { store, fingerprint, policy, spec, cost, at, credited }
+        debug_assert!(level == 0 || credited == 0, "{charge_id:?} does not fit into a receipt");
+        PlainReceipt { store, fingerprint, policy, spec, cost, at, level_or_credited: level | credited }
     }
 
     /// The receipt for a charge of an admitted decision, if its policy has such receipts.
@@ -43,17 +43,20 @@ impl PlainReceipt {
             return None;
         };
         let spec = PlainSpec::of(&charge.spec)?;
+        let ChargeId { level, credited, .. } = verdict.charge_id;
         let receipt =
             || PlainReceipt::new(store.id(), *fingerprint, *policy, spec, charge.cost, verdict.charge_id);
-        charge.is_made(verdict).then(receipt)
+        (charge.is_made(verdict) && (level == 0 || credited == 0)).then(receipt)
     }
 
     /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund. Called once.
     pub(crate) fn refund(&self) {
-        let PlainReceipt { store, fingerprint, policy, spec, cost, at, credited } = *self;
+        let PlainReceipt { store, fingerprint, policy, spec, cost, at, level_or_credited } = *self;
         let Some(store) = MemoryStore::by_id(store) else { return };
         let key = Key(Repr::Hash(fingerprint), policy);
-        store.refund(&key, &spec.spec(), cost, Some(ChargeId { at, level: 0, credited }));
+        let [level, credited] =
+            if spec.is_adjustable() { [level_or_credited, 0] } else { [0, level_or_credited] };
+        store.refund(&key, &spec.spec(), cost, Some(ChargeId { at, level, credited }));
     }
 }
 
@@ -71,7 +74,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn plain() -> [Policy; 6] {
+    fn plain() -> [Policy; 9] {
         [
             TokenBucket::per_second(3).burst(10).into(),
             TokenBucket::per_second(4).burst(10).borrow().into(),
@@ -79,6 +82,9 @@ mod tests {
             LeakyBucket::draining(10, HOUR).queue().into(),
             FixedWindow::new(10, HOUR).into(),
             FixedWindow::new(10, HOUR).aligned().into(),
+            TokenBucket::per_second(3).burst(10).adjustable().into(),
+            LeakyBucket::draining(10, HOUR / 100).adjustable().into(),
+            LeakyBucket::draining(10, HOUR / 100).queue().adjustable().into(),
         ]
     }
 
@@ -100,7 +106,8 @@ mod tests {
         for policy in [
             TokenBucket::per_second(3).borrow().into(),
             TokenBucket::new(Rate::new(1, Duration::from_nanos(1_000_000_001))).burst(3).borrow().into(),
-            TokenBucket::per_second(3).adjustable().into(),
+            TokenBucket::per_second(3).borrow().adjustable().into(),
+            LeakyBucket::draining(10, HOUR).adjustable().into(),
             Policy::from(SlidingWindow::new(10, HOUR)),
         ] {
             assert_eq!(PlainSpec::of(&policy.spec().unwrap()), None);

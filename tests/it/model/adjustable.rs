@@ -37,9 +37,9 @@ struct State {
     slot: i128,
     /// Refunds of charges that were not the last one.
     credits: i128,
-    /// Until when one of the charges counted in `credits` is worth anything.
-    credits_until: i128,
-    /// When the first charge at this rate was made.
+    /// Until when a charge made before such a refund, or at another rate, is worth anything.
+    until: i128,
+    /// When the first charge at this rate was made, if the key had another one.
     changed: i128,
     /// When the last charge was made, later than all charges at other rates.
     made: i128,
@@ -188,9 +188,7 @@ impl Algorithm for AdjustableBucket {
     }
 
     fn end(&self, history: &[Event]) -> Option<i128> {
-        state(history).map(|state| {
-            if state.credits > 0 { state.full_at.max(state.credits_until) } else { state.full_at }
-        })
+        state(history).map(|state| state.full_at.max(state.until))
     }
 }
 
@@ -234,14 +232,9 @@ impl State {
     /// A state from the future is as far ahead of now as it was when it was written.
     fn as_of(self, now: i128) -> State {
         let back = (self.written - now).clamp(0, (self.full_at - now).max(0));
-        let credits_until = self.credits_until - back;
-        State {
-            full_at: self.full_at - back,
-            slot: self.slot - back,
-            credits: if credits_until > now { self.credits } else { 0 },
-            credits_until,
-            ..self
-        }
+        let state =
+            State { full_at: self.full_at - back, slot: self.slot - back, until: self.until - back, ..self };
+        if state.until > now { state } else { State { until: 0, credits: 0, changed: 0, ..state } }
     }
 }
 
@@ -262,27 +255,26 @@ fn state(history: &[Event]) -> Option<State> {
                     Some(state) if state.pace == pace => State {
                         full_at,
                         slot: state.slot.max(slot),
-                        credits_until: state.credits_until.max(full_at),
+                        until: if state.credits > 0 { state.until.max(full_at) } else { state.until },
                         made: at.max(state.changed),
                         ..state
                     },
-                    _ => State {
-                        pace,
-                        full_at,
-                        slot: before.map_or(0, |state| state.slot).max(slot),
-                        credits: 0,
-                        credits_until: full_at,
-                        changed: before.map_or(at, |state| at.max(state.changed + 1)),
-                        made: before.map_or(at, |state| at.max(state.changed + 1)),
-                        written: at,
-                    },
+                    Some(state) => {
+                        let made = at.max(state.changed + 1);
+                        let (slot, until) = (state.slot.max(slot), state.until.max(state.full_at));
+                        State { pace, full_at, slot, credits: 0, until, changed: made, made, written: at }
+                    }
+                    None => {
+                        let slot = slot.max(0);
+                        State { pace, full_at, slot, credits: 0, until: 0, changed: 0, made: at, written: at }
+                    }
                 }
             }
             (_, None) => unreachable!("the first event is a charge"),
             (Event::Credited { amount, .. }, Some(state)) => State {
                 full_at: state.full_at - amount,
                 credits: state.credits + amount,
-                credits_until: state.credits_until.max(state.full_at),
+                until: state.until.max(state.full_at),
                 ..state
             },
             (Event::Undone { amount, .. }, Some(state)) => State { full_at: state.full_at - amount, ..state },
@@ -300,8 +292,8 @@ fn state(history: &[Event]) -> Option<State> {
         if state.slot <= at {
             state.slot = 0;
         }
-        if state.credits == 0 {
-            state.credits_until = 0;
+        if state.credits == 0 && state.changed == 0 {
+            state.until = 0;
         }
         last = Some(state);
     }

@@ -2,7 +2,7 @@
 
 use ratelimit_runtime::models::locks;
 
-use crate::support::{PERIOD, Shared, bucket, charge, explore, window};
+use crate::support::{PERIOD, Shared, adjustable, bucket, charge, explore, window};
 
 #[test]
 fn known_keys_are_charged_without_a_lock() {
@@ -25,12 +25,14 @@ fn known_keys_are_charged_without_a_lock() {
 
 #[test]
 fn last_permit_goes_to_one_call() {
-    explore(2, || {
-        let shared = Shared::new(10);
-        assert!(shared.admits(&[(1, bucket(2))]));
-        let other = shared.spawn(|shared| shared.admits(&[(1, bucket(2))]));
-        assert!(shared.admits(&[(1, bucket(2))]) ^ other.join().unwrap());
-    });
+    for spec in [bucket(2), adjustable(2)] {
+        explore(2, move || {
+            let shared = Shared::new(10);
+            assert!(shared.admits(&[(1, spec)]));
+            let other = shared.spawn(move |shared| shared.admits(&[(1, spec)]));
+            assert!(shared.admits(&[(1, spec)]) ^ other.join().unwrap());
+        });
+    }
 }
 
 #[test]

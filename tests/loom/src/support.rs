@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ratelimit_runtime::algorithm::AlgorithmSpec;
+use ratelimit_runtime::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use ratelimit_runtime::algorithm::fixed_window::FixedWindowSpec;
 use ratelimit_runtime::algorithm::gcra::{GcraKind, GcraSpec};
 use ratelimit_runtime::models;
@@ -88,6 +89,13 @@ pub(crate) fn charge(of: u64, spec: AlgorithmSpec, cost: u64) -> Charge {
 pub(crate) fn bucket(permits: u64) -> AlgorithmSpec {
     let capacity = permits * INTERVAL;
     AlgorithmSpec::Gcra(GcraSpec { kind: GcraKind::TokenBucket, interval: INTERVAL, capacity })
+}
+
+/// The same bucket, but with numbers that can change.
+pub(crate) fn adjustable(permits: u64) -> AlgorithmSpec {
+    let capacity = permits * INTERVAL;
+    let spec = GcraSpec { kind: GcraKind::TokenBucket, interval: INTERVAL, capacity };
+    AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
 }
 
 pub(crate) fn window(limit: u64) -> AlgorithmSpec {

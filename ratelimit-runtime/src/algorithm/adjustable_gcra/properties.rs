@@ -41,37 +41,6 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(config())]
-
-    #[test]
-    fn one_step_does_what_all_of_them_do(
-        specs in specs(),
-        calls in prop::collection::vec((0..4_usize, 0..400_u64, 1..9_u64, any::<bool>()), 1..40),
-    ) {
-        let (mut state, mut now) = (None, 1_000_000);
-        for (which, elapsed, cost, refunds) in calls {
-            now += elapsed;
-            let spec = specs[which % specs.len()];
-            let snapshot = spec.check(state.as_ref(), now, cost);
-            let admitted = spec.admits(snapshot, now, cost);
-            let mut stepped = state.clone();
-            let step = stepped.as_mut().and_then(|state| spec.step(state, now, cost));
-            match admitted {
-                true => spec.commit(&mut state, snapshot, now, cost),
-                false => spec.undo(&mut state, now),
-            }
-            if let Some(step) = step {
-                prop_assert_eq!(step, (snapshot, admitted));
-                prop_assert_eq!(&stepped, &state);
-            }
-            if refunds {
-                spec.refund(&mut state, now, 1, None);
-            }
-        }
-    }
-}
-
 /// Specs of the same kind, whose calls may change the rate.
 fn specs() -> impl Strategy<Value = Vec<AlgorithmSpec>> {
     let numbers = prop::collection::vec((1..5_u64, 5..300_u64, 1..8_u64), 1..4);

@@ -8,8 +8,8 @@ use crate::base::property_tests::config;
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
     let kind = prop_oneof![Just(GcraKind::TokenBucket), Just(GcraKind::Meter), Just(GcraKind::Queue)];
     prop_oneof![
-        (kind, 1..50u64, 1..8u64).prop_map(|(kind, interval, burst)| {
-            AlgorithmSpec::Gcra(GcraSpec { kind, interval, capacity: interval * burst })
+        (kind, 1..50u64, 1..8u64, any::<bool>()).prop_map(|(kind, interval, burst, adjustable)| {
+            AlgorithmSpec::gcra(GcraSpec { kind, interval, capacity: interval * burst }, adjustable)
         }),
         (1..50u64, 1..300u64).prop_map(|(interval, capacity)| {
             let kind = GcraKind::Borrowing(Rate::new(1, Duration::from_micros(interval)));
@@ -53,7 +53,7 @@ proptest! {
             let has_debt = state.as_ref().is_some_and(|state| PlainState::of(state, &spec).is_none());
             prop_assert_eq!(step.is_none(), plain.is_none() || lends && (has_debt || !verdict.admitted));
             if let Some(PlainStep { snapshot: read, admitted: is_admitted, after }) = step {
-                prop_assert_eq!(read.full(), snapshot);
+                prop_assert_eq!(read.full(&spec, now, cost), snapshot);
                 prop_assert_eq!([is_admitted, after.is_some()], [verdict.admitted; 2]);
                 let admitted = verdict.admitted;
                 prop_assert_eq!(steps.verdict(steps.limit(), read, now, cost, admitted), verdict);

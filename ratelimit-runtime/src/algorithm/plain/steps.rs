@@ -1,8 +1,8 @@
 //! The steps of decisions about plain states.
 
 use super::{
-    BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState, PlainWindow,
-    WindowSteps, aligned_state, opened,
+    AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState,
+    PlainWindow, WindowSteps, adjustable_state, aligned_state, dated_pace, opened,
 };
 
 /// The steps of a decision about a call that does not wait. It costs at least one permit.
@@ -59,6 +59,18 @@ impl PlainSteps for WindowSteps<'_> {
     }
 }
 
+impl PlainSteps for AdjustableSteps<'_> {
+    #[inline]
+    fn is_dated(self) -> bool {
+        true
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        self.0.bucket().decide_adjustable(state, now, cost, false)
+    }
+}
+
 impl PlainBucket {
     #[inline]
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
@@ -102,6 +114,22 @@ impl PlainBucket {
     }
 }
 
+impl PlainBucket {
+    /// Decides a call by a bucket whose rate can change, but is that of the last charge.
+    #[inline]
+    fn decide_adjustable(self, state: PlainState, now: u64, cost: u64, is_queue: bool) -> Option<PlainStep> {
+        let PlainState::AdjustableBucket { full, number } = state else { return None };
+        let (before, (written, pace)) = (full.max(now), dated_pace(full, number));
+        if written > now || before > now && pace != self.interval {
+            return None;
+        }
+        let after = before + self.charge(cost);
+        let admitted = after <= now + self.capacity && (before == now || !is_queue);
+        let after = if admitted { Some(adjustable_state(after, now, self.interval)?) } else { None };
+        Some(PlainStep::new(before, 0, after))
+    }
+}
+
 impl PlainWindow {
     /// Decides a call by a window on a multiple of the period.
     #[inline]
@@ -133,6 +161,10 @@ impl PlainSteps for PlainSpec {
             PlainKind::Queue => self.bucket().decide_queue(state, now, cost),
             // What a bucket refuses, this one lends, and a debt does not fit into a slot.
             PlainKind::Borrowing => self.bucket().decide(state, now, cost).filter(|step| step.admitted),
+            PlainKind::AdjustableTokenBucket | PlainKind::AdjustableMeter => {
+                self.bucket().decide_adjustable(state, now, cost, false)
+            }
+            PlainKind::AdjustableQueue => self.bucket().decide_adjustable(state, now, cost, true),
             PlainKind::AlignedWindow => self.window().decide_aligned(state, now, cost),
         }
     }

@@ -57,9 +57,6 @@ impl MemoryStore {
         self.take_state(&mut held, spec)?;
         // Read while the key is held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        if let Some((snapshot, admitted)) = held.step(spec, now, cost) {
-            return Some(SingleOutcome { now, admitted, snapshot });
-        }
         let snapshot = spec.check(held.state(), now, cost);
         let admitted = spec.admits(snapshot, now, cost);
         held.change(spec, now, |state| match admitted {
@@ -219,17 +216,6 @@ impl Held<'_> {
     fn lock(&mut self, key: Fingerprint) -> bool {
         self.lock = self.slot.try_lock(self.seen, key);
         self.lock.is_some()
-    }
-
-    /// Decides a call in one step, and gives the key back, if that is possible.
-    #[inline(always)]
-    fn step(&mut self, spec: &AlgorithmSpec, now: u64, cost: u64) -> Option<(Snapshot, bool)> {
-        let HeldState::Kept(state) = &mut self.state else { return None };
-        let state = state.as_mut()?;
-        let decided = spec.step(state, now, cost)?;
-        self.seen.content = self.seen.content.ending(spec.ends(state));
-        self.set();
-        Some(decided)
     }
 
     /// Changes the state and gives the key back, unless the state would no longer fit into its slot.

@@ -25,14 +25,6 @@ pub(crate) struct PlainCharge<'a, S> {
     pub(crate) cost: u64,
 }
 
-impl<'a> PlainCharge<'a, &'a PlainSpec> {
-    /// The same charge, with the policy in another form.
-    #[inline]
-    fn of<S>(self, spec: impl FnOnce(&'a PlainSpec) -> S) -> PlainCharge<'a, S> {
-        PlainCharge { key: self.key, spec: spec(self.spec), cost: self.cost }
-    }
-}
-
 /// What a call has seen of a key.
 #[derive(Clone, Copy, Debug)]
 struct Look<'a> {
@@ -87,7 +79,7 @@ impl MemoryStore {
         match spec.kind() {
             KindOfPlain::Bucket(spec) => self.decide_by(key, spec, cost),
             KindOfPlain::Window(spec) => self.decide_by(key, spec, cost),
-            KindOfPlain::Other => self.decide_rare(key, spec, cost).map(copied),
+            KindOfPlain::Adjustable(_) | KindOfPlain::Other => self.decide_rare(key, spec, cost).map(copied),
         }
     }
 
@@ -131,9 +123,9 @@ impl MemoryStore {
         charges: [PlainCharge<'_, &PlainSpec>; N],
     ) -> Option<PlainOutcome<N>> {
         if charges.iter().all(|charge| charge.spec.is_common()) {
-            self.decide_all(charges.map(|charge| charge.of(CommonSpec)))
+            self.decide_all(each(charges, CommonSpec))
         } else {
-            self.decide_listed(charges.map(|charge| charge.of(|spec| Listed { spec: *spec, shadow: false })))
+            self.decide_listed(each(charges, |spec| Listed { spec: *spec, shadow: false }))
         }
     }
 
@@ -240,7 +232,11 @@ impl MemoryStore {
                 }
             });
         }
-        let (admits, snapshots) = (steps.map(|step| step.admitted), steps.map(|step| step.snapshot));
+        // Not by `map`, of which the compiler makes calls.
+        let (mut admits, mut snapshots) = ([false; N], [steps[0].snapshot; N]);
+        unrolled!(for i in 0..N {
+            (admits[i], snapshots[i]) = (steps[i].admitted, steps[i].snapshot);
+        });
         Some(Ok(PlainOutcome { now, admitted, admits, snapshots }))
     }
 
@@ -268,7 +264,8 @@ impl MemoryStore {
         }))?;
         let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(charges)?;
         outcome.now = now;
-        outcome.judge(list, &snapshots.map(PlainSnapshot::full));
+        let of = |i: usize| snapshots[i].full(&list[i].spec, now, list[i].cost);
+        outcome.judge(list, &array::from_fn::<_, N, _>(of));
         // A call that is refused at once may be one that waits.
         (outcome.admitted == admitted || is_peek(list)).then_some(())
     }
@@ -295,6 +292,20 @@ impl PlainSteps for Listed {
         let after = step.after.filter(|_| cost > 0);
         Some(PlainStep { admitted: step.admitted || self.shadow || cost == 0, after, ..step })
     }
+}
+
+/// Returns the same charges, with their policies in another form. The compiler makes a call of the `map` of an array.
+#[inline(always)]
+fn each<'a, S: Copy, const N: usize>(
+    charges: [PlainCharge<'a, &'a PlainSpec>; N],
+    form: impl Fn(&'a PlainSpec) -> S,
+) -> [PlainCharge<'a, S>; N] {
+    let of = |PlainCharge { key, spec, cost }| PlainCharge { key, spec: form(spec), cost };
+    let mut formed = [of(charges[0]); N];
+    unrolled!(for i in 0..N {
+        formed[i] = of(charges[i]);
+    });
+    formed
 }
 
 /// Returns a copy: an outcome whose address a function gets, even if few calls come there, is kept in memory by all.

@@ -3,7 +3,7 @@
 //! It is a sequence lock. Who writes sets a bit of the word, which every write replaces; who reads takes what it has read for
 //! true only if the word is still the same. So a refusal, which only reads, writes nothing that processors share.
 
-use crate::algorithm::PlainState;
+use crate::algorithm::{PlainState, dated_pace};
 use crate::base::sync::{AtomicU64, Ordering, fence, spin_loop, yield_now};
 use crate::key::Fingerprint;
 
@@ -25,6 +25,8 @@ enum Kind {
     Window = 2,
     /// Any other state.
     Other = 3,
+    /// A bucket whose rate can change, that is full when it ends, and its number.
+    AdjustableBucket = 4,
 }
 
 /// What a slot holds, and until when.
@@ -33,7 +35,7 @@ pub(super) struct Content {
     kind: Kind,
     /// When the state ends.
     pub(super) ends: u64,
-    /// When a bucket was written last, the number of a window, or the index of a state.
+    /// When a bucket was written last, the number of a plain state, or the index of another one.
     number: u64,
 }
 
@@ -53,8 +55,8 @@ pub(super) struct LockedSlot<'a> {
 
 /// The bits of a word: the time, a version that every write increments, the kind, and whether it is being written.
 const TIME: u64 = (1 << 53) - 1;
-const VERSION: u64 = 0xff << 53;
-const KIND: u32 = 61;
+const VERSION: u64 = 0x7f << 53;
+const KIND: u32 = 60;
 const LOCK: u64 = 1 << 63;
 
 /// The bit of a number that says that a state elsewhere is for the holder of the table's lock: calls wait for it, or are about to.
@@ -200,6 +202,9 @@ impl Content {
     pub(super) fn of(state: PlainState, now: u64) -> Option<Self> {
         let content = match state {
             PlainState::Bucket { full } => Content { kind: Kind::Bucket, ends: full, number: now },
+            PlainState::AdjustableBucket { full, number } => {
+                Content { kind: Kind::AdjustableBucket, ends: full, number }
+            }
             PlainState::Window { end, number } => Content { kind: Kind::Window, ends: end, number },
         };
         (content.ends <= TIME).then_some(content)
@@ -224,7 +229,7 @@ impl Content {
     /// What a slot holds once its state is gone, until the key is used again or removed.
     pub(super) fn ended(self, now: u64) -> Self {
         let number = match self.kind {
-            Kind::Bucket => now,
+            Kind::Bucket | Kind::AdjustableBucket => now,
             Kind::Window => 0,
             Kind::Free | Kind::Other => self.number,
         };
@@ -237,6 +242,9 @@ impl Content {
         match self.kind {
             Kind::Bucket => Some(PlainState::Bucket { full: self.ends }),
             Kind::Window => Some(PlainState::Window { end: self.ends, number: self.number }),
+            Kind::AdjustableBucket => {
+                Some(PlainState::AdjustableBucket { full: self.ends, number: self.number })
+            }
             Kind::Free | Kind::Other => None,
         }
     }
@@ -244,14 +252,18 @@ impl Content {
     /// Whether a bucket was written later than now, and so is not to be decided as of now.
     #[inline]
     pub(super) fn is_later_than(self, now: u64) -> bool {
-        self.kind == Kind::Bucket && self.number > now
+        match self.kind {
+            Kind::AdjustableBucket if self.ends > 0 => dated_pace(self.ends, self.number).0 > now,
+            Kind::Bucket | Kind::AdjustableBucket => self.number > now,
+            Kind::Free | Kind::Window | Kind::Other => false,
+        }
     }
 
     /// Whether only the holder of the table's lock decides it.
     #[inline]
     pub(super) fn is_of_table(self) -> bool {
         match self.kind {
-            Kind::Bucket | Kind::Window => false,
+            Kind::Bucket | Kind::AdjustableBucket | Kind::Window => false,
             Kind::Free => true,
             Kind::Other => self.number & OF_TABLE != 0,
         }
@@ -275,10 +287,11 @@ impl Content {
 
     #[inline(always)]
     fn new(word: u64, number: u64) -> Self {
-        let kind = match word >> KIND & 3 {
+        let kind = match word >> KIND & 7 {
             0 => Kind::Free,
             1 => Kind::Bucket,
             2 => Kind::Window,
+            4 => Kind::AdjustableBucket,
             _ => Kind::Other,
         };
         Content { kind, ends: word & TIME, number }

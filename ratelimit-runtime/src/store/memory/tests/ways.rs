@@ -14,8 +14,8 @@ use crate::base::rate::Rate;
 /// What is done to a store.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Some of the keys, with cost, wait and shadow.
-    Decide(Vec<(usize, u64, u64, bool)>),
+    /// Some of the keys, with cost, wait and shadow; and whether at another rate, where that can change.
+    Decide(Vec<(usize, u64, u64, bool)>, bool),
     /// Of the last charge of the key, or of whatever it holds.
     Refund(usize, u64, bool),
     Reset(usize),
@@ -53,12 +53,26 @@ fn specs(n: u64) -> Vec<AlgorithmSpec> {
     ]
 }
 
+/// The same policy at another rate, if its numbers can change.
+fn at_another_rate(spec: AlgorithmSpec) -> AlgorithmSpec {
+    match spec {
+        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec { interval: 4, ..spec }))
+        }
+        AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
+            AlgorithmSpec::IntervalBucket(IntervalBucketSpec { refill: 1, ..spec })
+        }
+        _ => spec,
+    }
+}
+
 const KEYS: usize = 13;
 
 fn step() -> impl Strategy<Value = Step> {
     let request = (0..KEYS, 0..4u64, prop_oneof![4 => Just(0), 1 => 1..60u64], prop::bool::weighted(0.2));
     prop_oneof![
-        8 => prop::collection::vec(request, 1..5).prop_map(Step::Decide),
+        8 => (prop::collection::vec(request, 1..5), prop::bool::weighted(0.2))
+            .prop_map(|(requests, faster)| Step::Decide(requests, faster)),
         2 => (0..KEYS, 1..4u64, any::<bool>()).prop_map(|(key, cost, last)| Step::Refund(key, cost, last)),
         1 => (0..KEYS).prop_map(Step::Reset),
         4 => (1..60u64).prop_map(Step::Pass),
@@ -78,12 +92,15 @@ proptest! {
         let mut last = vec![None; KEYS];
         for step in steps {
             match step {
-                Step::Decide(mut requests) => {
+                Step::Decide(mut requests, faster) => {
                     let mut known = std::collections::HashSet::new();
                     requests.retain(|(key, ..)| known.insert(*key));
                     let list: Vec<Charge> = requests
                         .into_iter()
-                        .map(|(key, cost, wait, shadow)| Charge { key: keys[key].clone(), spec: specs[key], cost, wait, shadow })
+                        .map(|(key, cost, wait, shadow)| {
+                            let spec = if faster { at_another_rate(specs[key]) } else { specs[key] };
+                            Charge { key: keys[key].clone(), spec, cost, wait, shadow }
+                        })
                         .collect();
                     let [ours, locked] = stores.each_ref().map(|store| store.decide(&list));
                     prop_assert_eq!((ours.now, ours.admitted, &ours.verdicts), (locked.now, locked.admitted, &locked.verdicts));
