@@ -159,7 +159,13 @@ while first <= count do
         if asked <= limit then
           -- Mostly the cost fits when the oldest entry ends.
           local after = tonumber(call('LINDEX', key, 2 * live + 2))
-          if not after or after % 1 ~= 0 or (total - after) % 1125899906842624 + asked > limit then plain = false break end
+          if
+            not (after and after >= 0 and after < oldest and after % 1 == 0)
+            or (total - after) % 1125899906842624 + asked > limit
+          then
+            plain = false
+            break
+          end
           fits = oldest - oldest % unit + span
         end
       end

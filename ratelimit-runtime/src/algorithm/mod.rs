@@ -21,7 +21,8 @@ mod verdict;
 pub mod warming_up;
 
 pub(crate) use plain::{
-    CommonSpec, KindOfPlain, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps, dated_pace,
+    CommonSpec, KindOfPlain, PlainRefund, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    dated_pace,
 };
 pub use spec::AlgorithmSpec;
 pub use state::State;

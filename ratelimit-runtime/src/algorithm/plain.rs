@@ -13,14 +13,15 @@ use super::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use crate::base::rate::Rate;
 
-pub(crate) use self::steps::{PlainStep, PlainSteps};
+pub(crate) use self::steps::{PlainRefund, PlainStep, PlainSteps};
 
 /// A plain state. One that ends at 0 is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlainState {
     /// A bucket, and when it will be full.
     Bucket { full: u64 },
-    /// A bucket whose rate can change, when it will be full, and its [`dated_pace`].
+    /// A bucket whose rate can change, when it will be full, and its [`dated_pace`]. If there is none, the number is when it was
+    /// written.
     AdjustableBucket { full: u64, number: u64 },
     /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well.
     Window { end: u64, number: u64 },

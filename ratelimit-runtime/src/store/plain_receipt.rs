@@ -56,7 +56,7 @@ impl PlainReceipt {
         let key = Key(Repr::Hash(fingerprint), policy);
         let [level, credited] =
             if spec.is_adjustable() { [level_or_credited, 0] } else { [0, level_or_credited] };
-        store.refund(&key, &spec.spec(), cost, Some(ChargeId { at, level, credited }));
+        store.refund_charge(&key, &spec, cost, ChargeId { at, level, credited });
     }
 }
 

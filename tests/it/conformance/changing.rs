@@ -9,6 +9,7 @@ use crate::support::policies::adjustable::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn cases() -> Vec<Case> {
     [bursts(), rates(), mixed(), waiting(), refunds(), intervals(), warm_ups()]
@@ -89,6 +90,15 @@ fn rates() -> Vec<Case> {
             peek(2, 2, 999_998),
         ]),
         case_of(
+            "missing permits are rounded up by a microsecond more where doubles are not exact",
+            [token_bucket(1, 10 * DAY, 4), token_bucket(1, 20 * DAY, 4)],
+        )
+        .steps([
+            admits(0, 1, 3, 10 * 86_400 * S),
+            UsePolicy(1),
+            admits(0, 1, 1, 40 * 86_400 * S + 1),
+        ]),
+        case_of(
             "debt stays debt when the rate changes",
             [borrowing(1, SECOND, 1), borrowing(10, SECOND, 10)],
         )
@@ -98,6 +108,32 @@ fn rates() -> Vec<Case> {
             UsePolicy(1),
             refuses(0, 1, 0, 10 * S, 20 * S),
             admits(10 * S, 5, 0, 1_500_000),
+        ]),
+        case_of(
+            "a slow call may find more permits missing than it could wait for",
+            [token_bucket(1_000_000, SECOND, 1000), token_bucket(1, 3650 * DAY, 1)],
+        )
+        .steps([
+            admits(0, 1000, 0, 1000),
+            UsePolicy(1),
+            refuses(0, 1, 0, 1000, 1000),
+            admits(1000, 1, 0, FOREVER),
+            UsePolicy(0),
+            admits(1000, 1, 998, 2),
+        ]),
+        case_of(
+            "debt is rounded up by a microsecond more where a permit takes no whole ones",
+            [borrowing(7, SECOND, 7), borrowing(3, SECOND, 3)],
+        )
+        .steps([
+            admits(0, 21, 0, 3 * S),
+            UsePolicy(1),
+            refuses(0, 1, 0, 2_571_430, 3 * S),
+            refuses(2_571_429, 1, 0, 1, 428_571),
+            admits(2_571_430, 1, 0, 1_333_332),
+            UsePolicy(0),
+            // Nothing is missing.
+            admits(3_904_762, 7, 0, S),
         ]),
     ]
 }
@@ -218,6 +254,19 @@ fn refunds() -> Vec<Case> {
             peek(S, 2, 2 * S),
         ]),
         case_of(
+            "a refund is remembered while an earlier charge would be worth something",
+            [token_bucket(1, SECOND, 10)],
+        )
+        .steps([
+            admits(0, 3, 7, 3 * S),
+            admits(0, 3, 4, 6 * S),
+            refund_of(0, 0),
+            admits(0, 1, 6, 4 * S),
+            admits(4_500_000, 5, 5, 5 * S),
+            refund_of(4_500_000, 1),
+            peek(4_500_000, 5, 5 * S),
+        ]),
+        case_of(
             "the slot of a smaller burst stays reserved when a later charge is refunded",
             [token_bucket(1, SECOND, 10), token_bucket(1, SECOND, 1)],
         )
@@ -244,6 +293,34 @@ fn refunds() -> Vec<Case> {
 
 fn intervals() -> Vec<Case> {
     vec![
+        case_of(
+            "a charge with another refill is refunded whatever was refunded before",
+            [interval_refill(1, SECOND, 10), interval_refill(2, SECOND, 10)],
+        )
+        .steps([
+            admits(0, 3, 7, 3 * S),
+            admits(0, 3, 4, 6 * S),
+            refund_of(0, 0),
+            UsePolicy(1),
+            admits(0, 2, 5, 3 * S),
+            refund_of(S, 2),
+            peek(S, 9, S),
+        ]),
+        case_of(
+            "a receipt from before two changes of the refill refunds nothing",
+            [interval_refill(1, SECOND, 4), interval_refill(2, SECOND, 4)],
+        )
+        .steps([
+            admits(0, 1, 3, S),
+            UsePolicy(1),
+            admits(1, 1, 2, S - 1),
+            UsePolicy(0),
+            admits(2, 1, 1, 3 * S - 2),
+            refund_of(2, 0),
+            peek(2, 1, 3 * S - 2),
+            refund_of(2, 2),
+            peek(2, 2, 2 * S - 2),
+        ]),
         case_of(
             "refills are those of the last charge",
             [interval_refill(2, SECOND, 4), interval_refill(5, SECOND, 10)],

@@ -14,11 +14,15 @@ fn corrupt(algorithm: &str) -> &'static [&'static [&'static str]] {
         "log" | "counter" => &[
             &["SET", "1700000000000000 1"],
             &["RPUSH", "x"],
+            &["RPUSH", "5"],
             &["RPUSH", "0", "1700000000000000"],
+            &["RPUSH", "0", "1700000000000000", "1", "2"],
             &["RPUSH", "0", "soon", "1"],
             &["RPUSH", "x", "1700000000000000", "1"],
             &["RPUSH", "0", "soon", "1", "1700000000000000", "2"],
         ],
+        // A state of numbers that cannot change.
+        "changing refill" => &[&["SET", "1700000000000000 1"], &["SET", "1700000000000000 1 0 0 0"]],
         _ => &[
             &["SET", "soon"],
             &["SET", "1700000000000000"],
@@ -82,7 +86,7 @@ async fn corrupt_values_leave_other_keys_unchanged() {
     let mut fixture = Fixture::new().await;
     // Before the decision, none, some or all of the keys exist.
     for charged in [0, 2, 7] {
-        for bad in 0..7 {
+        for bad in 0..9 {
             fixture.policies = one_of_each();
             for charge in &fixture.charges()[..charged] {
                 assert!(fixture.store.decide(std::slice::from_ref(charge)).await.admitted);
@@ -93,7 +97,7 @@ async fn corrupt_values_leave_other_keys_unchanged() {
                 fixture.corrupt(name, value).await;
                 let before = fixture.stored().await;
                 let list = fixture.charges();
-                let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 7].clone() }];
+                let fine = [Charge { key: store.key("fine"), ..list[(bad + 1) % 9].clone() }];
                 let outcomes = store.try_decide_lists(&[&list, &fine]).await;
                 assert!(outcomes[0].is_err(), "{name} accepts {value:?}");
                 assert_eq!(fixture.stored().await, before, "{name} at {bad}: {value:?}");
@@ -109,7 +113,7 @@ async fn corrupt_values_leave_other_keys_unchanged() {
 #[tokio::test]
 async fn corrupt_shadows_refuse_nothing() {
     let fixture = Fixture::new().await;
-    for bad in 0..7 {
+    for bad in 0..9 {
         let name = fixture.policies[bad].0;
         for value in corrupt(name) {
             fixture.corrupt(name, value).await;
@@ -122,7 +126,7 @@ async fn corrupt_shadows_refuse_nothing() {
                 let outcome = fixture.store.decide(&list).await;
                 let admitted: Vec<_> = outcome.verdicts.iter().map(|verdict| verdict.admitted).collect();
                 assert!(outcome.admitted, "{name} at {bad}: {value:?}");
-                assert!((0..7).all(|i| admitted[i] == (i != bad)), "{name} at {bad}: {admitted:?}");
+                assert!((0..9).all(|i| admitted[i] == (i != bad)), "{name} at {bad}: {admitted:?}");
             }
             let after = fixture.stored().await;
             for (i, (other, _)) in fixture.policies.iter().enumerate() {

@@ -67,6 +67,52 @@ async fn decisions_in_one_call_may_have_different_lists() {
     .await;
 }
 
+/// A policy after one that refuses the call says by itself whether it admits a call that waits.
+#[tokio::test]
+async fn waits_are_judged_after_a_refusal() {
+    on_each_lane(async |lane| {
+        let policies = one_of_each();
+        let [bucket, _, interval, .., changing, changing_refill] = &policies;
+        assert!(lane.decide(0, &[Request::new("full", &bucket.1, 3)]).await.admitted);
+        for ((name, pair), wait) in
+            [(bucket, 3 * S), (interval, 10 * S), (changing, 3 * S), (changing_refill, 10 * S)]
+        {
+            assert!(lane.decide(0, &[Request::new(name, pair, 3)]).await.admitted);
+            for (max_wait, admits) in [(wait - 1, false), (wait, true)] {
+                let waiting = Request { max_wait: max_wait as u64, ..Request::new(name, pair, 1) };
+                let outcome = lane.decide(0, &[Request::new("full", &bucket.1, 1), waiting]).await;
+                assert_eq!(outcome.admits(), [false, admits], "{name} within {max_wait}");
+            }
+        }
+    })
+    .await;
+}
+
+/// More than Lua's stack holds values.
+#[tokio::test]
+async fn list_may_have_thousands_of_charges() {
+    on_each_lane(async |lane| {
+        let [bucket, _, interval, window, _, log, _, changing, _] = one_of_each().map(|(_, pair)| pair);
+        for pairs in [&[bucket][..], &[bucket, interval, window, log, changing]] {
+            let keys: Vec<String> = (0..9000).map(|i| format!("{i} of {}", pairs.len())).collect();
+            let all = |cost| -> Vec<Request<'_>> {
+                let pairs = pairs.iter().cycle();
+                keys.iter().zip(pairs).map(|(key, pair)| Request::new(key, pair, cost)).collect()
+            };
+            let mut refused = all(1);
+            refused[8999].cost = 2;
+            let outcomes = lane.decide_lists(0, &[&all(2), &refused, &all(1)]).await;
+            for (outcome, (admits_last, remaining)) in outcomes.iter().zip([(true, 1), (false, 1), (true, 0)])
+            {
+                assert_eq!(outcome.admitted, admits_last);
+                assert!((0..9000).all(|i| outcome.verdicts[i].admitted == (i < 8999 || admits_last)));
+                assert!(outcome.remaining().iter().all(|left| *left == remaining));
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_empty_call_makes_no_decisions() {
     on_each_lane(async |lane| assert!(lane.decide_lists(0, &[]).await.is_empty())).await;

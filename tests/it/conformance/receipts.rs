@@ -110,6 +110,28 @@ fn stale() -> Vec<Case> {
             interval_refill(1, SECOND, 10),
         )
         .steps(steps()),
+        case("a refund counts until all earlier charges are worth nothing", token_bucket(1, SECOND, 10))
+            .steps([
+                admits(0, 3, 7, 3 * S),
+                admits(0, 3, 4, 6 * S),
+                refund_of(0, 0),
+                admits(0, 1, 6, 4 * S),
+                admits(4_500_000, 5, 5, 5 * S),
+                refund_of(4_500_000, 1),
+                peek(4_500_000, 5, 5 * S),
+            ]),
+        case(
+            "a charge after a refund can be refunded until an interval bucket is full",
+            interval_refill(1, SECOND, 10),
+        )
+        .steps([
+            admits(0, 3, 7, 3 * S),
+            admits(0, 3, 4, 6 * S),
+            refund_of(0, 0),
+            admits(0, 4, 3, 7 * S),
+            refund_of(6_500_000, 2),
+            peek(6_500_000, 10, 0),
+        ]),
         case("the running total of refunds wraps around", token_bucket(1, 86_400 * SECOND, 3650))
             .steps(wrap_around()),
         case("a receipt from before a reset is worth nothing", token_bucket(1, SECOND, 10))

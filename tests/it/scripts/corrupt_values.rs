@@ -24,6 +24,8 @@ async fn corrupt_values_are_permanent_errors() {
             format!("SET {key} {huge} {huge}"),
             format!("SET {key} 1 {huge} 1 1 1"),
             format!("SET {key} 9007199254740000 1 1 1 1"),
+            // More permits than a bucket stores that warms up.
+            format!("SET {key} 1 9e9 1"),
             format!("RPUSH {key} secret-value secret-value secret-value"),
             format!("RPUSH {key} 0 {huge} 2"),
             format!("RPUSH {key} 0 1.5 2"),
@@ -79,13 +81,16 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
     };
     for (name, value) in [
         ("bucket", format!("{} {now} 0 0 0", now + century).into_bytes()),
-        ("interval", format!("{now} 9000000000").into_bytes()),
+        ("interval", format!("{now} 8000000").into_bytes()),
         ("warming", format!("{} 0 {now}", now + century).into_bytes()),
         ("changing", packed(now + century, 0, 1.0)),
         // Faster calls would wait for its last slot.
         ("changing", packed(now + 1_000_000, now + century, 1e9)),
-        ("changing-interval", format!("{now} 9000000000 0 0 0 9 {now}").into_bytes()),
+        // At any other rate it would lack endless permits.
+        ("changing", packed(now + 1_000_000, 0, 0.0)),
+        ("changing-interval", format!("{now} 8000000 0 0 0 9 {now}").into_bytes()),
         ("changing-warming", format!("{} 0 {now} {}", now + century, now + century).into_bytes()),
+        ("changing-warming", format!("{now} 0 {now} {}", now + century).into_bytes()),
     ] {
         let case = CASES.iter().find(|case| case.name == name).expect("the case exists");
         fixture.prepare(State::Absent).await;

@@ -95,15 +95,28 @@ async fn two_denied_commands_leave_no_key_without_expiry() {
 
 /// The pass over plain states charges a log without `LLEN`, so it must do without when the next charge fails.
 #[tokio::test]
-async fn log_gives_back_a_charge_without_its_length() {
+async fn failed_list_gives_back_what_was_charged_before() {
     let mut fixture = Fixture::start().await;
-    let case = |name| CASES.iter().find(|case| case.name == name).expect("there is such a case");
-    let list = [case("log").charge(), case("fixed").charge()];
-    fixture.prepare(State::Charged).await;
-    let fault = Fault::denied(&["llen", "set"]);
-    let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
-    assert!(outcome.is_err(), "{outcome:?}");
-    change.assert_none("llen and set denied");
+    let charge = |name| CASES.iter().find(|case| case.name == name).expect("there is such a case").charge();
+    for (charged, failed, denied) in [
+        ("bucket", "fixed", "set"),
+        ("log", "fixed", "set"),
+        ("counter", "fixed", "set"),
+        ("interval", "log", "rpush"),
+        ("changing", "log", "rpush"),
+        ("fixed", "log", "rpush"),
+        ("aligned", "log", "rpush"),
+    ] {
+        for state in State::ALL {
+            let context = format!("{charged}, {state:?}: {denied} denied");
+            fixture.prepare(state).await;
+            let fault = Fault::denied(&["llen", denied]);
+            let list = [charge(charged), charge(failed)];
+            let (outcome, change) = fixture.during(&fault, async |store| store.decide(&list).await).await;
+            assert!(outcome.is_err(), "{context}: {outcome:?}");
+            change.assert_none(&context);
+        }
+    }
 }
 
 /// What the pass over plain states has found for another decision must not be given back to a key that is only read.

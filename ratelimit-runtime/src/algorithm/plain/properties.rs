@@ -27,12 +27,12 @@ proptest! {
     #[test]
     fn plain_steps_are_those_of_the_algorithm(
         spec in spec(),
-        calls in prop::collection::vec((0..60u64, 1..10u64), 1..30),
+        calls in prop::collection::vec((0..60u64, 1..10u64, 0..3u64, 0..20u64), 1..30),
     ) {
         let steps = PlainSpec::of(&spec).unwrap();
         prop_assert_eq!(steps.spec(), spec);
         let (mut state, mut now) = (None, 1000);
-        for (elapsed, cost) in calls {
+        for (elapsed, cost, refunded, later) in calls {
             now += elapsed;
             let snapshot = spec.check(state.as_ref(), now, cost);
             let verdict = spec.verdict(snapshot, now, cost, 0);
@@ -60,6 +60,19 @@ proptest! {
                 if admitted {
                     prop_assert_eq!(after, PlainState::of(state.as_ref().unwrap(), &spec));
                 }
+            }
+            now += later;
+            // Of this charge, or of one that was not made.
+            let refund = PlainRefund { spec: &steps, charge_id: verdict.charge_id };
+            let plain = state.as_ref().and_then(|state| PlainState::of(state, &spec));
+            if refunded > 0
+                && let Some(plain) = plain
+                && let Some(PlainStep { admitted: true, after, .. }) = refund.decide(plain, now, refunded)
+            {
+                spec.refund(&mut state, now, refunded, Some(verdict.charge_id));
+                let live = |state: &State| spec.ends(state) > now;
+                let left = after.unwrap_or(plain).state(&spec).filter(live);
+                prop_assert_eq!(left.as_ref(), state.as_ref().filter(|state| live(state)));
             }
         }
     }

@@ -4,6 +4,7 @@ use super::{
     AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState,
     PlainWindow, WindowSteps, adjustable_state, aligned_state, dated_pace, opened,
 };
+use crate::algorithm::verdict::ChargeId;
 
 /// The steps of a decision about a call that does not wait. It costs at least one permit.
 pub(crate) trait PlainSteps: Copy {
@@ -144,6 +145,87 @@ impl PlainWindow {
             false => None,
         };
         Some(PlainStep::new(opened, count, after))
+    }
+}
+
+/// The step of a refund. It is admitted, and charges something if it changes the state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainRefund<'a> {
+    pub(crate) spec: &'a PlainSpec,
+    pub(crate) charge_id: ChargeId,
+}
+
+impl PlainSteps for PlainRefund<'_> {
+    const MAY_READ: bool = true;
+
+    #[inline]
+    fn is_dated(self) -> bool {
+        self.spec.is_dated()
+    }
+
+    #[inline]
+    fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
+        let after = match self.spec.kind {
+            PlainKind::AlignedWindow => return None,
+            PlainKind::Window => self.spec.window().refund(state, now, cost, self.charge_id.at)?,
+            _ => self.refund_bucket(state, now, cost)?,
+        };
+        Some(PlainStep { snapshot: PlainSnapshot(now, 0), admitted: true, after })
+    }
+}
+
+impl PlainRefund<'_> {
+    /// Returns the state after the refund, if that changes it; `None` if a plain one cannot say it.
+    #[inline]
+    fn refund_bucket(self, state: PlainState, now: u64, cost: u64) -> Option<Option<PlainState>> {
+        let PlainRefund { spec, charge_id: ChargeId { at, credited, .. } } = self;
+        let PlainBucket { interval, capacity } = spec.bucket();
+        let (full, pace) = match state {
+            PlainState::Bucket { full } if full <= now + capacity => (full, interval),
+            PlainState::AdjustableBucket { full, number } => match dated_pace(full, number) {
+                (written, pace) if written <= now => (full, pace),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if credited > 0 || pace != interval {
+            return None;
+        }
+        // What has refilled, or was lost.
+        if at <= now || at > full || spec.is_queue() && at < full {
+            return Some(None);
+        }
+        let charge = cost.saturating_mul(interval);
+        let credit = charge.min(at - now);
+        // Any other refund than that of the whole last charge is remembered.
+        if at < full || credit < charge && !spec.is_queue() {
+            return None;
+        }
+        // A bucket that is full is none.
+        let left = if full - credit > now { full - credit } else { 0 };
+        Some(Some(match spec.is_adjustable() {
+            true if left > 0 => adjustable_state(left, now, interval)?,
+            true => PlainState::AdjustableBucket { full: 0, number: now },
+            false => PlainState::Bucket { full: left },
+        }))
+    }
+}
+
+impl PlainWindow {
+    /// Returns the window after the refund of a charge that was made when it was opened then, if that changes it; `None` if it is
+    /// from the future.
+    #[inline]
+    fn refund(self, state: PlainState, now: u64, cost: u64, at: u64) -> Option<Option<PlainState>> {
+        let PlainState::Window { end, number: count } = state else { return None };
+        let start = end.saturating_sub(self.period);
+        if start > now {
+            return None;
+        }
+        if now >= end || at != start {
+            return Some(None);
+        }
+        let number = count.saturating_sub(cost);
+        Some(Some(PlainState::Window { end: if number > 0 { end } else { 0 }, number }))
     }
 }
 

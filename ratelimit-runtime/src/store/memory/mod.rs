@@ -35,7 +35,7 @@ use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome};
-use crate::algorithm::{AlgorithmSpec, ChargeId, State, Verdict};
+use crate::algorithm::{AlgorithmSpec, ChargeId, PlainSpec, State, Verdict};
 use crate::base::clock::Clock;
 use crate::base::log::log;
 use crate::base::sync::{Mutex, MutexGuard};
@@ -158,6 +158,15 @@ impl MemoryStore {
             self.refund_under_lock(key, spec, refund);
         }
         self.report_refund(key);
+    }
+
+    /// Refunds a charge of a policy whose states are mostly plain.
+    pub(crate) fn refund_charge(&self, key: &Key, spec: &PlainSpec, cost: u64, charge_id: ChargeId) {
+        if self.refund_plain(key.fingerprint(), spec, cost, charge_id) {
+            self.report_refund(key);
+        } else {
+            self.refund(key, &spec.spec(), cost, Some(charge_id));
+        }
     }
 
     fn refund_under_lock(&self, key: &Key, spec: &AlgorithmSpec, refund: impl Fn(&mut Option<State>, u64)) {

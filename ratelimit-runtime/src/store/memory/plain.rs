@@ -5,7 +5,8 @@ use std::array;
 use super::MemoryStore;
 use super::slot::{Content, Seen, Slot};
 use crate::algorithm::{
-    CommonSpec, KindOfPlain, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
+    ChargeId, CommonSpec, KindOfPlain, PlainRefund, PlainSnapshot, PlainSpec, PlainState, PlainStep,
+    PlainSteps,
 };
 use crate::base::all_some::all_some;
 use crate::base::sync::spin_loop;
@@ -105,6 +106,17 @@ impl MemoryStore {
     ) -> Option<PlainOutcome<1>> {
         let spec = Listed { spec: *spec, shadow: false };
         self.decide_by(key, spec, cost)
+    }
+
+    /// Gives a charge back, if the key is there and its state is plain, and remains so. Returns whether it has.
+    pub(super) fn refund_plain(
+        &self,
+        key: Fingerprint,
+        spec: &PlainSpec,
+        cost: u64,
+        charge_id: ChargeId,
+    ) -> bool {
+        self.decide_by(key, PlainRefund { spec, charge_id }, cost).is_some()
     }
 
     /// Reads a key for a call that only looks, if the key is there and its state is plain.

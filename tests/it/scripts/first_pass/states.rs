@@ -173,23 +173,26 @@ fn computed(random: &mut Random, now: u64, other: f64) -> Option<(Value, u64)> {
     };
     let plain = [tat as f64, written as f64, 0.0, 0.0, 0.0, (written - random.below(SECOND)) as f64, pace];
     let [tat, written, _, _, _, changed, _] = plain;
-    let numbers = match random.below(14) {
+    let numbers = match random.below(16) {
         0 => [tat, written, random.between(1, 9) as f64, tat, 0.0, changed, pace],
         1 => [tat, written, 0.0, 0.0, random.pick(&[now - 1, now + SECOND]) as f64, changed, pace],
         2 => [tat, written, 0.0, 0.0, 0.0, changed, 2.0 * pace],
         3 => [tat, written, 0.0, 0.0, 0.0, changed, pace / 3.0],
         // Another process whose clock is ahead.
         4 => [tat, now as f64 + 5.0, 0.0, 0.0, 0.0, now as f64 + 5.0, pace],
-        5 => {
+        5 | 6 => {
             let index = random.below(7) as usize;
             let mut numbers = plain;
-            numbers[index] = random.pick(&[-5.0, 0.5, 1e300, f64::NAN, f64::INFINITY]);
+            numbers[index] = random.pick(&[-5.0, plain[index] + 0.5, 1e300, f64::NAN, f64::INFINITY]);
             numbers
         }
-        6 => return Some((format!("{tat} {written} 0 0 0 {changed} {pace}").into(), now + PERIOD)),
+        7 => return Some((format!("{tat} {written} 0 0 0 {changed} {pace}").into(), now + PERIOD)),
+        8 => return Some(([tat, written, 0.0, 0.0, 0.0, changed, pace, 0.0].into(), tat as u64)),
         _ => plain,
     };
-    Some((numbers.into(), numbers[0].clamp(1.0, 9e15) as u64))
+    // Redis would delete a key that expires in the past.
+    let ends = if (1.0..9e15).contains(&numbers[0]) { numbers[0] as u64 } else { now + PERIOD };
+    Some((numbers.into(), ends))
 }
 
 fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Value, u64)> {
@@ -226,9 +229,10 @@ fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Valu
     let mut elements: Vec<String> = elements.iter().map(u64::to_string).collect();
     if random.below(6) == 0 {
         let last = elements.len() - 1;
-        match random.below(4) {
+        match random.below(5) {
             0 if last > 0 => drop(elements.remove(0)),
             1 if last > 0 => drop(elements.remove(last)),
+            2 if last > 2 => elements[2] += ".5",
             _ => {
                 // Neither script reads all of a list.
                 let index = random.pick(&[0, last.min(1), last.saturating_sub(1), last]);

@@ -118,7 +118,10 @@ proptest! {
                         Some((cost, id)) => (cost, Some(id)),
                         None => (cost, None),
                     };
-                    stores.iter().for_each(|store| store.refund(&keys[key], &specs[key], cost, id));
+                    stores.iter().for_each(|store| match PlainSpec::of(&specs[key]).zip(id) {
+                        Some((spec, id)) => store.refund_charge(&keys[key], &spec, cost, id),
+                        None => store.refund(&keys[key], &specs[key], cost, id),
+                    });
                 }
                 Step::Reset(key) => {
                     let [ours, locked] = stores.each_ref().map(|store| store.reset(&keys[key]));
