@@ -63,22 +63,20 @@ const REFUND: &str = include_str!("../refund.lua");
 /// Turns the pass over plain states on.
 const FIRST_PASS: &str = "local has_first_pass = true\n";
 
-/// Returns the script that decides any charges.
+/// Returns the script that decides charges of the named algorithm, or of any. Plain buckets have one of their own, which takes
+/// other arguments.
 #[must_use]
-pub fn decide() -> String {
-    assemble(&[FIRST_PASS, PLAIN], &ALGORITHMS)
+pub fn decide(algorithm: Option<&str>) -> String {
+    match algorithm {
+        Some("gcra") => assemble(&[PLAIN_BUCKETS], &ALGORITHMS[..1]),
+        _ => assemble(&[FIRST_PASS, PLAIN], &ALGORITHMS),
+    }
 }
 
 /// Returns the same script without its pass over plain states, for tests.
 #[must_use]
 pub fn without_first_pass(decide: &str) -> String {
     decide.replace(FIRST_PASS, "local has_first_pass = false\n")
-}
-
-/// Returns the script that decides charges of plain buckets.
-#[must_use]
-pub fn decide_buckets() -> String {
-    assemble(&[PLAIN_BUCKETS], &ALGORITHMS[..1])
 }
 
 /// Returns the script that refunds charges of the named algorithm.
@@ -131,7 +129,7 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, commands, decide, decide_buckets, refund};
+    use super::{ALGORITHMS, commands, decide, refund};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -148,8 +146,8 @@ mod tests {
             };
             assert_eq!(called(&refund(name)), documented, "{name}");
         }
-        assert_eq!(called(&decide_buckets()), BUCKET);
+        assert_eq!(called(&decide(Some("gcra"))), BUCKET);
         let all: Vec<&str> = [BUCKET, LIST].concat();
-        assert!(commands(&decide()).iter().eq(all.iter().collect::<std::collections::BTreeSet<_>>()));
+        assert!(commands(&decide(None)).iter().eq(all.iter().collect::<std::collections::BTreeSet<_>>()));
     }
 }

@@ -159,7 +159,8 @@ impl AdjustableGcraSpec {
             return AdjustableGcraState { tat, written, pace: self.pace(), ..AdjustableGcraState::default() };
         }
         let tat = tat.min(now + tat.saturating_sub(written));
-        let [until, slot] = [bucket.until, bucket.slot].map(|time| time.saturating_sub(bucket.tat - tat));
+        let back = bucket.tat - tat;
+        let (until, slot) = (bucket.until.saturating_sub(back), bucket.slot.saturating_sub(back));
         let bucket = AdjustableGcraState { tat, until, slot, ..bucket };
         if until > now { bucket } else { AdjustableGcraState { until: 0, credited: 0, changed: 0, ..bucket } }
     }

@@ -202,7 +202,8 @@ impl GcraSpec {
     fn current(&self, bucket: GcraState, now: u64) -> GcraState {
         let reach = bucket.written.map_or(0, |written| bucket.tat.saturating_sub(written)).max(self.capacity);
         let tat = bucket.tat.min(now + reach);
-        let [until, slot] = [bucket.until, bucket.slot].map(|time| time.saturating_sub(bucket.tat - tat));
+        let back = bucket.tat - tat;
+        let (until, slot) = (bucket.until.saturating_sub(back), bucket.slot.saturating_sub(back));
         let credited = if until > now { bucket.credited } else { 0 };
         GcraState { tat, credited, until, slot, written: bucket.written }
     }

@@ -180,7 +180,7 @@ impl IntervalBucketSpec {
         let ahead = bucket.anchor.saturating_sub(now);
         // With a changing burst the slot cannot be told from the missing permits.
         let slot = if self.adjustable { 0 } else { self.slot(self.refills(), bucket.anchor, bucket.missing) };
-        let [until, slot] = [bucket.until, bucket.slot.max(slot)].map(|time| time.saturating_sub(ahead));
+        let (until, slot) = (bucket.until.saturating_sub(ahead), bucket.slot.max(slot).saturating_sub(ahead));
         let credited = if until > now { bucket.credited } else { 0 };
         IntervalBucketState { anchor, missing, credited, until, slot, refill: bucket.refill }
     }

@@ -1,5 +1,7 @@
 //! New keys, and room for them: expired keys go first, then keys of a policy that holds more than its share.
 
+use smallvec::SmallVec;
+
 use super::owners::Owner;
 use super::slot::Content;
 use super::slots::{LINE, LineId, SlotId};
@@ -22,6 +24,9 @@ pub(super) const SOUGHT: u32 = 64;
 
 /// The number of a policy's keys of which the one closest to expiry is evicted.
 pub(super) const SAMPLED: u32 = 16;
+
+/// What is known of the keys of which one is evicted.
+type Sample<T> = SmallVec<[T; SAMPLED as usize]>;
 
 /// A key that may be evicted: whether calls wait for it, when it ends, and where it is.
 type Victim = ((bool, u64), SlotId);
@@ -114,9 +119,14 @@ impl Table {
     fn make_room(&mut self, index: KeyIndex, now: u64) -> Option<Owner> {
         for _ in 0..SOUGHT / LINE {
             let line = self.next_line();
-            for (position, content) in self.slots.contents_of(line).into_iter().enumerate() {
-                self.count_look();
-                if content.has_ended(now) && self.remove_expired(line.slot(position as u32), now).is_some() {
+            // All at once, as most have not.
+            let mut ended = 0;
+            for (position, content) in self.slots.contents_of(line).enumerate() {
+                ended |= u32::from(content.has_ended(now)) << position;
+            }
+            (0..LINE).for_each(|_| self.count_look());
+            for position in (0..LINE).filter(|position| ended >> position & 1 == 1) {
+                if self.remove_expired(line.slot(position), now).is_some() {
                     return None;
                 }
             }
@@ -145,19 +155,19 @@ impl Table {
     /// The keys in the lines at hand would be nearer, but are no random choice: evictions change what is left there.
     fn victim(&mut self, policy: u32) -> Option<Victim> {
         let size = self.shares.size(policy) as u64;
-        let mut victim: Option<Victim> = None;
+        // First the slots and then what they hold, so that the processor fetches all of either at once.
+        let (mut slots, mut ranks) = (Sample::<SlotId>::new(), Sample::<(bool, u64)>::new());
         for i in 0..size.min(SAMPLED.into()) {
             self.count_look();
             let place = if size > SAMPLED.into() { self.next_random() % size } else { i };
-            let slot = self.shares.slot(policy, place as u32);
-            let entry = self.slots.slot(slot);
-            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
-            let rank = (is_awaited, entry.read().content.ends);
-            if victim.is_none_or(|(lowest, _)| rank < lowest) {
-                victim = Some((rank, slot));
-            }
+            slots.push(self.shares.slot(policy, place as u32));
         }
-        victim
+        for slot in &slots {
+            let entry = self.slots.slot(*slot);
+            let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
+            ranks.push((is_awaited, entry.read().content.ends));
+        }
+        ranks.into_iter().zip(slots).min_by_key(|(rank, _)| *rank)
     }
 
     /// Returns the next of all lines in turn.

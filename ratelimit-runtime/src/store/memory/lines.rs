@@ -1,5 +1,7 @@
 //! The lines of the table, as the holder of its lock changes them.
 
+use std::sync::Arc;
+
 use super::owners::Owner;
 use super::slots::{LineId, SlotId};
 use super::table::Table;
@@ -15,11 +17,12 @@ impl Table {
     /// Adds a line, and moves the keys there that hash to it.
     pub(super) fn split_line(&mut self) {
         self.owners.add(false);
-        let split = self.slots.add_line();
-        let slots: Vec<_> = self.slots.chain(split).collect();
-        for slot in slots {
-            let key = self.slots.slot(slot).fingerprint();
-            if !self.is_unused(slot) && self.slots.home(key) != split {
+        let slots = Arc::clone(&self.slots);
+        let split = slots.add_line();
+        // What is moved goes to another chain.
+        for slot in slots.chain(split) {
+            let key = slots.slot(slot).fingerprint();
+            if !self.is_unused(slot) && slots.home(key) != split {
                 let to = self.unused_slot(key);
                 self.relocate(slot, to);
             }
@@ -56,7 +59,7 @@ impl Table {
     }
 
     fn unused_slot_in_chain(&self, home: LineId) -> Option<SlotId> {
-        self.slots.chain(home).find(|slot| self.is_unused(*slot))
+        self.slots.find_in_chain(home, |slot| slot.read().content.is_free())
     }
 
     fn is_unused(&self, slot: SlotId) -> bool {

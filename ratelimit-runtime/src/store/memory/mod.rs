@@ -93,13 +93,6 @@ impl MemoryStore {
         outcome
     }
 
-    /// Decides a charge that the other ways have left to the lock of the table.
-    pub(crate) fn decide_under_lock(&self, charge: &Charge) -> Option<Verdict> {
-        let mut outcome = Outcome::at(0);
-        self.decide_for(slice::from_ref(charge), &mut outcome, false);
-        outcome.verdicts.pop()
-    }
-
     /// Looks at what a charge without cost finds.
     pub(crate) fn peek(&self, charge: &Charge) -> Option<Verdict> {
         self.decide(slice::from_ref(charge)).verdicts.pop()

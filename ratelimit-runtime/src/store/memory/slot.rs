@@ -97,8 +97,7 @@ impl<'a> Slot<'a> {
 
     /// Returns the key. Only the holder of the table's lock can rely on it.
     pub(super) fn fingerprint(self) -> Fingerprint {
-        let [first, second] = [0, 1].map(|half: usize| self.0[half].load(Ordering::Relaxed));
-        Fingerprint(first, second)
+        Fingerprint(self.0[0].load(Ordering::Relaxed), self.0[1].load(Ordering::Relaxed))
     }
 
     /// Reads the content. What is read holds if [`is_unchanged`](Self::is_unchanged) says so afterwards.

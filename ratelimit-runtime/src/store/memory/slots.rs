@@ -132,7 +132,20 @@ impl Slots {
 
     /// Returns the slot of a key, for the holder of the table's lock.
     pub(super) fn locate(&self, key: Fingerprint) -> Option<SlotId> {
-        self.chain(self.home(key)).find(|slot| self.get(*slot).is_some_and(|slot| slot.is_of(key)))
+        self.find_in_chain(self.home(key), |slot| slot.is_of(key))
+    }
+
+    /// Returns the first slot of a line, or of the extra lines behind it, that passes, for the holder of the table's lock.
+    #[inline]
+    pub(super) fn find_in_chain(&self, home: LineId, passes: impl Fn(Slot<'_>) -> bool) -> Option<SlotId> {
+        let mut line = home;
+        loop {
+            let cells = self.cells(line)?.as_chunks().0;
+            if let Some(position) = cells.iter().position(|cells| passes(Slot::new(cells))) {
+                return Some(line.slot(position as u32));
+            }
+            line = self.next(line)?;
+        }
     }
 
     /// Returns a slot that exists.
@@ -146,9 +159,9 @@ impl Slots {
     }
 
     /// Returns what the slots of a line hold.
-    pub(super) fn contents_of(&self, line: LineId) -> [Content; LINE as usize] {
+    pub(super) fn contents_of(&self, line: LineId) -> impl Iterator<Item = Content> {
         let cells = self.cells(line).expect("a line that is known exists").as_chunks().0;
-        std::array::from_fn(|position| Slot::new(&cells[position]).read().content)
+        cells.iter().map(|cells| Slot::new(cells).read().content)
     }
 
     /// Returns all slots of a line.

@@ -20,9 +20,12 @@ impl MemoryStore {
     ) -> Option<Arc<Waiter>> {
         let mut table = self.lock();
         if let [charge] = charges
-            && self.decide_new(&mut table, charge, outcome)
+            && let Some((now, verdict)) = self.decide_new(&mut table, charge)
         {
             self.unlock(table);
+            (outcome.now, outcome.admitted) = (now, verdict.admitted || charge.shadow);
+            outcome.verdicts.clear();
+            outcome.verdicts.push(verdict);
             return None;
         }
         if !table.queues.is_empty() {
@@ -62,24 +65,38 @@ impl MemoryStore {
         waiter
     }
 
-    /// Decides a charge of a key that is not there, unless its call has to wait. Returns whether it has.
-    fn decide_new(&self, table: &mut Table, charge: &Charge, outcome: &mut Outcome) -> bool {
-        let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
-        if self.slots.locate(index.fingerprint).is_some() {
-            return false;
+    /// Decides a charge that the other ways have left to the lock of the table.
+    pub(crate) fn decide_under_lock(&self, charge: &Charge) -> Option<Verdict> {
+        let mut table = self.lock();
+        if let Some((_, verdict)) = self.decide_new(&mut table, charge) {
+            self.unlock(table);
+            return Some(verdict);
+        }
+        drop(table);
+        let mut outcome = Outcome::at(0);
+        self.decide_for(slice::from_ref(charge), &mut outcome, false);
+        outcome.verdicts.pop()
+    }
+
+    /// Decides a charge of a key that is not there, unless its call has to wait.
+    fn decide_new(&self, table: &mut Table, charge: &Charge) -> Option<(u64, Verdict)> {
+        let (Charge { spec, cost, wait, shadow, .. }, index) = (charge, self.index(&charge.key));
+        if *cost == 0 || self.slots.locate(index.fingerprint).is_some() {
+            return None;
         }
         let now = self.clock.now_in_order();
         let snapshot = spec.check(None, now, *cost);
-        outcome.now = now;
-        outcome.judge(slice::from_ref(charge), &[snapshot]);
-        if outcome.wait() > 0 {
-            return false;
-        }
-        if outcome.admitted && charge.is_made(&outcome.verdicts[0]) {
+        let mut verdict = spec.verdict(snapshot, now, *cost, *wait);
+        if verdict.admitted {
+            if *shadow {
+                verdict.wait = 0;
+            } else if verdict.wait > 0 {
+                return None;
+            }
             let mut state = None;
             spec.commit(&mut state, snapshot, now, *cost);
             state.into_iter().for_each(|state| table.insert(index, spec, state, now));
         }
-        true
+        Some((now, verdict))
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 /// The permissions that the scripts need, as an ACL spells them.
 static PERMISSIONS: LazyLock<String> = LazyLock::new(|| {
-    let script = ratelimit_lua::decide();
+    let script = ratelimit_lua::decide(None);
     let permissions =
         ratelimit_lua::commands(&script).into_iter().map(|name| format!("+{}", name.to_lowercase()));
     permissions.collect::<Vec<_>>().join(" ")

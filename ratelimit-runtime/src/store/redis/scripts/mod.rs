@@ -64,8 +64,8 @@ impl Scripts {
     pub(super) fn new(finish: impl Fn(String) -> String) -> Self {
         let script = |source| Script::new(finish(source));
         Scripts {
-            decide: script(ratelimit_lua::decide()),
-            decide_buckets: Some(script(ratelimit_lua::decide_buckets())),
+            decide: script(ratelimit_lua::decide(None)),
+            decide_buckets: Some(script(ratelimit_lua::decide(Some("gcra")))),
             refund: ratelimit_lua::ALGORITHMS.map(|(name, _)| script(ratelimit_lua::refund(name))),
         }
     }
