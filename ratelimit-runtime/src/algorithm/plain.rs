@@ -116,6 +116,24 @@ enum PlainKind {
     AdjustableQueue,
 }
 
+impl PlainKind {
+    /// All kinds, by their numbers.
+    const ALL: [PlainKind; 9] = {
+        use PlainKind::*;
+        [
+            TokenBucket,
+            Meter,
+            Window,
+            Queue,
+            AlignedWindow,
+            Borrowing,
+            AdjustableTokenBucket,
+            AdjustableMeter,
+            AdjustableQueue,
+        ]
+    };
+}
+
 /// A token bucket, a meter, or a window that a call opens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommonSpec<'a>(pub(crate) &'a PlainSpec);
@@ -184,6 +202,18 @@ impl PlainSpec {
             }
             _ => return None,
         };
+        Some(PlainSpec { kind, first, second })
+    }
+
+    /// Returns the numbers of the policy.
+    pub(crate) fn words(self) -> [u64; 3] {
+        [self.kind as u64, self.first, self.second]
+    }
+
+    /// Returns the policy of these numbers.
+    #[inline]
+    pub(crate) fn of_words([kind, first, second]: [u64; 3]) -> Option<Self> {
+        let kind = *PlainKind::ALL.get(kind as usize)?;
         Some(PlainSpec { kind, first, second })
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod parker;
 pub(crate) mod property_tests;
 pub(crate) mod rate;
 pub(crate) mod runtime;
+pub(crate) mod shared_numbers;
 #[cfg_attr(ratelimits_loom, path = "sync_loom.rs")]
 pub(crate) mod sync;
 pub(crate) mod timer;

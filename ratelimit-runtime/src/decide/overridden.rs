@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
+use crate::base::shared_numbers::SharedNumbers;
 use crate::decide::overrides::{ActiveOverride, Overrides};
 use crate::policy::Policy;
 
@@ -13,6 +14,8 @@ use crate::policy::Policy;
 pub(crate) struct KnownOverride {
     /// The version of overrides that do not name the policy.
     without: AtomicU64,
+    /// The version of those that do, whether they make it a shadow, and the numbers of all calls, if these are plain.
+    plain: SharedNumbers<5>,
     with: RwLock<Option<Known>>,
 }
 
@@ -52,6 +55,13 @@ impl KnownOverride {
     ) -> Option<Overridden> {
         // Read before the overrides: if they change meanwhile, these are looked up again.
         let version = overrides.version();
+        if computed.is_none()
+            && let Some([of, is_shadow, kind, first, second]) = self.plain.get()
+            && of == version
+            && let Some(spec) = PlainSpec::of_words([kind, first, second])
+        {
+            return Some(Overridden { is_off: false, is_shadow: is_shadow == 1, numbers: Ok(spec.spec()) });
+        }
         let known = match &*self.with.read().unwrap_or_else(PoisonError::into_inner) {
             Some(known) if known.version == version => match (computed, known.literal) {
                 (None, Some(numbers)) => return Some(known.overridden.of_call(numbers)),
@@ -69,7 +79,10 @@ impl KnownOverride {
                 };
                 let literal = literal.map(|(spec, policy)| overridden.spec(Some(spec), policy));
                 let known = Known { version, overridden: Arc::clone(&overridden), literal };
-                *self.with.write().unwrap_or_else(PoisonError::into_inner) = Some(known);
+                let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
+                self.plain.set(known.plain());
+                *with = Some(known);
+                drop(with);
                 if let (None, Some(numbers)) = (computed, literal) {
                     return Some(overridden.of_call(numbers));
                 }
@@ -81,6 +94,15 @@ impl KnownOverride {
             None => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
         };
         Some(overridden.of_call(numbers))
+    }
+}
+
+impl Known {
+    /// Returns what it says in numbers that are read without a lock, if that is possible.
+    fn plain(&self) -> Option<[u64; 5]> {
+        let (Some(Ok(spec)), false) = (&self.literal, self.overridden.is_off()) else { return None };
+        let [kind, first, second] = PlainSpec::of(spec)?.words();
+        Some([self.version, self.overridden.is_shadow().into(), kind, first, second])
     }
 }
 

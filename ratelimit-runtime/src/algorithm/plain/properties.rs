@@ -31,6 +31,7 @@ proptest! {
     ) {
         let steps = PlainSpec::of(&spec).unwrap();
         prop_assert_eq!(steps.spec(), spec);
+        prop_assert_eq!(PlainSpec::of_words(steps.words()), Some(steps));
         let (mut state, mut now) = (None, 1000);
         for (elapsed, cost, refunded, later) in calls {
             now += elapsed;

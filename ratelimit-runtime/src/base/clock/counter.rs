@@ -27,7 +27,7 @@ impl CounterClock {
     pub(super) fn of_process() -> Option<&'static Self> {
         static CLOCK: LazyLock<Option<CounterClock>> = LazyLock::new(|| {
             is_usable().then(|| CounterClock {
-                anchor: SharedAnchor::new(),
+                anchor: SharedAnchor::default(),
                 corrector: Mutex::new(Corrector::new(read_both())),
             })
         });

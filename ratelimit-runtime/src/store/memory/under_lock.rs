@@ -81,11 +81,14 @@ impl MemoryStore {
     /// Decides a charge of a key that is not there, unless its call has to wait.
     fn decide_new(&self, table: &mut Table, charge: &Charge) -> Option<(u64, Verdict)> {
         let (Charge { spec, cost, wait, shadow, .. }, index) = (charge, self.index(&charge.key));
-        if *cost == 0 || self.slots.locate(index.fingerprint).is_some() {
+        if self.slots.locate(index.fingerprint).is_some() {
             return None;
         }
         let now = self.clock.now_in_order();
         let snapshot = spec.check(None, now, *cost);
+        if *cost == 0 {
+            return Some((now, spec.peek(snapshot, now)));
+        }
         let mut verdict = spec.verdict(snapshot, now, *cost, *wait);
         if verdict.admitted {
             if *shadow {
