@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::algorithm::state::{FixedWindowState, State};
 use crate::base::property_tests::config;
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {

@@ -1,8 +1,9 @@
 //! The steps of decisions about plain states.
 
+use super::state::{PlainState, adjustable_state, aligned_state, dated_pace, opened};
 use super::{
-    AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainState,
-    PlainWindow, WindowSteps, adjustable_state, aligned_state, dated_pace, opened,
+    AdjustableSteps, BucketSteps, CommonSpec, PlainBucket, PlainKind, PlainSnapshot, PlainSpec, PlainWindow,
+    WindowSteps,
 };
 use crate::algorithm::verdict::ChargeId;
 

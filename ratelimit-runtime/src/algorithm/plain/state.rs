@@ -1,0 +1,101 @@
+//! A plain state, and how it is packed into two numbers.
+
+use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::fixed_window::FixedWindowSpec;
+use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
+
+/// A plain state. One that ends at 0 is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlainState {
+    /// A bucket, and when it will be full.
+    Bucket { full: u64 },
+    /// A bucket whose rate can change, when it will be full, and its [`dated_pace`]. If there is none, the number is when it was
+    /// written.
+    AdjustableBucket { full: u64, number: u64 },
+    /// A window, its end, and the permits charged to it. If windows are aligned, the number is [`opened`] as well.
+    Window { end: u64, number: u64 },
+}
+
+impl PlainState {
+    /// Returns the plain state that is equal to this one, if there is one.
+    pub(crate) fn of(state: &State, spec: &AlgorithmSpec) -> Option<Self> {
+        match (state, spec) {
+            (State::Gcra(bucket), _) => bucket.plain().map(|full| PlainState::Bucket { full }),
+            (State::AdjustableGcra(bucket), _) => {
+                let (full, written, pace) = bucket.plain()?;
+                adjustable_state(full, written, pace)
+            }
+            (
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned, .. }),
+            ) if *aligned => aligned_state(*opened, *count, *period),
+            (
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
+                AlgorithmSpec::FixedWindow(FixedWindowSpec { period, .. }),
+            ) => Some(PlainState::Window { end: opened + period, number: *count }),
+            _ => None,
+        }
+    }
+
+    /// Returns the state, of a key with this spec, if it is one.
+    pub(crate) fn state(self, spec: &AlgorithmSpec) -> Option<State> {
+        let (opened, count) = match (self, spec) {
+            (PlainState::Bucket { full: 0 } | PlainState::Window { end: 0, .. }, _)
+            | (PlainState::AdjustableBucket { full: 0, .. }, _) => return None,
+            (PlainState::Bucket { full }, _) => {
+                return Some(State::Gcra(GcraState { tat: full, ..GcraState::default() }));
+            }
+            (PlainState::AdjustableBucket { full, number }, _) => {
+                let (written, pace) = dated_pace(full, number);
+                return Some(State::AdjustableGcra(Box::new(AdjustableGcraState::of_plain(
+                    full, written, pace,
+                ))));
+            }
+            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) if window.aligned => {
+                opened(end, number, window.period)
+            }
+            (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
+                (end.saturating_sub(window.period), number)
+            }
+            (PlainState::Window { end, number }, _) => (end, number),
+        };
+        Some(State::FixedWindow(FixedWindowState { opened, count, owed: 0 }))
+    }
+}
+
+/// The longest interval of a bucket whose rate can change, and how long before it is full such a bucket can be written.
+pub(super) const MAX_PACE: u64 = (1 << PACE_BITS) - 1;
+const PACE_BITS: u32 = 28;
+const MAX_LEAD: u64 = u64::MAX >> PACE_BITS;
+
+/// Returns a bucket whose rate can change, which was written then, with the microseconds in which one permit refills, unless these
+/// are too large for one number.
+#[inline]
+pub(super) fn adjustable_state(full: u64, written: u64, pace: u64) -> Option<PlainState> {
+    let lead = full.checked_sub(written).filter(|lead| *lead <= MAX_LEAD && pace <= MAX_PACE)?;
+    Some(PlainState::AdjustableBucket { full, number: lead << PACE_BITS | pace })
+}
+
+/// Returns when a bucket was written that is full then, and the microseconds in which one permit refills.
+#[inline]
+pub(crate) fn dated_pace(full: u64, number: u64) -> (u64, u64) {
+    (full.saturating_sub(number >> PACE_BITS), number & MAX_PACE)
+}
+
+/// Returns an aligned window that was opened at this time, unless that and the count are too large for one number.
+pub(super) fn aligned_state(opened: u64, count: u64, period: u64) -> Option<PlainState> {
+    let (since, bits) = (opened % period, count_bits(period));
+    let number = since << bits | count;
+    (count >> bits == 0).then_some(PlainState::Window { end: opened - since + period, number })
+}
+
+/// Returns when an aligned window was opened, and its count.
+pub(super) fn opened(end: u64, number: u64, period: u64) -> (u64, u64) {
+    let bits = count_bits(period);
+    (end.saturating_sub(period) + (number >> bits), number & ((1 << bits) - 1))
+}
+
+/// Returns the bits of a number for the count of an aligned window. The others say when in the period it was opened.
+fn count_bits(period: u64) -> u32 {
+    (period - 1).leading_zeros().min(63)
+}
