@@ -1,8 +1,8 @@
 //! Attributes whose numbers change from call to call on one key.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ratelimits::{Error, Registry, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::{Error, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit};
 
 use crate::support::random::Random;
 use crate::support::registries::on_each_registry;
@@ -97,6 +97,22 @@ async fn other_periods_have_their_own_states_and_other_limits_do_not() {
         assert_two_states(periods, async |burst, period| intervals(&registry, burst, period).await).await;
         assert_two_states(["1h", "2h"], async |limit, precision| counter(&registry, limit, precision).await)
             .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn charges_after_other_refunds_are_refunded_in_full() {
+    let policy = TokenBucket::new(Rate::new(1, Duration::from_secs(200))).burst(10).adjustable();
+    on_each_registry(async |registry, _| {
+        let limiter = registry.limiter("changing.refunds", policy).unwrap();
+        let earlier = limiter.try_acquire("ann", 2).await.unwrap();
+        limiter.try_acquire("ann", 1).await.unwrap();
+        earlier.refund().await.unwrap();
+        let later = limiter.try_acquire("ann", 5).await.unwrap();
+        assert_eq!(later.remaining, 4);
+        later.refund().await.unwrap();
+        assert_eq!(limiter.peek("ann").await.unwrap().remaining, 9);
     })
     .await;
 }

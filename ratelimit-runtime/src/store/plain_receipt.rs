@@ -133,6 +133,43 @@ mod tests {
     }
 
     #[test]
+    fn charge_after_other_refunds_is_refunded_in_full_or_has_no_plain_receipt() {
+        for policy in plain() {
+            let memory = Arc::new(MemoryStore::new(10, Clock::manual(Arc::new(AtomicU64::new(1000)))));
+            let (charge, store) = (charge(policy.spec().unwrap()), Store::Memory(Arc::clone(&memory)));
+            let make = || memory.decide(std::slice::from_ref(&charge)).verdicts[0];
+            let left = || memory.decide(&[Charge { cost: 0, ..charge.clone() }]).verdicts[0].reset_after;
+            for verdict in [make(), make()] {
+                memory.refund(&charge.key, &charge.spec, charge.cost, Some(verdict.charge_id));
+            }
+            let (before, last) = (left(), make());
+            let ChargeId { level, credited, .. } = last.charge_id;
+            match PlainReceipt::of(&charge, &last, &store) {
+                Some(receipt) => receipt.refund(),
+                None => {
+                    assert!(level > 0 && credited > 0, "{policy:?}");
+                    continue;
+                }
+            }
+            assert_eq!(left(), before, "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn window_that_is_over_is_not_refunded_to_the_next() {
+        let (time, policy) = (Arc::new(AtomicU64::new(1000)), FixedWindow::new(10, HOUR));
+        let memory = Arc::new(MemoryStore::new(10, Clock::manual(Arc::clone(&time))));
+        let (charge, store) =
+            (charge(Policy::from(policy).spec().unwrap()), Store::Memory(Arc::clone(&memory)));
+        let make = || memory.decide(std::slice::from_ref(&charge)).verdicts[0];
+        let receipt = PlainReceipt::of(&charge, &make(), &store).unwrap();
+        time.fetch_add(HOUR.as_micros() as u64, Ordering::SeqCst);
+        assert_eq!(make().remaining, 8);
+        receipt.refund();
+        assert_eq!(make().remaining, 6);
+    }
+
+    #[test]
     fn nothing_is_refunded_once_the_store_is_gone() {
         let memory = memory();
         let (charge, id) = (charge(plain()[0].spec().unwrap()), memory.id());

@@ -41,6 +41,32 @@ proptest! {
     }
 }
 
+#[test]
+fn charges_before_a_change_are_not_refunded_even_of_the_same_microsecond() {
+    let spec = |interval| {
+        let spec = GcraSpec { kind: GcraKind::TokenBucket, interval, capacity: 1000 };
+        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+    };
+    let (slow, fast, start) = (spec(100), spec(50), 1_000_000);
+    for later in [0, 1, 99] {
+        let (mut state, mut charged) = (None, Vec::new());
+        for (now, spec) in [(start, slow), (start, fast), (start + later, slow)] {
+            let snapshot = spec.check(state.as_ref(), now, 1);
+            charged.push((spec, spec.verdict(snapshot, now, 1, 0).charge_id));
+            spec.commit(&mut state, snapshot, now, 1);
+        }
+        for (spec, charge_id) in &charged[..2] {
+            let before = state.clone();
+            spec.refund(&mut state, start + later, 1, Some(*charge_id));
+            assert_eq!(state, before, "{charge_id:?}");
+        }
+        let (spec, charge_id) = charged[2];
+        spec.refund(&mut state, start + later, 1, Some(charge_id));
+        let left = slow.check(state.as_ref(), start + later, 0)[0] - (start + later);
+        assert!(left <= 200 - later, "{left}");
+    }
+}
+
 /// Specs of the same kind, whose calls may change the rate.
 fn specs() -> impl Strategy<Value = Vec<AlgorithmSpec>> {
     let numbers = prop::collection::vec((1..5_u64, 5..300_u64, 1..8_u64), 1..4);

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::state::MAX_LEAD;
 use super::*;
-use crate::algorithm::state::{FixedWindowState, State};
+use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, State};
 use crate::base::property_tests::config;
 
 fn spec() -> impl Strategy<Value = AlgorithmSpec> {
@@ -28,13 +29,13 @@ proptest! {
     #[test]
     fn plain_steps_are_those_of_the_algorithm(
         spec in spec(),
-        calls in prop::collection::vec((0..60u64, 1..10u64, 0..3u64, 0..20u64), 1..30),
+        calls in prop::collection::vec((0..60u64, 1..10u64, 0..3u64, 0..20u64, 0..10u64), 1..30),
     ) {
         let steps = PlainSpec::of(&spec).unwrap();
         prop_assert_eq!(steps.spec(), spec);
         prop_assert_eq!(PlainSpec::of_words(steps.words()), Some(steps));
         let (mut state, mut now) = (None, 1000);
-        for (elapsed, cost, refunded, later) in calls {
+        for (elapsed, cost, refunded, later, credited) in calls {
             now += elapsed;
             let snapshot = spec.check(state.as_ref(), now, cost);
             let verdict = spec.verdict(snapshot, now, cost, 0);
@@ -64,14 +65,16 @@ proptest! {
                 }
             }
             now += later;
-            // Of this charge, or of one that was not made.
-            let refund = PlainRefund { spec: &steps, charge_id: verdict.charge_id };
+            // Of this charge, of one that was not made, or of one before a reset, beside other refunds.
+            let credited = if credited == 1 { 1 } else { verdict.charge_id.credited };
+            let charge_id = ChargeId { credited, ..verdict.charge_id };
+            let refund = PlainRefund { spec: &steps, charge_id };
             let plain = state.as_ref().and_then(|state| PlainState::of(state, &spec));
             if refunded > 0
                 && let Some(plain) = plain
                 && let Some(PlainStep { admitted: true, after, .. }) = refund.decide(plain, now, refunded)
             {
-                spec.refund(&mut state, now, refunded, Some(verdict.charge_id));
+                spec.refund(&mut state, now, refunded, Some(charge_id));
                 let live = |state: &State| spec.ends(state) > now;
                 let left = after.unwrap_or(plain).state(&spec).filter(live);
                 prop_assert_eq!(left.as_ref(), state.as_ref().filter(|state| live(state)));
@@ -91,6 +94,28 @@ proptest! {
             prop_assert_eq!(plain.state(&spec), Some(state));
         } else {
             prop_assert!(period.ilog2() + count.ilog2() >= 62);
+        }
+    }
+
+    #[test]
+    fn adjustable_buckets_keep_all_numbers_or_are_not_plain(
+        tat in 1u64 << 37..1 << 53,
+        lead in prop_oneof![0..100u64, MAX_LEAD - 5..MAX_LEAD + 5],
+        pace in prop_oneof![1..100u64, MAX_PACE - 5..MAX_PACE + 5],
+        fraction in prop_oneof![4 => Just(0.0), 1 => Just(0.5)],
+        [credited, until, slot, changed] in prop::array::uniform4(prop_oneof![8 => Just(0), 1 => 1..100u64]),
+    ) {
+        let kind = GcraKind::TokenBucket;
+        let spec = AlgorithmSpec::gcra(GcraSpec { kind, interval: 1, capacity: 1 }, true);
+        let (written, whole) = (tat - lead, pace);
+        let pace = whole as f64 + fraction;
+        let bucket = AdjustableGcraState { tat, written, credited, until, slot, changed, pace };
+        let state = State::AdjustableGcra(Box::new(bucket));
+        if let Some(plain) = PlainState::of(&state, &spec) {
+            prop_assert_eq!(plain.state(&spec), Some(state));
+        } else {
+            let has_more = credited + until + slot + changed > 0 || fraction > 0.0;
+            prop_assert!(has_more || lead > MAX_LEAD || whole > MAX_PACE);
         }
     }
 

@@ -66,7 +66,7 @@ impl PlainState {
 /// The longest interval of a bucket whose rate can change, and how long before it is full such a bucket can be written.
 pub(super) const MAX_PACE: u64 = (1 << PACE_BITS) - 1;
 const PACE_BITS: u32 = 28;
-const MAX_LEAD: u64 = u64::MAX >> PACE_BITS;
+pub(super) const MAX_LEAD: u64 = u64::MAX >> PACE_BITS;
 
 /// Returns a bucket whose rate can change, which was written then, with the microseconds in which one permit refills, unless these
 /// are too large for one number.

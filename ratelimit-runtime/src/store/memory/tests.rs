@@ -41,6 +41,14 @@ fn expired_keys_go_first_then_closest_to_expiry() {
     assert!(!admits(charge("a", 40)) && !admits(charge("e", 50)));
 }
 
+#[test]
+fn peeks_at_keys_that_are_not_there_make_none() {
+    let store = MemoryStore::new(4, Clock::manual(Arc::new(AtomicU64::new(1000))));
+    let verdict = store.decide(&[Charge { cost: 0, ..charge("a", 40) }]).verdicts[0];
+    assert_eq!((verdict.admitted, verdict.remaining, verdict.reset_after), (true, 1, 0));
+    assert!(store.is_empty());
+}
+
 /// The charge of a policy's key.
 fn charge_of(policy: &str, key: impl ToString, seconds: u64) -> Charge {
     let charge = charge(format!("{policy} {}", key.to_string()), seconds);

@@ -16,22 +16,46 @@ use crate::base::rate::Rate;
 enum Step {
     /// Some of the keys, with cost, wait and shadow; and whether at another rate, where that can change.
     Decide(Vec<(usize, u64, u64, bool)>, bool),
-    /// Of the last charge of the key, or of whatever it holds.
-    Refund(usize, u64, bool),
+    /// Of the last charge of the key, or of one before it, or of whatever it holds.
+    Refund(usize, u64, Option<usize>),
     Reset(usize),
     /// Sets the clock forward, or a little back.
     Pass(u64),
     Back(u64),
 }
 
+/// How large the numbers are.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// The permits of a policy.
+    n: u64,
+    /// The microseconds that count as one.
+    unit: u64,
+    /// The permits that a cost of 1 stands for.
+    bulk: u64,
+}
+
+/// Small numbers, or such that intervals, and times until a bucket is full, mostly just fit into a slot.
+fn scale() -> impl Strategy<Value = Scale> {
+    prop_oneof![
+        3 => (1..5u64).prop_map(|n| Scale { n, unit: 1, bulk: 1 }),
+        1 => (250..270u64, 0..2u64).prop_map(|(n, over)| Scale { n, unit: (1 << 28) / 10 + over, bulk: 65 }),
+    ]
+}
+
 /// A policy for each key, of all kinds.
-fn specs(n: u64) -> Vec<AlgorithmSpec> {
-    let bucket = |kind| GcraSpec { kind, interval: 10, capacity: 10 * n };
-    let window = |aligned| AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: n, period: 50, aligned });
-    let log = |precision| AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: n, period: 40, precision });
-    let rate = Rate::new(1, Duration::from_micros(10));
+fn specs(Scale { n, unit, .. }: Scale) -> Vec<AlgorithmSpec> {
+    let bucket = |kind| GcraSpec { kind, interval: 10 * unit, capacity: 10 * unit * n };
+    let window =
+        |aligned| AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: n, period: 50 * unit, aligned });
+    let log = |precision| {
+        let precision = precision * unit;
+        AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: n, period: 40 * unit, precision })
+    };
+    let rate = Rate::new(1, Duration::from_micros(10 * unit));
     let refills = |adjustable| {
-        AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: n, refill: 2, period: 20, adjustable })
+        let period = 20 * unit;
+        AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: n, refill: 2, period, adjustable })
     };
     vec![
         AlgorithmSpec::Gcra(bucket(GcraKind::TokenBucket)),
@@ -40,7 +64,7 @@ fn specs(n: u64) -> Vec<AlgorithmSpec> {
         AlgorithmSpec::Gcra(bucket(GcraKind::Borrowing(rate))),
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket(GcraKind::TokenBucket))),
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec {
-            interval: 7,
+            interval: 7 * unit,
             ..bucket(GcraKind::Queue)
         })),
         window(false),
@@ -49,15 +73,15 @@ fn specs(n: u64) -> Vec<AlgorithmSpec> {
         log(10),
         refills(false),
         refills(true),
-        AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup: 100, adjustable: false }),
+        AlgorithmSpec::WarmingUp(WarmingUpSpec { rate, warmup: 100 * unit, adjustable: false }),
     ]
 }
 
 /// The same policy at another rate, if its numbers can change.
-fn at_another_rate(spec: AlgorithmSpec) -> AlgorithmSpec {
+fn at_another_rate(spec: AlgorithmSpec, unit: u64) -> AlgorithmSpec {
     match spec {
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec { interval: 4, ..spec }))
+            AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec { interval: 4 * unit, ..spec }))
         }
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
             AlgorithmSpec::IntervalBucket(IntervalBucketSpec { refill: 1, ..spec })
@@ -73,7 +97,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (prop::collection::vec(request, 1..5), prop::bool::weighted(0.2))
             .prop_map(|(requests, faster)| Step::Decide(requests, faster)),
-        2 => (0..KEYS, 1..4u64, any::<bool>()).prop_map(|(key, cost, last)| Step::Refund(key, cost, last)),
+        2 => (0..KEYS, 1..4u64, prop::option::of(0..3usize))
+            .prop_map(|(key, cost, later)| Step::Refund(key, cost, later)),
         1 => (0..KEYS).prop_map(Step::Reset),
         4 => (1..60u64).prop_map(Step::Pass),
         1 => (1..30u64).prop_map(Step::Back),
@@ -84,12 +109,13 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn slots_and_table_decide_alike(n in 1..5u64, steps in prop::collection::vec(step(), 1..60)) {
-        let time = Arc::new(AtomicU64::new(1000));
+    fn slots_and_table_decide_alike(scale in scale(), steps in prop::collection::vec(step(), 1..60)) {
+        let Scale { unit, bulk, .. } = scale;
+        let time = Arc::new(AtomicU64::new(1000 * unit));
         let store = || MemoryStore::new(100, Clock::manual(Arc::clone(&time)));
         let stores = [store(), store().locked()];
-        let (specs, keys) = (specs(n), (0..KEYS).map(|key| Key::raw(key.to_string())).collect::<Vec<_>>());
-        let mut last = vec![None; KEYS];
+        let (specs, keys) = (specs(scale), (0..KEYS).map(|key| Key::raw(key.to_string())).collect::<Vec<_>>());
+        let mut made = vec![Vec::new(); KEYS];
         for step in steps {
             match step {
                 Step::Decide(mut requests, faster) => {
@@ -98,7 +124,8 @@ proptest! {
                     let list: Vec<Charge> = requests
                         .into_iter()
                         .map(|(key, cost, wait, shadow)| {
-                            let spec = if faster { at_another_rate(specs[key]) } else { specs[key] };
+                            let spec = if faster { at_another_rate(specs[key], unit) } else { specs[key] };
+                            let (cost, wait) = (cost * bulk, wait * unit);
                             Charge { key: keys[key].clone(), spec, cost, wait, shadow }
                         })
                         .collect();
@@ -109,26 +136,26 @@ proptest! {
                             && ours.admitted
                             && charge.is_made(verdict)
                         {
-                            last[key] = Some((charge.cost, verdict.charge_id));
+                            made[key].push((charge.spec, charge.cost, verdict.charge_id));
                         }
                     }
                 }
-                Step::Refund(key, cost, of_last) => {
-                    let (cost, id) = match last[key].filter(|_| of_last) {
-                        Some((cost, id)) => (cost, Some(id)),
-                        None => (cost, None),
-                    };
-                    stores.iter().for_each(|store| match PlainSpec::of(&specs[key]).zip(id) {
-                        Some((spec, id)) => store.refund_charge(&keys[key], &spec, cost, id),
-                        None => store.refund(&keys[key], &specs[key], cost, id),
+                Step::Refund(key, cost, later) => {
+                    let charge = later.and_then(|later| made[key].iter().rev().nth(later));
+                    stores.iter().for_each(|store| match charge {
+                        Some((spec, cost, id)) => match PlainSpec::of(spec) {
+                            Some(plain) => store.refund_charge(&keys[key], &plain, *cost, *id),
+                            None => store.refund(&keys[key], spec, *cost, Some(*id)),
+                        },
+                        None => store.refund(&keys[key], &specs[key], cost * bulk, None),
                     });
                 }
                 Step::Reset(key) => {
                     let [ours, locked] = stores.each_ref().map(|store| store.reset(&keys[key]));
                     prop_assert_eq!(ours, locked);
                 }
-                Step::Pass(micros) => _ = time.fetch_add(micros, Ordering::SeqCst),
-                Step::Back(micros) => _ = time.fetch_sub(micros, Ordering::SeqCst),
+                Step::Pass(micros) => _ = time.fetch_add(micros * unit * bulk, Ordering::SeqCst),
+                Step::Back(micros) => _ = time.fetch_sub(micros * unit, Ordering::SeqCst),
             }
         }
     }
