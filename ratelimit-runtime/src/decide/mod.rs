@@ -373,7 +373,7 @@ impl Backend {
             }
         }
         let (spec, has_receipt) = (charge.spec(), has_receipt());
-        // A bucket that is not plain needs a longer one.
+        // The receipt for a bucket that is not plain may need more numbers than a plain one has.
         if has_receipt && spec.is_adjustable() {
             return None;
         }

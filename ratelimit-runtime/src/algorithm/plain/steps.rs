@@ -176,7 +176,7 @@ impl PlainSteps for PlainRefund<'_> {
 }
 
 impl PlainRefund<'_> {
-    /// Returns the state after the refund, if that changes it; `None` if a plain one cannot say it.
+    /// Returns the state after the refund, if that changes it; `None` if it is not plain, or was written in the future.
     #[inline]
     fn refund_bucket(self, state: PlainState, now: u64, cost: u64) -> Option<Option<PlainState>> {
         let PlainRefund { spec, charge_id: ChargeId { at, credited, .. } } = self;
