@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Step::UsePolicy;
+use super::receipts::refund_beside_an_earlier_charge;
 use super::{Case, FOREVER, S, admits, case_of, peek, peek_refused, refund, refund_of, refuses, waits};
 use crate::support::policies::adjustable::{
     borrowing, interval_refill, leaky_bucket, queue, token_bucket, warming_up,
@@ -257,15 +258,7 @@ fn refunds() -> Vec<Case> {
             "a refund is remembered while an earlier charge would be worth something",
             [token_bucket(1, SECOND, 10)],
         )
-        .steps([
-            admits(0, 3, 7, 3 * S),
-            admits(0, 3, 4, 6 * S),
-            refund_of(0, 0),
-            admits(0, 1, 6, 4 * S),
-            admits(4_500_000, 5, 5, 5 * S),
-            refund_of(4_500_000, 1),
-            peek(4_500_000, 5, 5 * S),
-        ]),
+        .steps(refund_beside_an_earlier_charge()),
         case_of(
             "the slot of a smaller burst stays reserved when a later charge is refunded",
             [token_bucket(1, SECOND, 10), token_bucket(1, SECOND, 1)],

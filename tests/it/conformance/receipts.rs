@@ -13,6 +13,19 @@ pub(super) fn cases() -> Vec<Case> {
     [waiting(), stale(), queues()].into_iter().flatten().collect()
 }
 
+/// A bucket of ten permits, one a second, remembers a refund for as long as an earlier charge would be worth something.
+pub(super) fn refund_beside_an_earlier_charge() -> [Step; 7] {
+    [
+        admits(0, 3, 7, 3 * S),
+        admits(0, 3, 4, 6 * S),
+        refund_of(0, 0),
+        admits(0, 1, 6, 4 * S),
+        admits(4_500_000, 5, 5, 5 * S),
+        refund_of(4_500_000, 1),
+        peek(4_500_000, 5, 5 * S),
+    ]
+}
+
 fn waiting() -> Vec<Case> {
     vec![
         case("the last waiting call is refunded completely", token_bucket(1, SECOND, 2)).steps([
@@ -111,15 +124,7 @@ fn stale() -> Vec<Case> {
         )
         .steps(steps()),
         case("a refund counts until all earlier charges are worth nothing", token_bucket(1, SECOND, 10))
-            .steps([
-                admits(0, 3, 7, 3 * S),
-                admits(0, 3, 4, 6 * S),
-                refund_of(0, 0),
-                admits(0, 1, 6, 4 * S),
-                admits(4_500_000, 5, 5, 5 * S),
-                refund_of(4_500_000, 1),
-                peek(4_500_000, 5, 5 * S),
-            ]),
+            .steps(refund_beside_an_earlier_charge()),
         case(
             "a charge after a refund can be refunded until an interval bucket is full",
             interval_refill(1, SECOND, 10),

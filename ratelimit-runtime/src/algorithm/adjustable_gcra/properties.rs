@@ -42,7 +42,7 @@ proptest! {
 }
 
 #[test]
-fn charges_before_a_change_are_not_refunded_even_of_the_same_microsecond() {
+fn charges_at_an_earlier_rate_are_not_refunded() {
     let spec = |interval| {
         let spec = GcraSpec { kind: GcraKind::TokenBucket, interval, capacity: 1000 };
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))

@@ -7,6 +7,7 @@ use super::MemoryStore;
 use super::table::Table;
 use super::waiter::Waiter;
 use crate::algorithm::Verdict;
+use crate::base::sync::MutexGuard;
 use crate::store::charge::{Charge, Outcome, Snapshots};
 
 impl MemoryStore {
@@ -28,6 +29,17 @@ impl MemoryStore {
             outcome.verdicts.push(verdict);
             return None;
         }
+        self.decide_list_under_lock(table, charges, outcome, queues)
+    }
+
+    /// Decides a list of charges with the states of all keys taken out of their slots.
+    fn decide_list_under_lock(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        charges: &[Charge],
+        outcome: &mut Outcome,
+        queues: bool,
+    ) -> Option<Arc<Waiter>> {
         if !table.queues.is_empty() {
             let now = self.clock.now_in_order();
             charges.iter().for_each(|charge| table.settle(self.index(&charge.key), now));
@@ -72,9 +84,8 @@ impl MemoryStore {
             self.unlock(table);
             return Some(verdict);
         }
-        drop(table);
         let mut outcome = Outcome::at(0);
-        self.decide_for(slice::from_ref(charge), &mut outcome, false);
+        self.decide_list_under_lock(table, slice::from_ref(charge), &mut outcome, false);
         outcome.verdicts.pop()
     }
 
