@@ -1,18 +1,18 @@
 -- Makes decisions, each about a list of charges of any algorithms. Most are about plain states, and Redis creates the functions of a
--- script anew for each call, so this pass over a list makes none: it reads, or adds to, each key, and writes only if all charges fit.
--- What it cannot decide, such as a state from the future or a call that has to wait, it undoes and leaves to `decide`.
+-- script anew for each call, so this pass over a list hardly makes any: it reads, or adds to, each key, and writes only if all charges
+-- fit. What it cannot decide, such as a state from the future or a call that has to wait, it undoes and leaves to `decide`.
 --
 -- KEYS   the keys of each decision, in order; the keys of one decision are distinct
 -- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and these arguments: once for all
 --        decisions, or one after the other. If decisions have different formats, three of each.
 -- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`
 -- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
---          gcra                tat                         the arrival time before the charge, at least now
+--          gcra                tat                 the arrival time before the charge, at least now
 --          fixed_window        opened, count
---          sliding_window      newest, counted, fits       the timestamp of the newest entry that counts, or now; the permits
---                                                          counted; when the cost of a refused charge will fit, or 0
+--          sliding_window      newest, counted     the timestamp of the newest entry that counts, or now; the permits counted; if
+--                                                  the charge is refused or costs 0, also when it will fit, or 0
 --          interval_bucket     anchor, missing
---          adjustable_gcra     tat                         the same at the rate of the call
+--          adjustable_gcra     tat                 the same at the rate of the call
 --        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
 local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
 local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
@@ -24,7 +24,7 @@ local left = 9
 local found = {0, 0, 0, 0, 0}
 -- A table with room for a few numbers need not grow for them.
 local reply, length, first, count = {now, 0, 0}, 1, 1, #KEYS
-local decide_fully, take_back
+local add_entry, decide_fully, take_back
 
 while first <= count do
   if has_more then
@@ -114,7 +114,7 @@ while first <= count do
     elseif kind == 3 then
       local limit, period, precision = args[at + 2], args[at + 3], args[at + 4]
       local unit, span = precision > 0 and precision or 1, precision + period
-      local earliest = now - span - (now - span) % unit + unit
+      local here, earliest = now - now % unit, now - span - (now - span) % unit + unit
       local counted, live, fits, newest, total, oldest, trim = 0, 0, 0, nil, nil, nil, nil
       local head = call('LRANGE', key, '0', '1')
       if head[1] then
@@ -125,7 +125,7 @@ while first <= count do
         if
           not (
             before_oldest and oldest and newest and total and total >= 0
-            and before_oldest < oldest and total < oldest and newest >= oldest and newest < now - now % unit + unit
+            and before_oldest < oldest and total < oldest and newest >= oldest and newest < here + unit
             and oldest % 1 == 0 and newest % 1 == 0 and total % 1 == 0
           )
         then
@@ -169,11 +169,47 @@ while first <= count do
           fits = oldest - oldest % unit + span
         end
       end
-      if trim then to_trim = true end
+      if not add_entry and not (total and newest >= here) then
+        -- Adds an entry of now. Returns the second in which the key expires then, 0 if it does already and nil if no entry was
+        -- added, and whether it failed.
+        function add_entry(key, total, newest, after, here, unit, span)
+          local ends, was, result = here + span, nil, nil
+          local second = (ends - ends % 1000000) / 1000000 + 1
+          if total then
+            was = newest - newest % unit + span
+            result = call('RPUSH', key, now, after)
+          else
+            result = call('RPUSH', key, '0', now, after)
+          end
+          if type(result) == 'table' then return nil, true end
+          if was and (was - was % 1000000) / 1000000 + 1 == second then return 0, false end
+          return second, type(call('EXPIREAT', key, second)) == 'table'
+        end
+      end
+      if size == 1 and ok and cost > 0 and not shadow then
+        -- The only charge of a decision is written at once.
+        local after, second, fails = ((total or 0) + cost) % 1125899906842624, nil, nil
+        if total and newest >= here then
+          fails = call('LSET', key, '-1', after).err
+        else
+          second, fails = add_entry(key, total, newest, after, here, unit, span)
+        end
+        if trim and not fails then fails = call('LTRIM', key, trim, '-1').err end
+        if fails then
+          found[2], found[3], found[5], done, plain = total, newest, second, i, false
+          break
+        end
+      else
+        found[f + 2], found[f + 3], found[f + 4], found[f + 5] = total, newest, trim, nil
+        to_write, to_trim = true, to_trim or trim
+      end
       local shown = counted > 0 and newest or now
-      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = total, newest, trim, nil
-      reply[length + 1], reply[length + 2], reply[length + 3] = ok and shown or -shown, counted, fits
-      to_write, length = true, length + 3
+      reply[length + 1], reply[length + 2] = ok and shown or -shown, counted
+      length = length + 2
+      if not ok or cost == 0 then
+        length = length + 1
+        reply[length] = fits
+      end
 
     -- interval_bucket
     elseif kind == 4 then
@@ -290,28 +326,18 @@ while first <= count do
       if result.err then failed = true break end
       done = i
     elseif kind == 3 then
-      local total, newest, period, unit = found[f + 2], found[f + 3], args[at + 3], args[at + 4]
-      local span = period + unit
+      local total, newest, unit = found[f + 2], found[f + 3], args[at + 4]
+      local span = args[at + 3] + unit
       if unit == 0 then unit = 1 end
       local here, after = now - now % unit, ((total or 0) + cost) % 1125899906842624
       if total and newest >= here then
-        result = call('LSET', key, '-1', after)
-        if result.err then failed = true break end
+        failed = call('LSET', key, '-1', after).err
+        if failed then break end
         done = i
       else
-        local ends = here + span
-        local second = (ends - ends % 1000000) / 1000000 + 1
-        if total then
-          result = call('RPUSH', key, now, after)
-          local was = newest - newest % unit + span
-          if (was - was % 1000000) / 1000000 + 1 == second then second = 0 end
-        else
-          result = call('RPUSH', key, '0', now, after)
-        end
-        if type(result) == 'table' then failed = true break end
-        done, found[f + 5] = i, second
-        result = second > 0 and call('EXPIREAT', key, second)
-        if type(result) == 'table' then failed = true break end
+        found[f + 5], failed = add_entry(key, total, newest, after, here, unit, span)
+        if found[f + 5] then done = i end
+        if failed then break end
       end
     else
       local was, ends, value = found[f + 5], nil, nil

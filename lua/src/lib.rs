@@ -5,7 +5,7 @@
 //! arguments with their units, and its reply. Some algorithms exist in a second form, `adjustable_…`, for numbers that change
 //! from call to call: `gcra` in a file of its own, the others in the same file with `adjustable` set.
 //!
-//! One script decides: `plain.lua`, a pass over lists of charges that makes no function, with all algorithms and `decide.lua`
+//! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
 //! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Each algorithm has a
 //! script that refunds. The reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
 //!

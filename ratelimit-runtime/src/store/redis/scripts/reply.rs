@@ -115,7 +115,11 @@ impl ReplyReader {
         let snapshot = match charge.spec {
             AlgorithmSpec::Gcra(_) => [time, 0, 0, 0, 0],
             AlgorithmSpec::FixedWindow(_) => [time, self.number()?, 0, 0, 0],
-            AlgorithmSpec::SlidingWindow(_) => [self.number()?, self.number()?, time, 0, 0],
+            AlgorithmSpec::SlidingWindow(_) => {
+                let counted = self.number()?;
+                let fits_at = if signed < 0 || charge.cost == 0 { self.number()? } else { 0 };
+                [counted, fits_at, time, 0, 0]
+            }
             AlgorithmSpec::IntervalBucket(spec) if !spec.adjustable => [time, self.number()?, 0, 0, 0],
             AlgorithmSpec::AdjustableGcra(spec) => spec.at_own_rate(time, self.now, charge.cost),
             _ => return Err(unexpected()),

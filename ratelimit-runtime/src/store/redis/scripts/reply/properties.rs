@@ -53,7 +53,7 @@ fn decisions_and_reply() -> impl Strategy<Value = (Vec<Vec<Charge>>, Value)> {
             let list = list(charges).prop_map(|list| vec![list]);
             let error = texts().prop_map(|text| vec![Value::BulkString(text)]);
             let plain =
-                if charges.iter().all(|charge| numbers_after_time(&charge.spec).is_some()) { 20 } else { 1 };
+                if charges.iter().all(|charge| numbers_after_time(charge, true).is_some()) { 20 } else { 1 };
             parts.push(prop_oneof![20 => list, 1 => error, plain => first_pass(charges)].boxed());
         }
         (Just(decisions), parts, cut(), more(), any::<bool>()).prop_map(
@@ -75,26 +75,28 @@ fn packed(values: &[Value]) -> Option<Value> {
 
 /// What the pass over plain states mostly replies to a decision.
 fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
-    let specs: Vec<AlgorithmSpec> = charges.iter().map(|charge| charge.spec).collect();
+    let charges = charges.to_vec();
     let sign = prop_oneof![Just(1), Just(-1)];
     let snapshot = (sign, time(), prop_oneof![20 => 0..5_i64, 1 => numbers()], time());
     vec(snapshot, charges.len()).prop_map(move |snapshots| {
         let mut numbers = Vec::new();
-        for ((sign, time, count, fits_at), spec) in snapshots.into_iter().zip(&specs) {
-            numbers.push(time.saturating_mul(sign));
-            numbers.extend([count, fits_at].into_iter().take(numbers_after_time(spec).unwrap_or(1)));
+        for ((sign, time, count, fits_at), charge) in snapshots.into_iter().zip(&charges) {
+            let first = time.saturating_mul(sign);
+            let after = numbers_after_time(charge, first > 0).unwrap_or(1);
+            numbers.extend([first, count, fits_at].into_iter().take(1 + after));
         }
         numbers.into_iter().map(Value::Int).collect()
     })
 }
 
-/// Returns how many numbers follow the time that the pass replies for a charge, or `None` if it leaves the algorithm to others.
-fn numbers_after_time(spec: &AlgorithmSpec) -> Option<usize> {
-    match spec {
+/// Returns how many numbers follow the time that the pass replies for a charge that its policy admits or refuses, or `None` if it
+/// leaves the algorithm to others.
+fn numbers_after_time(charge: &Charge, admitted: bool) -> Option<usize> {
+    match charge.spec {
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::AdjustableGcra(_) => Some(0),
         AlgorithmSpec::FixedWindow(_) => Some(1),
         AlgorithmSpec::IntervalBucket(spec) => (!spec.adjustable).then_some(1),
-        AlgorithmSpec::SlidingWindow(_) => Some(2),
+        AlgorithmSpec::SlidingWindow(_) => Some(if admitted && charge.cost > 0 { 1 } else { 2 }),
         AlgorithmSpec::WarmingUp(_) => None,
     }
 }
@@ -175,7 +177,7 @@ fn decided(decisions: &[Vec<Charge>], reply: &Value) -> Option<Vec<Option<Vec<Op
                     let Value::Int(number) = values.next()? else { return None };
                     let time = Value::Int(number.saturating_abs());
                     (*number != 0 && is_number(&time)).then_some(())?;
-                    for _ in 0..numbers_after_time(&charge.spec)? {
+                    for _ in 0..numbers_after_time(charge, *number > 0)? {
                         values.next().filter(|value| is_number(value))?;
                     }
                     own.push(Some(*number > 0));
