@@ -29,6 +29,7 @@ mod wait_limits;
 mod window_queue;
 #[cfg(not(feature = "tls"))]
 mod without_tls;
+mod yielding;
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 pub(crate) mod all_some;
 pub(crate) mod bounds;
 pub(crate) mod clock;
+pub(crate) mod coop;
 pub(crate) mod invalid_policy;
 pub(crate) mod lazy_box;
 pub(crate) mod log;

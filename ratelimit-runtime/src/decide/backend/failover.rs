@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 
 use super::Backend;
@@ -96,9 +97,8 @@ impl<'a> PendingRequest<'a> {
                 Ok(parker.block_on(acquire::acquire_by(self.request, self.endpoint, timers)))
             }
             Store::Redis(_) => {
-                let failed = |error| {
-                    StoreError::permanent(format!("could not start the runtime of blocking calls: {error}"))
-                };
+                let failed =
+                    |error| StoreError::permanent(format!("could not start the runtime of blocking calls: {error}"));
                 let runtime = runtime::background().map_err(failed)?;
                 let _entered = runtime.enter();
                 Ok(parker.block_on(self.start()))
@@ -178,6 +178,8 @@ impl Future for AcquireFuture {
     type Output = AcquireResult;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<AcquireResult> {
+        // Calls that nobody has to wait for, as during an outage, would keep other tasks from running.
+        let operation = ready!(poll_proceed(context));
         loop {
             let result = ready!(Pin::new(&mut self.future).poll(context));
             let result = match (self.local.take(), result) {
@@ -186,6 +188,7 @@ impl Future for AcquireFuture {
                 (None, Err(failed)) => self.apply(failed),
             };
             if let Some(result) = result {
+                operation.made_progress();
                 return Poll::Ready(result);
             }
         }

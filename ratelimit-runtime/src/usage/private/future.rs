@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::charged::{AttributeCall, Charged, Refusal};
+use crate::base::coop::{poll_spend, spend};
 use crate::decide::backend::failover::AcquireFuture;
 
 /// The decision about a call that is not just admitted. Two words, which are returned in registers.
@@ -25,18 +26,34 @@ impl Decided {
     pub(super) fn of(decision: Result<Charged, Refusal>) -> Self {
         match decision {
             Ok(charged) => Decided::Charged(charged),
-            Err(refusal) => Decided::Refused(refusal),
+            Err(refusal) => Decided::refused(refusal),
+        }
+    }
+
+    /// A refusal, which is awaited if the task has to let others run first.
+    #[inline(never)]
+    fn refused(refusal: Refusal) -> Self {
+        if spend() {
+            Decided::Refused(refusal)
+        } else {
+            Decided::Later(DecisionFuture(Later::Refused(Some(refusal))))
         }
     }
 }
 
-/// The decision about a call that has to be awaited. `None` once it is there.
+/// The decision about a call that has to be awaited.
 #[must_use]
-pub struct DecisionFuture(Option<Box<AcquireFuture>>);
+pub struct DecisionFuture(Later);
+
+enum Later {
+    Deciding(Box<AcquireFuture>),
+    /// The task has to let others run first. `None` once the decision is there.
+    Refused(Option<Refusal>),
+}
 
 impl DecisionFuture {
     pub(super) fn new(future: AcquireFuture) -> Self {
-        DecisionFuture(Some(Box::new(future)))
+        DecisionFuture(Later::Deciding(Box::new(future)))
     }
 }
 
@@ -44,11 +61,18 @@ impl Future for DecisionFuture {
     type Output = Result<Charged, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Pending };
-        let result = ready!(Pin::new(&mut **future).poll(context));
-        let decision = future.backend().finish(result, &AttributeCall);
-        self.0 = None;
-        Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
+        match &mut self.0 {
+            Later::Deciding(future) => {
+                let result = ready!(Pin::new(&mut **future).poll(context));
+                let decision = future.backend().finish(result, &AttributeCall);
+                self.0 = Later::Refused(None);
+                Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
+            }
+            Later::Refused(refusal) => {
+                ready!(poll_spend(context));
+                refusal.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
+            }
+        }
     }
 }
 

@@ -17,12 +17,14 @@ pub use builder::RegistryBuilder;
 pub use current::install;
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
 #[cfg(feature = "overrides")]
 use std::sync::{OnceLock, mpsc::Sender};
 
 use smallvec::SmallVec;
 
+use crate::base::coop::poll_spend;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
 use crate::decide::backend::failover::PendingRequest;
@@ -106,7 +108,12 @@ impl Registry {
         charges: impl IntoIterator<Item = NamedCharge>,
     ) -> Result<Decision, Error> {
         match self.decide_all(charges) {
-            Ok(decision) => decision,
+            Ok(decision) => {
+                if decision.is_err() {
+                    poll_fn(poll_spend).await;
+                }
+                decision
+            }
             Err(request) => self.0.backend.finish(request.start().await, &LimiterCaller),
         }
     }

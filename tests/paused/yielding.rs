@@ -1,0 +1,140 @@
+//! Tasks that make one call after the other, of which none has to wait, let other tasks run.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use ratelimits::OnStoreError::{self, Allow, Deny, Local};
+use ratelimits::{Error, FixedWindow, Limiter, Registry, SlidingWindow, Source, TokenBucket};
+use ratelimits::{count_limit, rate_limit};
+use tokio::task::yield_now;
+
+use crate::faulty_server::{Fault, FaultyServer};
+
+const CALLS: usize = 1000;
+
+/// How often another task runs at least during these calls. At 128 operations a turn it is seven times.
+const TURNS: usize = 5;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Makes calls beside another task, and counts how often that one runs.
+async fn turns(mut call: impl AsyncFnMut()) -> usize {
+    let turns = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        loop {
+            counted.fetch_add(1, Ordering::Relaxed);
+            yield_now().await;
+        }
+    });
+    for _ in 0..CALLS {
+        call().await;
+    }
+    other.abort();
+    turns.load(Ordering::Relaxed)
+}
+
+/// A limiter of which all calls are refused.
+async fn used_up(registry: &Registry, name: &str) -> Limiter {
+    let limiter = registry.limiter(name, TokenBucket::per_second(1).burst(1)).unwrap();
+    limiter.try_acquire((), 1).await.unwrap();
+    limiter
+}
+
+#[rate_limit(rate = "1/d", burst = 1)]
+async fn once() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(rate = "1/d", burst = 1, fallback = |_| false)]
+async fn or_false() -> bool {
+    true
+}
+
+#[count_limit(1, "1d")]
+#[rate_limit(rate = "1/d", burst = 1, key = user)]
+async fn stacked(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[count_limit(limit = limit, period = "1d")]
+async fn computed(limit: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_functions_let_other_tasks_run() {
+    once().await.unwrap();
+    assert!(turns(async || drop(once().await.unwrap_err())).await >= TURNS);
+    assert!(or_false().await);
+    assert!(turns(async || assert!(!or_false().await)).await >= TURNS);
+    stacked(1).await.unwrap();
+    assert!(turns(async || drop(stacked(1).await.unwrap_err())).await >= TURNS);
+    computed(1).await.unwrap();
+    assert!(turns(async || drop(computed(1).await.unwrap_err())).await >= TURNS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_calls_of_limiters_let_other_tasks_run() {
+    let observed = Registry::builder().observer(|_| {}).in_memory();
+    for registry in [Registry::in_memory(), observed] {
+        let [plain, other] = [used_up(&registry, "a").await, used_up(&registry, "b").await];
+        assert!(turns(async || drop(plain.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
+        assert!(
+            turns(async || drop(plain.acquire_timeout((), 1, Duration::ZERO).await.unwrap_err())).await
+                >= TURNS
+        );
+        let log = registry.limiter("log", SlidingWindow::new(1, DAY)).unwrap();
+        log.try_acquire((), 1).await.unwrap();
+        assert!(turns(async || drop(log.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
+        let all = async || {
+            drop(registry.try_acquire_all([plain.charge((), 1), other.charge((), 1)]).await.unwrap_err())
+        };
+        assert!(turns(all).await >= TURNS);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_redis_does_not_decide_let_other_tasks_run() {
+    for on_store_error in [Local, Allow, Deny] {
+        let registry = Registry::builder().over(FaultyServer::new(Fault::Refused));
+        let limiter = registry.limiter("a", FixedWindow::new(CALLS as u64 / 2, DAY)).unwrap();
+        let limiter = limiter.on_store_error(on_store_error);
+        // The first failure opens the circuit: later calls fail at once.
+        let _ = limiter.try_acquire((), 1).await;
+        let call = async || match limiter.try_acquire((), 1).await {
+            Ok(decision) => assert_eq!(decision.source, source(on_store_error)),
+            Err(error) => assert_eq!(error.is_limited(), on_store_error == Local),
+        };
+        assert!(turns(call).await >= TURNS, "{on_store_error:?}");
+    }
+}
+
+fn source(on_store_error: OnStoreError) -> Source {
+    if on_store_error == Local { Source::Local } else { Source::Allowed }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusals_that_are_remembered_let_other_tasks_run() {
+    let server = FaultyServer::new(Fault::None);
+    let limiter = Registry::builder().over(server.clone()).limiter("a", FixedWindow::new(1, DAY)).unwrap();
+    server.set_full(true);
+    assert!(turns(async || drop(limiter.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
+    assert!(server.commands() < 20, "they are remembered: {}", server.commands());
+}
+
+/// On executors without a budget nothing waits.
+#[test]
+fn refused_calls_are_ready_without_tokio() {
+    let registry = Registry::in_memory();
+    let calls = pin!(async {
+        let limiter = used_up(&registry, "a").await;
+        for _ in 0..CALLS {
+            limiter.try_acquire((), 1).await.unwrap_err();
+        }
+    });
+    assert!(calls.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+}
