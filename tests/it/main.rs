@@ -13,6 +13,8 @@ mod events;
 mod examples;
 mod faults;
 mod flood;
+#[cfg(unix)]
+mod forked;
 mod guava;
 mod known_limiter_bugs;
 mod leases;

@@ -1,9 +1,9 @@
 //! Tokio runtimes around calls that block: the one that they must not be called on, and the one that they use.
 
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::{future, io, thread};
+use std::{future, io, process, thread};
 
+use once_cell::sync::OnceCell;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::coop::poll_proceed;
 
@@ -30,16 +30,23 @@ pub(crate) fn is_async_context() -> bool {
     })
 }
 
-/// Returns a runtime of our own, which runs on a thread of its own until the process ends. The first call starts it.
+/// Returns a runtime of our own, which runs on a thread of its own until the process ends. The first call starts it. Fails in a
+/// forked child of a process that has started it: the child does not have the thread, and would wait for ever.
 pub(crate) fn background() -> io::Result<Handle> {
-    static BACKGROUND: Mutex<Option<Handle>> = Mutex::new(None);
-    let mut background = BACKGROUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(handle) = &*background {
-        return Ok(handle.clone());
+    /// The runtime, and the process that has its thread.
+    static BACKGROUND: OnceCell<(u32, Handle)> = OnceCell::new();
+    let start = || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let run = move || runtime.block_on(future::pending::<()>());
+        thread::Builder::new().name("ratelimits".into()).spawn(run)?;
+        io::Result::Ok((process::id(), handle))
+    };
+    let (process, handle) = BACKGROUND.get_or_try_init(start)?;
+    if *process != process::id() {
+        return Err(io::Error::other(
+            "this process was forked after its parent had started it; fork before that, or `exec`",
+        ));
     }
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let handle = runtime.handle().clone();
-    let run = move || runtime.block_on(future::pending::<()>());
-    thread::Builder::new().name("ratelimits".into()).spawn(run)?;
-    Ok(background.insert(handle).clone())
+    Ok(handle.clone())
 }

@@ -15,8 +15,8 @@ use crate::store::error::StoreError;
 /// runtime of our own, which all blocking calls of the process share, and which has its own connection to each server. For a
 /// registry on Redis use [`connect_lazy`](crate::Registry::connect_lazy), which is not async either.
 ///
-/// A call that blocks queues like one that is awaited, and cannot be cancelled. Do not fork a process after its first call to
-/// Redis: the child would lack that thread, and wait for ever.
+/// A call that blocks queues like one that is awaited, and cannot be cancelled. Fork a process before its first call to Redis, or
+/// `exec` afterwards: a forked child lacks that thread, and there these methods return [`Error::Store`] where they would ask Redis.
 ///
 /// In async code use the methods of the same name without `blocking_`. There these return [`Error::Store`] where they would have
 /// to wait or to ask Redis, as that would keep other tasks from running. `tokio::task::spawn_blocking` and `block_in_place` are

@@ -1,0 +1,61 @@
+//! Processes that fork without an `exec`. The child has only the thread that forked.
+#![expect(unsafe_code, reason = "std has no fork")]
+
+use std::process::Command;
+use std::time::Duration;
+
+use ratelimits::{Error, FixedWindow, Registry};
+
+use crate::support::registries::LONG_DEADLINE;
+use crate::support::server::Server;
+
+const URL: &str = "RATELIMITS_TEST_FORKS";
+
+/// After so many seconds a child that hangs is killed.
+const HANGS: u32 = 10;
+
+unsafe extern "C" {
+    safe fn alarm(seconds: u32) -> u32;
+    fn fork() -> i32;
+    safe fn _exit(status: i32) -> !;
+    fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+}
+
+/// Returns whether this holds in a forked child.
+fn holds_in_child(check: impl FnOnce() -> bool) -> bool {
+    // SAFETY: of the two other threads, the test harness waits, and that of the runtime is idle. Neither holds a lock.
+    let child = unsafe { fork() };
+    if child == 0 {
+        alarm(HANGS);
+        _exit(i32::from(!check()));
+    }
+    let mut status = 0;
+    // SAFETY: the status is written to a valid place.
+    assert_eq!(unsafe { waitpid(child, &raw mut status, 0) }, child);
+    status == 0
+}
+
+/// Runs in a process of its own, so that it forks while no other test holds a lock.
+#[test]
+fn blocking_calls_to_redis_fail_in_a_forked_child() {
+    let Ok(url) = std::env::var(URL) else {
+        let server = Server::start();
+        let mut command = Command::new(std::env::current_exe().expect("the test has a path"));
+        let test = "forked::blocking_calls_to_redis_fail_in_a_forked_child";
+        let output = command.args([test, "--exact"]).env(URL, server.url()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    };
+    let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&url).unwrap();
+    let [remote, local] = [registry, Registry::in_memory()]
+        .map(|registry| registry.limiter("a", FixedWindow::new(9, Duration::from_secs(60))).unwrap());
+    let call = || remote.blocking_try_acquire("a", 1);
+    // The child starts its own thread if there was none.
+    assert!(holds_in_child(|| call().is_ok()));
+    call().unwrap();
+    let is_refused =
+        |error: &Error| matches!(error, Error::Store(error) if error.to_string().contains("forked"));
+    assert!(holds_in_child(|| call().is_err_and(|error| is_refused(&error))));
+    assert!(holds_in_child(|| local.blocking_try_acquire("a", 1).is_ok()), "it needs no thread");
+    call().unwrap();
+}
