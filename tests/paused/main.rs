@@ -25,6 +25,7 @@ mod rate_bound;
 mod refunds;
 mod simulate;
 mod store_down;
+mod store_events;
 mod wait_limits;
 mod window_queue;
 #[cfg(not(feature = "tls"))]

@@ -16,7 +16,11 @@ macro_rules! log {
 
 pub(crate) use log;
 
-/// Bounds an event that every call might log to one a second. Calls after the last event wait for the next one.
+/// How often an event is logged at most that tells what calls do, or what goes wrong with them.
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// Bounds an event that every call might log to one in a time. Calls after the last event wait for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct LogBound(Mutex<Pending>);
 
@@ -28,13 +32,14 @@ struct Pending {
 }
 
 impl LogBound {
-    /// Counts a call. If the event is to be logged now, returns the number of calls since the last one.
-    pub(crate) fn count(&self) -> Option<u64> {
+    /// Counts a call. If the event, which is logged at most once in this time, is to be logged now, returns the number of calls
+    /// since the last one.
+    pub(crate) fn count(&self, period: Duration) -> Option<u64> {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pending.calls += 1;
         let now = Instant::now();
         let since_last = pending.last.and_then(|last| now.checked_duration_since(last));
-        if since_last.is_some_and(|time| time < Duration::from_secs(1)) {
+        if since_last.is_some_and(|time| time < period) {
             return None;
         }
         pending.last = Some(now);

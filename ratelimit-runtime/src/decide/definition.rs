@@ -8,7 +8,7 @@ use super::attachment::Attachment;
 use super::overridden::{KnownOverride, Overridden};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
-use crate::base::log::{LogBound, log};
+use crate::base::log::{LogBound, MINUTE, SECOND, log};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
@@ -16,6 +16,7 @@ use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
 use crate::policy::{Algorithm, Policy};
+use crate::store::error::StoreError;
 
 /// A policy: that of an attribute, or of a limiter.
 #[derive(Debug)]
@@ -42,6 +43,10 @@ pub(crate) struct Definition {
     refusal_log: LogBound,
     /// For calls that the policy, as a shadow, could not decide.
     failure_log: LogBound,
+    /// For calls that fail although there is no outage.
+    error_log: LogBound,
+    /// For charges that were not given back.
+    refund_log: LogBound,
 }
 
 /// What only attributes say of a policy.
@@ -115,6 +120,8 @@ impl Definition {
             attachment: Attachment::default(),
             refusal_log: LogBound::default(),
             failure_log: LogBound::default(),
+            error_log: LogBound::default(),
+            refund_log: LogBound::default(),
         }
     }
 
@@ -258,7 +265,7 @@ impl Definition {
     /// may itself be rate limited.
     #[cold]
     pub(crate) fn log_shadow_refusal(&self) {
-        if let Some(calls) = self.refusal_log.count() {
+        if let Some(calls) = self.refusal_log.count(SECOND) {
             let (policy, algorithm) = (self.name.as_str(), self.algorithm.name());
             log!(INFO, policy, algorithm, calls, "shadow policy would have limited calls");
         }
@@ -267,9 +274,28 @@ impl Definition {
     /// Logs that the policy, a shadow, could not decide a call. Must not be called under a lock.
     #[cold]
     pub(crate) fn log_shadow_failure(&self, error: &Error) {
-        if let Some(calls) = self.failure_log.count() {
+        if let Some(calls) = self.failure_log.count(SECOND) {
             let policy = self.name.as_str();
             log!(INFO, policy, %error, calls, "shadow policy could not be evaluated");
+        }
+    }
+
+    /// Logs that a call failed although there is no outage: a key holds another program's value, say. Must not be called under a
+    /// lock.
+    #[cold]
+    pub(crate) fn log_permanent_error(&self, error: &Error) {
+        if let Some(calls) = self.error_log.count(MINUTE) {
+            let policy = self.name.as_str();
+            log!(WARN, policy, %error, calls, "calls fail with a permanent store error");
+        }
+    }
+
+    /// Logs that a charge was not given back. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_failed_refund(&self, error: &StoreError) {
+        if let Some(refunds) = self.refund_log.count(MINUTE) {
+            let policy = self.name.as_str();
+            log!(WARN, policy, %error, refunds, "failed to refund charges");
         }
     }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::field::{DisplayValue, debug, display};
 
-use crate::base::log::log;
+use crate::base::log::{MINUTE, log};
 use crate::store::error::StoreError;
 use crate::store::{RedisStore, Store};
 
 /// The state of a registry's store, as seen by the decisions of this process.
 ///
 /// An outage begins with the first decision that the store fails to make. It ends with the first decision that the store makes
-/// at least one second after the last failed one. A warning is logged at both ends. The store of an in-process registry is
+/// at least one second after the last failed one. A warning is logged at both ends, and once a minute in between. The store of an in-process registry is
 /// always healthy.
 ///
 /// ```
@@ -72,6 +72,15 @@ struct Outage {
     began: Instant,
     last_failure: Instant,
     failed_decisions: u64,
+    /// When the log last told of it.
+    logged: Instant,
+}
+
+/// What is logged of a failure.
+#[derive(Debug, PartialEq)]
+enum Told {
+    Begins,
+    GoesOn { failed_decisions: u64, lasted: Duration },
 }
 
 impl HealthMonitor {
@@ -92,9 +101,16 @@ impl HealthMonitor {
 
     /// Records a decision that the store failed to make.
     pub(crate) fn record_failure(&self, error: &StoreError) {
-        if self.record_failure_at(Instant::now()) {
-            let (server, deadline) = (self.server(), self.redis.as_ref().map(|redis| debug(redis.timeout())));
-            log!(WARN, server, deadline, %error, "store unavailable; applying `on_store_error`");
+        let Some(told) = self.record_failure_at(Instant::now()) else { return };
+        let server = self.server();
+        match told {
+            Told::Begins => {
+                let deadline = self.redis.as_ref().map(|redis| debug(redis.timeout()));
+                log!(WARN, server, deadline, %error, "store unavailable; applying `on_store_error`");
+            }
+            Told::GoesOn { failed_decisions, lasted } => {
+                log!(WARN, server, failed_decisions, ?lasted, %error, "store still unavailable");
+            }
         }
     }
 
@@ -131,15 +147,28 @@ impl HealthMonitor {
         }
     }
 
-    /// Returns whether an outage begins.
-    fn record_failure_at(&self, at: Instant) -> bool {
+    fn record_failure_at(&self, at: Instant) -> Option<Told> {
         let mut record = self.lock();
         record.failed_decisions += 1;
         let begins = record.current.is_none();
-        let outage =
-            record.current.get_or_insert(Outage { began: at, last_failure: at, failed_decisions: 0 });
+        let outage = record.current.get_or_insert(Outage {
+            began: at,
+            last_failure: at,
+            failed_decisions: 0,
+            logged: at,
+        });
         outage.last_failure = outage.last_failure.max(at);
         outage.failed_decisions += 1;
+        let is_due = begins || at.saturating_duration_since(outage.logged) >= MINUTE;
+        let told = is_due.then(|| {
+            outage.logged = at;
+            let lasted = at.saturating_duration_since(outage.began);
+            if begins {
+                Told::Begins
+            } else {
+                Told::GoesOn { failed_decisions: outage.failed_decisions, lasted }
+            }
+        });
         record.outages += u64::from(begins);
         if begins {
             let is_earlier =
@@ -147,7 +176,7 @@ impl HealthMonitor {
             let _ = record.failed_refunds.take_if(is_earlier);
         }
         self.in_outage.store(true, Ordering::Relaxed);
-        begins
+        told
     }
 
     fn is_first_failed_refund(&self, at: Instant) -> bool {
@@ -197,6 +226,21 @@ mod tests {
         assert_eq!(monitor.health(), health(true, 1, 500));
         monitor.record_failure_at(after(5991));
         assert_eq!(monitor.health(), health(false, 2, 501));
+    }
+
+    #[test]
+    fn outages_are_logged_every_minute() {
+        let (monitor, began) = (HealthMonitor::default(), Instant::now());
+        let after = Duration::from_millis;
+        let told: Vec<_> = (0..200)
+            .filter_map(|second| Some((second, monitor.record_failure_at(began + after(second * 1000))?)))
+            .collect();
+        let goes_on = |seconds| {
+            (seconds, Told::GoesOn { failed_decisions: seconds + 1, lasted: after(seconds * 1000) })
+        };
+        assert_eq!(told, [(0, Told::Begins), goes_on(60), goes_on(120), goes_on(180)]);
+        monitor.record_success_at(began + after(201_000));
+        assert_eq!(monitor.record_failure_at(began + after(202_000)), Some(Told::Begins));
     }
 
     #[test]

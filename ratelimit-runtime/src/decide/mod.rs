@@ -303,6 +303,7 @@ impl Backend {
         if let Some(observers) = self.observers() {
             observers.failed(&request);
         }
+        let is_permanent = error.is_permanent();
         let error = Error::Store(error);
         if request.is_shadow() {
             request.policies().iter().for_each(|policy| policy.definition.log_shadow_failure(&error));
@@ -310,6 +311,9 @@ impl Backend {
             return caller.decided(Acquired::at_once(&request, &unused, Source::Allowed), None);
         }
         error.log_refusal(request.policy_of(0));
+        if is_permanent {
+            request.policies().iter().for_each(|policy| policy.definition.log_permanent_error(&error));
+        }
         caller.failed(None, error)
     }
 

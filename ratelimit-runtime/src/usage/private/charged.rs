@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
 use super::spare::{Reusable, Spare};
-use crate::base::log::log;
 use crate::decide::acquired::Acquired;
 use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
@@ -172,12 +171,10 @@ impl Charged {
         }
         RefundFuture(Some(Box::pin(async move {
             for RefundableCharge { definition, receipt } in refunded {
-                let policy = definition.name.as_str();
-                if let Err(error) = receipt.refund().await {
-                    log!(WARN, policy, %error, "failed to refund a charge");
-                    continue;
+                match receipt.refund().await {
+                    Ok(()) => forget(definition.name.as_str()),
+                    Err(error) => definition.log_failed_refund(&error),
                 }
-                forget(policy);
             }
         })))
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::headers::RateLimitHeaders;
 use super::message::RequestHead;
-use crate::base::log::{LogBound, log};
+use crate::base::log::{LogBound, SECOND, log};
 use crate::decide::error::Error;
 use crate::key::IntoKey;
 use crate::key::missing_key::MissingKey;
@@ -114,7 +114,7 @@ impl<R: RequestHead> Options<R> {
         let header = client_ip.header_name();
         let address = client_ip.find(peer, header.into_iter().flat_map(|name| request.values(name))).ok();
         if address.is_none()
-            && let Some(requests) = self.events.lacks_client.count()
+            && let Some(requests) = self.events.lacks_client.count(SECOND)
         {
             log!(WARN, header, requests, "trusted proxies send requests without a client address");
         }
