@@ -1,14 +1,4 @@
---[[ prelude.lua ]]
-
--- Returns an algorithm. The functions of those that no charge needs are not even made.
-local made = {}
-local function algorithm(kind)
-  local algorithm = made[kind]
-  if algorithm then return algorithm end
-  --[[ algorithms ]]
-  made[kind] = algorithm
-  return algorithm
-end
+--[[ algorithms.lua ]]
 
 -- Takes a charge back that was added to a bucket which `was` full then: `touched` if it was also moved to now, with its expiry.
 local function give_back(key, charge, was, touched)

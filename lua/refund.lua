@@ -1,10 +1,12 @@
--- Refunds charges.
+-- Refunds charges of any algorithms, each on its own.
 --
 -- KEYS   the key of each charge
--- ARGV   the 7 refund arguments of each charge, of which the last may be empty
--- reply  now
+-- ARGV   8 of each charge: the number of its algorithm, and the arguments of `refund`, of which the last may be empty
+-- reply  for each charge the text of an error, or an empty one
+--[[ algorithms.lua ]]
+local reply = {}
 for i = 1, #KEYS do
-  local ok, err = pcall(refund, KEYS[i], 7 * i - 6)
-  if not ok then return {err = error_text(err)} end
+  local ok, err = pcall(algorithm(tonumber(ARGV[8 * i - 7])).refund, KEYS[i], 8 * i - 6)
+  reply[i] = ok and '' or error_text(err)
 end
-return now
+return reply

@@ -6,8 +6,8 @@
 //! from call to call: `gcra` in a file of its own, the others in the same file with `adjustable` set.
 //!
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
-//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Each algorithm has a
-//! script that refunds. The reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
+//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script refunds. The
+//! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
 //!
 //! # Errors
 //!
@@ -55,6 +55,7 @@ pub const ALGORITHMS: [(&str, &str); 8] = [
 const CLOCK: &str = include_str!("../clock.lua");
 const ERRORS: &str = include_str!("../errors.lua");
 const PRELUDE: &str = include_str!("../prelude.lua");
+const ALGORITHMS_BY_NUMBER: &str = include_str!("../algorithms.lua");
 const DECIDE: &str = include_str!("../decide.lua");
 const PLAIN: &str = include_str!("../plain.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
@@ -79,17 +80,10 @@ pub fn without_first_pass(decide: &str) -> String {
     decide.replace(FIRST_PASS, "local has_first_pass = false\n")
 }
 
-/// Returns the script that refunds charges of the named algorithm.
-///
-/// # Panics
-///
-/// If no algorithm has this name.
+/// Returns the script that refunds charges of any algorithms.
 #[must_use]
-pub fn refund(algorithm: &str) -> String {
-    match ALGORITHMS.iter().find(|(name, _)| *name == algorithm) {
-        Some((_, source)) => assemble(&[PRELUDE, source, REFUND], &[]),
-        None => panic!("no algorithm is named {algorithm}"),
-    }
+pub fn refund() -> String {
+    assemble(&[REFUND], &ALGORITHMS)
 }
 
 /// Returns the names of the commands that a script may call, including alternatives to denied ones.
@@ -105,16 +99,18 @@ fn assemble(pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
         .zip(algorithms)
         .map(|(kind, (_, source))| {
             format!(
-                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore}}\nend\n"
+                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, refund = refund}}\nend\n"
             )
         })
         .collect();
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Each may include those after it.
-    for (name, source) in [("decide", DECIDE), ("prelude", PRELUDE), ("errors", ERRORS)] {
+    let files =
+        [("decide", DECIDE), ("algorithms", ALGORITHMS_BY_NUMBER), ("prelude", PRELUDE), ("errors", ERRORS)];
+    for (name, source) in files {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);
     }
-    script = script.replace("--[[ algorithms ]]\n", &branches);
+    script = script.replace("--[[ branches ]]\n", &branches);
     let names: Vec<String> = commands(&script).iter().map(|name| format!("'{name}'")).collect();
     script.replace("--[[ commands ]]", &names.join(", "))
 }
@@ -129,7 +125,7 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, commands, decide, refund};
+    use super::{ALGORITHMS, REFUND, assemble, commands, decide, refund};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -138,16 +134,19 @@ mod tests {
         const LIST: &[&str] =
             &["DEL", "EXPIREAT", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
         let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        for (name, _) in ALGORITHMS {
+        let refund_of = |algorithm| assemble(&[REFUND], &[algorithm]);
+        for (name, source) in ALGORITHMS {
             let documented = match name {
                 "gcra" => BUCKET,
                 "sliding_window" => LIST,
                 _ => STRING,
             };
-            assert_eq!(called(&refund(name)), documented, "{name}");
+            assert_eq!(called(&refund_of((name, source))), documented, "{name}");
         }
         assert_eq!(called(&decide(Some("gcra"))), BUCKET);
         let all: Vec<&str> = [BUCKET, LIST].concat();
-        assert!(commands(&decide(None)).iter().eq(all.iter().collect::<std::collections::BTreeSet<_>>()));
+        let all: std::collections::BTreeSet<&str> = all.into_iter().collect();
+        assert_eq!(commands(&decide(None)), all);
+        assert_eq!(commands(&refund()), all);
     }
 }

@@ -33,6 +33,7 @@ mod policies;
 mod process;
 mod property;
 mod redis;
+mod refunds;
 mod registry;
 mod scripts;
 mod support;

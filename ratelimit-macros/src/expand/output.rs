@@ -43,7 +43,7 @@ pub(super) fn body(
         }
         return braced(quote!(#restored #body), span).into_token_stream();
     }
-    let [charged, output, refund] = ["charged", "output", "refund"].map(local);
+    let [charged, output] = ["charged", "output"].map(local);
     let (ty, _) = written(function);
     // The first `return` determines the type that the others are checked against, as that of the function would.
     let typing = quote_spanned! {span=>
@@ -64,11 +64,10 @@ pub(super) fn body(
     quote! {
         let #output = #body.await;
         #[allow(clippy::redundant_closure_for_method_calls)]
-        let #refund = {
+        {
             #import
-            __ratelimits::Charged::refund(#charged, &[#(#charges),*])
-        };
-        #refund.await;
+            __ratelimits::Charged::refund(#charged, &[#(#charges),*]);
+        }
         #output
     }
 }

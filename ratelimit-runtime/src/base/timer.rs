@@ -29,6 +29,14 @@ impl Timers {
         Handle::try_current().ok().map(Timers::Tokio)
     }
 
+    /// Returns the runtime, if it is one.
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        match self {
+            Timers::Tokio(runtime) => Some(runtime),
+            Timers::Thread(_) => None,
+        }
+    }
+
     /// Awaits the future until `end`, as [`until`] does.
     pub(crate) async fn until<F: Future>(
         &self,

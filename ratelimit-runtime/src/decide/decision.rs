@@ -162,8 +162,8 @@ impl Decision {
     /// the charge, and in a bucket the permits that have not been refilled since, or fewer if later charges were refunded first.
     /// If nothing was charged, as by [`peek`](crate::Limiter::peek), it does nothing.
     ///
-    /// Several policies are refunded one after another. If the future is dropped, the remaining ones stay charged. A bucket that
-    /// has been [reset](crate::Limiter::reset) since may be credited all the same.
+    /// All policies of the call are refunded together. Once the future has been polled, the refund is sent even if the future is
+    /// dropped. A bucket that has been [reset](crate::Limiter::reset) since may be credited all the same.
     ///
     /// # Errors
     ///

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use crate::decide::health::HealthMonitor;
 use crate::decide::wait_queues::WaitQueues;
 use crate::decide::waiter_limit::WaiterLimit;
@@ -26,10 +28,17 @@ impl Endpoint {
         Arc::new(Endpoint { store, queues, waiters, health })
     }
 
-    /// Refunds the charges of a dropped call.
-    pub(crate) async fn give_back(self: Arc<Self>, receipt: Receipt) {
-        if let Err(error) = receipt.refund().await {
-            self.health.record_failed_refund(&error);
-        }
+    /// Refunds charges of this store, by a task of this runtime or else the current one. Nobody needs to wait for it.
+    pub(crate) fn give_back(
+        self: &Arc<Self>,
+        runtime: Option<&Handle>,
+        receipts: impl IntoIterator<Item = Receipt>,
+    ) {
+        let endpoint = Arc::clone(self);
+        Receipt::give_back(runtime, receipts, move |result| {
+            if let Err(error) = result {
+                endpoint.health.record_failed_refund(&error);
+            }
+        });
     }
 }

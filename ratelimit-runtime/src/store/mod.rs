@@ -16,6 +16,7 @@ mod redis;
 #[cfg(not(feature = "redis"))]
 #[path = "redis_disabled.rs"]
 mod redis;
+mod refund;
 #[cfg(feature = "metrics")]
 pub(crate) mod series;
 pub(crate) mod source;
@@ -38,8 +39,10 @@ pub use redis::{Dial, Stream};
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use self::refund::Refund;
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;
@@ -87,7 +90,7 @@ impl Store {
         }
     }
 
-    /// Refunds `cost` permits: of one charge, or of whatever the key holds.
+    /// Refunds `cost` permits: of one charge, or of whatever the key holds. Once polled, it ends even if it is dropped.
     pub async fn refund(
         &self,
         key: &Key,
@@ -95,16 +98,36 @@ impl Store {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
+        self.refund_all(vec![Refund { key: key.clone(), spec: *spec, cost, charge_id }]).await
+    }
+
+    /// Gives back what one call was charged. Once polled, it ends even if it is dropped.
+    pub(crate) async fn refund_all(&self, refunds: Vec<Refund>) -> Result<(), StoreError> {
         match self {
-            Store::Memory(store) => {
-                store.refund(key, spec, cost, charge_id);
+            Store::Memory(_) => {
+                self.give_back(None, refunds, drop);
                 Ok(())
             }
-            Store::Redis(store) => {
-                let _forgets = store.denials().map(|denials| denials.forget_after(key));
-                // In a box, as the next: in process, which is most often, the future would be moved for nothing.
-                Box::pin(store.refund(key, spec, cost, charge_id)).await
+            Store::Redis(store) => store.refund_all(refunds).await,
+        }
+    }
+
+    /// Gives back what one call was charged, and calls `done` with the first error: at once in process; in Redis with one call that is
+    /// sent whether or not anybody waits for it, at most once, by a task of this runtime or else the current one.
+    pub(crate) fn give_back(
+        &self,
+        runtime: Option<&Handle>,
+        refunds: Vec<Refund>,
+        done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
+        match self {
+            Store::Memory(store) => {
+                for Refund { key, spec, cost, charge_id } in &refunds {
+                    store.refund(key, spec, *cost, *charge_id);
+                }
+                done(Ok(()));
             }
+            Store::Redis(store) => store.give_back(runtime, refunds, Box::new(done)),
         }
     }
 

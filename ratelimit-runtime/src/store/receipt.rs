@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::charge::Charge;
+use super::refund::Refund;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::store::error::StoreError;
@@ -62,14 +65,39 @@ impl Receipt {
         &self.charges
     }
 
-    /// Refunds each charge as far as the store allows. Returns the first error after trying all of them.
+    /// Refunds each charge as far as the store allows. Returns the first error after trying all of them. Once polled, it ends even if
+    /// it is dropped.
     pub(crate) async fn refund(&self) -> Result<(), StoreError> {
         self.mirrored.iter().for_each(Mirrored::refund);
-        let mut result = Ok(());
-        for (Charge { key, spec, cost, .. }, charge_id) in &self.charges {
-            result = result.and(self.store.refund(key, spec, *cost, Some(*charge_id)).await);
+        self.store.refund_all(self.refunds().collect()).await
+    }
+
+    /// Refunds all charges of these receipts of one store, by a task of this runtime or else the current one, and calls `done` with
+    /// the first error.
+    pub(crate) fn give_back(
+        runtime: Option<&Handle>,
+        receipts: impl IntoIterator<Item = Receipt>,
+        done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+    ) {
+        let (mut store, mut refunds) = (None, Vec::new());
+        for receipt in receipts {
+            receipt.mirrored.iter().for_each(Mirrored::refund);
+            refunds.extend(receipt.refunds());
+            store = Some(receipt.store);
         }
-        result
+        match store {
+            Some(store) => store.give_back(runtime, refunds, done),
+            None => done(Ok(())),
+        }
+    }
+
+    fn refunds(&self) -> impl Iterator<Item = Refund> {
+        self.charges.iter().map(|(Charge { key, spec, cost, .. }, charge_id)| Refund {
+            key: key.clone(),
+            spec: *spec,
+            cost: *cost,
+            charge_id: Some(*charge_id),
+        })
     }
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
+use crate::store::refund::{OnRefunded, Refund};
 use crate::store::tls::Tls;
 
 /// A store that no value of exists.
@@ -101,13 +102,11 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn refund(
-        &self,
-        _key: &Key,
-        _spec: &AlgorithmSpec,
-        _cost: u64,
-        _charge_id: Option<ChargeId>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn refund_all(&self, _refunds: Vec<Refund>) -> Result<(), StoreError> {
+        match *self {}
+    }
+
+    pub(crate) fn give_back(&self, _runtime: Option<&Handle>, _refunds: Vec<Refund>, _done: OnRefunded) {
         match *self {}
     }
 

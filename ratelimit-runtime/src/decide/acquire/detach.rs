@@ -72,8 +72,7 @@ impl Drop for DetachOnDrop {
             let endpoint = Arc::clone(&self.endpoint);
             runtime.spawn(async move {
                 if let Ok(decided) = asking.await {
-                    let receipt = decided.into_receipt(&endpoint.store);
-                    endpoint.give_back(receipt).await;
+                    endpoint.give_back(None, [decided.into_receipt(&endpoint.store)]);
                 }
             });
         }

@@ -102,13 +102,9 @@ impl HeldPermits {
 impl Drop for HeldPermits {
     fn drop(&mut self) {
         let Some(receipt) = self.receipt.take() else { return };
-        match (&self.slot, &self.timers) {
-            (Slot::Memory(memory, waiter), _) => memory.leave(receipt.charged(), waiter),
-            // A runtime that has ended drops the refund.
-            (Slot::Redis { endpoint, .. }, Timers::Tokio(runtime)) => {
-                drop(runtime.spawn(Arc::clone(endpoint).give_back(receipt)));
-            }
-            (Slot::Redis { .. }, Timers::Thread(_)) => {}
+        match &self.slot {
+            Slot::Memory(memory, waiter) => memory.leave(receipt.charged(), waiter),
+            Slot::Redis { endpoint, .. } => endpoint.give_back(self.timers.runtime(), [receipt]),
         }
     }
 }

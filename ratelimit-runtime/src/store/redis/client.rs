@@ -17,6 +17,7 @@ use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
+use crate::store::refund::Refund;
 #[cfg(feature = "metrics")]
 use crate::store::series::CALL_TIME;
 
@@ -28,11 +29,14 @@ pub(super) struct Client {
     pub(super) scripts: Arc<Scripts>,
     /// Whether a server that is not known as a Cluster wants the keys of a call in one slot.
     pub(super) has_slots: AtomicBool,
+    /// Whether a server has run the script that refunds.
+    pub(super) knows_refund: AtomicBool,
 }
 
 impl Client {
     pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
-        Client { deployment, timeout, scripts, has_slots: AtomicBool::new(false) }
+        let (has_slots, knows_refund) = (AtomicBool::new(false), AtomicBool::new(false));
+        Client { deployment, timeout, scripts, has_slots, knows_refund }
     }
 
     /// Returns the deadline of a call that begins now.
@@ -113,15 +117,34 @@ impl Client {
         };
         if let Err(error) = &reply
             && is_batch
-            && error.may_concern_one_key()
+            && self.concerns_some_keys(error)
         {
-            if error.is_cross_slot() {
-                self.has_slots.store(true, Ordering::Relaxed);
-            }
             return Vec::new();
         }
         let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(decisions, reply));
         outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()])
+    }
+
+    /// Gives back to several keys with one call, sent at most once. Returns the result for each.
+    pub(super) async fn refund(&self, refunds: &[&Refund]) -> Result<Vec<Result<(), StoreError>>, CallError> {
+        let invocation = self.scripts.refund(refunds).map_err(CallError::NotSent)?;
+        let (deadline, is_batch) = (self.deadline(), refunds.len() > 1);
+        let reply = if self.knows_refund.load(Ordering::Relaxed) {
+            self.invoke(&invocation, deadline, is_batch).await?
+        } else {
+            // To learn that the server does not know the hash would let what this process asks meanwhile overtake the refund.
+            self.send(invocation.keys(), &invocation.eval(), deadline, is_batch).await?
+        };
+        self.knows_refund.store(true, Ordering::Relaxed);
+        Ok(scripts::refunded(refunds.len(), reply))
+    }
+
+    /// Whether an error of keys that were sent together may concern only some of them.
+    pub(super) fn concerns_some_keys(&self, error: &CallError) -> bool {
+        if error.is_cross_slot() {
+            self.has_slots.store(true, Ordering::Relaxed);
+        }
+        error.may_concern_one_key()
     }
 
     /// Calls a script by its hash, and again with its source only if the server does not know the hash: after any other

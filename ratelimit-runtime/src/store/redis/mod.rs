@@ -13,6 +13,7 @@ mod error_code;
 mod jitter;
 mod keyspace;
 mod node;
+mod refunds;
 mod scripts;
 #[cfg(any(test, feature = "test-util"))]
 mod testing;
@@ -22,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::batches::{BatchQueueId, Batches};
@@ -33,6 +35,7 @@ use self::deployment::Deployment;
 pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
+use self::refunds::Refunds;
 use self::scripts::{Form, Scripts, Sequence};
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
@@ -44,6 +47,7 @@ use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
+use crate::store::refund::{OnRefunded, Refund};
 use crate::store::tls::Tls;
 
 /// State in Redis.
@@ -55,7 +59,8 @@ pub struct RedisStore {
     client: Arc<Client>,
     /// `None` if no calls share a batch.
     batches: Option<Batches>,
-    denials: Option<Denials>,
+    refunds: Refunds,
+    denials: Option<Arc<Denials>>,
     leases: Arc<Leases>,
 }
 
@@ -91,7 +96,7 @@ impl RedisStore {
     ) -> Result<Self, StoreError> {
         let deadline = deadline.min(MAX_DEADLINE);
         let store = RedisStore::new(Deployment::shared(url, deadline, tls)?, deadline);
-        Ok(RedisStore { denials, ..store })
+        Ok(RedisStore { denials: denials.map(Arc::new), ..store })
     }
 
     /// Returns a store over a test's streams to a simulated server.
@@ -104,7 +109,7 @@ impl RedisStore {
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
         let (client, batches) = (Arc::new(client), Some(Batches::default()));
-        RedisStore { client, batches, denials: None, leases: Arc::default() }
+        RedisStore { client, batches, refunds: Refunds::default(), denials: None, leases: Arc::default() }
     }
 
     /// Sets the deadline of each call, at most an hour.
@@ -141,11 +146,11 @@ impl RedisStore {
     /// Sets where what it refuses is remembered.
     #[cfg(feature = "test-util")]
     pub(crate) fn with_denials(self, denials: Option<Denials>) -> Self {
-        RedisStore { denials, ..self }
+        RedisStore { denials: denials.map(Arc::new), ..self }
     }
 
     pub(crate) fn denials(&self) -> Option<&Denials> {
-        self.denials.as_ref()
+        self.denials.as_deref()
     }
 
     pub(crate) fn leases(&self) -> &Arc<Leases> {
@@ -222,7 +227,7 @@ impl RedisStore {
         self.client.decide_many(decisions, self.client.deadline()).await
     }
 
-    /// Refunds `cost` permits of the identified charge, or of whatever the key holds. Sent at most once.
+    /// Refunds `cost` permits of the identified charge, or of whatever the key holds. Sent at most once, and once this is polled.
     ///
     /// # Errors
     ///
@@ -234,9 +239,23 @@ impl RedisStore {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        let refund = self.client.scripts.refund(key, spec, cost, charge_id)?;
-        self.client.invoke(&refund, self.client.deadline(), false).await?;
-        Ok(())
+        self.refund_all(vec![Refund { key: key.clone(), spec: *spec, cost, charge_id }]).await
+    }
+
+    /// Gives back what one call was charged. Once polled, it ends even if it is dropped.
+    pub(crate) async fn refund_all(&self, refunds: Vec<Refund>) -> Result<(), StoreError> {
+        let (sender, receiver) = oneshot::channel();
+        self.give_back(None, refunds, Box::new(|result| drop(sender.send(result))));
+        receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the refund was given up")))
+    }
+
+    /// Gives back what one call was charged, by a task of this runtime or else the current one, with one call to Redis. It is sent
+    /// whether or not anybody waits for it, and at most once.
+    pub(crate) fn give_back(&self, runtime: Option<&Handle>, refunds: Vec<Refund>, done: OnRefunded) {
+        if refunds.is_empty() {
+            return done(Ok(()));
+        }
+        self.refunds.send(&self.client, runtime, refunds, self.denials.clone(), done);
     }
 
     /// Deletes the state of the key. Returns whether there was any.

@@ -1,9 +1,6 @@
 //! What generated code learns of a decision.
 
 use std::cell::Cell;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::thread::LocalKey;
 
 use super::spare::{Reusable, Spare};
@@ -31,17 +28,8 @@ enum Refundable {
     Nothing,
     /// The charge of one attribute, in process.
     Plain(&'static Definition, PlainReceipt),
-    Any(Box<[RefundableCharge]>),
+    Any(Box<[(OwnedDefinition, Receipt)]>),
 }
-
-struct RefundableCharge {
-    definition: OwnedDefinition,
-    receipt: Receipt,
-}
-
-/// A refund that is under way.
-#[must_use]
-pub struct RefundFuture(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
 
 impl Reusable for Refused {
     const UNUSED: Self = Refused { policy: None, error: Error::MissingKey(MissingKey::Part) };
@@ -94,13 +82,12 @@ impl Caller for AttributeCall {
             let policy = acquired.request.policies()[decision.reported()].definition.attribute.index;
             return refused(policy, decision.into_error());
         }
-        let refundable = acquired.request.policies().iter().filter_map(|policy| {
-            let definition = policy.definition.clone();
-            let receipt =
-                |store| RefundableCharge { receipt: acquired.receipt_of(policy, store), definition };
-            store.filter(|_| policy.definition.attribute.refundable).map(receipt)
-        });
-        let refundable: Box<[_]> = refundable.collect();
+        let store = store?;
+        let refundable =
+            acquired.request.policies().iter().filter(|policy| policy.definition.attribute.refundable);
+        let refundable: Box<[_]> = refundable
+            .map(|policy| (policy.definition.clone(), acquired.receipt_of(policy, store)))
+            .collect();
         if refundable.is_empty() { None } else { charged(Refundable::Any(refundable)) }
     }
 
@@ -150,33 +137,33 @@ impl Charged {
     /// No charge that may be refunded.
     pub const NOTHING: Charged = Charged(None);
 
-    /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute.
-    pub fn refund(self, charges: &[(usize, bool)]) -> RefundFuture {
-        let is_kept = |index: Option<usize>| index.is_some_and(|index| charges.contains(&(index, true)));
-        let Some(charged) = self.0 else { return RefundFuture(None) };
-        let charged = match Refundable::unboxed(charged) {
-            Refundable::Nothing => return RefundFuture(None),
+    /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute. The call has ended, so
+    /// it does not wait for Redis.
+    pub fn refund(self, charges: &[(usize, bool)]) {
+        let is_refunded = |definition: &Definition| {
+            definition.attribute.index.is_none_or(|index| !charges.contains(&(index, true)))
+        };
+        let Some(charged) = self.0 else { return };
+        match Refundable::unboxed(charged) {
+            Refundable::Nothing => {}
             Refundable::Plain(definition, receipt) => {
-                if !is_kept(definition.attribute.index) {
+                if is_refunded(definition) {
                     receipt.refund();
                     forget(definition.name.as_str());
                 }
-                return RefundFuture(None);
             }
-            Refundable::Any(charged) => charged.into_vec().into_iter(),
-        };
-        let refunded: Vec<_> = charged.filter(|charge| !is_kept(charge.definition.attribute.index)).collect();
-        if refunded.is_empty() {
-            return RefundFuture(None);
+            Refundable::Any(charged) => {
+                let refunded =
+                    charged.into_vec().into_iter().filter(|(definition, _)| is_refunded(definition));
+                let (definitions, receipts): (Vec<_>, Vec<_>) = refunded.unzip();
+                definitions.iter().for_each(|definition| forget(definition.name.as_str()));
+                Receipt::give_back(None, receipts, move |result| {
+                    if let Err(error) = result {
+                        definitions.iter().for_each(|definition| definition.log_failed_refund(&error));
+                    }
+                });
+            }
         }
-        RefundFuture(Some(Box::pin(async move {
-            for RefundableCharge { definition, receipt } in refunded {
-                match receipt.refund().await {
-                    Ok(()) => forget(definition.name.as_str()),
-                    Err(error) => definition.log_failed_refund(&error),
-                }
-            }
-        })))
     }
 }
 
@@ -186,20 +173,6 @@ fn forget(policy: &str) {
     crate::usage::context::with_record(|record| record.remove(policy));
     #[cfg(not(feature = "web"))]
     let _ = policy;
-}
-
-impl Future for RefundFuture {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.as_mut().map_or(Poll::Ready(()), |refund| refund.as_mut().poll(context))
-    }
-}
-
-impl std::fmt::Debug for RefundFuture {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RefundFuture")
-    }
 }
 
 impl std::fmt::Debug for Refusal {

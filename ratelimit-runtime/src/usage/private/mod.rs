@@ -11,7 +11,7 @@ mod spare;
 pub use call::Call;
 #[cfg(all(test, feature = "overrides"))]
 pub(crate) use charged::AttributeCall;
-pub use charged::{Charged, RefundFuture, Refusal};
+pub use charged::{Charged, Refusal};
 pub use future::{Decided, DecisionFuture};
 pub use refusal::*;
 

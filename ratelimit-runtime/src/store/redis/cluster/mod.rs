@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 pub(super) use self::by_slot::{by_slot, slot_of};
 use self::redirect::Redirect;
-use self::slots::{NodeAddress, SlotRange, common_slot};
+pub(super) use self::slots::common_slot;
+use self::slots::{NodeAddress, SlotRange};
 use self::topology::{ClusterNode, Roles, Topology};
 use super::address::addresses_of;
 use super::connect::Target;

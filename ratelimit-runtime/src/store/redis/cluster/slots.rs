@@ -31,7 +31,7 @@ fn slot(key: &[u8]) -> u16 {
 }
 
 /// Returns the slot of all these keys.
-pub(super) fn common_slot(keys: &[&str]) -> Result<u16, StoreError> {
+pub(in crate::store::redis) fn common_slot(keys: &[&str]) -> Result<u16, StoreError> {
     let mut slots = keys.iter().map(|key| slot(key.as_bytes()));
     let first = slots.next().unwrap_or(0);
     if slots.any(|slot| slot != first) {

@@ -6,16 +6,17 @@ use std::iter;
 
 use redis::Cmd;
 
+use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::warming_up::MAX_COST;
-use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::base::bounds::MAX_PERMITS;
 use crate::store::charge::Charge;
+use crate::store::refund::Refund;
 
 /// The number of arguments of each refund. Shorter ones are padded.
-const REFUND_WIDTH: usize = 7;
+const REFUND_WIDTH: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
@@ -175,12 +176,13 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the arguments of `refund`.
-pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Vec<Argument> {
+/// Returns the number of the algorithm and the arguments of `refund`.
+pub(super) fn refund(refund: &Refund) -> Vec<Argument> {
+    let Refund { spec, cost, charge_id, .. } = *refund;
     let at = Argument::from(charge_id.map(|charge_id| charge_id.at));
     let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
     let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
-    let mut arguments = match *spec {
+    let mut arguments = match spec {
         AlgorithmSpec::Gcra(spec) => {
             let last_only = u64::from(spec.kind == GcraKind::Queue);
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
@@ -208,6 +210,7 @@ pub(super) fn refund(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId
             vec![cost.min(MAX_PERMITS).into(), at, spec.period.into(), spec.precision.into()]
         }
     };
+    arguments.insert(0, u64::from(spec.kind()).into());
     arguments.resize(REFUND_WIDTH, Argument::EMPTY);
     arguments
 }

@@ -8,11 +8,11 @@ use std::fmt;
 use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
-pub(super) use self::reply::{outcome, outcomes};
-use crate::algorithm::{AlgorithmSpec, ChargeId};
+pub(super) use self::reply::{outcome, outcomes, refunded};
 use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
 use crate::store::error::StoreError;
+use crate::store::refund::Refund;
 
 /// The scripts of a store.
 #[derive(Clone, Debug)]
@@ -20,8 +20,7 @@ pub(super) struct Scripts {
     decide: Script,
     /// For lists of nothing but plain buckets. `None` if the other script decides about these too.
     decide_buckets: Option<Script>,
-    /// By algorithm.
-    refund: [Script; ratelimit_lua::ALGORITHMS.len()],
+    refund: Script,
 }
 
 #[derive(Clone)]
@@ -48,6 +47,14 @@ pub(super) enum Sequence {
     Other,
 }
 
+/// The weight of the decisions of a call, in tenths of a plain bucket.
+const MAX_WEIGHT: usize = 500;
+/// That of a charge which no pass decides.
+const IN_FULL: usize = 55;
+
+/// How many charges a call gives back, which takes as long as to make them in full.
+pub(super) const MAX_REFUNDS: usize = MAX_WEIGHT / IN_FULL;
+
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
 const MAY_WAIT: u8 = 8;
 
@@ -66,7 +73,7 @@ impl Scripts {
         Scripts {
             decide: script(ratelimit_lua::decide(None)),
             decide_buckets: Some(script(ratelimit_lua::decide(Some("gcra")))),
-            refund: ratelimit_lua::ALGORITHMS.map(|(name, _)| script(ratelimit_lua::refund(name))),
+            refund: script(ratelimit_lua::refund()),
         }
     }
 
@@ -108,17 +115,11 @@ impl Scripts {
         Ok(Invocation { script, keys, arguments })
     }
 
-    /// Returns the invocation that refunds a charge.
-    pub(super) fn refund<'a>(
-        &'a self,
-        key: &'a Key,
-        spec: &AlgorithmSpec,
-        cost: u64,
-        charge_id: Option<ChargeId>,
-    ) -> Result<Invocation<'a>, StoreError> {
-        let script = &self.refund[usize::from(spec.kind() - 1)];
-        let arguments = arguments::refund(spec, cost, charge_id);
-        Ok(Invocation { script, keys: vec![key_text(key)?], arguments })
+    /// Returns the invocation of the script that gives these back.
+    pub(super) fn refund<'a>(&'a self, refunds: &[&'a Refund]) -> Result<Invocation<'a>, StoreError> {
+        let keys: Result<_, _> = refunds.iter().map(|refund| key_text(&refund.key)).collect();
+        let arguments = refunds.iter().flat_map(|refund| arguments::refund(refund)).collect();
+        Ok(Invocation { script: &self.refund, keys: keys?, arguments })
     }
 }
 
@@ -126,7 +127,6 @@ impl Form {
     /// Returns the number of decisions that may share a call, so that it blocks Redis for no longer than twenty calls of a usual
     /// script. Those that a pass leaves to the functions are limited by the script.
     pub(super) fn max_decisions(self) -> usize {
-        const MAX_WEIGHT: usize = 500;
         let weight = match self {
             Form::Buckets(size) => 10 * size,
             Form::Any(sequence) => sequence.weight().unwrap_or(MAX_WEIGHT),
@@ -181,7 +181,6 @@ impl Sequence {
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
         const BY_KIND: [usize; 8] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL];
-        const IN_FULL: usize = 55;
         let Sequence::Short(sequence) = self else { return None };
         let kinds = (0..64).step_by(4).map(|shift| sequence >> shift & 15).take_while(|kind| *kind > 0);
         // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.

@@ -38,6 +38,18 @@ pub(in crate::store::redis) fn outcomes(
     Ok(outcomes)
 }
 
+/// Returns the result of each refund of a reply.
+pub(in crate::store::redis) fn refunded(count: usize, reply: Value) -> Vec<Result<(), StoreError>> {
+    let Value::Array(texts) = reply else { return vec![Err(unexpected()); count] };
+    let mut texts = texts.into_iter();
+    let result = |text| match text {
+        Some(Value::BulkString(text)) if text.is_empty() => Ok(()),
+        Some(Value::BulkString(text)) => Err(failure(&text)),
+        _ => Err(unexpected()),
+    };
+    (0..count).map(|_| result(texts.next())).collect()
+}
+
 /// Reads the elements of a reply, in order.
 struct ReplyReader {
     values: IntoIter<Value>,
@@ -143,10 +155,7 @@ impl ReplyReader {
 
     /// Reads an error that the script caught.
     fn error(&mut self) -> Result<StoreError, StoreError> {
-        let text = self.text().ok_or_else(unexpected)?;
-        let text = String::from_utf8_lossy(&text);
-        let message = message(&text);
-        Ok(if is_permanent(&text) { StoreError::permanent(message) } else { StoreError::transient(message) })
+        self.text().map(|text| failure(&text)).ok_or_else(unexpected)
     }
 
     fn number(&mut self) -> Result<u64, StoreError> {
@@ -189,6 +198,13 @@ fn unpacked(packed: &[u8]) -> Option<Vec<Value>> {
         (number.trunc() == number && number.abs() <= MAX_NUMBER as f64).then_some(Value::Int(number as i64))
     };
     numbers.iter().map(number).collect()
+}
+
+/// Returns the error of this text, which a script caught.
+fn failure(text: &[u8]) -> StoreError {
+    let text = String::from_utf8_lossy(text);
+    let message = message(&text);
+    if is_permanent(&text) { StoreError::permanent(message) } else { StoreError::transient(message) }
 }
 
 fn unexpected() -> StoreError {

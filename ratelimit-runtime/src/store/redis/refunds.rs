@@ -1,0 +1,241 @@
+//! Refunds on their way to Redis. Tasks of their own send them, so that none depends on a caller who waits for it: at once if few are
+//! in flight, or else together with others.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use tokio::runtime::{Handle, Id};
+
+use super::client::Client;
+use super::cluster::common_slot;
+use super::scripts::{MAX_REFUNDS, key_text};
+use crate::base::number_map::NumberMap;
+use crate::base::runtime::background;
+use crate::store::denials::Denials;
+use crate::store::error::StoreError;
+use crate::store::refund::{OnRefunded, Refund};
+
+/// The tasks that send the refunds of a queue, unless many wait. Few of these are sent together, but each at once.
+const USUAL_SENDERS: usize = 8;
+
+/// The refunds of a store that wait, and the tasks that send them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refunds(Arc<Mutex<NumberMap<QueueId, Queue>>>);
+
+/// What refunds have in common that share a call: a runtime, which has a connection of its own, and a slot in a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct QueueId {
+    runtime: Id,
+    slot: Option<u16>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    senders: usize,
+    waiting: VecDeque<CallRefunds>,
+}
+
+/// What one call gives back. Dropped before Redis responds, it has failed.
+struct CallRefunds {
+    refunds: Vec<Refund>,
+    denials: Option<Arc<Denials>>,
+    /// `None` once it has been called.
+    done: Option<OnRefunded>,
+}
+
+/// Sends refunds until none waits.
+struct Sender {
+    queues: Refunds,
+    client: Arc<Client>,
+    runtime: Handle,
+    id: QueueId,
+    /// Whether the queue counts it.
+    counted: bool,
+}
+
+impl Refunds {
+    /// Gives back what one call was charged, by a task of this runtime or else the current one, and calls `done` with the result.
+    pub(super) fn send(
+        &self,
+        client: &Arc<Client>,
+        runtime: Option<&Handle>,
+        refunds: Vec<Refund>,
+        denials: Option<Arc<Denials>>,
+        done: OnRefunded,
+    ) {
+        let call = CallRefunds { refunds, denials, done: Some(done) };
+        // What is refused from now on may be out of date, and what was.
+        call.forget_denials();
+        match runtime.cloned().map_or_else(Handle::try_current, Ok) {
+            Ok(runtime) => self.push(client, &runtime, call),
+            Err(_) => self.push_in_background(client, call),
+        }
+    }
+
+    /// The same where there is no runtime, or no longer.
+    fn push_in_background(&self, client: &Arc<Client>, call: CallRefunds) {
+        match background() {
+            Ok(runtime) => self.push(client, &runtime, call),
+            Err(error) => call.end(Err(StoreError::permanent("no thread for a refund").caused_by(error))),
+        }
+    }
+
+    fn push(&self, client: &Arc<Client>, runtime: &Handle, call: CallRefunds) {
+        let slot = match call.slot(client) {
+            Ok(slot) => slot,
+            Err(error) => return call.end(Err(error)),
+        };
+        let id = QueueId { runtime: runtime.id(), slot };
+        let starts = {
+            let mut queues = self.lock();
+            let queue = queues.entry(id).or_default();
+            queue.waiting.push_back(call);
+            let starts = queue.senders < USUAL_SENDERS || queue.waiting.len() >= MAX_REFUNDS;
+            queue.senders += usize::from(starts);
+            starts
+        };
+        if starts {
+            let sender = Sender {
+                queues: self.clone(),
+                client: Arc::clone(client),
+                runtime: runtime.clone(),
+                id,
+                counted: true,
+            };
+            let mut sending = Box::pin(sender.run());
+            // The first poll sends, so that what this task asks Redis next mostly comes after it.
+            let is_current = Handle::try_current().is_ok_and(|current| current.id() == runtime.id());
+            if !is_current || sending.as_mut().now_or_never().is_none() {
+                runtime.spawn(sending);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, NumberMap<QueueId, Queue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallRefunds {
+    /// Returns the slot of the keys, if it matters.
+    fn slot(&self, client: &Client) -> Result<Option<u16>, StoreError> {
+        let keys = self.refunds.iter().map(|refund| key_text(&refund.key)).collect::<Result<Vec<_>, _>>()?;
+        client.has_slots().then(|| common_slot(&keys)).transpose()
+    }
+
+    fn end(mut self, result: Result<(), StoreError>) {
+        self.finish(result);
+    }
+
+    fn finish(&mut self, result: Result<(), StoreError>) {
+        let Some(done) = self.done.take() else { return };
+        self.forget_denials();
+        done(result);
+    }
+
+    fn forget_denials(&self) {
+        if let Some(denials) = &self.denials {
+            self.refunds.iter().for_each(|refund| drop(denials.forget_after(&refund.key)));
+        }
+    }
+}
+
+impl Drop for CallRefunds {
+    fn drop(&mut self) {
+        self.finish(Err(StoreError::transient("the tokio runtime shut down before Redis responded")));
+    }
+}
+
+impl Sender {
+    async fn run(mut self) {
+        loop {
+            let batch = self.take();
+            if batch.is_empty() {
+                return;
+            }
+            self.refund(batch).await;
+        }
+    }
+
+    /// Takes the refunds of the next call. If there are none, the queue counts this sender no longer.
+    fn take(&mut self) -> Vec<CallRefunds> {
+        let mut queues = self.queues.lock();
+        let Entry::Occupied(mut entry) = queues.entry(self.id) else { return Vec::new() };
+        let queue = entry.get_mut();
+        let (mut batch, mut size) = (Vec::new(), 0);
+        while let Some(call) = queue.waiting.front()
+            && (batch.is_empty() || size + call.refunds.len() <= MAX_REFUNDS)
+        {
+            size += call.refunds.len();
+            batch.extend(queue.waiting.pop_front());
+        }
+        if batch.is_empty() {
+            self.counted = false;
+            queue.senders -= 1;
+            if queue.senders == 0 {
+                entry.remove();
+            }
+        }
+        batch
+    }
+
+    /// Sends refunds together, or those of each call alone if Redis refuses these keys together.
+    async fn refund(&self, batch: Vec<CallRefunds>) {
+        let refunds: Vec<&Refund> = batch.iter().flat_map(|call| &call.refunds).collect();
+        let count = refunds.len();
+        let results = match self.client.refund(&refunds).await {
+            Ok(results) => results,
+            Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
+                for call in batch {
+                    let refunds: Vec<&Refund> = call.refunds.iter().collect();
+                    let results = self.client.refund(&refunds).await;
+                    call.end(
+                        results.map_err(StoreError::from).and_then(|results| results.into_iter().collect()),
+                    );
+                }
+                return;
+            }
+            Err(error) => vec![Err(error.into()); count],
+        };
+        let mut results = results.into_iter();
+        for call in batch {
+            let own = results.by_ref().take(call.refunds.len());
+            let result = own.fold(Ok(()), Result::and);
+            call.end(result);
+        }
+    }
+}
+
+/// A runtime that ends leaves what has not been sent to another.
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if !self.counted {
+            return;
+        }
+        let left = {
+            let mut queues = self.queues.lock();
+            let Entry::Occupied(mut entry) = queues.entry(self.id) else { return };
+            entry.get_mut().senders -= 1;
+            if entry.get().senders > 0 {
+                return;
+            }
+            mem::take(&mut entry.remove().waiting)
+        };
+        for call in left {
+            if background().is_ok_and(|background| background.id() != self.runtime.id()) {
+                self.queues.push_in_background(&self.client, call);
+            }
+        }
+    }
+}
+
+/// Without keys.
+impl fmt::Debug for CallRefunds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRefunds").field("refunds", &self.refunds.len()).finish_non_exhaustive()
+    }
+}
