@@ -98,7 +98,8 @@ impl FaultyServer {
             if self.fault() == Fault::NothingRead {
                 pending::<()>().await;
             }
-            let Some(name) = command(&mut read).await? else { return Ok(()) };
+            let Some(command) = command(&mut read).await? else { return Ok(()) };
+            let name = command[0].to_uppercase();
             if !matches!(&*name, "HELLO" | "PING" | "CLIENT" | "INFO") {
                 self.commands.fetch_add(1, Ordering::SeqCst);
             }
@@ -121,6 +122,10 @@ impl FaultyServer {
                     let is_full = self.is_full.load(Ordering::SeqCst);
                     if let Fault::Slow(time) = fault {
                         sleep(time).await;
+                    }
+                    if is_refund(&command) {
+                        write.write_all(b"*1\r\n$0\r\n\r\n").await?;
+                        continue;
                     }
                     // A window that is opened at second 1, or has been full since then.
                     let (admitted, count) = if is_full { (0, 1_000_000) } else { (1, 0) };
@@ -152,23 +157,26 @@ impl Dial for FaultyServer {
     }
 }
 
-/// Reads a command and returns its name.
-async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<String>> {
+/// Returns whether it is a script call that refunds one charge. One that decides has the format of its arguments there.
+fn is_refund(command: &[String]) -> bool {
+    command.get(5).is_some_and(|argument| !argument.starts_with('<'))
+}
+
+/// Reads a command with its arguments.
+async fn command(read: &mut BufReader<tokio::io::ReadHalf<DuplexStream>>) -> io::Result<Option<Vec<String>>> {
     let mut line = String::new();
     if read.read_line(&mut line).await? == 0 {
         return Ok(None);
     }
-    let parts: usize = line.trim_start_matches('*').trim().parse().expect("an array of bulk strings");
-    let mut name = String::new();
-    for part in 0..parts {
+    let count: usize = line.trim_start_matches('*').trim().parse().expect("an array of bulk strings");
+    let mut parts = Vec::with_capacity(count);
+    for _ in 0..count {
         line.clear();
         read.read_line(&mut line).await?;
         let size: usize = line.trim_start_matches('$').trim().parse().expect("the size of a bulk string");
         let mut bytes = vec![0; size + 2];
         read.read_exact(&mut bytes).await?;
-        if part == 0 {
-            name = String::from_utf8_lossy(&bytes[..size]).to_uppercase();
-        }
+        parts.push(String::from_utf8_lossy(&bytes[..size]).into_owned());
     }
-    Ok(Some(name))
+    Ok(Some(parts))
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::{Error, FixedWindow, Registry, count_limit};
-use tokio::time::advance;
-use tracing::instrument::WithSubscriber;
+use tokio::time::{advance, sleep};
 
 use crate::faulty_server::{Fault, FaultyServer};
 use crate::log_capture::LogCapture;
@@ -15,14 +14,12 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// Makes a call a second, so many. Returns the warnings of this text, each with its fields.
 async fn warnings(text: &str, calls: usize, mut call: impl AsyncFnMut()) -> Vec<String> {
     let log = LogCapture::default();
-    async {
-        for _ in 0..calls {
-            call().await;
-            advance(SECOND).await;
-        }
+    // Of the thread, because refunds are sent by tasks of their own.
+    let _subscribed = tracing::subscriber::set_default(log.clone());
+    for _ in 0..calls {
+        call().await;
+        advance(SECOND).await;
     }
-    .with_subscriber(log.clone())
-    .await;
     let events = log.text();
     let warnings = events.split("level=").filter(|event| event.starts_with("WARN") && event.contains(text));
     warnings.map(str::to_owned).collect()
@@ -83,6 +80,8 @@ async fn failed_refunds_are_logged_once_a_minute() {
     let call = async || {
         server.set(Fault::None);
         login(&registry, &server).await.unwrap();
+        // Until the refund has failed.
+        sleep(Duration::from_millis(1)).await;
     };
     let warnings = warnings("failed to refund charges", 130, call).await;
     assert_each_has(&warnings, ["refunds=1", "refunds=60", "refunds=60"]);
