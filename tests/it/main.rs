@@ -9,6 +9,7 @@ mod contention;
 mod debug;
 mod denials;
 mod deployments;
+mod ended_runtimes;
 mod events;
 mod examples;
 mod faults;

@@ -1,6 +1,7 @@
 //! Timers: tokio's, without their panics, or those of a thread that blocks.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -44,7 +45,7 @@ impl Timers {
         future: F,
     ) -> Result<Option<F::Output>, NoTimers> {
         match self {
-            Timers::Tokio(runtime) => until(runtime, end, pin!(future)).await,
+            Timers::Tokio(runtime) => until_on(runtime, end, pin!(future), true).await,
             Timers::Thread(parker) => Ok(parker.until(end, future).await),
         }
     }
@@ -55,13 +56,25 @@ impl Timers {
 /// The caller pins the future, because an async function holds its arguments twice.
 ///
 /// The timer belongs to the runtime on which this is first polled, or outside a runtime, to the one on which the call began.
-/// When that runtime shuts down this returns `None` early, so callers check the time again.
-pub(crate) async fn until<F: Future>(
+/// When that runtime shuts down, this fails, or returns `None` early if it is polled on another one by now, so callers check the
+/// time again.
+pub(crate) fn until<F: Future>(
+    began: &Handle,
+    end: Instant,
+    future: Pin<&mut F>,
+) -> impl Future<Output = Result<Option<F::Output>, NoTimers>> {
+    until_on(began, end, future, false)
+}
+
+/// Does that. `wakes` says whether the end of the runtime may have woken the call that waits.
+async fn until_on<F: Future>(
     began: &Handle,
     end: Instant,
     mut future: Pin<&mut F>,
+    mut wakes: bool,
 ) -> Result<Option<F::Output>, NoTimers> {
-    let runtime = Handle::try_current().unwrap_or_else(|_| began.clone());
+    let current = || Handle::try_current().unwrap_or_else(|_| began.clone());
+    let runtime = current();
     // Tokio panics if the runtime has no timers, or no longer.
     let timer = {
         let _entered = runtime.enter();
@@ -71,6 +84,11 @@ pub(crate) async fn until<F: Future>(
     let mut is_set = false;
     poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(Ok(Some(output))),
+        Poll::Pending if is_set && Instant::now() >= end => Poll::Ready(Ok(None)),
+        // Looked for, because even a panic that is caught is printed.
+        Poll::Pending if mem::replace(&mut wakes, true) && has_ended(&runtime) => {
+            Poll::Ready(if current().id() == runtime.id() { Err(NoTimers) } else { Ok(None) })
+        }
         Poll::Pending => match catch_unwind(AssertUnwindSafe(|| timer.as_mut().poll(context))) {
             Ok(over) => {
                 is_set = true;
@@ -82,4 +100,12 @@ pub(crate) async fn until<F: Future>(
         },
     })
     .await
+}
+
+/// Whether the runtime has shut down, or is about to: it drops at once what it is given.
+fn has_ended(runtime: &Handle) -> bool {
+    let task = runtime.spawn(pending::<()>());
+    let has_ended = task.is_finished();
+    task.abort();
+    has_ended
 }

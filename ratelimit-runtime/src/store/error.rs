@@ -72,7 +72,7 @@ impl StoreError {
 impl From<NoTimers> for StoreError {
     fn from(NoTimers: NoTimers) -> Self {
         StoreError::permanent(
-            "a call has to wait, but its tokio runtime has no timers; build it with `enable_time`",
+            "a call has to wait, but its tokio runtime has shut down, or has no timers; build it with `enable_time`",
         )
     }
 }
