@@ -3,9 +3,15 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::base::lazy_box::LazyBox;
 use crate::base::timer::NoTimers;
+
+/// How late tokio's timers may be, which have a resolution of a millisecond, in a process that is not overloaded.
+const LATE: Duration = Duration::from_millis(20);
 
 /// The store failed, refused, or could not be reached.
 ///
@@ -34,9 +40,24 @@ impl StoreError {
         StoreError::new(message.into(), false)
     }
 
-    /// An outage: no reply came in time.
-    pub(crate) fn deadline_exceeded() -> Self {
-        StoreError::transient("Redis did not respond before the deadline")
+    /// An outage: the call was not sent in time.
+    #[cfg(feature = "redis")]
+    pub(crate) fn not_sent() -> Self {
+        StoreError::transient(
+            "the call was not sent before the deadline: this process is overloaded, or its threads are blocked",
+        )
+    }
+
+    /// An outage: this server did not reply in time. A process that notices late may be at fault itself.
+    pub(crate) fn deadline_exceeded(server: &dyn fmt::Display, deadline: Instant) -> Self {
+        let problem = format!("{server} did not respond before the deadline");
+        match deadline.elapsed() {
+            late if late < LATE => StoreError::transient(problem),
+            late => StoreError::transient(format!(
+                "{problem}, {} ms before this process noticed: it is overloaded, or its threads are blocked",
+                late.as_millis()
+            )),
+        }
     }
 
     /// An error that a healthy store would return as well: the call fails, whatever `on_store_error` says.
@@ -60,7 +81,13 @@ impl StoreError {
         self.inner().permanent
     }
 
-    fn new(message: String, permanent: bool) -> Self {
+    /// An error of one line.
+    fn new(mut message: String, permanent: bool) -> Self {
+        // Some errors of the Redis client have several.
+        if message.contains(['\n', '\r']) {
+            message =
+                message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        }
         StoreError(LazyBox::of(Inner { message, source: None, permanent }))
     }
 
@@ -98,5 +125,25 @@ impl fmt::Display for StoreError {
 impl StdError for StoreError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.inner().source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_one_line() {
+        let error = StoreError::transient("could not connect: \r\n  no route\nto host\n");
+        assert_eq!(error.to_string(), "could not connect: no route to host");
+    }
+
+    #[test]
+    fn late_timers_tell_an_overloaded_process() {
+        let error = |late| {
+            StoreError::deadline_exceeded(&"Redis", Instant::now() - Duration::from_millis(late)).to_string()
+        };
+        assert_eq!(error(1), "Redis did not respond before the deadline");
+        assert!(error(50).contains("overloaded"), "{}", error(50));
     }
 }

@@ -55,7 +55,7 @@ impl LeaseWaiter {
     pub(super) async fn wait(self, request: Arc<AcquireRequest>, endpoint: Arc<Endpoint>) -> AcquireResult {
         let LeaseWaiter { runtime, deadline, reply } = self;
         let reply = match until(&runtime, deadline, pin!(reply)).await {
-            Ok(reply) => reply.unwrap_or_else(|| Ok(Err(StoreError::deadline_exceeded()))),
+            Ok(reply) => reply.unwrap_or_else(|| Ok(Err(StoreError::deadline_exceeded(&"Redis", deadline)))),
             Err(no_timers) => Ok(Err(no_timers.into())),
         };
         match reply {
@@ -68,7 +68,9 @@ impl LeaseWaiter {
                 let asking = DetachOnDrop::ask(request.clone(), &endpoint);
                 match until(&runtime, deadline, pin!(asking)).await {
                     Ok(Some(result)) => result,
-                    Ok(None) => Err(FailedRequest::new(StoreError::deadline_exceeded(), request)),
+                    Ok(None) => {
+                        Err(FailedRequest::new(StoreError::deadline_exceeded(&"Redis", deadline), request))
+                    }
                     Err(no_timers) => Err(FailedRequest::new(no_timers.into(), request)),
                 }
             }

@@ -75,6 +75,7 @@ impl Node {
             let reason = format!("{} keeps closing connections; reconnecting is throttled", self.target);
             CallError::NotSent(StoreError::transient(reason))
         })?;
+        let is_sent = AtomicBool::new(false);
         let reply = async {
             let mut opened = connection.opened().await.map_err(CallError::NotSent)?;
             let mut permit = connection.try_permit();
@@ -84,6 +85,7 @@ impl Node {
                 self.breaker.still_admits(probe.as_ref()).map_err(CallError::NotSent)?;
             }
             let _permit = permit;
+            is_sent.store(true, Ordering::Relaxed);
             let reply = request.send(&mut opened).await;
             reply.map_err(|error| CallError::sent(error, &self.target))
         };
@@ -94,8 +96,12 @@ impl Node {
                 return Ok(reply);
             }
             Some(Err(error)) => error,
+            None if is_sent.load(Ordering::Relaxed) => {
+                CallError::TimedOut(StoreError::deadline_exceeded(&self.target, deadline))
+            }
             None if connection.is_open() => {
-                let reason = format!("{} did not respond before the deadline", self.target);
+                let reason =
+                    format!("{} is too slow: too many commands are in flight to send another", self.target);
                 CallError::TimedOut(StoreError::transient(reason))
             }
             None => {

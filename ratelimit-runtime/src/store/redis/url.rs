@@ -48,6 +48,12 @@ impl RedisUrl {
         match (base, kind) {
             ("redis" | "rediss", "") => Ok(RedisUrl::Server(info(&format!("{base}://{rest}"), &ARGUMENTS)?)),
             ("unix", "") | ("redis", "unix") => {
+                // What follows it in a path would be taken for a name, which errors do contain.
+                if rest.split('?').next().is_some_and(|path| path.contains('@')) {
+                    return Err(invalid(
+                        "the URL of a Redis socket has an `@` in its path; write the login as ?user=…&pass=…, and `@` in a path as %40",
+                    ));
+                }
                 Ok(RedisUrl::Server(info(&format!("unix://{rest}"), &SOCKET_ARGUMENTS)?))
             }
             ("redis" | "rediss", "sentinel") => {
@@ -175,6 +181,7 @@ fn check_arguments(query: &str, known: &[&str]) -> Result<(), StoreError> {
             "the Redis URL has an unknown argument after `pass`; write `&` in a password as %26, and `#` as %23",
         ));
     }
+    // Any other unknown argument may be a password as well.
     let instead = match unknown {
         "db" | "database" if !known.contains(&"db") => {
             "write the database as the path, as in redis://host/3 or redis+sentinel://host/master/3"
@@ -182,7 +189,12 @@ fn check_arguments(query: &str, known: &[&str]) -> Result<(), StoreError> {
         "user" | "username" | "pass" | "password" if !known.contains(&"user") => {
             "write the login before the host, as in redis://user:password@host"
         }
-        _ => &format!("the arguments of this URL are {}", known.join(", ")),
+        _ => {
+            let known = known.join(", ");
+            return Err(invalid(&format!(
+                "the Redis URL has an unknown argument; those of this URL are {known}"
+            )));
+        }
     };
     Err(invalid(&format!("the Redis URL has an unknown argument `{unknown}`; {instead}")))
 }
@@ -257,14 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn unknown_arguments_are_refused_by_name() {
+    fn unknown_arguments_are_refused() {
         for (url, name, instead) in [
             ("redis://host?db=3", "`db`", "redis://host/3"),
             ("redis+sentinel://one,two/mymaster?db=3", "`db`", "redis+sentinel://host/master/3"),
-            ("redis+cluster://one?timeout=3", "`timeout`", "protocol"),
+            ("redis+cluster://one?timeout=3", "", "are protocol"),
             ("redis://host/3?protocol=resp3&user=ann&pass=secret", "`user`", "redis://user:password@host"),
-            ("redis+unix:///run/redis.sock?username=ann", "`username`", "protocol, db, user, pass"),
-            ("valkey://host?Protocol=resp2", "`Protocol`", "protocol"),
+            ("redis+unix:///run/redis.sock?username=ann", "", "protocol, db, user, pass"),
+            ("valkey://host?Protocol=resp2", "", "are protocol"),
+            ("redis://host?secret", "", "are protocol"),
+            ("redis://host?secret=", "", "are protocol"),
             ("redis+unix:///run/redis.sock?db=1&pass=top&secret=x", "", "%26"),
         ] {
             let error = error(url);
@@ -326,6 +340,9 @@ mod tests {
             "redis+nonsense://one",
             "redis://secret@one",
             "redis://one?pass=secret",
+            "unix:///run/redis.sock@secret",
+            "redis+unix://ann:secret@/run/redis.sock",
+            "redis+unix:///run/redis.sock@secret?db=1",
             "unix+cluster://one",
         ] {
             let Err(error) = RedisUrl::parse(url) else { panic!("{url} is valid") };

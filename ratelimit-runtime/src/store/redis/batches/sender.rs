@@ -63,7 +63,7 @@ impl Sender {
                 requeue().await;
             }
             let (late, batch, next) = self.take();
-            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::deadline_exceeded())));
+            late.into_iter().for_each(|call| call.caller.reply(Err(StoreError::not_sent())));
             Sender::spawn(next, &self.queues, &self.client, &self.runtime, self.id);
             if batch.is_empty() {
                 return;
@@ -136,7 +136,10 @@ impl Sender {
                 Ok(None) if first <= Instant::now() => {
                     let now = Instant::now();
                     let late = callers.iter_mut().filter_map(|caller| caller.take_if(|c| c.deadline <= now));
-                    late.for_each(|caller| caller.reply(Err(StoreError::deadline_exceeded())));
+                    late.for_each(|caller| {
+                        let late = StoreError::deadline_exceeded(&"Redis", caller.deadline);
+                        caller.reply(Err(late));
+                    });
                 }
                 // The runtime has no timers, or shuts down.
                 Ok(None) | Err(_) => break,
