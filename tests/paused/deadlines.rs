@@ -1,7 +1,7 @@
 //! Decisions by a Redis that does not answer end exactly at their deadline.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -260,4 +260,28 @@ async fn late_poll_takes_an_answer_in_time() {
     assert_pending(call.as_mut()).await;
     sleep(2 * DEADLINE).await;
     assert_eq!(call.await, (Ok(()), 2 * DEADLINE));
+}
+
+/// The thread is blocked before the task that sends batches runs.
+#[tokio::test(start_paused = true)]
+async fn calls_that_are_not_sent_in_time_blame_this_process() {
+    let (server, store) = connected().await;
+    server.set(Fault::NoReply);
+    let mut calls: Vec<_> = (0..20).map(|_| Box::pin(decide(&store))).collect();
+    for call in &mut calls {
+        assert_pending(call.as_mut()).await;
+    }
+    // The first poll advances the clock, and the next would let the task run before.
+    let mut blocked = pin!(advance(2 * DEADLINE));
+    assert_pending(blocked.as_mut()).await;
+    let mut errors = Vec::new();
+    for call in calls {
+        errors.push(call.await.0.unwrap_err());
+    }
+    let not_sent =
+        "the call was not sent before the deadline: this process is overloaded, or its threads are blocked";
+    assert_eq!(errors.iter().filter(|error| *error == not_sent).count(), 12, "{errors:#?}");
+    let late = "Redis did not respond before the deadline, 100 ms before this process noticed: it is overloaded, or its \
+                threads are blocked";
+    assert_eq!(errors.iter().filter(|error| *error == late).count(), 8, "{errors:#?}");
 }
