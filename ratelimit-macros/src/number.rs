@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use ratelimit_syntax::expr::{has_division, literal, peel, word};
-use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
+use syn::{BinOp, Expr, ExprBinary, ExprLit, Lit, UnOp};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -75,7 +75,9 @@ impl Number {
             errors.on(expr, format!("`{name}` is a fraction; {SCALE}"));
             None
         } else if !is_allowed || has_unit_suffix(expr) {
-            errors.on(expr, unit.expected(name));
+            let seconds = whole(expr).filter(|_| unit == Unit::Timeout);
+            let message = seconds.and_then(|digits| unit.lacked_by(name, digits));
+            errors.on(expr, message.unwrap_or_else(|| unit.expected(name)));
             None
         } else if let Some(message) = literal(expr).and_then(|text| unit.lacked_by(name, &text.value())) {
             errors.on(expr, message);
@@ -141,6 +143,9 @@ impl Unit {
                 "`{name} = {number}` for permits, or `{name} = \"{number}s\"` for what the rate gives in that time"
             ),
             Unit::Period => format!("`{name} = {number}` for seconds, or a unit: `{name} = \"{number}m\"`"),
+            Unit::Timeout => {
+                format!("`{name} = \"{number}s\"` for seconds, or `{name} = \"{number}ms\"` for milliseconds")
+            }
             _ => format!("`{name} = \"{number}s\"` for seconds"),
         };
         Some(format!("`{name}` has no unit; write {instead}"))
@@ -184,6 +189,14 @@ fn is_unquoted_rate(expr: &Expr, args: &Args) -> bool {
 /// Returns whether it is like `15m`, a number with a unit and without quotes.
 fn has_unit_suffix(expr: &Expr) -> bool {
     any_literal(expr, &|lit| UNITS.contains(&lit.suffix()))
+}
+
+/// Returns the digits of a whole number without a unit.
+fn whole(expr: &Expr) -> Option<&str> {
+    match peel(expr) {
+        Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) if !has_unit_suffix(expr) => Some(lit.base10_digits()),
+        _ => None,
+    }
 }
 
 /// Returns whether the expression is a number literal or arithmetic on some.

@@ -37,6 +37,7 @@ const HINTS: &[(&str, &str)] = &[
     ("queue", "write it on `funnel_limit`, or to space calls evenly on `rate_limit` write `burst = 1, timeout = \"5s\"`"),
     ("queueing queuing queued pacing paced shaping exec_evenly delay max_queue max_queue_size queue_size queue_limit high_water", "write `capacity = 10, queue` on `funnel_limit`"),
     ("nodelay", "calls are delayed only with `queue` or `timeout`; leave it out"),
+    ("concurrency concurrent concurrency_limit concurrency_level max_concurrency max_concurrent max_concurrent_calls max_concurrent_requests max_parallel max_parallel_calls max_in_flight in_flight bulkhead", "a rate limit counts calls over time; to bound how many run at once, hold a permit of a `tokio::sync::Semaphore`"),
     ("limit_type", "write `key_type = IP`"),
     ("cache_key key_expression key_generator key_func by", "write `key = user.id`"),
     ("key_prefix namespace", "write `prefix = \"sms\"`"),
@@ -102,6 +103,8 @@ mod tests {
             "need",
             "points",
             "passOnStoreError",
+            "maxConcurrentCalls",
+            "concurrency",
         ] {
             let hint = find(word).unwrap_or_else(|| panic!("{word}"));
             assert!(!hint.contains(". "), "{word}: more than a sentence");

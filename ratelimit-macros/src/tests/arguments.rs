@@ -68,7 +68,7 @@ fn words_about_waiting_agree_with_timeout() {
                      at once";
     fails(Rate, "5, isAbort = true", &[("isAbort", leave_out)]);
     fails(Rate, "5, isAbort = true, timeout = \"5s\"", &[("isAbort", leave_out)]);
-    let timeout = "`timeout` is a string with a unit; write `timeout = \"200ms\"` or `timeout = \"forever\"`";
+    let timeout = "`timeout` has no unit; write `timeout = \"500s\"` for seconds, or `timeout = \"500ms\"` for milliseconds";
     let unit =
         "unknown argument `timeoutUnit`; durations and rates contain their unit: `\"30s\"`, `\"100/min\"`";
     let args = "5, isAbort = false, timeout = 500, timeoutUnit = MILLISECONDS";

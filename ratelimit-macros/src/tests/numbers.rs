@@ -34,7 +34,7 @@ fn rejects_texts_without_units() {
     fails_with(Count, "5, period", &["\"60\""], period);
     let precision = "`precision` has no unit; write `precision = \"1s\"` for seconds";
     fails_with(Window, "5, 60, precision", &["\"1\""], precision);
-    let timeout = "`timeout` has no unit; write `timeout = \"5s\"` for seconds";
+    let timeout = "`timeout` has no unit; write `timeout = \"5s\"` for seconds, or `timeout = \"5ms\"` for milliseconds";
     fails_with(Count, "5, 60, timeout", &["\"5\""], timeout);
     // Constants check all other texts.
     for timeout in ["\"0\"", "\"1m30\""] {

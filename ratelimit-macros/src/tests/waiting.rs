@@ -14,10 +14,12 @@ fn timeouts_have_a_unit() {
     let computed = expands(Rate, "5, timeout = user.max_wait", SEND);
     assert!(computed.contains("runtime_args :: timeout (\"timeout\" , user . max_wait)"), "{computed}");
     let message = "`timeout` is a string with a unit; write `timeout = \"200ms\"` or `timeout = \"forever\"`";
-    let values = ["200", "2u64", "2 * 60", "0.2", "-1", "-0.5", "200ms", "forever"];
+    let values = ["0", "2 * 60", "0.2", "-1", "-0.5", "200ms", "forever"];
     for kind in [Rate, Count, Funnel, Window] {
         fails_with(kind, "5, 60, timeout", &values, message);
     }
+    let seconds = "`timeout` has no unit; write `timeout = \"3s\"` for seconds, or `timeout = \"3ms\"` for milliseconds";
+    fails_with(Rate, "5, timeout", &["3", "3u64", "(3)"], seconds);
     let forever = "async fn send(forever: Duration) -> Result<(), AppError> { Ok(()) }";
     expands(Rate, "5, timeout = forever", forever);
     expands(Rate, "5, timeout = limits::forever", SEND);

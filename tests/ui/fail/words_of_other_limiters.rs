@@ -15,4 +15,14 @@ async fn resilience4j() -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(5, concurrency = 3)]
+async fn semaphore() -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(5, maxConcurrent = 3, timeout = 3)]
+async fn jboost() -> Result<(), Error> {
+    Ok(())
+}
+
 fn main() {}
