@@ -159,7 +159,8 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 /// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-/// costs, metrics, operating, testing, running with Redis, a production checklist, and log events.
+/// costs, capacity, metrics, operating, testing, running with Redis, moving to another one, a production checklist, log events, and
+/// what to do about them.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}
@@ -167,6 +168,8 @@ pub mod guide {
     #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
     #[doc = include_str!("../guide/axum.md")]
     pub mod axum {}
+    #[doc = include_str!("../guide/capacity.md")]
+    pub mod capacity {}
     // The pictures. Of two definitions of a link the first counts, and the paths in the guide work only in the repository.
     #[doc = include_str!("../guide/pictures/data-uris.md")]
     #[doc = include_str!("../guide/choosing.md")]
@@ -183,6 +186,8 @@ pub mod guide {
     pub mod metrics {}
     #[doc = include_str!("../guide/migrating.md")]
     pub mod migrating {}
+    #[doc = include_str!("../guide/moving.md")]
+    pub mod moving {}
     #[doc = include_str!("../guide/operating.md")]
     pub mod operating {}
     #[doc = include_str!("../guide/performance.md")]
@@ -191,6 +196,8 @@ pub mod guide {
     pub mod production {}
     #[doc = include_str!("../guide/redis.md")]
     pub mod redis {}
+    #[doc = include_str!("../guide/runbook.md")]
+    pub mod runbook {}
     #[doc = include_str!("../guide/testing.md")]
     pub mod testing {}
 }

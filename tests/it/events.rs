@@ -184,10 +184,26 @@ fn events_in_sources(directory: &Path, events: &mut BTreeSet<Event>) {
     }
 }
 
-#[test]
-fn guide_lists_all_events() {
+fn all_events() -> BTreeSet<Event> {
     let mut events = BTreeSet::new();
     events_in_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("ratelimit-runtime/src"), &mut events);
     assert!(events.len() > 15, "{events:#?}");
-    assert_eq!(events, events_in_guide());
+    events
+}
+
+#[test]
+fn guide_lists_all_events() {
+    assert_eq!(all_events(), events_in_guide());
+}
+
+#[test]
+fn runbook_has_a_paragraph_for_each_warning_and_error() {
+    let runbook = include_str!("../../guide/runbook.md").split("\n### ").skip(1);
+    let paragraphs = runbook.map(|section| section.split_once("\n\n").expect("a heading and a text"));
+    let headings = paragraphs.map(|(heading, text)| {
+        assert!(text.len() > 80, "{heading}");
+        heading.replace('`', "").trim().to_owned()
+    });
+    let alarming = all_events().into_iter().filter(|(level, _)| level == "WARN" || level == "ERROR");
+    assert_eq!(headings.collect::<BTreeSet<_>>(), alarming.map(|(_, message)| message).collect());
 }

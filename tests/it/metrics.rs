@@ -226,7 +226,7 @@ fn queries(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_dashboard_and_the_guide_have_the_series_that_are_recorded() {
+async fn the_dashboard_the_alerts_and_the_guide_have_the_series_that_are_recorded() {
     let recorder = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;
@@ -246,6 +246,14 @@ async fn the_dashboard_and_the_guide_have_the_series_that_are_recorded() {
     let in_queries = in_queries.filter_map(|word| word.strip_prefix("ratelimits_"));
     let in_queries = in_queries.map(|name| name.strip_suffix("_bucket").unwrap_or(name));
     assert_eq!(in_queries.collect::<BTreeSet<_>>(), families);
+    for series in alerts().flat_map(words).filter_map(|word| word.strip_prefix("ratelimits_")) {
+        assert!(families.contains(series.strip_suffix("_bucket").unwrap_or(series)), "{series}");
+    }
+    for alert in include_str!("../../dashboards/alerts.yml").split("- alert: ").skip(1) {
+        let name = alert.lines().next().unwrap();
+        assert!(alert.contains(" expr: ") && alert.contains(" summary: "), "{name}");
+        assert!(include_str!("../../guide/metrics.md").contains(&format!("`{name}`")), "{name}");
+    }
 
     for guide in
         [include_str!("../../guide/metrics.md"), include_str!("../../ratelimit-runtime/src/usage/metrics.rs")]
@@ -255,8 +263,13 @@ async fn the_dashboard_and_the_guide_have_the_series_that_are_recorded() {
     }
 }
 
+/// The queries of the alerts.
+fn alerts() -> impl Iterator<Item = &'static str> {
+    include_str!("../../dashboards/alerts.yml").lines().filter_map(|line| line.trim().strip_prefix("expr: "))
+}
+
 #[test]
-fn the_dashboard_has_the_values_of_labels() {
+fn the_dashboard_and_the_alerts_have_the_values_of_labels() {
     use {CallOutcome::*, Source::*};
     let outcomes = [Admitted, Limited, ShadowLimited, NotCharged, MissingKey, StoreError, Invalid];
     let sources = [Memory, Redis, Local, Allowed, Skipped];
@@ -267,7 +280,9 @@ fn the_dashboard_has_the_values_of_labels() {
         _ => false,
     };
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
-    for query in queries(&dashboard) {
+    let mut queries = queries(&dashboard);
+    alerts().for_each(|query| queries.push(query));
+    for query in queries {
         let selectors = query.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
         for matcher in selectors.flat_map(|(selector, _)| selector.split(", ")) {
             let (label, values) = matcher.split_once(['=', '!']).unwrap();
@@ -276,7 +291,10 @@ fn the_dashboard_has_the_values_of_labels() {
         }
         let groups = query.split("by (").skip(1).filter_map(|rest| rest.split_once(')'));
         for label in groups.flat_map(|(labels, _)| labels.split(", ")) {
-            assert!(["policy", "outcome", "source", "le", "instance"].contains(&label), "{label} in {query}");
+            assert!(
+                ["policy", "outcome", "source", "le", "instance", "job"].contains(&label),
+                "{label} in {query}"
+            );
         }
     }
 }
