@@ -32,8 +32,7 @@ pub(crate) enum Overrides {
 
 /// Change a policy. Replaces what was changed of it before.
 ///
-/// The policy is one of the inventory, or one that has keys. All overrides are checked before anything is written: a program applies
-/// all overrides or none.
+/// The policy is one of the inventory, or one that has keys.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Set {
@@ -127,9 +126,9 @@ impl Clear {
     async fn run(self) -> Result<(), Failure> {
         let keyspace = self.connection.open().await?;
         let Some(policy) = &self.policy else {
-            // Also those that cannot be read.
-            let (_, text) = read(&self.connection, &keyspace).await?;
-            return match text.is_empty() {
+            // Also those that cannot be read, and those that Redis has lost: programs keep them until there is a version again.
+            let (version, text) = read(&self.connection, &keyspace).await?;
+            return match text.is_empty() && !version.is_empty() {
                 true => Err(Failure::NoSuchKey("there are no overrides".to_owned())),
                 false => replace(&self.connection, &keyspace, |_| Ok(String::new())).await,
             };
@@ -185,13 +184,13 @@ async fn replace(
 }
 
 fn parse_all(text: &str) -> Result<Vec<Override>, Failure> {
-    parse(text).map_err(|problems| {
-        let problems = problems.join("; ");
+    let invalid = |problem: &str| {
         Failure::Redis(format!(
-            "the overrides in Redis are invalid, and no program applies them: {problems}\n\
-             Delete them: ratelimits override clear --all"
+            "the overrides in Redis are invalid: {problem}\nDelete them: ratelimits override clear --all"
         ))
-    })
+    };
+    let parsed = parse(text).map_err(|problem| invalid(&problem))?;
+    if parsed.problems.is_empty() { Ok(parsed.overrides) } else { Err(invalid(&parsed.problems.join("; "))) }
 }
 
 fn text_of(overrides: &[Override]) -> String {

@@ -69,8 +69,10 @@ impl<'a> Scan<'a> {
         let key = overrides_key(&connection.namespace);
         let overrides = match keyspace.overrides(&connection.namespace).await {
             // Processes ignore invalid ones, too.
-            Ok((_, text)) => parse(&text)
-                .unwrap_or_else(|problems| ignored(&format!("{key} is invalid: {}", problems.join("; ")))),
+            Ok((_, text)) => match parse(&text) {
+                Ok(parsed) => parsed.overrides,
+                Err(problem) => ignored(&format!("{key} is invalid: {problem}")),
+            },
             Err(error) => match connection.overrides_failure(keyspace, &error) {
                 Failure::NoPermission(problem) | Failure::NoOverrides(problem) => ignored(&problem),
                 failure => return Err(failure),

@@ -238,7 +238,7 @@ async fn the_dashboard_the_alerts_and_the_guide_have_the_series_that_are_recorde
     let families: BTreeSet<&str> = described.collect();
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE ratelimits_")?.split(' ').next());
     assert_eq!(families, typed.collect(), "each series has a description");
-    assert_eq!(families.len(), 8);
+    assert_eq!(families.len(), 9);
 
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
     let queries = queries(&dashboard);

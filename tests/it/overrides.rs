@@ -1,7 +1,9 @@
 //! Limits that operators change at run time.
 
+mod lost;
 mod names;
 mod numbers;
+mod shared;
 mod switches;
 mod versions;
 
@@ -148,11 +150,11 @@ async fn shadow_reports_and_never_refuses() {
 #[tokio::test]
 async fn limiters_are_overridden_by_name() {
     on_each_registry("[\"overrides.limiter\"]\nlimit = 1\n", async |registry, file| {
-        // Not known before it is created, so nothing is in force.
         assert_eq!(registry.overrides(), []);
         let limiter = registry.limiter("overrides.limiter", FixedWindow::new(3, DAY)).unwrap();
-        in_force(registry, &["overrides.limiter"]).await;
+        // From its first call.
         limiter.try_acquire("k", 1).await.unwrap();
+        assert_eq!(registry.overrides().len(), 1);
         assert!(limiter.try_acquire("k", 1).await.unwrap_err().is_limited());
         assert!(registry.try_acquire_all([limiter.charge("k", 1)]).await.unwrap_err().is_limited());
 
@@ -176,41 +178,58 @@ async fn limiters_are_overridden_by_name() {
 }
 
 #[tokio::test]
-async fn invalid_overrides_change_nothing() {
+async fn invalid_override_disarms_only_itself() {
     let log = LogCapture::default();
     let _subscriber = tracing::subscriber::set_default(log.clone());
     let file = Overrides::new("[\"overrides.bucket\"]\nburst = 2\n[\"overrides.missing\"]\noff = true\n");
     let registry = Registry::builder().overrides(&file.0).in_memory();
-    assert_eq!(registry.overrides(), []);
-    let logged = ("".to_owned(), "overrides are invalid and change nothing".to_owned());
+    assert_eq!(registry.overrides().len(), 1);
+    let logged = ("".to_owned(), "overrides that are invalid are ignored".to_owned());
     assert_eq!(log.events().iter().filter(|event| **event == logged).count(), 1);
     assert!(log.text().contains("no policy is named `overrides.missing`"), "{}", log.text());
 
-    file.replace("[\"overrides.bucket\"]\nburst = 2\n");
-    in_force(&registry, &["overrides.bucket"]).await;
-    for (text, problem) in [
+    // Beside one that is valid.
+    for (invalid, problem) in [
         (
             "[\"overrides.buckt\"]\nburst = 3\n",
             "no policy is named `overrides.buckt`; did you mean `overrides.bucket`?",
         ),
         ("[\"overrides.bucket\"]\nburst = 0\n", "`overrides.bucket`: `burst` is 0,"),
         (
-            "[\"overrides.bucket\"]\nlimit = 3\n",
+            "[\"overrides.bucket\"]\nlimit = 3\noff = true\n",
             "`overrides.bucket`: `limit` is no argument of `rate_limit`;",
         ),
-        ("[\"overrides.bucket\"]\nburst = 3\n[\"overrides.window\"]\nlimit = -3\n", "`limit` is negative;"),
-        ("[\"overrides.shadow\"]\nshadow = false\n", "`shadow` is in its attribute;"),
-        ("[\"overrides.bucket\"\n", "line 1: "),
+        ("[\"overrides.bucket\"]\nburst = true\n", "`burst` is no number, rate or duration;"),
+        ("[\"overrides.window\"]\nlimit = -3\n", "`limit` is negative;"),
+        ("[\"overrides.shadow\"]\nshadow = false\nburst = 2\n", "`shadow` is in its attribute;"),
     ] {
-        file.replace(text);
+        file.replace(&format!("{invalid}[\"overrides.first\"]\nburst = 7\n"));
         until("the problem is reported", WITHIN, async || {
             let reported = reported();
             if reported.contains(problem) { Ok(()) } else { Err(reported) }
         })
         .await;
-        let [bucket] = &registry.overrides()[..] else { panic!("{:?}", registry.overrides()) };
-        assert_eq!(bucket.settings(), ["burst = 2"]);
+        let restarted = Registry::builder().overrides(&file.0).in_memory();
+        for registry in [&registry, &restarted] {
+            let [first] = &registry.overrides()[..] else { panic!("{:?}", registry.overrides()) };
+            assert_eq!(first.settings(), ["burst = 7"]);
+        }
+        let calls = async {
+            for _ in 0..10 {
+                bucket(7).await?;
+            }
+            assert!(bucket(7).await.unwrap_err().is_limited());
+            in_shadow().await
+        };
+        restarted.scope(calls).await.unwrap();
     }
+    file.replace("[\"overrides.bucket\"\n");
+    until("the text is reported", WITHIN, async || {
+        let reported = reported();
+        if reported.contains("line 1: ") { Ok(()) } else { Err(reported) }
+    })
+    .await;
+    assert_eq!(registry.overrides().len(), 1);
     fs::remove_file(&file.0).unwrap();
     until("the missing file is reported", WITHIN, async || {
         let reported = reported();
@@ -290,7 +309,7 @@ async fn processes_share_overrides_in_redis() {
         let mut lines = Vec::new();
         for (version, (toml, policies)) in [
             ("[\"overrides.bucket\"]\nburst = 2\n", &["overrides.bucket"][..]),
-            ("[\"overrides.unknown\"]\noff = true\n", &["overrides.bucket"]),
+            ("[\"overrides.unknown\"]\noff = true\n", &[]),
             (
                 "[\"overrides.bucket\"]\nburst = 3\n[\"overrides.first\"]\noff = true\n",
                 &["overrides.bucket", "overrides.first"],

@@ -30,23 +30,37 @@ pub(crate) fn is_async_context() -> bool {
     })
 }
 
-/// Returns a runtime of our own, which runs on a thread of its own until the process ends. The first call starts it. Fails in a
-/// forked child of a process that has started it: the child does not have the thread, and would wait for ever.
-pub(crate) fn background() -> io::Result<Handle> {
-    /// The runtime, and the process that has its thread.
-    static BACKGROUND: OnceCell<(u32, Handle)> = OnceCell::new();
-    let start = || {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let run = move || runtime.block_on(future::pending::<()>());
-        thread::Builder::new().name("ratelimits".into()).spawn(run)?;
-        io::Result::Ok((process::id(), handle))
-    };
-    let (process, handle) = BACKGROUND.get_or_try_init(start)?;
-    if *process != process::id() {
-        return Err(io::Error::other(
-            "this process was forked after its parent had started it; fork before that, or `exec`",
-        ));
+/// A runtime of our own, which runs on a thread of its own until the process ends. Its first use starts it.
+#[derive(Debug)]
+pub(crate) struct OwnRuntime {
+    thread: &'static str,
+    /// The process that has the thread, and the runtime.
+    started: OnceCell<(u32, Handle)>,
+}
+
+/// That of calls that block.
+pub(crate) static BACKGROUND: OwnRuntime = OwnRuntime::new("ratelimits");
+
+impl OwnRuntime {
+    pub(crate) const fn new(thread: &'static str) -> Self {
+        OwnRuntime { thread, started: OnceCell::new() }
     }
-    Ok(handle.clone())
+
+    /// Fails in a forked child of a process that has started it: the child does not have the thread, and would wait for ever.
+    pub(crate) fn handle(&self) -> io::Result<Handle> {
+        let start = || {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let handle = runtime.handle().clone();
+            let run = move || runtime.block_on(future::pending::<()>());
+            thread::Builder::new().name(self.thread.into()).spawn(run)?;
+            io::Result::Ok((process::id(), handle))
+        };
+        let (process, handle) = self.started.get_or_try_init(start)?;
+        if *process != process::id() {
+            return Err(io::Error::other(
+                "this process was forked after its parent had started it; fork before that, or `exec`",
+            ));
+        }
+        Ok(handle.clone())
+    }
 }

@@ -246,7 +246,8 @@ impl Definition {
             return None;
         }
         let literal = self.literal.as_ref().map(|literal| (&literal.spec, literal.policy));
-        self.known_override.get(overrides, (&self.prefix, self.names()), literal, computed)
+        let policy = (&*self.prefix, self.names(), self.attribute.shadow);
+        self.known_override.get(overrides, policy, literal, computed)
     }
 
     /// Whether it is known that operators have changed nothing of the policy.

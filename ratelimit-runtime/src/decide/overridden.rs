@@ -44,16 +44,15 @@ impl KnownOverride {
         version == 0 || self.without.load(Ordering::Relaxed) == version
     }
 
-    /// Returns what the overrides make of a call of the policy with this prefix and one of these names. Its numbers are literals,
-    /// or computed for the call.
+    /// Returns what the overrides make of a call of the policy with this prefix and one of these names, which may be a shadow. Its
+    /// numbers are literals, or computed for the call.
     pub(super) fn get(
         &self,
         overrides: &Overrides,
-        (prefix, names): (&str, [&str; 2]),
+        (prefix, names, is_shadow): (&str, [&str; 2], bool),
         literal: Option<(&AlgorithmSpec, Policy)>,
         computed: Option<&Result<Policy, InvalidPolicy>>,
     ) -> Option<Overridden> {
-        // Read before the overrides: if they change meanwhile, these are looked up again.
         let version = overrides.version();
         if computed.is_none()
             && let Some([of, is_shadow, kind, first, second]) = self.plain.get()
@@ -73,12 +72,20 @@ impl KnownOverride {
         let overridden = match known {
             Some(overridden) => overridden,
             None => {
-                let Some(overridden) = overrides.of(prefix, &names) else {
+                let (version, overridden) = overrides.of(prefix, &names);
+                let overridden = overridden.filter(|overridden| overridden.fits(is_shadow));
+                let known = overridden.and_then(|overridden| {
+                    let literal = match literal {
+                        Some((spec, policy)) => Some(overridden.spec(Some(spec), policy)?),
+                        None => None,
+                    };
+                    Some(Known { version, overridden, literal })
+                });
+                let Some(known) = known else {
                     self.without.store(version, Ordering::Relaxed);
                     return None;
                 };
-                let literal = literal.map(|(spec, policy)| overridden.spec(Some(spec), policy));
-                let known = Known { version, overridden: Arc::clone(&overridden), literal };
+                let (overridden, literal) = (Arc::clone(&known.overridden), known.literal);
                 let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
                 self.plain.set(known.plain());
                 *with = Some(known);
@@ -90,7 +97,8 @@ impl KnownOverride {
             }
         };
         let numbers = match computed {
-            Some(policy) => policy.and_then(|policy| overridden.spec(None, policy)),
+            Some(Ok(policy)) => overridden.spec(None, *policy)?,
+            Some(Err(invalid)) => Err(*invalid),
             None => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
         };
         Some(overridden.of_call(numbers))

@@ -25,8 +25,8 @@ impl Overrides {
         0
     }
 
-    pub(crate) fn of(&self, _prefix: &str, _names: &[&str]) -> Option<Arc<ActiveOverride>> {
-        None
+    pub(crate) fn of(&self, _prefix: &str, _names: &[&str]) -> (u64, Option<Arc<ActiveOverride>>) {
+        (0, None)
     }
 }
 
@@ -39,11 +39,15 @@ impl ActiveOverride {
         match *self {}
     }
 
+    pub(crate) fn fits(&self, _is_shadow: bool) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn spec(
         &self,
         _as_written: Option<&AlgorithmSpec>,
         _policy: Policy,
-    ) -> Result<AlgorithmSpec, InvalidPolicy> {
+    ) -> Option<Result<AlgorithmSpec, InvalidPolicy>> {
         match *self {}
     }
 }

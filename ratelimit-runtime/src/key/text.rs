@@ -32,7 +32,7 @@ impl NamespaceText {
     }
 }
 
-#[cfg(feature = "overrides")]
+#[cfg(all(feature = "overrides", feature = "redis"))]
 impl NamespaceText {
     /// Returns the key of overrides in Redis. No key of a policy is like it, as they have more pieces.
     pub(crate) fn overrides_key(&self) -> String {

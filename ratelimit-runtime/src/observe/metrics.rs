@@ -19,6 +19,7 @@ pub(crate) const WAITING: &str = "ratelimits_waiting";
 pub(crate) const STORE_UP: &str = "ratelimits_store_up";
 pub(crate) const OUTAGES: &str = "ratelimits_store_outages_total";
 pub(crate) const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
+pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 
 /// Returns an observer that records each decision, for
 /// [`RegistryBuilder::observer`](crate::RegistryBuilder::observer), and calls [`describe`].
@@ -76,4 +77,9 @@ pub fn describe() {
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");
     describe_counter!(OUTAGES, Unit::Count, "Outages of the store.");
     describe_counter!(FAILED_DECISIONS, Unit::Count, "Decisions that the store failed to make.");
+    describe_gauge!(
+        OVERRIDE_PROBLEMS,
+        Unit::Count,
+        "Overrides that are ignored, and one more while overrides cannot be read."
+    );
 }

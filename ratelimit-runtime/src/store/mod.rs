@@ -34,6 +34,8 @@ pub(crate) use receipt::{Mirrored, Receipt};
 #[cfg(feature = "redis")]
 pub use redis::Master;
 pub use redis::RedisStore;
+#[cfg(all(feature = "overrides", feature = "redis"))]
+pub(crate) use redis::StoredOverrides;
 #[cfg(all(feature = "redis", feature = "test-util"))]
 pub use redis::{Dial, Stream};
 

@@ -46,15 +46,6 @@ impl RedisStore {
         match *self {}
     }
 
-    #[cfg(feature = "overrides")]
-    pub(crate) async fn overrides(
-        &self,
-        _key: &str,
-        _known: Option<&str>,
-    ) -> Result<(String, Option<String>), StoreError> {
-        match *self {}
-    }
-
     pub(crate) fn without_batches(self) -> Self {
         match self {}
     }

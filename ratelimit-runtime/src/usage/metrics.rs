@@ -10,6 +10,7 @@
 //! | `ratelimits_store_up` | gauge | | 0 during an outage of the store, otherwise 1 |
 //! | `ratelimits_store_outages_total` | counter | | outages of the store |
 //! | `ratelimits_store_failed_decisions_total` | counter | | decisions that the store failed to make |
+//! | `ratelimits_override_problems` | gauge | | overrides that are ignored, and one more while overrides cannot be read |
 //!
 //! An [`observer`] records the first three, the store itself `ratelimits_store_seconds`, and [`record_state`] the others. No label
 //! has a part of a key. At most 1,000 policies of an observer have a label of their own, and all further ones share
@@ -31,4 +32,6 @@ pub fn record_state(registry: &Registry) {
     counter!(OUTAGES).absolute(health.outages);
     counter!(FAILED_DECISIONS).absolute(health.failed_decisions);
     gauge!(WAITING).set(registry.backend().waiting() as f64);
+    #[cfg(feature = "overrides")]
+    gauge!(crate::observe::metrics::OVERRIDE_PROBLEMS).set(registry.override_problems() as f64);
 }

@@ -46,7 +46,7 @@ impl Known {
         Ok(known)
     }
 
-    /// Checks a change and the overrides beside it: a program applies all of them or none.
+    /// Checks a change. Tells what is wrong with the overrides beside it, which programs ignore.
     pub(super) fn check(&self, change: &Override, others: &[Override]) -> Result<(), Failure> {
         if !self.has(&change.policy) {
             return Err(Failure::NoSuchKey(self.unknown(&change.policy)));
@@ -55,11 +55,10 @@ impl Known {
         if !problems.is_empty() {
             return Err(Failure::Usage(problems.join("\n")));
         }
-        let (known, unknown): (Vec<_>, Vec<_>) = others.iter().partition(|other| self.has(&other.policy));
-        // It may be a limiter without traffic, which is in no inventory.
-        unknown.into_iter().for_each(|other| write_message(self.may_block(other)));
-        let problems: Vec<String> = known.into_iter().flat_map(|other| self.blocks(other)).collect();
-        if problems.is_empty() { Ok(()) } else { Err(Failure::Usage(problems.join("\n"))) }
+        for problem in check(others, &self.policies) {
+            write_message(format_args!("beside it, an override that programs may ignore: {problem}"));
+        }
+        Ok(())
     }
 
     fn has(&self, name: &str) -> bool {
@@ -79,22 +78,5 @@ impl Known {
                  pass --inventory, or try again when it has keys"
             ),
         }
-    }
-
-    /// Returns why programs would reject an override, and with it all others.
-    fn blocks(&self, other: &Override) -> Vec<String> {
-        let remedy = "this override is in Redis already; set or clear it first";
-        let problems = check(slice::from_ref(other), &self.policies);
-        problems.into_iter().map(|problem| format!("{problem}; {remedy}")).collect()
-    }
-
-    /// Returns that programs may reject an override, and with it all others.
-    fn may_block(&self, other: &Override) -> String {
-        let inventory = if self.has_inventory { "" } else { "pass --inventory, or " };
-        let name = &other.policy;
-        format!(
-            "`{name}` is overridden as well, but no policy that is known has this name; a program without it applies no \
-             override: {inventory}clear it if the policy is gone"
-        )
     }
 }

@@ -92,21 +92,19 @@ fn invalid_overrides_are_not_written() {
 }
 
 #[tokio::test]
-async fn overrides_that_programs_would_reject_are_named() {
+async fn other_overrides_that_programs_ignore_are_named() {
     let server = Server::shared();
     let overrides = |arguments: &[&str]| overrides(&server, "overrides-blocked", arguments);
     let toml = "[\"ghost\"]\nburst = 1\n\n[\"app::search\"]\nburst = 0\n";
     server.command::<()>(&["HSET", "overrides-blocked:overrides", "version", "1", "toml", toml]).await;
     let set = overrides(&["set", "app::plan", "limit=7"]);
-    assert_eq!(set.code, 2, "{set:?}");
-    for problem in ["`ghost` is overridden as well, but", "clear it first", "`app::search`: `burst` is 0"] {
-        assert!(set.err.contains(problem), "{set:?}");
+    assert_eq!(set.code, 0, "{set:?}");
+    for problem in ["no policy is named `ghost`", "`app::search`: `burst` is 0"] {
+        assert!(set.err.contains(&format!("an override that programs may ignore: {problem}")), "{set:?}");
     }
-    // It may be a limiter without traffic.
-    let set = overrides(&["set", "app::search", "burst=7"]);
-    assert!(set.code == 0 && set.err.contains("clear it if the policy is gone"), "{set:?}");
+    overrides(&["set", "app::search", "burst=7"]).success();
     overrides(&["clear", "ghost"]).success();
-    overrides(&["set", "app::plan", "limit=7"]).success();
+    assert_eq!(overrides(&["set", "app::plan", "limit=8"]).err, "");
 }
 
 #[tokio::test]
@@ -230,6 +228,17 @@ async fn unreadable_overrides_can_be_cleared() {
     }
     overrides(&["clear", "--all"]).success();
     overrides(&["set", "app::search", "burst=1"]).success();
+}
+
+#[tokio::test]
+async fn lost_overrides_can_be_cleared() {
+    let server = Server::shared();
+    let overrides = |arguments: &[&str]| overrides(&server, "overrides-lost", arguments);
+    overrides(&["set", "app::search", "burst=1"]).success();
+    server.command::<()>(&["DEL", "overrides-lost:overrides"]).await;
+    overrides(&["clear", "--all"]).success();
+    assert_ne!(overrides(&["show", "--json"]).json()["version"], "");
+    assert_eq!(overrides(&["clear", "--all"]).code, 1);
 }
 
 #[tokio::test]

@@ -40,13 +40,19 @@ async fn text_is_read_when_its_version_changes() {
     .await;
     assert_eq!(settings(&registry), ["limit = 1"]);
 
-    // Also one that is smaller, as after the loss of the key.
-    set(&["version", "3"]).await;
+    set(&["version", "8"]).await;
     until("the new text is in force", WITHIN, async || match settings(&registry) {
         settings if settings == ["limit = 2"] => Ok(()),
         settings => Err(format!("{settings:?}")),
     })
     .await;
-    let _: u64 = server.command(&["DEL", "rl:overrides"]).await;
-    in_force(&registry, &[]).await;
+
+    // A file of overrides has the same bound.
+    set(&["version", "9", "toml", &"# more than a MiB\n".repeat(65_000)]).await;
+    until("the size is reported", WITHIN, async || {
+        let reported = super::reported();
+        if reported.contains("rl:overrides is larger than 1 MiB") { Ok(()) } else { Err(reported) }
+    })
+    .await;
+    assert_eq!(settings(&registry), ["limit = 2"]);
 }

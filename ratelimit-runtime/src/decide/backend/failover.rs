@@ -99,7 +99,7 @@ impl<'a> PendingRequest<'a> {
             Store::Redis(_) => {
                 let failed =
                     |error| StoreError::permanent(format!("there is no runtime for blocking calls: {error}"));
-                let runtime = runtime::background().map_err(failed)?;
+                let runtime = runtime::BACKGROUND.handle().map_err(failed)?;
                 let _entered = runtime.enter();
                 Ok(parker.block_on(self.start()))
             }

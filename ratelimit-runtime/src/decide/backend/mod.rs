@@ -133,7 +133,7 @@ impl Backend {
     }
 
     /// Returns the key of overrides in Redis.
-    #[cfg(feature = "overrides")]
+    #[cfg(all(feature = "overrides", feature = "redis"))]
     pub(crate) fn overrides_key(&self) -> String {
         self.namespace_text.overrides_key()
     }

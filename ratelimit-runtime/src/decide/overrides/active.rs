@@ -1,4 +1,4 @@
-//! An override in force.
+//! An override that policies look up.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
 use crate::policy::{Number, Policy};
 
-/// An override in force.
+/// An override that policies look up.
 #[derive(Debug)]
 pub(crate) struct ActiveOverride {
     settings: Override,
@@ -19,8 +19,6 @@ pub(crate) struct ActiveOverride {
 }
 
 impl ActiveOverride {
-    /// Puts an override in force.
-    ///
     /// # Errors
     ///
     /// If the value of a number is invalid by itself.
@@ -43,26 +41,33 @@ impl ActiveOverride {
         self.settings.shadow == Some(true)
     }
 
-    /// Returns the spec of a call of the policy. `as_written` is the spec of the policy if its numbers are literals.
+    /// Whether it fits the switch of a policy, whatever its numbers: no override ends the `shadow` of an attribute.
+    pub(crate) fn fits(&self, is_shadow: bool) -> bool {
+        !is_shadow || self.settings.shadow != Some(false)
+    }
+
+    /// Returns the spec of a call of the policy, or `None` if the override does not fit it, and the policy decides as written.
+    /// `as_written` is the spec of the policy if its numbers are literals.
     ///
-    /// An overridden bucket is one with computed numbers: it has a state of its own, which overrides that follow each other share. A
-    /// policy that the override does not fit, such as a limiter that was created later, decides as written.
+    /// An overridden bucket is one with computed numbers: it has a state of its own, which overrides that follow each other share.
     pub(crate) fn spec(
         &self,
         as_written: Option<&AlgorithmSpec>,
         policy: Policy,
-    ) -> Result<AlgorithmSpec, InvalidPolicy> {
-        let as_written = || as_written.map_or_else(|| policy.spec(), |as_written| Ok(*as_written));
+    ) -> Option<Result<AlgorithmSpec, InvalidPolicy>> {
         if self.numbers.is_empty() {
-            return as_written();
+            return Some(as_written.map_or_else(|| policy.spec(), |as_written| Ok(*as_written)));
         }
         let changed = self.numbers.iter().try_fold(policy, |policy, number| policy.with_number(*number));
-        changed.and_then(|changed| changed.computed().spec()).or_else(|invalid| {
-            if !self.misfit_is_logged.swap(true, Ordering::Relaxed) {
-                let policy = &*self.settings.policy;
-                log!(ERROR, policy, error = %invalid, "override ignored: it is invalid for this policy");
+        match changed.and_then(|changed| changed.computed().spec()) {
+            Ok(spec) => Some(Ok(spec)),
+            Err(invalid) => {
+                if !self.misfit_is_logged.swap(true, Ordering::Relaxed) {
+                    let policy = &*self.settings.policy;
+                    log!(ERROR, policy, error = %invalid, "override ignored: it is invalid for this policy");
+                }
+                None
             }
-            as_written()
-        })
+        }
     }
 }

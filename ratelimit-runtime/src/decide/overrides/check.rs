@@ -20,17 +20,29 @@ pub struct KnownPolicy {
     pub shadow: bool,
 }
 
+/// How many problems come with the name that may have been meant, which takes a look at all policies.
+const WITH_HINT: usize = 10;
+
 /// Checks that each override names a policy and leaves it valid. Returns all problems.
 #[must_use]
 pub fn check(overrides: &[Override], known: &[KnownPolicy]) -> Vec<String> {
-    overrides.iter().flat_map(|it| problems(it, known)).collect()
+    overrides.iter().fold(Vec::new(), |mut found, it| {
+        found.extend(problems(it, known, found.len() < WITH_HINT));
+        found
+    })
 }
 
-fn problems(it: &Override, known: &[KnownPolicy]) -> Vec<String> {
+/// Whether the override changes one of these policies.
+pub(super) fn fits(it: &Override, known: &[KnownPolicy]) -> bool {
+    known.iter().any(|known| known.is_named(&it.policy) && known.problem(it).is_none())
+}
+
+fn problems(it: &Override, known: &[KnownPolicy], with_hint: bool) -> Vec<String> {
     let name = &it.policy;
     let mut named = known.iter().filter(|known| known.is_named(name)).peekable();
     if named.peek().is_none() {
-        let meant = closest_path(name, known.iter().map(|known| &*known.name));
+        let names = known.iter().filter(|_| with_hint).map(|known| &*known.name);
+        let meant = closest_path(name, names);
         let hint = meant.map_or(String::new(), |meant| format!("; did you mean `{meant}`?"));
         return vec![format!("no policy is named `{name}`{hint}")];
     }
@@ -62,7 +74,7 @@ impl KnownPolicy {
         let is_known = |computed: &String| it.numbers.iter().any(|(argument, _)| argument == computed);
         // Numbers of other calls decide whether the rest of the policy is valid.
         if self.computed.iter().all(is_known)
-            && let Err(invalid) = changed.check()
+            && let Err(invalid) = if it.numbers.is_empty() { changed } else { changed.computed() }.check()
         {
             return Some(invalid.to_string());
         }

@@ -6,25 +6,34 @@ use toml::de::{DeTable, DeValue};
 
 use super::entry::{Override, Value};
 
-/// Parses overrides: TOML with a table for each policy, by its name.
+/// Overrides that were parsed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parsed {
+    /// Those that can be read.
+    pub overrides: Vec<Override>,
+    /// What is wrong with the others, with their lines.
+    pub problems: Vec<String>,
+}
+
+/// Parses overrides: TOML with a table for each policy, by its name. What is wrong in one table concerns no other.
 ///
 /// # Errors
 ///
-/// Returns all problems, with their lines.
-pub fn parse(text: &str) -> Result<Vec<Override>, Vec<String>> {
+/// Returns the problem of a text that is no TOML or may be incomplete, with its line.
+pub fn parse(text: &str) -> Result<Parsed, String> {
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(vec!["the last line is not complete; end it with a line break".to_owned()]);
+        return Err("the last line is not complete; end it with a line break".to_owned());
     }
     let table = match DeTable::parse(text) {
         Ok(table) => table.into_inner(),
         Err(error) => {
             let line = error.span().map_or(String::new(), |span| format!("line {}: ", line_of(text, span)));
-            return Err(vec![format!("{line}{}", error.message())]);
+            return Err(format!("{line}{}", error.message()));
         }
     };
     let mut sections: Vec<_> = table.into_iter().collect();
     sections.sort_by_key(|(name, _)| name.span().start);
-    let (mut overrides, mut problems) = (Vec::new(), Vec::new());
+    let Parsed { mut overrides, mut problems } = Parsed::default();
     for (name, value) in sections {
         let at = |span, problem| format!("line {}: {problem}", line_of(text, span));
         match value.into_inner() {
@@ -47,7 +56,7 @@ pub fn parse(text: &str) -> Result<Vec<Override>, Vec<String>> {
             }
         }
     }
-    if problems.is_empty() { Ok(overrides) } else { Err(problems) }
+    Ok(Parsed { overrides, problems })
 }
 
 type Problem = (Option<Range<usize>>, String);

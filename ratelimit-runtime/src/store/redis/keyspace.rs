@@ -87,39 +87,7 @@ impl RedisStore {
         }
         Ok(())
     }
-
-    /// Replaces the overrides under a key, if they still have this version: the empty text if there are none. Returns whether they
-    /// had.
-    ///
-    /// # Errors
-    ///
-    /// If Redis fails. The overrides may be replaced all the same.
-    #[cfg(feature = "overrides")]
-    pub async fn replace_overrides(&self, key: &str, version: &str, text: &str) -> Result<bool, StoreError> {
-        let replace = cmd("EVAL").arg(REPLACE_OVERRIDES).arg(1).arg(key).arg(version).arg(text).take();
-        let reply = self.client.send(&[key], &replace, self.client.deadline(), false).await?;
-        Ok(matches!(reply, redis::Value::Int(1)))
-    }
 }
-
-/// Each version is later than all before it, also after the key was lost. The overrides have no expiry.
-#[cfg(feature = "overrides")]
-const REPLACE_OVERRIDES: &str = r"
-local function call(name, ...)
-  local reply = redis.pcall(name, ...)
-  if type(reply) == 'table' and reply.err then
-    local denied = string.find(reply.err, 'run this command', 1, true)
-    error({err = denied and 'NOPERM the user of this connection may not run ' .. name or reply.err})
-  end
-  return reply
-end
-local version = call('HGET', KEYS[1], 'version') or ''
-if version ~= ARGV[1] then return 0 end
-local time = call('TIME')
-local next_version = math.max(time[1] * 1000000 + time[2], (tonumber(version) or 0) + 1)
-call('HSET', KEYS[1], 'version', string.format('%.0f', next_version), 'toml', ARGV[2])
-return 1
-";
 
 /// Returns the number of states that a command reads.
 fn max_reads(spec: &AlgorithmSpec) -> usize {

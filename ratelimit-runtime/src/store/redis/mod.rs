@@ -13,6 +13,8 @@ mod error_code;
 mod jitter;
 mod keyspace;
 mod node;
+#[cfg(feature = "overrides")]
+mod overrides;
 mod refunds;
 mod scripts;
 #[cfg(any(test, feature = "test-util"))]
@@ -35,6 +37,8 @@ use self::deployment::Deployment;
 pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
+#[cfg(feature = "overrides")]
+pub(crate) use self::overrides::StoredOverrides;
 use self::refunds::Refunds;
 use self::scripts::{Form, Scripts, Sequence};
 #[cfg(feature = "test-util")]
@@ -268,29 +272,6 @@ impl RedisStore {
         let command = &redis::cmd("DEL").arg(key).take();
         let deleted = self.client.send(&[key], command, self.client.deadline(), false).await?;
         Ok(matches!(deleted, redis::Value::Int(1..)))
-    }
-
-    /// Returns the version of the overrides under a key, and their text if the version is not the known one.
-    #[cfg(feature = "overrides")]
-    pub(crate) async fn overrides(
-        &self,
-        key: &str,
-        known: Option<&str>,
-    ) -> Result<(String, Option<String>), StoreError> {
-        let fields = async |fields: &[&str]| {
-            let command = redis::cmd("HMGET").arg(key).arg(fields).take();
-            let reply = self.client.send(&[key], &command, self.client.deadline(), false).await?;
-            redis::from_redis_value::<Vec<Option<String>>>(reply).map_err(|error| {
-                StoreError::transient("Redis holds something else than overrides").caused_by(error)
-            })
-        };
-        let version = fields(&["version"]).await?.pop().flatten().unwrap_or_default();
-        if known == Some(&version) {
-            return Ok((version, None));
-        }
-        let mut both = fields(&["version", "toml"]).await?;
-        let text = both.pop().flatten().unwrap_or_default();
-        Ok((both.pop().flatten().unwrap_or_default(), Some(text)))
     }
 
     /// Returns the queue in which a decision can share a batch. One that cannot be sent has none.

@@ -14,7 +14,7 @@ use super::client::Client;
 use super::cluster::common_slot;
 use super::scripts::{MAX_REFUNDS, key_text};
 use crate::base::number_map::NumberMap;
-use crate::base::runtime::background;
+use crate::base::runtime::BACKGROUND;
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::refund::{OnRefunded, Refund};
@@ -78,7 +78,7 @@ impl Refunds {
 
     /// The same where there is no runtime, or no longer.
     fn push_in_background(&self, client: &Arc<Client>, call: CallRefunds) {
-        match background() {
+        match BACKGROUND.handle() {
             Ok(runtime) => self.push(client, &runtime, call),
             Err(error) => call.end(Err(StoreError::permanent("no thread for a refund").caused_by(error))),
         }
@@ -226,7 +226,7 @@ impl Drop for Sender {
             mem::take(&mut entry.remove().waiting)
         };
         for call in left {
-            if background().is_ok_and(|background| background.id() != self.runtime.id()) {
+            if BACKGROUND.handle().is_ok_and(|background| background.id() != self.runtime.id()) {
                 self.queues.push_in_background(&self.client, call);
             }
         }

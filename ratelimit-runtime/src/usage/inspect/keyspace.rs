@@ -119,8 +119,8 @@ impl Keyspace {
     ///
     /// If Redis fails.
     pub async fn overrides(&self, namespace: &str) -> Result<(String, String), StoreError> {
-        let (version, text) = self.store.overrides(&overrides_key(namespace), None).await?;
-        Ok((version, text.unwrap_or_default()))
+        let (version, text) = self.store.overrides(overrides_key(namespace)).read().await?;
+        Ok((version.unwrap_or_default(), text))
     }
 
     /// Replaces the overrides in a namespace, if they still have this version. Returns whether they had.
@@ -134,7 +134,7 @@ impl Keyspace {
         version: &str,
         text: &str,
     ) -> Result<bool, StoreError> {
-        self.store.replace_overrides(&overrides_key(namespace), version, text).await
+        self.store.overrides(overrides_key(namespace)).replace(version, text).await
     }
 
     /// Deletes keys, each with a command of its own. Returns how many there were.

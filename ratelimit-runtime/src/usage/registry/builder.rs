@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Registry;
 use super::off::{check, is_off, warn, warn_if_off};
 #[cfg(feature = "overrides")]
-use super::watch::OverridesFrom;
+use super::overrides::OverridesFrom;
 use crate::base::clock::Clock;
 use crate::decide::backend::{Backend, BackendOptions};
 use crate::decide::error::Error;
@@ -303,10 +303,10 @@ impl RegistryBuilder {
     /// The numbers are those of the attribute, in the same spellings. A bucket with literal numbers has a state of its own while they
     /// are overridden, which starts full; a window keeps its count.
     ///
-    /// A thread of its own reads the file every two seconds, once it has not been written to for half a second. If anything in it is
-    /// wrong, an unknown name included, it changes nothing: what was in force stays so, one event at error level tells what is wrong,
-    /// and [`check`](crate::check) returns it. The same holds while there is no file, or an empty one; a comment line alone ends all
-    /// overrides. The policies of limiters are known once the limiters are created.
+    /// A thread that all registries share reads the file every two seconds, once it has not been written to for half a second. An
+    /// override that is invalid or names no policy changes nothing and concerns no other: one event at error level tells what is
+    /// wrong, and [`check`](crate::check) returns it. While there is no file, or it is empty or no TOML, what was in force stays so; a
+    /// comment line alone ends all overrides. Limiters take theirs when they are created.
     ///
     /// Overrides cost the other policies nothing that can be measured. An overridden policy costs as much as one with computed
     /// numbers.
@@ -331,8 +331,9 @@ impl RegistryBuilder {
     /// processes of its namespace. The command `ratelimits override` writes them, to the hash `namespace:overrides`. Replaces a
     /// file.
     ///
-    /// A thread of its own asks for their version every two seconds, over its own connection. The user of the connection needs the
-    /// permission `+hmget`. While Redis does not answer, what was in force stays so. It has no effect in process.
+    /// A thread that all registries share asks for their version every two seconds, once for each namespace and over one connection
+    /// to each Redis. The user of the connection needs the permission `+hmget`. While Redis does not answer, and if it loses the
+    /// overrides, what was in force stays so. It has no effect in process.
     ///
     /// ```
     /// # fn main() -> Result<(), ratelimits::Error> {

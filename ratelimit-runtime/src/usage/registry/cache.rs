@@ -24,6 +24,7 @@ struct Limiters {
     names: HashMap<Arc<str>, SameName>,
     /// All of them, in the order in which they are examined.
     queue: VecDeque<Arc<Definition>>,
+    created: u64,
 }
 
 #[derive(Debug)]
@@ -38,12 +39,12 @@ impl LimiterCache {
         LimiterCache { max_limiters, limiters: Mutex::default() }
     }
 
-    /// Returns the limiter with this name and policy, and creates it if there is none. Returns with it whether it is new.
-    pub(super) fn get(&self, name: &str, policy: Policy) -> Result<(Arc<Definition>, bool), InvalidPolicy> {
+    /// Returns the limiter with this name and policy, and creates it if there is none.
+    pub(super) fn get(&self, name: &str, policy: Policy) -> Result<Arc<Definition>, InvalidPolicy> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(same_name) = limiters.names.get(name) {
             if let Some(definition) = same_name.by_policy.get(&policy) {
-                return Ok((Arc::clone(definition), false));
+                return Ok(Arc::clone(definition));
             }
             if same_name.algorithm != policy.algorithm() {
                 return Err(InvalidPolicy::new(
@@ -58,7 +59,13 @@ impl LimiterCache {
         let name = known.unwrap_or_else(|| name.into());
         let definition = Arc::new(Definition::of_limiter(name, policy, spec));
         limiters.insert(&definition);
-        Ok((definition, true))
+        Ok(definition)
+    }
+
+    /// Returns how many limiters were created so far.
+    #[cfg(feature = "overrides")]
+    pub(super) fn created(&self) -> u64 {
+        self.limiters.lock().unwrap_or_else(PoisonError::into_inner).created
     }
 
     /// Returns the names and policies of all limiters.
@@ -79,6 +86,7 @@ impl Limiters {
         let same_name = self.names.entry(Arc::clone(&definition.name.text)).or_insert_with(empty);
         same_name.by_policy.insert(definition.limiter_numbers().policy, Arc::clone(definition));
         self.queue.push_back(Arc::clone(definition));
+        self.created += 1;
     }
 
     /// Removes idle limiters if there are too many, in a bounded number of steps.
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn limiters_are_cached_by_name_and_policy() {
         let cache = LimiterCache::new(10);
-        let get = |name, burst| cache.get(name, bucket(burst)).unwrap().0;
+        let get = |name, burst| cache.get(name, bucket(burst)).unwrap();
         let first = get("a", 5);
         assert!(Arc::ptr_eq(&first, &get("a", 5)));
         assert!(!Arc::ptr_eq(&first, &get("a", 6)));
@@ -155,7 +163,7 @@ mod tests {
     fn names_in_use_have_one_algorithm_in_a_full_cache() {
         let cache = LimiterCache::new(10);
         let window = Policy::from(FixedWindow::new(1, DAY));
-        let held: Vec<_> = (0..100).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap().0).collect();
+        let held: Vec<_> = (0..100).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap()).collect();
         // Limiters derived from one have definitions of their own.
         let derived: Vec<_> =
             held[..50].iter().map(|held| Arc::new(held.with_keys("derived", None))).collect();
@@ -167,21 +175,21 @@ mod tests {
             assert_eq!(cache.get(definition.name.as_str(), window).unwrap_err().argument(), "name");
         }
         for definition in held {
-            assert!(Arc::ptr_eq(definition, &cache.get(definition.name.as_str(), bucket(5)).unwrap().0));
+            assert!(Arc::ptr_eq(definition, &cache.get(definition.name.as_str(), bucket(5)).unwrap()));
         }
     }
 
     #[test]
     fn idle_limiters_leave_and_their_names_are_free() {
         let cache = LimiterCache::new(10);
-        let held = cache.get("held", bucket(5)).unwrap().0;
+        let held = cache.get("held", bucket(5)).unwrap();
         for i in 0..1000 {
             // Many names, and many policies with one name.
             cache.get(&i.to_string(), bucket(5)).unwrap();
             cache.get("held", bucket(i + 10)).unwrap();
             assert!(len(&cache) <= 11, "{}", len(&cache));
         }
-        assert!(Arc::ptr_eq(&held, &cache.get("held", bucket(5)).unwrap().0));
+        assert!(Arc::ptr_eq(&held, &cache.get("held", bucket(5)).unwrap()));
         cache.get("0", FixedWindow::new(1, DAY).into()).unwrap();
     }
 
@@ -198,7 +206,7 @@ mod tests {
     fn limiters_in_use_are_kept_beyond_the_maximum() {
         for max_limiters in [0, 1, 10] {
             let cache = LimiterCache::new(max_limiters);
-            let held: Vec<_> = (0..100).map(|i| cache.get("held", bucket(i + 1)).unwrap().0).collect();
+            let held: Vec<_> = (0..100).map(|i| cache.get("held", bucket(i + 1)).unwrap()).collect();
             for i in 0..1000 {
                 cache.get(&i.to_string(), bucket(5)).unwrap();
                 assert!(len(&cache) <= 2 * held.len(), "{}", len(&cache));
@@ -214,7 +222,7 @@ mod tests {
     #[test]
     fn new_limiters_examine_few_others() {
         let cache = LimiterCache::new(10);
-        let _held: Vec<_> = (0..1000).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap().0).collect();
+        let _held: Vec<_> = (0..1000).map(|i| cache.get(&i.to_string(), bucket(5)).unwrap()).collect();
         let queued = |index: usize| Arc::clone(&cache.limiters.lock().unwrap().queue[index]);
         let next = queued(EXAMINED);
         cache.get("new", bucket(5)).unwrap();

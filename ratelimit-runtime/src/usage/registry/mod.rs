@@ -7,7 +7,7 @@ mod from_env;
 pub(crate) mod install_error;
 mod off;
 #[cfg(feature = "overrides")]
-mod override_file;
+mod overrides;
 #[cfg(test)]
 mod shortcuts;
 #[cfg(feature = "overrides")]
@@ -20,7 +20,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
 #[cfg(feature = "overrides")]
-use std::sync::{OnceLock, mpsc::Sender};
+use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
@@ -36,6 +36,8 @@ use crate::policy::Policy;
 use crate::store::INLINE;
 use crate::usage::limiter::{Limiter, LimiterCaller, NamedCharge};
 use cache::LimiterCache;
+#[cfg(feature = "overrides")]
+use watch::Watch;
 
 /// A store that decides limits, and the limiters on it.
 ///
@@ -55,10 +57,10 @@ pub struct Registry(Arc<Inner>);
 
 struct Inner {
     backend: Arc<Backend>,
-    limiters: LimiterCache,
-    /// Ends the thread that looks for overrides, when it is dropped.
+    limiters: Arc<LimiterCache>,
+    /// Where its overrides come from.
     #[cfg(feature = "overrides")]
-    watcher: OnceLock<Sender<()>>,
+    watch: OnceLock<Arc<Watch>>,
 }
 
 impl Registry {
@@ -70,13 +72,7 @@ impl Registry {
     /// [`Error::Invalid`] if the policy is invalid, or a limiter with this name has another algorithm. When the cache is full,
     /// limiters that are not in use leave it, and their names are free for another algorithm.
     pub fn limiter(&self, name: &str, policy: impl Into<Policy>) -> Result<Limiter, Error> {
-        let (definition, is_new) = self.0.limiters.get(name, policy.into())?;
-        #[cfg(feature = "overrides")]
-        if is_new {
-            self.wake_watcher();
-        }
-        #[cfg(not(feature = "overrides"))]
-        let _ = is_new;
+        let definition = self.0.limiters.get(name, policy.into())?;
         Ok(Limiter::new(Arc::clone(&self.0.backend), definition))
     }
 
@@ -139,9 +135,9 @@ impl Registry {
     fn new(backend: Arc<Backend>, max_limiters: usize) -> Self {
         Registry(Arc::new(Inner {
             backend,
-            limiters: LimiterCache::new(max_limiters),
+            limiters: Arc::new(LimiterCache::new(max_limiters)),
             #[cfg(feature = "overrides")]
-            watcher: OnceLock::new(),
+            watch: OnceLock::new(),
         }))
     }
 

@@ -25,7 +25,7 @@ use crate::decide::definition::{AttributeOptions, Definition, DefinitionRef};
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
-use crate::decide::overrides::KnownPolicy;
+use crate::decide::overrides::OverrideSet;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::policy::Policy;
@@ -155,17 +155,8 @@ impl Tested {
     /// Replaces all overrides by these. Without shortcuts, the other policies have one that changes nothing, so that their calls do not
     /// know that, and nothing is remembered of what was in force before.
     fn set(&mut self, overrides: &[(bool, usize, Setting)]) {
-        let written = policies(self.n, SECOND);
-        let known = |(is_attribute, i): (bool, usize)| KnownPolicy {
-            name: name(is_attribute, i),
-            prefix: None,
-            policy: written[i],
-            computed: Vec::new(),
-            shadow: false,
-        };
         let all =
             [true, false].into_iter().flat_map(|is_attribute| (0..POLICIES).map(move |i| (is_attribute, i)));
-        let known: Vec<_> = all.clone().map(known).collect();
         let mut last = BTreeMap::new();
         if !self.has_shortcuts {
             last.extend(all.map(|policy| (policy, "shadow = false".to_owned())));
@@ -185,7 +176,8 @@ impl Tested {
         let section =
             |((is_attribute, i), settings)| format!("[\"{}\"]\n{settings}\n", name(is_attribute, i));
         let text: String = last.into_iter().map(section).collect();
-        self.registry.backend().overrides().apply(&text, &known).expect("the overrides are valid");
+        let set = OverrideSet::parse(&text).expect("the overrides are valid");
+        self.registry.backend().overrides().replace(&Arc::new(set));
     }
 
     /// Calls a function with these attributes. Their costs are as if they were computed.

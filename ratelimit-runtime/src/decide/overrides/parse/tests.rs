@@ -1,13 +1,19 @@
 use super::*;
 
 fn problems(text: &str) -> Vec<String> {
-    parse(text).unwrap_err()
+    parse(text).map_or_else(|problem| vec![problem], |parsed| parsed.problems)
+}
+
+/// Returns the overrides of a text without problems.
+fn overrides(text: &str) -> Vec<Override> {
+    let parsed = parse(text).unwrap();
+    assert_eq!(parsed.problems, [""; 0]);
+    parsed.overrides
 }
 
 #[test]
 fn overrides_are_parsed() {
     let text = "# a comment\n[\"a::b#2\"]\nrate = \"100/min\"\nburst = 20\n\n[\"sms.daily\"]\nshadow = true\nlimit = 1_000\n\n[c]\noff = true\nleak_rate = 0.5\n";
-    let overrides = parse(text).unwrap();
     let expected = [
         Override {
             policy: "a::b#2".into(),
@@ -30,14 +36,14 @@ fn overrides_are_parsed() {
             ..Override::default()
         },
     ];
-    assert_eq!(overrides, expected);
-    assert_eq!(parse("").unwrap(), []);
-    assert_eq!(parse("# nothing\n").unwrap(), []);
+    assert_eq!(overrides(text), expected);
+    assert_eq!(overrides(""), []);
+    assert_eq!(overrides("# nothing\n"), []);
 }
 
 #[test]
 fn written_overrides_are_parsed_again() {
-    let overrides = vec![
+    let written = vec![
         Override {
             policy: "a::<B as C<'\"'>>::d\\".into(),
             numbers: vec![
@@ -50,8 +56,8 @@ fn written_overrides_are_parsed_again() {
         },
         Override { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Override::default() },
     ];
-    let text: String = overrides.iter().map(|it| format!("{it}\n")).collect();
-    assert_eq!(parse(&text).unwrap(), overrides, "{text}");
+    let text: String = written.iter().map(|it| format!("{it}\n")).collect();
+    assert_eq!(overrides(&text), written, "{text}");
 }
 
 #[test]
@@ -79,11 +85,18 @@ fn problems_have_lines_and_remedies() {
     assert!(problem.starts_with("line 2: `limit` is no number"), "{problem}");
 }
 
+#[test]
+fn tables_beside_a_wrong_one_are_parsed() {
+    let parsed = parse("[a]\nshadow = 1\n[b]\nlimit = 2\n[c]\n").unwrap();
+    assert_eq!(parsed.overrides, overrides("[b]\nlimit = 2\n"));
+    assert_eq!(parsed.problems.len(), 2, "{parsed:?}");
+}
+
 /// No prefix of a text but those that end with a section is a text, and no section is without settings.
 #[test]
 fn cut_off_texts_are_no_texts() {
     let text = "[\"a\"]\nrate = \"10/s\"\nburst = 20\n";
-    let complete = (0..text.len()).filter(|end| parse(&text[..*end]).is_ok());
+    let complete = (0..text.len()).filter(|end| problems(&text[..*end]).is_empty());
     // Empty, and one setting less.
     assert_eq!(complete.collect::<Vec<_>>(), [0, 20]);
 }

@@ -1,14 +1,17 @@
+use std::fmt;
 use std::fs::{self, File};
 use std::process;
-use std::sync::{Mutex, PoisonError};
+use std::sync::MutexGuard;
 use std::time::SystemTime;
 
 use tracing::field::{Field, Visit};
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber, span};
 
+use super::poller::POLL_INTERVAL;
 use super::*;
-use crate::policy::FixedWindow;
+use crate::Registry;
+use crate::policy::{FixedWindow, TokenBucket};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -34,21 +37,38 @@ impl Drop for TestFile {
     }
 }
 
-/// The messages of all events.
+/// The fields of all events.
 #[derive(Clone, Default)]
-struct Messages(Arc<Mutex<Vec<String>>>);
+struct Messages(Arc<Mutex<Vec<(&'static str, String)>>>);
 
 impl Messages {
+    /// Takes the messages.
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let messages = self.of("message");
+        self.lock().clear();
+        messages
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.of("problem")
+    }
+
+    fn of(&self, field: &str) -> Vec<String> {
+        self.lock().iter().filter(|(name, _)| *name == field).map(|(_, text)| text.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(&'static str, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Visit for Messages {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.lock().push((field.name(), value.to_owned()));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{value:?}"));
-        }
+        self.lock().push((field.name(), format!("{value:?}")));
     }
 }
 
@@ -68,11 +88,12 @@ impl Subscriber for Messages {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// A registry with one limiter, and a watcher that polls when the test does.
+/// A registry with one limiter, and a poller that polls when the test does.
 struct Watched {
     file: TestFile,
     registry: Registry,
-    watcher: Watcher,
+    watch: Arc<Watch>,
+    poller: Poller,
     messages: Messages,
     /// Each of these tests has one: a thread without would disable the events for the others.
     _subscriber: DefaultGuard,
@@ -84,40 +105,65 @@ impl Watched {
         let file = TestFile::new(test);
         let registry = Registry::in_memory();
         registry.limiter(test, FixedWindow::new(5, DAY)).unwrap();
-        let watcher = Watcher::new(&registry, OverridesFrom::File(file.0.clone()));
+        let watch = Arc::new(Watch::new());
+        watch.join(Member::new(registry.backend().overrides(), &registry.0.limiters));
+        let poller = Poller::new(&watch, Source::file(file.0.clone()));
         let messages = Messages::default();
         let subscriber = set_default(messages.clone());
-        Watched { file, registry, watcher, messages, _subscriber: subscriber }
+        Watched { file, registry, watch, poller, messages, _subscriber: subscriber }
     }
 
     fn poll(&mut self) {
-        assert_eq!(self.watcher.poll(&self.registry.0), POLL_INTERVAL);
+        assert_eq!(self.poller.poll_file(&self.watch), POLL_INTERVAL);
     }
 }
 
 #[test]
 fn each_change_is_logged_once() {
     const UNREADABLE: &str = "overrides could not be read and stay as they are";
-    const INVALID: &str = "overrides are invalid and change nothing";
+    const READABLE: &str = "overrides can be read again";
+    const INVALID: &str = "overrides that are invalid are ignored";
     const IN_FORCE: &str = "overrides are in force";
+    const ENDED: &str = "overrides have ended";
     let mut watched = Watched::new("watch.log");
     for (text, logged) in [
-        (None, Some(UNREADABLE)),
-        (Some("# none\n"), None),
-        (None, Some(UNREADABLE)),
-        (Some("[\"watch.lag\"]\noff = true\n"), Some(INVALID)),
-        (Some("[\"watch.log\"]\nlimit = 0\n"), Some(INVALID)),
-        (Some("[\"watch.log\"]\nlimit = 1\n"), Some(IN_FORCE)),
-        (Some("[\"watch.log\"]\nlimit = 2\n"), Some(IN_FORCE)),
-        (Some("[\"watch.log\"]\nlimit = 0\n"), Some(INVALID)),
-        (None, Some(UNREADABLE)),
-        (Some("# none\n"), Some("overrides have ended")),
-        (Some("# still none\n"), None),
+        (None, &[UNREADABLE][..]),
+        (Some("# none\n"), &[READABLE]),
+        (None, &[UNREADABLE]),
+        (Some("[\"watch.lag\"]\noff = true\n"), &[READABLE, INVALID]),
+        (Some("[\"watch.log\"]\nlimit = 0\n"), &[INVALID]),
+        (Some("[\"watch.log\"]\nlimit = 1\n"), &[IN_FORCE]),
+        (Some("[\"watch.log\"]\nlimit = 2\n"), &[IN_FORCE]),
+        (Some("[\"watch.log\"\nlimit = 3\n"), &[UNREADABLE]),
+        // Another problem is one of its own, and the same one is not.
+        (None, &[UNREADABLE]),
+        (Some("[\"watch.log\"\nlimit = 3\n"), &[]),
+        (Some("[\"watch.log\"]\nlimit = 0\n"), &[READABLE, ENDED, INVALID]),
+        (Some("[\"watch.log\"]\nlimit = 1\n[\"watch.lag\"]\noff = true\n"), &[IN_FORCE, INVALID]),
+        (Some("# none\n"), &[ENDED]),
+        (Some("# still none\n"), &[]),
     ] {
         watched.file.put(text, SystemTime::UNIX_EPOCH);
         (0..3).for_each(|_| watched.poll());
-        assert_eq!(watched.messages.take(), Vec::from_iter(logged), "{text:?}");
+        assert_eq!(watched.messages.take(), logged, "{text:?}");
     }
+}
+
+#[test]
+fn late_policies_are_checked() {
+    let mut watched = Watched::new("watch.first");
+    let text = "[\"watch.late\"]\nlimit = 1\n[\"watch.bucket\"]\nlimit = 1\n";
+    watched.file.put(Some(text), SystemTime::UNIX_EPOCH);
+    let problems = |watched: &Watched| watched.watch.problems();
+    watched.poll();
+    assert_eq!(problems(&watched).len(), 2);
+    watched.registry.limiter("watch.late", FixedWindow::new(5, DAY)).unwrap();
+    watched.registry.limiter("watch.bucket", TokenBucket::per_second(1)).unwrap();
+    watched.poll();
+    let [problem] = &problems(&watched)[..] else { panic!("{:?}", problems(&watched)) };
+    assert!(problem.contains("`limit` is no argument of `rate_limit`"), "{problem}");
+    let [in_force] = &watched.registry.overrides()[..] else { panic!("{:?}", watched.registry.overrides()) };
+    assert_eq!(in_force.policy, "watch.late");
 }
 
 #[test]
@@ -129,33 +175,19 @@ fn times_in_the_future_are_no_time_of_writing() {
 }
 
 #[test]
-fn problems_of_many_policies_are_cut_off() {
+fn problems_of_many_policies_are_cut_off_in_the_log() {
     let mut watched = Watched::new("watch.many");
     let text: String = (0..12).map(|index| format!("[\"?{index}\"]\noff = true\n")).collect();
     watched.file.put(Some(&text), SystemTime::UNIX_EPOCH);
     watched.poll();
-    let problems = watched.registry.backend().overrides().problems();
-    assert_eq!(problems.len(), 11);
-    assert!(problems[10].ends_with("and 2 more"), "{problems:?}");
+    assert_eq!(watched.watch.problems().len(), 12);
+    let problem = watched.messages.problems().pop().unwrap();
+    assert!(problem.contains("`?9`") && problem.ends_with("; and 2 more"), "{problem}");
 }
 
-#[test]
-fn watcher_ends_with_its_registry() {
-    for wakes in [true, false] {
-        let Watched { file: _file, registry, watcher, .. } = Watched::new("watch.end");
-        let ((waker, woken), (ended, end)) = (channel(), channel::<()>());
-        thread::spawn(move || {
-            watcher.run(&woken, DAY);
-            drop(ended);
-        });
-        assert_eq!(end.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
-        drop(registry);
-        if wakes {
-            waker.send(()).unwrap();
-        } else {
-            drop(waker);
-        }
-        let result = end.recv_timeout(Duration::from_secs(60));
-        assert_eq!(result, Err(RecvTimeoutError::Disconnected), "wakes: {wakes}");
-    }
+#[tokio::test]
+async fn poller_ends_with_its_registry() {
+    let Watched { file: _file, registry, watch, poller, .. } = Watched::new("watch.end");
+    drop((registry, watch));
+    poller.run(Duration::ZERO).await;
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// A file that has changed less long ago may still be written.
 const SETTLED: Duration = Duration::from_millis(500);
 
-/// The maximum size of a file, which is that of many thousand policies.
-const MAX_SIZE: u64 = 1 << 20;
+/// The maximum size of a text, which is that of many thousand policies.
+pub(super) const MAX_SIZE: u64 = 1 << 20;
 
 /// Reads a file, if it has not changed for a moment. Otherwise returns how long from now that is the case at the earliest.
 pub(super) fn read_settled(path: &Path) -> io::Result<Result<String, Duration>> {

@@ -1,0 +1,97 @@
+//! The overrides of a namespace in Redis: a hash with a text, and a version that grows with each text.
+
+use std::fmt;
+use std::sync::Arc;
+
+use redis::cmd;
+
+use super::RedisStore;
+use super::client::Client;
+use crate::store::error::StoreError;
+
+/// The overrides under a key.
+#[derive(Clone)]
+pub(crate) struct StoredOverrides {
+    client: Arc<Client>,
+    key: String,
+}
+
+impl RedisStore {
+    pub(crate) fn overrides(&self, key: String) -> StoredOverrides {
+        StoredOverrides { client: Arc::clone(&self.client), key }
+    }
+}
+
+impl StoredOverrides {
+    /// Whether these are the same, over the same connections.
+    pub(crate) fn is(&self, other: &StoredOverrides) -> bool {
+        self.key == other.key && Arc::ptr_eq(&self.client.deployment, &other.client.deployment)
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Returns the version, if there are any.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub(crate) async fn version(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.fields(&["version"]).await?.pop().flatten())
+    }
+
+    /// Returns the version, if there are any, and the text.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub(crate) async fn read(&self) -> Result<(Option<String>, String), StoreError> {
+        let mut both = self.fields(&["version", "toml"]).await?;
+        let text = both.pop().flatten().unwrap_or_default();
+        Ok((both.pop().flatten(), text))
+    }
+
+    async fn fields(&self, fields: &[&str]) -> Result<Vec<Option<String>>, StoreError> {
+        let command = cmd("HMGET").arg(&self.key).arg(fields).take();
+        let reply = self.client.send(&[&self.key], &command, self.client.deadline(), false).await?;
+        redis::from_redis_value(reply).map_err(|error| {
+            StoreError::transient("Redis holds something else than overrides").caused_by(error)
+        })
+    }
+
+    /// Replaces them, if they still have this version: the empty text if there are none. Returns whether they had.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails. The overrides may be replaced all the same.
+    pub(crate) async fn replace(&self, version: &str, text: &str) -> Result<bool, StoreError> {
+        let replace = cmd("EVAL").arg(REPLACE).arg(1).arg(&self.key).arg(version).arg(text).take();
+        let reply = self.client.send(&[&self.key], &replace, self.client.deadline(), false).await?;
+        Ok(matches!(reply, redis::Value::Int(1)))
+    }
+}
+
+/// Each version is later than all before it, also after the key was lost. The overrides have no expiry.
+const REPLACE: &str = r"
+local function call(name, ...)
+  local reply = redis.pcall(name, ...)
+  if type(reply) == 'table' and reply.err then
+    local denied = string.find(reply.err, 'run this command', 1, true)
+    error({err = denied and 'NOPERM the user of this connection may not run ' .. name or reply.err})
+  end
+  return reply
+end
+local version = call('HGET', KEYS[1], 'version') or ''
+if version ~= ARGV[1] then return 0 end
+local time = call('TIME')
+local next_version = math.max(time[1] * 1000000 + time[2], (tonumber(version) or 0) + 1)
+call('HSET', KEYS[1], 'version', string.format('%.0f', next_version), 'toml', ARGV[2])
+return 1
+";
+
+impl fmt::Debug for StoredOverrides {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredOverrides").field("key", &self.key).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! The task that looks for new overrides.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::known::{known, known_version};
+use super::source::{Found, Source};
+use super::watched::Watch;
+use crate::base::log::log;
+use crate::decide::overrides::{Override, OverrideSet};
+
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The maximum number of problems in an event. Further ones mostly have the same cause.
+const MOST_LOGGED: usize = 10;
+
+/// Looks for new overrides.
+pub(super) struct Poller {
+    watch: Weak<Watch>,
+    source: Source,
+    /// Why the last text is not in force.
+    unparsed: Option<String>,
+    /// Why the source could not be read, as it was logged since it last could.
+    unread: Vec<String>,
+    /// Which overrides and policies were checked, the overrides that were found to be in force, and the problems of the others.
+    checked: Option<(u64, u64)>,
+    in_force: Vec<Override>,
+    ignored: Vec<String>,
+}
+
+impl Poller {
+    pub(super) fn new(watch: &Arc<Watch>, source: Source) -> Self {
+        Poller {
+            watch: Arc::downgrade(watch),
+            source,
+            unparsed: None,
+            unread: Vec::new(),
+            checked: None,
+            in_force: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+
+    /// Polls after `next`, and then again and again.
+    pub(super) async fn run(mut self, mut next: Duration) {
+        loop {
+            sleep(next).await;
+            let Some(watch) = self.watch.upgrade() else { return };
+            let found = self.source.read(!watch.set().is_empty()).await;
+            next = self.take(&watch, found);
+        }
+    }
+
+    /// Polls a file now. Returns how long to wait for the next time.
+    pub(super) fn poll_file(&mut self, watch: &Watch) -> Duration {
+        let found = self.source.read_file();
+        self.take(watch, found)
+    }
+
+    /// Applies what was found, and what is wrong with it. Returns how long to wait for the next time.
+    fn take(&mut self, watch: &Watch, found: Result<Found, String>) -> Duration {
+        let problem = match found {
+            Ok(Found::Unsettled(rest)) => return rest,
+            Ok(Found::Same) => self.unparsed.clone(),
+            Ok(Found::Text(text)) => {
+                let parsed = text.and_then(|text| OverrideSet::parse(&text));
+                self.unparsed = parsed.map(|set| watch.replace(set)).err();
+                self.unparsed.clone()
+            }
+            Err(problem) => Some(problem),
+        };
+        self.log_reading(problem.as_deref());
+        self.check(watch);
+        let (unread, about) = ("overrides stay as they are", "overrides that are invalid are ignored");
+        let unread = problem.into_iter().map(|problem| format!("{unread}: {problem}"));
+        let ignored = self.ignored.iter().map(|problem| format!("{about}: {problem}"));
+        let of_source = |problem| format!("{}: {problem}", self.source);
+        watch.set_problems(unread.chain(ignored).map(of_source).collect());
+        POLL_INTERVAL
+    }
+
+    /// Has the registries decide by what was read last, and checks it if it or the policies are new.
+    fn check(&mut self, watch: &Watch) {
+        let (set, limiters) = (watch.set(), watch.apply());
+        let checked = Some((set.id(), known_version(limiters.iter().map(|it| &**it))));
+        if checked != self.checked {
+            let known = known(limiters);
+            let (in_force, ignored) = (set.in_force(&known), set.problems(&known));
+            let is_new = checked.map(|it| it.0) != self.checked.map(|it| it.0);
+            self.checked = checked;
+            self.log_check(in_force, ignored, is_new);
+        }
+    }
+
+    /// Logs each problem of reading once, until the source can be read again.
+    fn log_reading(&mut self, problem: Option<&str>) {
+        let source = &self.source;
+        match problem {
+            // Errors of an outage alternate, and more than a few are no news.
+            Some(problem)
+                if self.unread.len() < MOST_LOGGED && !self.unread.iter().any(|it| it == problem) =>
+            {
+                log!(ERROR, %source, problem, "overrides could not be read and stay as they are");
+                self.unread.push(problem.to_owned());
+            }
+            None if !self.unread.is_empty() => {
+                log!(INFO, %source, "overrides can be read again");
+                self.unread.clear();
+            }
+            _ => {}
+        }
+    }
+
+    /// Logs what became of overrides, of which some may be new.
+    fn log_check(&mut self, in_force: Vec<Override>, ignored: Vec<String>, is_new: bool) {
+        let source = &self.source;
+        if !in_force.is_empty() && (is_new || in_force != self.in_force) {
+            log!(INFO, %source, policies = in_force.len(), "overrides are in force");
+        } else if in_force.is_empty() && !self.in_force.is_empty() {
+            log!(INFO, %source, "overrides have ended");
+        }
+        if !ignored.is_empty() && ignored != self.ignored {
+            let mut problem = ignored[..ignored.len().min(MOST_LOGGED)].join("; ");
+            if ignored.len() > MOST_LOGGED {
+                problem += &format!("; and {} more", ignored.len() - MOST_LOGGED);
+            }
+            log!(ERROR, %source, problem, "overrides that are invalid are ignored");
+        }
+        (self.in_force, self.ignored) = (in_force, ignored);
+    }
+}

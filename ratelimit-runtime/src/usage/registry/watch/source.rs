@@ -1,0 +1,127 @@
+//! A file or a hash in Redis with overrides, and what was read there last.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[cfg(feature = "redis")]
+use super::file::MAX_SIZE;
+use super::file::read_settled;
+#[cfg(feature = "redis")]
+use crate::store::StoredOverrides;
+
+/// Where overrides are, and what was read there last.
+#[derive(Debug)]
+pub(super) enum Source {
+    File {
+        path: PathBuf,
+        text: Option<String>,
+    },
+    /// With the version, of which there is none as long as there are no overrides.
+    #[cfg(feature = "redis")]
+    Redis {
+        stored: StoredOverrides,
+        version: Option<Option<String>>,
+    },
+}
+
+/// What a look at the source gives.
+#[derive(Debug)]
+pub(super) enum Found {
+    Same,
+    /// Another text, or what is wrong with it.
+    Text(Result<String, String>),
+    /// It is being written. Look again after this time.
+    Unsettled(Duration),
+}
+
+impl Source {
+    pub(super) fn file(path: PathBuf) -> Self {
+        Source::File { path, text: None }
+    }
+
+    #[cfg(feature = "redis")]
+    pub(super) fn redis(stored: StoredOverrides) -> Self {
+        Source::Redis { stored, version: None }
+    }
+
+    /// Looks for another text, while there are overrides in force or not. Fails with a problem for people.
+    #[cfg_attr(not(feature = "redis"), expect(unused_variables, reason = "a file is either there or not"))]
+    pub(super) async fn read(&mut self, is_in_force: bool) -> Result<Found, String> {
+        match self {
+            Source::File { .. } => self.read_file(),
+            #[cfg(feature = "redis")]
+            Source::Redis { stored, version } => read_stored(stored, version, is_in_force).await,
+        }
+    }
+
+    /// Looks at a file.
+    pub(super) fn read_file(&mut self) -> Result<Found, String> {
+        match self {
+            Source::File { path, text } => match read_settled(path) {
+                Ok(Ok(found)) if text.as_ref() == Some(&found) => Ok(Found::Same),
+                Ok(Ok(found)) => Ok(Found::Text(Ok(text.insert(found).clone()))),
+                Ok(Err(rest)) => Ok(Found::Unsettled(rest)),
+                Err(error) => Err(format!("could not read {}: {error}", path.display())),
+            },
+            #[cfg(feature = "redis")]
+            Source::Redis { .. } => Ok(Found::Same),
+        }
+    }
+}
+
+/// Looks for a later version. Without one, or with an earlier one, Redis has lost data: changes all have a later one, and so has the
+/// empty text when overrides end.
+#[cfg(feature = "redis")]
+async fn read_stored(
+    stored: &StoredOverrides,
+    version: &mut Option<Option<String>>,
+    is_in_force: bool,
+) -> Result<Found, String> {
+    let key = stored.key();
+    let failed = |error| format!("could not read the key `{key}`: {error}");
+    let last = version.clone().flatten();
+    let check = |found: &Option<String>| match (found, &last) {
+        (None, _) if is_in_force => Err(format!(
+            "the key `{key}` is gone, because Redis has lost data or somebody has deleted it; set the overrides again, \
+             or end them with `ratelimits override clear --all`"
+        )),
+        (Some(found), Some(last)) if is_earlier(found, last) => Err(format!(
+            "the key `{key}` has version {found}, which is earlier than {last}: Redis has lost changes, or somebody has \
+             written it without a greater version"
+        )),
+        _ => Ok(()),
+    };
+    let found = stored.version().await.map_err(failed)?;
+    if Some(&found) == version.as_ref() && (found.is_some() || !is_in_force) {
+        return Ok(Found::Same);
+    }
+    check(&found)?;
+    // Both as of one time.
+    let (found, text) = stored.read().await.map_err(failed)?;
+    check(&found)?;
+    // A text without a version would not be read again.
+    let text = if found.is_some() { text } else { String::new() };
+    *version = Some(found);
+    Ok(Found::Text(if text.len() as u64 > MAX_SIZE {
+        Err(format!("{key} is larger than 1 MiB"))
+    } else {
+        Ok(text)
+    }))
+}
+
+#[cfg(feature = "redis")]
+fn is_earlier(version: &str, than: &str) -> bool {
+    matches!((version.parse::<u64>(), than.parse::<u64>()), (Ok(version), Ok(than)) if version < than)
+}
+
+/// The name of the source, for events.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::File { path, .. } => path.display().fmt(f),
+            #[cfg(feature = "redis")]
+            Source::Redis { .. } => f.write_str("Redis"),
+        }
+    }
+}
