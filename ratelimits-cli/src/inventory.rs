@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ratelimit_runtime::Policy;
+use ratelimit_runtime::inspect::Keyspace;
 use ratelimit_runtime::overrides::KnownPolicy;
 use serde::Deserialize;
 
+use crate::connection::Connection;
 use crate::failure::Failure;
+use crate::message::write_message;
 use crate::policy_text::with_computed;
 
 #[derive(Debug, Args)]
 pub(crate) struct InventoryFile {
     /// The policies of the program, as `serde_json::to_string(&ratelimits::policies())` writes them; `-` for standard
-    /// input. They tell the limits of windows, which are not in Redis, and which policies have no keys.
+    /// input. They tell the limits of windows, which are not in keys, and which policies have no keys. Without it, those that
+    /// programs with overrides in Redis publish there.
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }
@@ -32,8 +36,9 @@ pub(crate) struct Inventory {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) prefix: String,
+    /// `None` for a limiter, which may have any.
+    #[serde(default = "no_prefix")]
+    pub(crate) prefix: Option<String>,
     pub(crate) algorithm: String,
     attribute: String,
     #[serde(default)]
@@ -62,16 +67,49 @@ impl InventoryFile {
             ))
         })?;
         let mut inventory = Inventory { is_given: true, ..Inventory::default() };
-        for mut entry in entries {
-            let (policy, computed) = entry.parse().map_err(|problem| invalid(&problem))?;
-            entry.policy = (!entry.computed && computed.is_empty()).then_some(policy);
-            inventory.by_name.entry(entry.name.clone()).or_default().push(entry);
-        }
+        entries
+            .into_iter()
+            .try_for_each(|entry| inventory.add(entry))
+            .map_err(|problem| invalid(&problem))?;
         Ok(inventory)
     }
 }
 
 impl Inventory {
+    /// Without a file, takes what programs have published.
+    pub(crate) async fn or_published(
+        mut self,
+        connection: &Connection,
+        keyspace: &Keyspace,
+    ) -> Result<Self, Failure> {
+        if self.is_given {
+            return Ok(self);
+        }
+        let published = match keyspace.inventory(connection.namespace()).await {
+            Ok(published) => published,
+            Err(error) => match connection.failure(keyspace, &error) {
+                Failure::NoPermission(problem) => {
+                    write_message(format_args!("what programs publish is not considered: {problem}"));
+                    return Ok(self);
+                }
+                failure => return Err(failure),
+            },
+        };
+        // Programs of other versions may have policies that this one does not know.
+        let entries = published.iter().filter_map(|entry| serde_json::from_str::<Entry>(entry).ok());
+        for entry in entries {
+            self.is_given |= self.add(entry).is_ok();
+        }
+        Ok(self)
+    }
+
+    fn add(&mut self, mut entry: Entry) -> Result<(), String> {
+        let (policy, computed) = entry.parse()?;
+        entry.policy = (!entry.computed && computed.is_empty()).then_some(policy);
+        self.by_name.entry(entry.name.clone()).or_default().push(entry);
+        Ok(())
+    }
+
     pub(crate) fn is_given(&self) -> bool {
         self.is_given
     }
@@ -81,7 +119,7 @@ impl Inventory {
     }
 
     pub(crate) fn entry(&self, prefix: &str, name: &str) -> Option<&Entry> {
-        self.by_name.get(name)?.iter().find(|entry| entry.prefix == prefix)
+        self.by_name.get(name)?.iter().find(|entry| entry.prefix.as_deref().is_none_or(|own| own == prefix))
     }
 }
 
@@ -91,7 +129,7 @@ impl Entry {
         let (policy, computed) = self.parse().ok()?;
         let (name, prefix) = (self.name.clone(), self.prefix.clone());
         let shadow = self.flags.iter().any(|flag| flag == "shadow");
-        Some(KnownPolicy { name, prefix: Some(prefix), policy, computed, shadow })
+        Some(KnownPolicy { name, prefix, policy, computed, shadow })
     }
 
     /// Returns the policy, and the names of the numbers that are computed.
@@ -106,6 +144,10 @@ impl Entry {
         }
         Ok((policy, computed))
     }
+}
+
+fn no_prefix() -> Option<String> {
+    Some(String::new())
 }
 
 fn read(path: &Path) -> std::io::Result<String> {

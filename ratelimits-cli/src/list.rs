@@ -27,7 +27,7 @@ pub(crate) struct List {
     #[command(flatten)]
     listed: Listed,
     #[command(flatten)]
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 /// List the policies again and again, with what has changed.
@@ -43,7 +43,7 @@ pub(crate) struct Watch {
     #[command(flatten)]
     listed: Listed,
     #[command(flatten)]
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +62,7 @@ impl List {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.listed.inventory.read()?;
         let keyspace = self.connection.open().await?;
+        let inventory = inventory.or_published(&self.connection, &keyspace).await?;
         let summary = self.listed.summary(&self.connection, &keyspace, &inventory, Progress::new()).await?;
         self.listed.check_name(&self.connection, &keyspace, &inventory, &summary).await?;
         if self.listed.json {
@@ -84,6 +85,7 @@ impl Watch {
     async fn rounds(&self) -> Result<(), Failure> {
         let inventory = self.listed.inventory.read()?;
         let keyspace = self.connection.open().await?;
+        let inventory = inventory.or_published(&self.connection, &keyspace).await?;
         let mut rounds = interval(Duration::from_secs(self.interval));
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last: Option<Summary> = None;

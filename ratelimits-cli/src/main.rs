@@ -26,12 +26,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use self::connection::Connection;
 use self::failure::Failure;
 
 /// Lists, inspects, resets and changes rate limits.
 #[derive(Debug, Parser)]
 #[command(name = "ratelimits", version)]
 struct Cli {
+    #[command(flatten)]
+    connection: Connection,
     #[command(subcommand)]
     command: Command,
 }
@@ -49,8 +52,26 @@ enum Command {
     Completions(completions::Completions),
 }
 
+impl Command {
+    fn connection(&mut self) -> Option<&mut Connection> {
+        Some(match self {
+            Command::List(list) => &mut list.connection,
+            Command::Watch(watch) => &mut watch.connection,
+            Command::Top(top) => &mut top.connection,
+            Command::Peek(peek) => &mut peek.connection,
+            Command::Reset(reset) => &mut reset.connection,
+            Command::Override(overrides) => overrides.connection(),
+            Command::Simulate(_) | Command::Completions(_) => return None,
+        })
+    }
+}
+
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let Cli { connection, mut command } = Cli::parse();
+    if let Some(of_command) = command.connection() {
+        of_command.or(connection);
+    }
+    match command {
         Command::List(list) => wait_for(list.run()),
         Command::Watch(watch) => wait_for(watch.run()),
         Command::Top(top) => wait_for(top.run()),

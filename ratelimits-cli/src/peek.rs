@@ -25,7 +25,7 @@ pub(crate) struct Peek {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,6 +38,7 @@ impl Peek {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
+        let inventory = inventory.or_published(&self.connection, &keyspace).await?;
         let scan = Scan::new(&self.connection, &keyspace, &inventory).await?;
         let (mut found, mut unreadable) = (States { states: Vec::new() }, None);
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| match state {

@@ -34,7 +34,7 @@ pub(crate) struct Reset {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
 #[derive(Debug, Serialize)]

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use ratelimit_runtime::inspect::{KeyPieces, KeyState, Keyspace, Reading, key_text, overrides_key, path_of};
+use ratelimit_runtime::inspect::{
+    KeyPieces, KeyState, Keyspace, Reading, inventory_key, key_text, overrides_key, path_of, policy_of,
+};
 use ratelimit_runtime::overrides::{Override, parse};
 
 use crate::connection::Connection;
@@ -44,6 +46,8 @@ pub(crate) struct Kind {
     pub(crate) reading: Option<Reading>,
     /// What overrides put the policy in, so that it refuses no call: `off` or `shadow`.
     pub(crate) switch: Option<&'static str>,
+    /// Whether calls use them, as far as is known: not the states of a bucket from before its numbers were overridden.
+    pub(crate) is_in_force: bool,
 }
 
 /// A selection as it is in keys.
@@ -66,10 +70,15 @@ impl<'a> Scan<'a> {
             write_message(format_args!("overrides are not considered: {problem}"));
             Vec::new()
         };
-        let key = overrides_key(&connection.namespace);
-        let overrides = match keyspace.overrides(&connection.namespace).await {
+        let key = overrides_key(connection.namespace());
+        let overrides = match keyspace.overrides(connection.namespace()).await {
             // Processes ignore invalid ones, too.
             Ok((_, text)) => match parse(&text) {
+                Ok(parsed) if parsed.overrides.iter().any(|it| it.until.is_some()) => {
+                    let now = keyspace.now(connection.namespace()).await;
+                    let now = now.map_err(|error| connection.failure(keyspace, &error))?;
+                    parsed.overrides.into_iter().filter(|it| !it.has_ended(now)).collect()
+                }
                 Ok(parsed) => parsed.overrides,
                 Err(problem) => ignored(&format!("{key} is invalid: {problem}")),
             },
@@ -79,6 +88,16 @@ impl<'a> Scan<'a> {
             },
         };
         Ok(Scan { connection, keyspace, inventory, overrides })
+    }
+
+    /// As if this were the only override.
+    pub(crate) fn with_override(
+        connection: &'a Connection,
+        keyspace: &'a Keyspace,
+        inventory: &'a Inventory,
+        change: Override,
+    ) -> Self {
+        Scan { connection, keyspace, inventory, overrides: vec![change] }
     }
 
     /// For a command that needs no numbers.
@@ -127,15 +146,16 @@ impl<'a> Scan<'a> {
         mut each: impl AsyncFnMut(Vec<String>) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let failed = |error| self.connection.failure(self.keyspace, &error);
-        let encoded = selection.encoded(&self.connection.namespace);
+        let encoded = selection.encoded(self.connection.namespace());
         let mut pages = self.keyspace.scan(encoded.pattern.clone()).await.map_err(failed)?;
-        let overrides = overrides_key(&self.connection.namespace);
+        let namespace = self.connection.namespace();
+        let (overrides, inventory) = (overrides_key(namespace), inventory_key(namespace));
         let (mut found, mut foreign) = (0, 0);
         while let Some(mut page) = pages.next().await.map_err(failed)? {
             page.retain(|key| match KeyPieces::split(key) {
                 Some(pieces) => encoded.has(&pieces),
                 None => {
-                    foreign += u64::from(*key != overrides);
+                    foreign += u64::from(*key != overrides && *key != inventory);
                     false
                 }
             });
@@ -207,7 +227,16 @@ impl Kinds {
         let changed = scan.changed(&prefix, &name);
         let (shape, reading) = (pieces.shape.to_owned(), Reading::of(pieces.shape, policy, changed));
         let switch = scan.switch(&prefix, &name);
-        self.list.push(Kind { prefix, name, shape, reading, switch });
+        let numbers_changed = changed.is_some_and(|changed| !changed.numbers.is_empty());
+        let is_of_literals = policy_of(&shape).is_some_and(|(_, has_numbers)| has_numbers);
+        self.list.push(Kind {
+            prefix,
+            name,
+            shape,
+            reading,
+            switch,
+            is_in_force: !(numbers_changed && is_of_literals),
+        });
         self.by_head.insert(pieces.head.to_owned(), self.list.len() - 1);
         self.list.len() - 1
     }

@@ -60,8 +60,15 @@ impl Summary {
             selection.name.as_deref().is_none_or(|selected| selected == name)
                 && selection.prefix.as_deref().is_none_or(|selected| selected == prefix)
         };
-        for entry in scan.inventory.entries().filter(|entry| is_selected(&entry.prefix, &entry.name)) {
-            policies.entry(PolicyId::new(&entry.name, &entry.prefix, &entry.algorithm)).or_default();
+        for entry in scan
+            .inventory
+            .entries()
+            .filter(|entry| is_selected(entry.prefix.as_deref().unwrap_or_default(), &entry.name))
+        {
+            // A limiter may have keys with any prefix, or be used with another one.
+            if let Some(prefix) = &entry.prefix {
+                policies.entry(PolicyId::new(&entry.name, prefix, &entry.algorithm)).or_default();
+            }
         }
         let add = |kind: &Kind, _: &str, state: Option<&KeyState>| {
             let algorithm = kind.reading.map_or("unknown", |reading| reading.algorithm().name());

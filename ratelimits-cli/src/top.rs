@@ -32,29 +32,33 @@ pub(crate) struct Top {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    connection: Connection,
+    pub(crate) connection: Connection,
 }
 
-#[derive(Debug, Serialize)]
-struct Limited {
-    keys: Vec<KeyRow>,
+/// Keys that are limited.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Limited {
+    pub(crate) keys: Vec<KeyRow>,
     /// The keys of which it is not known whether they are limited.
-    unknown: u64,
+    pub(crate) unknown: u64,
+    /// How many there are.
+    #[serde(skip)]
+    pub(crate) count: u64,
 }
 
 impl Top {
     pub(crate) async fn run(self) -> Result<(), Failure> {
         let inventory = self.inventory.read()?;
         let keyspace = self.connection.open().await?;
+        let inventory = inventory.or_published(&self.connection, &keyspace).await?;
         let scan = Scan::new(&self.connection, &keyspace, &inventory).await?;
         let selection = Selection { name: self.policy.clone(), ..Selection::default() };
         let count = self.count as usize;
-        let mut limited = Limited { keys: Vec::new(), unknown: 0 };
+        let mut limited = Limited::default();
         let mut is_found = false;
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
             is_found = true;
-            limited.unknown += u64::from(state.is_some_and(|state| state.limited.is_none()));
-            if let Some(state) = state.filter(|state| state.limited == Some(true)) {
+            if let Some(state) = state {
                 limited.add(KeyRow::new(kind, key, state), count);
             }
         };
@@ -76,7 +80,13 @@ impl Top {
 }
 
 impl Limited {
-    fn add(&mut self, row: KeyRow, most: usize) {
+    /// Adds a key, if it is limited.
+    pub(crate) fn add(&mut self, row: KeyRow, most: usize) {
+        self.unknown += u64::from(row.state.limited.is_none());
+        if row.state.limited != Some(true) {
+            return;
+        }
+        self.count += 1;
         self.keys.push(row);
         if self.keys.len() >= 2 * most + 1000 {
             self.cut(most);
@@ -84,7 +94,7 @@ impl Limited {
     }
 
     /// Keeps those that are limited the longest.
-    fn cut(&mut self, most: usize) {
+    pub(crate) fn cut(&mut self, most: usize) {
         self.keys.sort_by(|one, other| {
             other
                 .state
@@ -95,7 +105,7 @@ impl Limited {
         self.keys.truncate(most);
     }
 
-    fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut table = Table::new(vec![
             Column::text("policy"),
             Column::text("prefix"),

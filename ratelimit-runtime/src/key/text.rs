@@ -38,6 +38,11 @@ impl NamespaceText {
     pub(crate) fn overrides_key(&self) -> String {
         String::from_utf8_lossy(&self.0).into_owned() + "overrides"
     }
+
+    /// Returns the key of the inventory in Redis.
+    pub(crate) fn inventory_key(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned() + "inventory"
+    }
 }
 
 /// What the keys of a policy begin with, after the namespace.

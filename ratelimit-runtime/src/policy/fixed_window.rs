@@ -28,7 +28,7 @@ use crate::base::invalid_policy::InvalidPolicy;
 pub struct FixedWindow {
     pub(super) limit: u64,
     pub(super) period: Duration,
-    aligned: bool,
+    pub(super) aligned: bool,
 }
 
 impl FixedWindow {

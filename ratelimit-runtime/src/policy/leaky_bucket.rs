@@ -26,7 +26,7 @@ use crate::base::rate::Rate;
 pub struct LeakyBucket {
     pub(super) capacity: u64,
     pub(super) leak: Leak,
-    queue: bool,
+    pub(super) queue: bool,
     adjustable: bool,
 }
 

@@ -8,6 +8,8 @@ mod leaky_bucket;
 pub(crate) mod numbers;
 mod sliding_window;
 mod token_bucket;
+#[cfg(all(feature = "overrides", feature = "redis"))]
+mod written;
 
 pub use algorithm::Algorithm;
 pub use arguments::ArgumentValue;

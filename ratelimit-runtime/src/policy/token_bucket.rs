@@ -32,15 +32,15 @@ use crate::base::rate::Rate;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenBucket {
     pub(super) rate: Rate,
-    burst: BurstSize,
+    pub(super) burst: BurstSize,
     pub(super) interval_refill: bool,
-    borrow: bool,
+    pub(super) borrow: bool,
     pub(super) warmup: Option<Duration>,
     adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum BurstSize {
+pub(super) enum BurstSize {
     Default,
     Permits(u64),
     For(Duration),

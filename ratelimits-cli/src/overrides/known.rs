@@ -10,11 +10,13 @@ use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inventory::Inventory;
 use crate::message::write_message;
-use crate::scan::Scan;
+use crate::scan::{Scan, Selection};
 
 /// The policies of the inventory, and if these lack one that is overridden, those that have keys.
 pub(super) struct Known {
     policies: Vec<KnownPolicy>,
+    /// How many of them are of the inventory, which come first.
+    of_inventory: usize,
     has_inventory: bool,
 }
 
@@ -27,8 +29,9 @@ impl Known {
         change: &Override,
         others: &[Override],
     ) -> Result<Known, Failure> {
-        let policies = inventory.entries().filter_map(|entry| entry.known()).collect();
-        let mut known = Known { policies, has_inventory: inventory.is_given() };
+        let policies: Vec<_> = inventory.entries().filter_map(|entry| entry.known()).collect();
+        let of_inventory = policies.len();
+        let mut known = Known { policies, of_inventory, has_inventory: inventory.is_given() };
         let is_in_inventory = known.has(&change.policy);
         if is_in_inventory && others.iter().all(|other| known.has(&other.policy)) {
             return Ok(known);
@@ -59,6 +62,24 @@ impl Known {
             write_message(format_args!("beside it, an override that programs may ignore: {problem}"));
         }
         Ok(())
+    }
+
+    /// Returns the numbers of a change that the program computes for each call.
+    pub(super) fn computed(&self, change: &Override) -> Vec<String> {
+        let named = self.policies[..self.of_inventory].iter().filter(|it| it.is_named(&change.policy));
+        let mut computed: Vec<_> = named.flat_map(|it| it.computed.iter().cloned()).collect();
+        computed.retain(|computed| change.numbers.iter().any(|(number, _)| number == computed));
+        computed.sort();
+        computed.dedup();
+        computed
+    }
+
+    /// Selects the keys of a policy.
+    pub(super) fn keys(&self, policy: &str) -> Selection {
+        let known = self.policies.iter().find(|it| it.is_named(policy));
+        let name = known.map_or(policy, |it| &it.name);
+        let prefix = policy.strip_suffix(name).and_then(|rest| rest.strip_suffix(':'));
+        Selection { prefix: prefix.map(str::to_owned), name: Some(name.to_owned()), parts: None }
     }
 
     fn has(&self, name: &str) -> bool {

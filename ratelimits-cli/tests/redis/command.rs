@@ -35,7 +35,7 @@ impl Run {
 /// Returns the command, which works on the Redis at this URL.
 pub(crate) fn command(url: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ratelimits"));
-    command.env("RATELIMITS_URL", url).args(arguments);
+    command.env("RATELIMITS_URL", url).env_remove("USER").args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

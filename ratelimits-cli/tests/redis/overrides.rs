@@ -39,27 +39,27 @@ fn overrides(server: &Server, namespace: &str, arguments: &[&str]) -> Run {
 fn overrides_are_set_shown_and_cleared() {
     let server = Server::shared();
     let overrides = |arguments: &[&str]| overrides(&server, "overrides", arguments);
-    let none = overrides(&["show"]);
+    let none = overrides(&["list"]);
     assert_eq!((&*none.err, &*none.out), ("no overrides\n", ""));
     let set = overrides(&["set", "app::search", "rate=100/min", "burst=10", "shadow=true"]);
     let search = "[\"app::search\"]\nrate = \"100/min\"\nburst = 10\nshadow = true\n";
     assert_eq!(set.success(), search);
     overrides(&["set", "sms:app::plan", "limit=7"]).success();
-    assert_eq!(overrides(&["show"]).success(), format!("{search}\n[\"sms:app::plan\"]\nlimit = 7\n"));
+    assert_eq!(overrides(&["list"]).success(), format!("{search}\n[\"sms:app::plan\"]\nlimit = 7\n"));
     // All that was set of the policy is replaced.
     overrides(&["set", "app::search", "off=true"]).success();
-    let shown = overrides(&["show", "--json"]).json();
+    let shown = overrides(&["list", "--json"]).json();
     assert_eq!(shown["overrides"], json!({"app::search": {"off": true}, "sms:app::plan": {"limit": 7}}));
 
     overrides(&["clear", "app::search"]).success();
     assert_eq!(overrides(&["clear", "app::search"]).code, 1);
-    assert_eq!(overrides(&["show"]).success(), "[\"sms:app::plan\"]\nlimit = 7\n");
+    assert_eq!(overrides(&["list"]).success(), "[\"sms:app::plan\"]\nlimit = 7\n");
     overrides(&["clear", "--all"]).success();
-    assert_eq!(overrides(&["show"]).success(), "");
+    assert_eq!(overrides(&["list"]).success(), "");
     assert_eq!(overrides(&["clear", "--all"]).code, 1);
     let version = |shown: serde_json::Value| shown["version"].as_str().unwrap().parse::<u64>().unwrap();
     // A program that saw the first version notices that they are gone.
-    assert!(version(overrides(&["show", "--json"]).json()) > version(shown));
+    assert!(version(overrides(&["list", "--json"]).json()) > version(shown));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn invalid_overrides_are_not_written() {
         let set = overrides(&["set", name, "burst=1"]);
         assert!(set.code == 1 && set.err.contains(problem), "{set:?}");
     }
-    assert_eq!(overrides(&["show", "--json"]).json()["version"], "");
+    assert_eq!(overrides(&["list", "--json"]).json()["version"], "");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn other_overrides_that_programs_ignore_are_named() {
     }
     overrides(&["set", "app::search", "burst=7"]).success();
     overrides(&["clear", "ghost"]).success();
-    assert_eq!(overrides(&["set", "app::plan", "limit=8"]).err, "");
+    assert_eq!(overrides(&["set", "app::search", "burst=8"]).err, "");
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn concurrent_changes_are_all_kept() {
         assert_eq!(process.wait().unwrap().code(), Some(0));
     }
     let shown =
-        run(&server.url(), &["override", "show", "--json", "--namespace", "overrides-concurrent"]).json();
+        run(&server.url(), &["override", "list", "--json", "--namespace", "overrides-concurrent"]).json();
     assert_eq!(shown["overrides"].as_object().unwrap().len(), 4, "{shown}");
 }
 
@@ -222,7 +222,7 @@ async fn unreadable_overrides_can_be_cleared() {
     let key = "overrides-unreadable:overrides";
     server.command::<()>(&["HSET", key, "version", "1", "toml", "no toml\n"]).await;
     let overrides = |arguments: &[&str]| overrides(&server, "overrides-unreadable", arguments);
-    for arguments in [&["show"][..], &["set", "app::search", "burst=1"], &["clear", "app::search"]] {
+    for arguments in [&["list"][..], &["set", "app::search", "burst=1"], &["clear", "app::search"]] {
         let failed = overrides(arguments);
         assert!(failed.code == 3 && failed.err.contains("override clear --all"), "{failed:?}");
     }
@@ -237,7 +237,7 @@ async fn lost_overrides_can_be_cleared() {
     overrides(&["set", "app::search", "burst=1"]).success();
     server.command::<()>(&["DEL", "overrides-lost:overrides"]).await;
     overrides(&["clear", "--all"]).success();
-    assert_ne!(overrides(&["show", "--json"]).json()["version"], "");
+    assert_ne!(overrides(&["list", "--json"]).json()["version"], "");
     assert_eq!(overrides(&["clear", "--all"]).code, 1);
 }
 
@@ -254,7 +254,7 @@ async fn other_commands_do_without_overrides_that_are_none() {
         let note = format!("overrides are not considered: {key} ");
         assert!(looked.code == 0 && looked.err.contains(&note), "{looked:?}");
     }
-    for arguments in [&["show"][..], &["clear", "--all"], &["set", "app::send", "burst=1"]] {
+    for arguments in [&["list"][..], &["clear", "--all"], &["set", "app::send", "burst=1"]] {
         let failed = run(&[&["override"], arguments].concat());
         assert!(failed.code == 3 && failed.err.contains(&format!("DEL {key}")), "{failed:?}");
     }

@@ -64,6 +64,24 @@ async fn overrides_outlive_lost_data() {
     let program = Program::start(&server).await;
     let _: () = server.command(&["FLUSHALL"]).await;
     program.keeps_its_override("is gone").await;
+    let inventory = format!("{}:inventory", program.namespace);
+    until("the process says what it has in force", WITHIN, async || {
+        match server.command::<u64>(&["HEXISTS", &inventory, "overrides"]).await {
+            1 => Ok(()),
+            _ => Err("it does not".to_owned()),
+        }
+    })
+    .await;
+    // Another process cannot know them, but that they are gone.
+    let restarted = Registry::builder().deadline(LONG_DEADLINE).namespace(&program.namespace);
+    let restarted = restarted.overrides_in_redis().connect_lazy(&format!("{}/0", server.url())).unwrap();
+    until("the loss is reported to a new process", WITHIN, async || match reported() {
+        reported if reported.contains("version 7 of") => Ok(()),
+        reported => Err(reported),
+    })
+    .await;
+    assert_eq!(restarted.overrides(), []);
+    drop(restarted);
     // The next version is by the time of the server, and later in any case.
     program.clear(&server, "8").await;
     let _: () = server.command(&["FLUSHALL"]).await;

@@ -132,10 +132,10 @@ impl Backend {
         &self.overrides
     }
 
-    /// Returns the key of overrides in Redis.
+    /// Returns the namespace as keys in Redis begin with it.
     #[cfg(all(feature = "overrides", feature = "redis"))]
-    pub(crate) fn overrides_key(&self) -> String {
-        self.namespace_text.overrides_key()
+    pub(crate) fn namespace_text(&self) -> &NamespaceText {
+        &self.namespace_text
     }
 
     pub(crate) fn health(&self) -> StoreHealth {

@@ -28,6 +28,15 @@ pub struct Override {
     /// Whether the policy limits nothing.
     #[doc(hidden)]
     pub off: bool,
+    /// When it ends, in seconds since the Unix epoch, by the clock of the store.
+    #[doc(hidden)]
+    pub until: Option<u64>,
+    /// Who has set it.
+    #[doc(hidden)]
+    pub author: Option<String>,
+    /// Why.
+    #[doc(hidden)]
+    pub reason: Option<String>,
 }
 
 /// The value of a number.
@@ -62,6 +71,15 @@ impl Override {
     }
 }
 
+impl Override {
+    /// Whether it has ended at this time, in seconds since the Unix epoch.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_ended(&self, now: u64) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
 impl Value {
     pub(super) fn as_argument(&self) -> ArgumentValue<'_> {
         match self {
@@ -75,7 +93,16 @@ impl Value {
 impl Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "[{}]", Quoted(&self.policy))?;
-        self.settings().iter().try_for_each(|setting| writeln!(f, "{setting}"))
+        self.settings().iter().try_for_each(|setting| writeln!(f, "{setting}"))?;
+        if let Some(until) = self.until {
+            writeln!(f, "until = {until}")?;
+        }
+        for (name, text) in [("author", &self.author), ("reason", &self.reason)] {
+            if let Some(text) = text {
+                writeln!(f, "{name} = {}", Quoted(text))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -48,9 +48,12 @@ impl Overrides {
 
     /// Replaces all of them.
     pub(crate) fn replace(&self, with: &Arc<OverrideSet>) {
-        if self.version() != with.version() {
-            *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(with);
-            self.version.store(with.version(), Ordering::Release);
+        if self.version() == with.version() {
+            return;
         }
+        let mut set = self.set.write().unwrap_or_else(PoisonError::into_inner);
+        *set = Arc::clone(with);
+        // Under the lock, so that the version is always that of the set.
+        self.version.store(with.version(), Ordering::Release);
     }
 }

@@ -71,6 +71,13 @@ fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> 
         match (&**argument, value) {
             ("shadow", DeValue::Boolean(shadow)) => section.shadow = Some(*shadow),
             ("off", DeValue::Boolean(off)) => section.off = *off,
+            ("until", value) => match number(value) {
+                Some(Value::Integer(until @ 0..)) => section.until = Some(until.unsigned_abs()),
+                _ => problems.push((Some(span), "`until` is a time in seconds since 1970".to_owned())),
+            },
+            ("author", DeValue::String(author)) => section.author = Some(author.clone().into_owned()),
+            ("reason", DeValue::String(reason)) => section.reason = Some(reason.clone().into_owned()),
+            ("author" | "reason", _) => problems.push((Some(span), format!("`{argument}` is a text"))),
             ("shadow" | "off", _) => problems.push((Some(span), format!("`{argument}` is true or false"))),
             (_, DeValue::Table(_)) => {
                 let problem = format!(

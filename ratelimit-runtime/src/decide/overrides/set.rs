@@ -29,7 +29,23 @@ impl OverrideSet {
     ///
     /// Returns the problem of a text that cannot be parsed.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let parsed = parse(text)?;
+        Ok(OverrideSet::new(parse(text)?))
+    }
+
+    /// Returns those that have not ended at this time, unless all of them have not.
+    pub(crate) fn without_ended(&self, now: u64) -> Option<Self> {
+        self.parsed.overrides.iter().find(|it| it.has_ended(now))?;
+        let mut parsed = self.parsed.clone();
+        parsed.overrides.retain(|it| !it.has_ended(now));
+        Some(OverrideSet::new(parsed))
+    }
+
+    /// Whether some of them end by themselves.
+    pub(crate) fn have_ends(&self) -> bool {
+        self.parsed.overrides.iter().any(|it| it.until.is_some())
+    }
+
+    fn new(parsed: Parsed) -> Self {
         let mut by_name = HashMap::<Box<str>, Vec<Named>>::new();
         // Invalid numbers are among the problems of the check.
         let active = parsed.overrides.iter().filter_map(|it| ActiveOverride::new(it.clone()).ok());
@@ -40,7 +56,7 @@ impl OverrideSet {
                 by_name.entry(name.into()).or_default().push((prefix, Arc::clone(&overridden)));
             }
         }
-        Ok(OverrideSet { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), by_name, parsed })
+        OverrideSet { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), by_name, parsed }
     }
 
     pub(crate) fn id(&self) -> u64 {

@@ -10,6 +10,8 @@ mod connection;
 mod deployment;
 mod error;
 mod error_code;
+#[cfg(feature = "overrides")]
+mod inventory;
 mod jitter;
 mod keyspace;
 mod node;

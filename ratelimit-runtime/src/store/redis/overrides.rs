@@ -7,18 +7,22 @@ use redis::cmd;
 
 use super::RedisStore;
 use super::client::Client;
+use crate::key::NamespaceText;
 use crate::store::error::StoreError;
 
 /// The overrides under a key.
 #[derive(Clone)]
 pub(crate) struct StoredOverrides {
-    client: Arc<Client>,
+    pub(super) client: Arc<Client>,
     key: String,
+    pub(super) inventory_key: String,
 }
 
 impl RedisStore {
-    pub(crate) fn overrides(&self, key: String) -> StoredOverrides {
-        StoredOverrides { client: Arc::clone(&self.client), key }
+    /// Returns those of a namespace.
+    pub(crate) fn overrides(&self, namespace: &NamespaceText) -> StoredOverrides {
+        let (key, inventory_key) = (namespace.overrides_key(), namespace.inventory_key());
+        StoredOverrides { client: Arc::clone(&self.client), key, inventory_key }
     }
 }
 
@@ -50,6 +54,18 @@ impl StoredOverrides {
         let mut both = self.fields(&["version", "toml"]).await?;
         let text = both.pop().flatten().unwrap_or_default();
         Ok((both.pop().flatten(), text))
+    }
+
+    /// Returns the time of the server, in seconds since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub(crate) async fn now(&self) -> Result<u64, StoreError> {
+        let reply = self.client.send(&[&self.key], &cmd("TIME"), self.client.deadline(), false).await?;
+        let time = redis::from_redis_value::<(u64, u64)>(reply);
+        time.map(|(seconds, _)| seconds)
+            .map_err(|error| StoreError::transient("invalid `TIME` reply").caused_by(error))
     }
 
     async fn fields(&self, fields: &[&str]) -> Result<Vec<Option<String>>, StoreError> {

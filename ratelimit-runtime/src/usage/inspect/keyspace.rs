@@ -119,8 +119,27 @@ impl Keyspace {
     ///
     /// If Redis fails.
     pub async fn overrides(&self, namespace: &str) -> Result<(String, String), StoreError> {
-        let (version, text) = self.store.overrides(overrides_key(namespace)).read().await?;
+        let (version, text) = self.store.overrides(&NamespaceText::new(namespace)).read().await?;
         Ok((version.unwrap_or_default(), text))
+    }
+
+    /// Returns the policies that programs with overrides in a namespace have, each as JSON of
+    /// [`PolicyInfo`](crate::PolicyInfo). The `prefix` of limiters is unknown.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn inventory(&self, namespace: &str) -> Result<Vec<String>, StoreError> {
+        self.store.overrides(&NamespaceText::new(namespace)).inventory().await
+    }
+
+    /// Returns the time by which overrides of a namespace end, in seconds since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails.
+    pub async fn now(&self, namespace: &str) -> Result<u64, StoreError> {
+        self.store.overrides(&NamespaceText::new(namespace)).now().await
     }
 
     /// Replaces the overrides in a namespace, if they still have this version. Returns whether they had.
@@ -134,7 +153,7 @@ impl Keyspace {
         version: &str,
         text: &str,
     ) -> Result<bool, StoreError> {
-        self.store.overrides(overrides_key(namespace)).replace(version, text).await
+        self.store.overrides(&NamespaceText::new(namespace)).replace(version, text).await
     }
 
     /// Deletes keys, each with a command of its own. Returns how many there were.
@@ -153,6 +172,12 @@ impl Keyspace {
 #[must_use]
 pub fn overrides_key(namespace: &str) -> String {
     NamespaceText::new(namespace).overrides_key()
+}
+
+/// Returns the key of the inventory in a namespace.
+#[must_use]
+pub fn inventory_key(namespace: &str) -> String {
+    NamespaceText::new(namespace).inventory_key()
 }
 
 /// The keys that match a pattern, a few at a time.

@@ -4,6 +4,6 @@ mod keyspace;
 mod pieces;
 mod reading;
 
-pub use self::keyspace::{Keyspace, Login, Scan, overrides_key};
+pub use self::keyspace::{Keyspace, Login, Scan, inventory_key, overrides_key};
 pub use self::pieces::{KeyPieces, Parts, key_text, path_of};
 pub use self::reading::{KeyState, Reading, policy_of};

@@ -335,6 +335,10 @@ impl RegistryBuilder {
     /// to each Redis. The user of the connection needs the permission `+hmget`. While Redis does not answer, and if it loses the
     /// overrides, what was in force stays so. It has no effect in process.
     ///
+    /// For the command, the registry also says in the hash `namespace:inventory`, once a minute, which policies the program has: those
+    /// of attributes, and of up to 100 limiters. They are known for an hour. This needs the permissions
+    /// `+hset +hget +hgetall +hdel +expire`; without them it is logged once.
+    ///
     /// ```
     /// # fn main() -> Result<(), ratelimits::Error> {
     /// # use ratelimits::Registry;

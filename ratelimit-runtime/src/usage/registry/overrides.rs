@@ -59,7 +59,7 @@ impl Registry {
             #[cfg(feature = "redis")]
             OverridesFrom::Redis => match self.backend().store() {
                 Some(Store::Redis(store)) => {
-                    Watch::redis(store.overrides(self.backend().overrides_key()), member)
+                    Watch::redis(store.overrides(self.backend().namespace_text()), member)
                 }
                 _ => return,
             },

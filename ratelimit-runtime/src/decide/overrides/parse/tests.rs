@@ -53,6 +53,9 @@ fn written_overrides_are_parsed_again() {
             ],
             shadow: Some(false),
             off: true,
+            until: Some(1_764_110_000),
+            author: Some("ann \"b\"".into()),
+            reason: Some("too\nmany".into()),
         },
         Override { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Override::default() },
     ];
@@ -72,6 +75,10 @@ fn problems_have_lines_and_remedies() {
             "line 6: `shadow` is true or false",
             "line 7: `rate` is no number, rate or duration; write 10, \"100/min\" or \"5s\"",
         ]
+    );
+    assert_eq!(
+        problems("[a]\noff = true\nuntil = -1\nauthor = 7\n"),
+        ["line 3: `until` is a time in seconds since 1970", "line 4: `author` is a text"]
     );
     assert_eq!(problems("[[a]]\noff = true\n"), ["line 1: `a` is a list; write `[\"a\"]` once"]);
     let [problem] = &problems("[a]\noff = false\n")[..] else { panic!() };

@@ -4,6 +4,8 @@
 //! the task, so that a registry for each tenant costs neither a thread nor a connection.
 
 mod file;
+#[cfg(feature = "redis")]
+mod inventory;
 mod known;
 mod poller;
 mod source;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
+#[cfg(feature = "redis")]
+use super::inventory::Publisher;
 use super::known::{known, known_version};
-use super::source::{Found, Source};
+use super::source::{Found, POLL_INTERVAL, Source, system_time};
 use super::watched::Watch;
 use crate::base::log::log;
 use crate::decide::overrides::{Override, OverrideSet};
-
-pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The maximum number of problems in an event. Further ones mostly have the same cause.
 const MOST_LOGGED: usize = 10;
@@ -28,6 +28,27 @@ pub(super) struct Poller {
     checked: Option<(u64, u64)>,
     in_force: Vec<Override>,
     ignored: Vec<String>,
+    #[cfg(feature = "redis")]
+    inventory: Publisher,
+}
+
+/// What a look at the source gives, with the overrides in place of their text.
+pub(super) enum Parsed {
+    Same,
+    Set(OverrideSet),
+    Invalid(String),
+    Unsettled(Duration),
+}
+
+pub(super) fn parsed(found: Found) -> Parsed {
+    match found {
+        Found::Same => Parsed::Same,
+        Found::Unsettled(rest) => Parsed::Unsettled(rest),
+        Found::Text(text) => match text.and_then(|text| OverrideSet::parse(&text)) {
+            Ok(set) => Parsed::Set(set),
+            Err(problem) => Parsed::Invalid(problem),
+        },
+    }
 }
 
 impl Poller {
@@ -40,6 +61,8 @@ impl Poller {
             checked: None,
             in_force: Vec::new(),
             ignored: Vec::new(),
+            #[cfg(feature = "redis")]
+            inventory: Publisher::default(),
         }
     }
 
@@ -48,36 +71,63 @@ impl Poller {
         loop {
             sleep(next).await;
             let Some(watch) = self.watch.upgrade() else { return };
-            let found = self.source.read(!watch.set().is_empty()).await;
-            next = self.take(&watch, found);
+            let found = self.source.read(!watch.set().is_empty()).await.map(parsed);
+            let has_ends =
+                matches!(&found, Ok(Parsed::Set(set)) if set.have_ends()) || watch.set().have_ends();
+            let now = if has_ends { self.source.now().await } else { None };
+            #[cfg(feature = "redis")]
+            let is_lost = found.is_err() && self.unread.is_empty();
+            next = self.take(&watch, found, now);
+            #[cfg(feature = "redis")]
+            if let Source::Redis { stored, version: Some(version) } = &self.source {
+                let (limiters, is_in_force) = (|| watch.apply(), !watch.set().is_empty());
+                let version = version.as_deref();
+                self.inventory.publish(stored, limiters, version, is_in_force, is_lost).await;
+            }
         }
     }
 
     /// Polls a file now. Returns how long to wait for the next time.
     pub(super) fn poll_file(&mut self, watch: &Watch) -> Duration {
-        let found = self.source.read_file();
-        self.take(watch, found)
+        let found = self.source.read_file().map(parsed);
+        self.take(watch, found, system_time())
     }
 
-    /// Applies what was found, and what is wrong with it. Returns how long to wait for the next time.
-    fn take(&mut self, watch: &Watch, found: Result<Found, String>) -> Duration {
+    /// Applies what was found at this time, and what is wrong with it. Returns how long to wait for the next time.
+    pub(super) fn take(
+        &mut self,
+        watch: &Watch,
+        found: Result<Parsed, String>,
+        now: Option<u64>,
+    ) -> Duration {
+        let in_time = |set: &OverrideSet| now.and_then(|now| set.without_ended(now));
         let problem = match found {
-            Ok(Found::Unsettled(rest)) => return rest,
-            Ok(Found::Same) => self.unparsed.clone(),
-            Ok(Found::Text(text)) => {
-                let parsed = text.and_then(|text| OverrideSet::parse(&text));
-                self.unparsed = parsed.map(|set| watch.replace(set)).err();
+            Ok(Parsed::Unsettled(rest)) => return rest,
+            Ok(Parsed::Same) => self.unparsed.clone(),
+            Ok(Parsed::Set(set)) => {
+                watch.replace(in_time(&set).unwrap_or(set));
+                self.unparsed = None;
+                None
+            }
+            Ok(Parsed::Invalid(problem)) => {
+                self.unparsed = Some(problem);
                 self.unparsed.clone()
             }
             Err(problem) => Some(problem),
         };
+        if let Some(set) = in_time(&watch.set()) {
+            watch.replace(set);
+        }
         self.log_reading(problem.as_deref());
         self.check(watch);
         let (unread, about) = ("overrides stay as they are", "overrides that are invalid are ignored");
         let unread = problem.into_iter().map(|problem| format!("{unread}: {problem}"));
         let ignored = self.ignored.iter().map(|problem| format!("{about}: {problem}"));
         let of_source = |problem| format!("{}: {problem}", self.source);
-        watch.set_problems(unread.chain(ignored).map(of_source).collect());
+        let problems = unread.chain(ignored).map(of_source);
+        #[cfg(feature = "redis")]
+        let problems = problems.chain(self.inventory.lost().map(str::to_owned));
+        watch.set_problems(problems.collect());
         POLL_INTERVAL
     }
 

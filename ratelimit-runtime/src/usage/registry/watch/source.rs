@@ -2,13 +2,16 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[cfg(feature = "redis")]
 use super::file::MAX_SIZE;
 use super::file::read_settled;
 #[cfg(feature = "redis")]
 use crate::store::StoredOverrides;
+
+/// How often a source is read.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Where overrides are, and what was read there last.
 #[derive(Debug)]
@@ -55,6 +58,15 @@ impl Source {
         }
     }
 
+    /// Returns the time by the clock that overrides end by, in seconds since the Unix epoch, if it is known.
+    pub(super) async fn now(&self) -> Option<u64> {
+        match self {
+            Source::File { .. } => system_time(),
+            #[cfg(feature = "redis")]
+            Source::Redis { stored, .. } => stored.now().await.ok(),
+        }
+    }
+
     /// Looks at a file.
     pub(super) fn read_file(&mut self) -> Result<Found, String> {
         match self {
@@ -68,6 +80,11 @@ impl Source {
             Source::Redis { .. } => Ok(Found::Same),
         }
     }
+}
+
+/// Returns the time of this machine, in seconds since the Unix epoch.
+pub(super) fn system_time() -> Option<u64> {
+    Some(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs())
 }
 
 /// Looks for a later version. Without one, or with an earlier one, Redis has lost data: changes all have a later one, and so has the

@@ -8,7 +8,8 @@ use tracing::field::{Field, Visit};
 use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber, span};
 
-use super::poller::POLL_INTERVAL;
+use super::poller::parsed;
+use super::source::{Found, POLL_INTERVAL};
 use super::*;
 use crate::Registry;
 use crate::policy::{FixedWindow, TokenBucket};
@@ -164,6 +165,23 @@ fn late_policies_are_checked() {
     assert!(problem.contains("`limit` is no argument of `rate_limit`"), "{problem}");
     let [in_force] = &watched.registry.overrides()[..] else { panic!("{:?}", watched.registry.overrides()) };
     assert_eq!(in_force.policy, "watch.late");
+}
+
+#[test]
+fn overrides_end_by_themselves() {
+    let mut watched = Watched::new("watch.until");
+    let text = "[\"watch.until\"]\nlimit = 1\nuntil = 1000\n";
+    let stored = |watched: &mut Watched, found, now| {
+        assert_eq!(watched.poller.take(&watched.watch, Ok(parsed(found)), Some(now)), POLL_INTERVAL);
+        watched.registry.overrides().len()
+    };
+    let text = || Found::Text(Ok(text.to_owned()));
+    assert_eq!(stored(&mut watched, text(), 999), 1);
+    assert_eq!(stored(&mut watched, Found::Same, 999), 1);
+    assert_eq!(stored(&mut watched, Found::Same, 1000), 0);
+    // As after a restart.
+    assert_eq!(stored(&mut watched, text(), 1000), 0);
+    assert_eq!(watched.watch.problems(), [""; 0]);
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! `ratelimits override clear`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::text::{parse_all, read, replace, update};
+use crate::connection::Connection;
+use crate::failure::{EXIT_CODES, Failure};
+use crate::output::write_json;
+
+/// Change a policy no longer.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Clear {
+    /// The name of the policy, as in `override list`.
+    #[arg(required_unless_present = "all")]
+    policy: Option<String>,
+    /// Change no policy any longer.
+    #[arg(long, conflicts_with = "policy")]
+    all: bool,
+    /// Write JSON: an object on one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+impl Clear {
+    pub(super) async fn run(self) -> Result<(), Failure> {
+        let keyspace = self.connection.open().await?;
+        let cleared = match &self.policy {
+            Some(policy) => {
+                update(&self.connection, &keyspace, |overrides| {
+                    let before = overrides.len();
+                    overrides.retain(|other| other.policy != *policy);
+                    if overrides.len() == before {
+                        return Err(Failure::NoSuchKey(format!(
+                            "`{policy}` has no override; `override list` lists them"
+                        )));
+                    }
+                    Ok(())
+                })
+                .await?;
+                vec![policy.clone()]
+            }
+            None => {
+                let (version, text) = read(&self.connection, &keyspace).await?;
+                // Programs keep overrides that Redis has lost until there is a version again.
+                if text.is_empty() && !version.is_empty() {
+                    return Err(Failure::NoSuchKey("there are no overrides".to_owned()));
+                }
+                replace(&self.connection, &keyspace, |_| Ok(String::new())).await?;
+                // Also those that cannot be read.
+                parse_all(&text).unwrap_or_default().into_iter().map(|it| it.policy).collect()
+            }
+        };
+        if self.json { write_json(&json!({"cleared": cleared})) } else { Ok(()) }
+    }
+}
