@@ -1,5 +1,9 @@
 //! Tables of text.
 
+use std::io::{IsTerminal, stdout};
+
+use terminal_size::{Width, terminal_size};
+
 /// Rows under a header. Columns are as wide as their widest cell.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -35,8 +39,29 @@ impl Table {
         self.rows.push(cells.into_iter().map(|cell| printable(&cell)).collect());
     }
 
-    /// Writes the table, without columns that are empty.
+    /// Writes the table, without columns that are empty. If it is wider than the terminal, each row becomes lines.
     pub(crate) fn text(&self) -> String {
+        let is_on_screen = stdout().is_terminal();
+        let screen = terminal_size().filter(|_| is_on_screen);
+        self.within(screen.map_or(usize::MAX, |(Width(width), _)| width.into()))
+    }
+
+    fn within(&self, width: usize) -> String {
+        let table = self.aligned();
+        if table.lines().all(|line| line.chars().count() <= width) { table } else { self.records() }
+    }
+
+    /// Writes each row as lines of a title and a cell, without cells that are empty.
+    fn records(&self) -> String {
+        let widest = self.columns.iter().map(|column| column.title.len()).max().unwrap_or(0);
+        let record = |row: &Vec<String>| {
+            let cells = self.columns.iter().zip(row).filter(|(_, cell)| !cell.is_empty());
+            cells.map(|(column, cell)| format!("{:<widest$}  {cell}\n", column.title)).collect::<String>()
+        };
+        self.rows.iter().map(record).collect::<Vec<_>>().join("\n")
+    }
+
+    fn aligned(&self) -> String {
         let width = |text: &str| text.chars().count();
         let widths = self.columns.iter().enumerate().map(|(i, column)| {
             let widest = self.rows.iter().map(|row| width(&row[i])).max().unwrap_or(0);
@@ -96,7 +121,20 @@ mod tests {
         table.row(["a", "", "1,000"].map(str::to_owned));
         table.row(["größe\u{1b}[2J", "", "7"].map(str::to_owned));
         let expected = "POLICY           KEYS\na               1,000\ngröße\\u{1b}[2J      7\n";
-        assert_eq!(table.text(), expected);
+        assert_eq!(table.within(usize::MAX), expected);
+    }
+
+    #[test]
+    fn rows_of_a_table_that_is_too_wide_are_lines() {
+        let mut table =
+            Table::new(vec![Column::text("policy"), Column::text("prefix"), Column::number("retry after")]);
+        table.row(["app::search", "", "12m"].map(str::to_owned));
+        table.row(["b", "sms", "1s"].map(str::to_owned));
+        let aligned = table.within(usize::MAX);
+        let widest = aligned.lines().map(str::len).max().unwrap();
+        assert_eq!(table.within(widest), aligned);
+        let lines = "policy       app::search\nretry after  12m\n\npolicy       b\nprefix       sms\nretry after  1s\n";
+        assert_eq!(table.within(widest - 1), lines);
     }
 
     #[test]
