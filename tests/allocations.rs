@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
+    Error, FixedWindow, MostLimited, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit,
+    window_limit,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -185,6 +186,30 @@ fn numbers_under_an_override_are_not_kept() {
     let memory = allocation_counter::measure(|| (PAIRS / 4..PAIRS).for_each(call));
     assert!(memory.bytes_current < 64 * 1024, "{memory:?}");
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn lists_of_limited_keys_keep_little_of_them() {
+    const KEYS: usize = 50;
+    let list = MostLimited::new(1000).with_keys();
+    #[cfg(not(feature = "dashboard"))]
+    let builder = Registry::builder();
+    #[cfg(feature = "dashboard")]
+    let dashboard = ratelimits::dashboard::Dashboard::new().with_keys();
+    #[cfg(feature = "dashboard")]
+    let builder = Registry::builder().observer(dashboard.observer());
+    let registry = builder.observer(list.observer()).in_memory();
+    let limiter = registry.limiter("long-keys", FixedWindow::new(1, DAY)).unwrap();
+    let mut key = "x".repeat(1 << 20);
+    let memory = allocation_counter::measure(|| {
+        for number in 10..10 + KEYS {
+            key.replace_range(..2, &number.to_string());
+            assert!(now(limiter.try_acquire(&*key, 2)).is_err());
+        }
+    });
+    assert_eq!(list.list().len(), KEYS);
+    // 20 MB for 2,000 of them, which would take long to hash here.
+    assert!(memory.bytes_current < 10_000 * KEYS as i64, "{memory:?}");
 }
 
 #[cfg(feature = "redis")]

@@ -110,6 +110,15 @@ impl TextHead {
     }
 }
 
+impl PartsOfKey<'_> {
+    /// Returns the digest that is the tag of keys with these parts, in 16 digits. Empty without parts.
+    pub(crate) fn tag(self) -> String {
+        let head = TextHead::new(Head { prefix: "", name: "", shape: &"", function: None });
+        let key = head.key(&NamespaceText::new(""), self);
+        key.split(['{', '}']).nth(1).unwrap_or_default().to_owned()
+    }
+}
+
 impl KeyText {
     /// Starts a key with no parts.
     fn new(NamespaceText(namespace): &NamespaceText, head: &TextHead) -> Self {

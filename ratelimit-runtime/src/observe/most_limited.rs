@@ -21,8 +21,9 @@ use crate::decide::observation::{CallOutcome, Observation};
 ///
 /// What counts is [`CallOutcome::Limited`], for each policy that refuses. Shadow policies do not refuse.
 ///
-/// The list has hashes in place of keys, so that it can be shown without personal data. Their seed is random: the hash of a key is
-/// another one in each `MostLimited`, process and run. [`with_keys`](Self::with_keys) adds the keys themselves.
+/// The list has hashes in place of keys. The hash of a key is the same in every process, and stands in braces in the key's text in
+/// Redis, where it can be looked up. Whoever sees it can try keys, so it hides a long secret, but neither an address nor a number.
+/// [`with_keys`](Self::with_keys) adds the keys themselves, of which at most 256 bytes are kept.
 ///
 /// A refusal takes a lock for a few look-ups, however long the list is; an admitted call takes none. Clones share one list.
 ///
@@ -54,21 +55,35 @@ pub struct MostLimited {
 pub struct LimitedKey {
     /// The name of the policy that refused.
     pub policy: String,
-    /// A hash of the policy and the key: 16 hexadecimal digits.
+    /// A hash of the parts of the key: 16 hexadecimal digits. Empty if all calls share one key.
     pub key_hash: String,
-    /// The parts of the key, which may be personal data; `None` without [`MostLimited::with_keys`].
+    /// The parts of the key, which may be personal data; `None` without [`MostLimited::with_keys`]. Of a longer key the first 256
+    /// bytes, with `…` at their end.
     pub key: Option<Vec<String>>,
     /// The number of refused calls, at most `overcount` too high.
     pub refusals: u64,
     /// How many of the refusals may have been those of other keys.
     pub overcount: u64,
+    /// Whether more of the key was left out.
+    pub(crate) is_cut: bool,
 }
+
+/// How many bytes of a key are kept. Callers make it as long as they like.
+const LONGEST_KEY: usize = 256;
 
 /// What is kept of a key that was refused.
 #[derive(Clone)]
 struct RefusedKey {
     policy: Box<str>,
-    key: Option<Box<[String]>>,
+    hash: Box<str>,
+    key: Option<KeptTexts>,
+}
+
+/// The parts of a key, as far as they are kept.
+#[derive(Clone)]
+struct KeptTexts {
+    texts: Box<[String]>,
+    is_cut: bool,
 }
 
 impl MostLimited {
@@ -79,8 +94,7 @@ impl MostLimited {
         MostLimited { refusals, seed: RandomState::new(), keeps_keys: false }
     }
 
-    /// Keeps the parts of keys as text, which may be personal data, and as long as callers make them. Observers of this list that
-    /// exist already do not.
+    /// Keeps the parts of keys as text, which may be personal data. Observers of this list that exist already do not.
     #[must_use]
     pub fn with_keys(self) -> Self {
         MostLimited { keeps_keys: true, ..self }
@@ -102,11 +116,12 @@ impl MostLimited {
     pub fn list(&self) -> Vec<LimitedKey> {
         let refusals = self.lock();
         let keys = refusals.counters().iter().map(|counter| {
-            let RefusedKey { policy, key } = &counter.item;
+            let RefusedKey { policy, hash, key } = &counter.item;
             LimitedKey {
                 policy: String::from(&**policy),
-                key_hash: format!("{:016x}", counter.id),
-                key: key.as_ref().map(|parts| parts.to_vec()),
+                key_hash: String::from(&**hash),
+                key: key.as_ref().map(|key| key.texts.to_vec()),
+                is_cut: key.as_ref().is_none_or(|key| key.is_cut),
                 refusals: counter.count,
                 overcount: counter.overcount,
             }
@@ -120,14 +135,35 @@ impl MostLimited {
     }
 
     pub(crate) fn count(&self, seen: &Observation<'_>) {
-        let hash = self.seed.hash_one((seen.policy, seen.parts()));
-        let texts = || seen.key().into_iter().map(Cow::into_owned).collect();
-        let key = || RefusedKey { policy: seen.policy.into(), key: self.keeps_keys.then(texts) };
-        self.lock().add(hash, key);
+        let id = self.seed.hash_one((seen.policy, seen.parts()));
+        let key = || RefusedKey {
+            policy: seen.policy.into(),
+            hash: seen.parts().tag().into(),
+            key: self.keeps_keys.then(|| KeptTexts::of(&seen.key())),
+        };
+        // A long key is hashed before the lock is taken again.
+        let new = (!self.lock().contains(id)).then(key);
+        self.lock().add(id, || new.unwrap_or_else(key));
     }
 
     fn lock(&self) -> MutexGuard<'_, SpaceSaving<RefusedKey>> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptTexts {
+    fn of(key: &[Cow<'_, str>]) -> Self {
+        let (mut texts, mut room) = (Vec::new(), LONGEST_KEY);
+        for text in key {
+            let Some(rest) = room.checked_sub(text.len()) else {
+                let kept = (0..=room).rev().find_map(|end| text.get(..end)).unwrap_or_default();
+                texts.push(format!("{kept}…"));
+                return KeptTexts { texts: texts.into(), is_cut: true };
+            };
+            room = rest;
+            texts.push(String::from(&**text));
+        }
+        KeptTexts { texts: texts.into(), is_cut: false }
     }
 }
 

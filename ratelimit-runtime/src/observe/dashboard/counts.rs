@@ -23,7 +23,7 @@ impl Counts {
         Counts { since: Instant::now(), traffic: ByPolicy::default(), limited: RecentlyLimited::new() }
     }
 
-    /// Counts that keep the parts of keys as text.
+    /// Counts that show the parts of keys as text.
     pub(crate) fn with_keys() -> Self {
         Counts { limited: RecentlyLimited::new().with_keys(), ..Counts::new() }
     }

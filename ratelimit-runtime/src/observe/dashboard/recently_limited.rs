@@ -24,20 +24,23 @@ pub(super) struct RecentlyLimited {
     /// The number of the current list.
     period: AtomicU32,
     previous: Mutex<Vec<LimitedKey>>,
+    shows_keys: bool,
 }
 
 impl RecentlyLimited {
     pub(super) fn new() -> Self {
         RecentlyLimited {
-            current: MostLimited::new(COUNTED),
+            // So that a key can be reset whose hash is shown.
+            current: MostLimited::new(COUNTED).with_keys(),
             period: AtomicU32::new(0),
             previous: Mutex::default(),
+            shows_keys: false,
         }
     }
 
-    /// Keeps the parts of keys as text.
+    /// Shows the parts of keys as text.
     pub(super) fn with_keys(self) -> Self {
-        RecentlyLimited { current: self.current.with_keys(), ..self }
+        RecentlyLimited { shows_keys: true, ..self }
     }
 
     /// Returns the list that counts now.
@@ -71,8 +74,9 @@ impl RecentlyLimited {
         let mut keys: Vec<_> = keys.into_values().collect();
         keys.sort_by(|a, b| (b.refusals, &a.policy, &a.key_hash).cmp(&(a.refusals, &b.policy, &b.key_hash)));
         let keys = keys.iter().take(SHOWN).map(|key| {
-            let LimitedKey { policy, key_hash, key, refusals, overcount } = key;
-            json!({ "policy": policy, "key_hash": key_hash, "key": key, "refusals": refusals, "overcount": overcount })
+            let LimitedKey { policy, key_hash, key, refusals, overcount, is_cut } = key;
+            let key = key.as_ref().filter(|_| self.shows_keys);
+            json!({ "policy": policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount })
         });
         json!({ "seconds": second.min(second % PERIOD + PERIOD), "keys": keys.collect::<Vec<_>>() })
     }

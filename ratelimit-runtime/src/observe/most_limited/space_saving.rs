@@ -34,6 +34,10 @@ impl<T> SpaceSaving<T> {
         &self.counters
     }
 
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.positions.contains_key(&id)
+    }
+
     pub(super) fn clear(&mut self) {
         self.counters.clear();
         self.positions.clear();
