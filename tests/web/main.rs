@@ -6,6 +6,7 @@ mod browser;
 mod client;
 mod client_ip;
 mod dashboard;
+mod events;
 mod headers;
 mod hyper;
 mod layer;

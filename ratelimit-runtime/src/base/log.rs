@@ -46,3 +46,16 @@ impl LogBound {
         Some(std::mem::take(&mut pending.calls))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_in_an_interval_wait_for_the_next_event() {
+        let (log, hour) = (LogBound::default(), Duration::from_secs(3600));
+        assert_eq!(log.count_within(hour), Some(1));
+        assert_eq!((log.count_within(hour), log.count_within(hour)), (None, None));
+        assert_eq!(log.count_within(Duration::ZERO), Some(3));
+    }
+}

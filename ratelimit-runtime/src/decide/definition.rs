@@ -12,6 +12,7 @@ use crate::base::log::{LogBound, MINUTE, SECOND, log};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
+use crate::key::missing_key::MissingKey;
 use crate::key::name::Name;
 use crate::key::policy_id::PolicyId;
 use crate::key::{Head, KeyHead, KeyHeads};
@@ -41,7 +42,7 @@ pub(crate) struct Definition {
     pub(crate) attachment: Attachment,
     /// For calls that the policy would have refused if it were no shadow.
     refusal_log: LogBound,
-    /// For calls that the policy, as a shadow, could not decide.
+    /// For calls that the policy could not decide: as a shadow, or for a fault of the program.
     failure_log: LogBound,
     /// For calls that fail although there is no outage.
     error_log: LogBound,
@@ -298,6 +299,19 @@ impl Definition {
             let policy = self.name.as_str();
             log!(WARN, policy, %error, refunds, "failed to refund charges");
         }
+    }
+
+    /// Logs that a call is refused that the policy could not decide: as a warning, if the fault is the program's. Must not be called
+    /// under a lock.
+    #[cold]
+    pub(crate) fn log_refusal(&self, error: &Error) {
+        let policy = self.name.as_str();
+        if matches!(error, Error::MissingKey(MissingKey::Ip) | Error::Invalid(_))
+            && let Some(calls) = self.failure_log.count(SECOND)
+        {
+            log!(WARN, policy, %error, calls, "calls are refused, as their policy cannot decide them");
+        }
+        error.log_refusal(policy);
     }
 
     /// Returns the names by which overrides find the policy, the most specific first.

@@ -344,7 +344,7 @@ impl Backend {
                 continue;
             }
             if !is_free {
-                error.log_refusal(definition.name.as_str());
+                definition.log_refusal(&error);
             }
             refusal.get_or_insert((definition.attribute.index, error));
         }

@@ -112,8 +112,8 @@ impl ClientIp {
 
     /// Returns the address that a request counts by, given the address of its connection and all lines of the header in order.
     ///
-    /// IPv6 addresses are reduced to their network. IPv4-mapped ones count as IPv4. If each address in the header is trusted, the
-    /// first one is the client's.
+    /// IPv6 addresses are reduced to their network. IPv4-mapped ones and those of NAT64 count as IPv4. If each address in the
+    /// header is trusted, the first one is the client's.
     ///
     /// # Errors
     ///
@@ -125,13 +125,21 @@ impl ClientIp {
         lines: impl IntoIterator<Item = L, IntoIter: DoubleEndedIterator>,
     ) -> Result<IpAddr, MissingKey> {
         let peer = peer.to_canonical();
-        let client = match &self.forwarded {
-            Some(forwarded) if forwarded.is_trusted(peer) => {
-                forwarded.client(lines.into_iter()).ok_or(MissingKey::Ip)?
-            }
-            _ => peer,
+        let client = match self.trusted(peer) {
+            Some(forwarded) => forwarded.client(lines.into_iter()).ok_or(MissingKey::Ip)?,
+            None => peer,
         };
         Ok(network(client, self.ipv6_prefix))
+    }
+
+    /// Whether the header is read on connections from this address.
+    #[cfg(feature = "web")]
+    pub(crate) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted(peer.to_canonical()).is_some()
+    }
+
+    fn trusted(&self, peer: IpAddr) -> Option<&Forwarded> {
+        self.forwarded.as_ref().filter(|forwarded| forwarded.is_trusted(peer))
     }
 
     /// Returns a context with the address that [`find`](Self::find) returns, and with none if that fails. Calls that need an

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 use std::future::Future;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,6 +13,8 @@ use tokio::task::JoinHandle;
 use crate::key::missing_key::MissingKey;
 #[cfg(feature = "web")]
 use crate::observe::record::RequestDecisions;
+#[cfg(feature = "web")]
+use crate::usage::unnamed_clients::UnnamedClients;
 
 tokio::task_local! {
     static CONTEXT: RequestContext;
@@ -44,6 +46,9 @@ tokio::task_local! {
 pub struct RequestContext {
     ip: Option<IpAddr>,
     user: Option<Arc<str>>,
+    /// Is told if a key needs an address that a proxy has not named.
+    #[cfg(feature = "web")]
+    unnamed: Option<Arc<UnnamedClients>>,
     /// Gets the decisions of the request, if its response has headers about them.
     #[cfg(feature = "web")]
     record: Option<Arc<RequestDecisions>>,
@@ -58,8 +63,9 @@ impl RequestContext {
 
     /// Sets the client's address.
     ///
-    /// An IPv6 address is reduced to its /64 network, which a provider usually assigns to a single customer. An IPv4-mapped
-    /// address counts as the IPv4 address. Behind proxies, and for other IPv6 prefixes, use [`ClientIp`](crate::ClientIp).
+    /// An IPv6 address is reduced to its /64 network, which a provider usually assigns to a single customer. One that stands for an
+    /// IPv4 address counts as that: `::ffff:192.0.2.1`, `::192.0.2.1`, and `64:ff9b::192.0.2.1` of NAT64. Behind proxies, and for
+    /// other IPv6 prefixes, use [`ClientIp`](crate::ClientIp).
     #[must_use]
     pub fn with_ip(mut self, ip: impl Into<IpAddr>) -> Self {
         self.ip = Some(network(ip.into(), 64));
@@ -188,6 +194,16 @@ impl RequestContext {
         RequestContext { record: Some(record), ..self }
     }
 
+    /// Whether a layer has looked for the address behind proxies, or there is one.
+    pub(crate) fn knows_peer(&self) -> bool {
+        self.ip.is_some() || self.unnamed.is_some()
+    }
+
+    /// Removes the address, as a proxy has not named one.
+    pub(crate) fn unnamed(self, unnamed: &Arc<UnnamedClients>) -> Self {
+        RequestContext { ip: None, unnamed: Some(Arc::clone(unnamed)), ..self }
+    }
+
     /// Polls something in this context.
     #[cfg(any(feature = "tower", feature = "actix"))]
     pub(crate) fn poll<T>(&self, poll: impl FnOnce() -> T) -> T {
@@ -264,7 +280,17 @@ impl fmt::Debug for RequestContext {
 
 /// Returns the address of the current context.
 pub(crate) fn ip() -> Result<IpAddr, MissingKey> {
-    CONTEXT.try_with(|context| context.ip).ok().flatten().ok_or(MissingKey::Ip)
+    CONTEXT.try_with(|context| context.ip).ok().flatten().ok_or_else(missing_ip)
+}
+
+/// Returns the error of a call whose key needs the address, and logs if it is a proxy that should have named it.
+#[cold]
+pub(crate) fn missing_ip() -> MissingKey {
+    #[cfg(feature = "web")]
+    if let Some(unnamed) = CONTEXT.try_with(|context| context.unnamed.clone()).ok().flatten() {
+        unnamed.count();
+    }
+    MissingKey::Ip
 }
 
 /// Returns the user of the current context.
@@ -275,8 +301,25 @@ pub(crate) fn user() -> Result<Arc<str>, MissingKey> {
 /// Returns the address that an address is counted by: for IPv6, its network with this prefix of at least 1 bit.
 pub(crate) fn network(ip: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << (128 - ipv6_prefix)).into(),
+        IpAddr::V6(ip) => match embedded_ipv4(ip) {
+            Some(ip) => ip.into(),
+            None => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << (128 - ipv6_prefix)).into(),
+        },
         v4 => v4,
+    }
+}
+
+/// Returns the IPv4 address that a translator has embedded (RFC 6052, NAT64), or that an old notation does (RFC 4291). One network
+/// holds them all, so its prefix would be the same for everybody.
+fn embedded_ipv4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+    let [prefix @ .., high, low] = ip.segments();
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    match prefix {
+        [0x64, 0xff9b, 0, 0, 0, 0] => Some(Ipv4Addr::new(a, b, c, d)),
+        // Not the unspecified address, nor that of the own machine.
+        [0, 0, 0, 0, 0, 0] if a > 0 => Some(Ipv4Addr::new(a, b, c, d)),
+        _ => None,
     }
 }
 
@@ -292,6 +335,11 @@ mod tests {
             ("2001:db8:1:2:3:4:5:6", 64, "2001:db8:1:2::"),
             ("2001:db8:1:2::", 64, "2001:db8:1:2::"),
             ("::1", 64, "::"),
+            ("::1", 128, "::1"),
+            ("64:ff9b::192.0.2.7", 64, "192.0.2.7"),
+            ("64:ff9b::192.0.2.7", 128, "192.0.2.7"),
+            ("64:ff9b:1::192.0.2.7", 64, "64:ff9b:1::"),
+            ("::192.0.2.7", 64, "192.0.2.7"),
             ("2001:db8:1:2:3:4:5:6", 128, "2001:db8:1:2:3:4:5:6"),
             ("2001:db8:1:2ff:3:4:5:6", 56, "2001:db8:1:200::"),
             ("ffff::", 1, "8000::"),

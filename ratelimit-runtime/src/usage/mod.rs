@@ -19,4 +19,6 @@ pub mod private;
 pub(crate) mod registry;
 pub(crate) mod unknown_policy;
 #[cfg(feature = "web")]
+pub(crate) mod unnamed_clients;
+#[cfg(feature = "web")]
 pub mod web;

@@ -66,7 +66,7 @@ impl RateLimitLayer {
     /// Sets where the client's address comes from, for services behind proxies.
     #[must_use]
     pub fn client_ip(self, client_ip: ClientIp) -> Self {
-        RateLimitLayer { options: Options { client_ip: Some(client_ip), ..self.options } }
+        RateLimitLayer { options: self.options.client_ip(client_ip) }
     }
 
     /// Sets how to find the user of a request, from its headers or from what authentication has added to its extensions. A user

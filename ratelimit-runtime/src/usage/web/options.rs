@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::headers::RateLimitHeaders;
 use super::message::RequestHead;
-use crate::base::log::{LogBound, SECOND, log};
+use crate::base::log::log;
 use crate::decide::error::Error;
 use crate::key::IntoKey;
 use crate::key::missing_key::MissingKey;
 use crate::usage::client_ip::ClientIp;
 use crate::usage::context::{self, RequestContext};
 use crate::usage::limiter::Limiter;
+use crate::usage::unnamed_clients::UnnamedClients;
 
 /// The header that tells scripts of other origins what they may read.
 pub(super) const EXPOSED: &str = "access-control-expose-headers";
@@ -23,25 +24,33 @@ pub(super) const EXPOSED: &str = "access-control-expose-headers";
 /// The options of a layer for requests of the type `R`.
 pub(super) struct Options<R> {
     /// `None` for the address of the connection, unless an outer layer has found one.
-    pub(super) client_ip: Option<ClientIp>,
+    pub(super) client_ip: Option<(ClientIp, Arc<UnnamedClients>)>,
     pub(super) user: Option<Arc<UserOf<R>>>,
     pub(super) limit: Option<Arc<Limit<R>>>,
     pub(super) headers: Option<RateLimitHeaders>,
     pub(super) events: Arc<Events>,
 }
 
-/// What was logged about requests without an address.
+/// What was logged about the addresses of requests.
 #[derive(Default)]
 pub(super) struct Events {
     lacks_peer: AtomicBool,
-    lacks_client: LogBound,
+    ignores_header: AtomicBool,
 }
+
+/// Headers by which proxies name clients.
+const FORWARDING: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
 
 pub(super) type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
 pub(super) type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
 pub(super) type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 impl<R> Options<R> {
+    pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
+        let unnamed = UnnamedClients::new(client_ip.header_name().unwrap_or_default());
+        Options { client_ip: Some((client_ip, Arc::new(unnamed))), ..self }
+    }
+
     pub(super) fn limit<K, M>(
         self,
         limiter: Limiter,
@@ -58,7 +67,7 @@ impl<R> Options<R> {
                     Some(key) => limiter.try_acquire(key, 1).await.map(drop),
                     // Without an address, that is what the service has to provide first.
                     None if RequestContext::current().ip().is_none() => {
-                        limiter.try_acquire_without_key(MissingKey::Ip)
+                        limiter.try_acquire_without_key(context::missing_ip())
                     }
                     None => limiter.try_acquire_without_key(MissingKey::Part),
                 }
@@ -88,9 +97,12 @@ impl<R: RequestHead> Options<R> {
     pub(super) fn context(&self, request: &R, peer: Option<IpAddr>) -> RequestContext {
         let outer = RequestContext::current();
         let context = match &self.client_ip {
-            None if outer.ip().is_some() => outer,
-            None => outer.in_network(self.address(request, &ClientIp::peer(), peer)),
-            Some(client_ip) => outer.in_network(self.address(request, client_ip, peer)),
+            None if outer.knows_peer() => outer,
+            None => self.with_address(outer, request, peer, &ClientIp::peer()),
+            Some((client_ip, unnamed)) => {
+                let context = self.with_address(outer, request, peer, client_ip);
+                if context.ip().is_none() && peer.is_some() { context.unnamed(unnamed) } else { context }
+            }
         };
         let context = match self.user.as_ref().and_then(|user| user(request)) {
             Some(user) => context.with_user(user),
@@ -103,22 +115,42 @@ impl<R: RequestHead> Options<R> {
         }
     }
 
-    fn address(&self, request: &R, client_ip: &ClientIp, peer: Option<IpAddr>) -> Option<IpAddr> {
+    fn with_address(
+        &self,
+        context: RequestContext,
+        request: &R,
+        peer: Option<IpAddr>,
+        client_ip: &ClientIp,
+    ) -> RequestContext {
         let Some(peer) = peer else {
             if !self.events.lacks_peer.swap(true, Ordering::Relaxed) {
                 let advice = R::PEER_ADVICE;
                 log!(WARN, advice, "requests have no peer address, so calls that need one are refused");
             }
-            return None;
+            return context.in_network(None);
         };
-        let header = client_ip.header_name();
-        let address = client_ip.find(peer, header.into_iter().flat_map(|name| request.values(name))).ok();
-        if address.is_none()
-            && let Some(requests) = self.events.lacks_client.count(SECOND)
-        {
-            log!(WARN, header, requests, "trusted proxies send requests without a client address");
+        if !self.events.ignores_header.load(Ordering::Relaxed) && !client_ip.trusts(peer) {
+            self.warn_of_ignored_header(request);
         }
-        address
+        let header = client_ip.header_name();
+        let lines = header.into_iter().flat_map(|name| request.values(name));
+        context.in_network(client_ip.find(peer, lines).ok())
+    }
+
+    /// Logs once that a connection that is not trusted names a client. Not whom, as anybody can send that.
+    fn warn_of_ignored_header(&self, request: &R) {
+        let sent = FORWARDING.into_iter().find(|name| request.values(name).next().is_some());
+        if let Some(header) = sent
+            && !self.events.ignores_header.swap(true, Ordering::Relaxed)
+        {
+            let advice = "if it is your proxy, pass its networks to `ClientIp::header`: until then all of its clients count as one";
+            log!(
+                WARN,
+                header,
+                advice,
+                "a header about the client is ignored, as its connection is not trusted"
+            );
+        }
     }
 
     /// Returns why a request is refused, if it is. To be called in its context.
@@ -151,7 +183,7 @@ impl<R> fmt::Debug for Options<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Options { client_ip, user, limit, headers, .. } = self;
         f.debug_struct("Options")
-            .field("client_ip", client_ip)
+            .field("client_ip", &client_ip.as_ref().map(|(client_ip, _)| client_ip))
             .field("has_user", &user.is_some())
             .field("has_limit", &limit.is_some())
             .field("headers", headers)
