@@ -195,7 +195,7 @@ fn lists_of_limited_keys_keep_little_of_them() {
     #[cfg(not(feature = "dashboard"))]
     let builder = Registry::builder();
     #[cfg(feature = "dashboard")]
-    let dashboard = ratelimits::dashboard::Dashboard::new().with_keys();
+    let dashboard = ratelimits::dashboard::Dashboard::new(|_| true).with_keys();
     #[cfg(feature = "dashboard")]
     let builder = Registry::builder().observer(dashboard.observer());
     let registry = builder.observer(list.observer()).in_memory();

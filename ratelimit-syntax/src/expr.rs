@@ -10,7 +10,7 @@ pub fn shown(tokens: impl ToTokens) -> String {
     if text.contains('"') {
         return text;
     }
-    [(" . ", "."), (" .", "."), (" :: ", "::"), ("& ", "&"), (" (", "(")]
+    [(" . ", "."), (" .", "."), (" :: ", "::"), ("& ", "&"), ("! ", "!"), (" (", "(")]
         .into_iter()
         .fold(text, |text, (spaced, written)| text.replace(spaced, written))
 }

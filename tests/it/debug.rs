@@ -75,7 +75,7 @@ async fn every_public_type_is_harmless() {
     check("PolicyHandle", &registry.policy(&info.name).unwrap());
     check("PolicyInfo", &info);
     #[cfg(feature = "dashboard")]
-    check("Dashboard", &ratelimits::dashboard::Dashboard::new().with_keys());
+    check("Dashboard", &ratelimits::dashboard::Dashboard::new(|_| true).with_keys());
     check("Usage", &registry.policy("policies.window").unwrap().usage(key(0)).await.unwrap());
 
     let (window, bucket) = (FixedWindow::new(u64::MAX, Duration::MAX), TokenBucket::new(Rate::per_second(1)));

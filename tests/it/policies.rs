@@ -72,6 +72,12 @@ async fn deny() -> Result<(), Error> {
     Ok(())
 }
 
+#[count_limit(5, "1d", name = "policies.charged", charge_when = |out| out.is_err())]
+#[allow(dead_code)]
+async fn charged() -> Result<(), Error> {
+    Ok(())
+}
+
 mod same {
     #[super::count_limit(1, "1d", name = "policies.same", prefix = "a")]
     pub(super) async fn a() -> Result<(), super::Error> {
@@ -102,6 +108,7 @@ fn attributes_are_listed_before_their_first_calls() {
     assert_eq!((uncalled.module, uncalled.file), ("it::policies", file!()));
     assert_eq!(uncalled.policy, Some(TokenBucket::new("1/min".parse().unwrap()).into()));
 
+    assert!(named("policies.charged").arguments.ends_with("charge_when = |out| out.is_err()"));
     let literal = named("policies.literal");
     assert_eq!((literal.prefix, literal.flags), ("p", &["shadow"][..]));
     assert_eq!(named("policies.tied").line, literal.line + 1);

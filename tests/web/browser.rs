@@ -29,6 +29,11 @@ pub(crate) struct Browser {
 
 impl Browser {
     pub(crate) async fn open(url: &str) -> Self {
+        Browser::open_with(url, &[]).await
+    }
+
+    /// Opens a page in a browser with these arguments.
+    pub(crate) async fn open_with(url: &str, arguments: &[&str]) -> Self {
         let mut driver =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect(MISSING);
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
@@ -42,15 +47,15 @@ impl Browser {
         let profile = std::env::temp_dir().join(profile);
         let address = ([127, 0, 0, 1], port).into();
         let mut browser = Browser { driver, address, session: String::new(), profile };
-        browser.session = browser.start().await;
+        browser.session = browser.start(arguments).await;
         browser.command("url", json!({ "url": url })).await;
         browser
     }
 
     /// Starts the browser. Returns the path of its session.
-    async fn start(&self) -> String {
+    async fn start(&self, arguments: &[&str]) -> String {
         let profile = format!("--user-data-dir={}", self.profile.display());
-        let arguments = [
+        let usual = [
             "--headless",
             // The pages are those of the tests.
             "--no-sandbox",
@@ -64,6 +69,7 @@ impl Browser {
             "--window-size=1200,1000",
             &profile,
         ];
+        let arguments = [&usual, arguments].concat();
         let capabilities = json!({ "alwaysMatch": {
             "goog:chromeOptions": { "args": arguments },
             "goog:loggingPrefs": { "browser": "ALL" },
@@ -95,6 +101,13 @@ impl Browser {
         if let Value::String(shown) = self.value(&promise).await {
             panic!("not within {WITHIN:?}: {expression}\nThe page: {shown}");
         }
+    }
+
+    /// Shows the page on a screen of this width, in pixels.
+    pub(crate) async fn set_width(&self, width: u32) {
+        let params = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": true });
+        let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": params });
+        self.command("goog/cdp/execute", command).await;
     }
 
     /// Presses keys, one after another.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::axum::serve;
 use crate::client::{Client, Reply};
+use crate::log_capture::LogCapture;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const JSON: &str = "content-type: application/json";
@@ -26,8 +27,13 @@ async fn once() -> Result<(), Error> {
 
 /// Serves a dashboard below `/limits`, on which operators may reset keys.
 async fn serve_for_operators(dashboard: &Dashboard, registry: &Registry) -> Client {
-    let page = dashboard.router_with_reset(registry, |request| request.headers.contains_key("x-operator"));
-    serve(Router::new().nest("/limits", page)).await
+    let dashboard = dashboard.clone().may_reset(|request| request.headers.contains_key("x-operator"));
+    serve(Router::new().nest_service("/limits", dashboard.router(registry))).await
+}
+
+/// A dashboard that everybody may see.
+fn open() -> Dashboard {
+    Dashboard::new(|_| true)
 }
 
 async fn data(client: Client, headers: &[&str]) -> Value {
@@ -57,20 +63,23 @@ fn assert_safe(reply: &Reply) {
 
 #[tokio::test]
 async fn every_response_has_security_headers() {
-    let dashboard = Dashboard::new();
+    let dashboard = open();
     let client = serve_for_operators(&dashboard, &Registry::in_memory()).await;
-    for path in ["/limits", "/limits/data", "/limits/reset"] {
+    for path in ["/limits", "/limits/", "/limits/data", "/limits/reset", "/limits/other"] {
         assert_safe(&client.get(path, &[]).await);
     }
     assert_safe(&client.post("/limits/reset", &[], "").await);
-    let page = client.get("/limits", &[]).await;
-    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    for path in ["/limits", "/limits/"] {
+        let page = client.get(path, &[]).await;
+        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    }
+    assert_eq!(client.get("/limits/other", &[]).await.status, 404);
     assert_eq!(client.post("/limits", &[], "").await.status, 405);
 }
 
 #[tokio::test]
 async fn a_router_without_reset_changes_nothing() {
-    let client = serve(Router::new().nest("/limits", Dashboard::new().router(&Registry::in_memory()))).await;
+    let client = serve(Router::new().nest_service("/limits", open().router(&Registry::in_memory()))).await;
     for path in ["/limits", "/limits/data", "/limits/reset"] {
         let reply =
             client.post(path, &["x-operator: yes", JSON], r#"{"policy":"dashboard-once","key":[]}"#).await;
@@ -80,8 +89,57 @@ async fn a_router_without_reset_changes_nothing() {
 }
 
 #[tokio::test]
+async fn nobody_else_sees_the_page() {
+    let registry = Registry::in_memory();
+    let dashboard = Dashboard::new(|request| request.headers.contains_key("x-viewer")).may_reset(|_| true);
+    let client = serve(Router::new().nest_service("/limits", dashboard.router(&registry))).await;
+    registry.scope(once()).await.unwrap();
+    let reset = async |viewer: &[&str]| {
+        client
+            .post("/limits/reset", &[viewer, &[JSON]].concat(), r#"{"policy":"dashboard-once","key":[]}"#)
+            .await
+    };
+    for path in ["/limits", "/limits/", "/limits/data", "/limits/other"] {
+        let refused = client.get(path, &[]).await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+        assert_safe(&refused);
+        assert!(!refused.body.contains("dashboard-once"), "{refused:?}");
+    }
+    assert_eq!(reset(&[]).await.status, 403);
+    assert_eq!(client.get("/limits/data", &["x-viewer: yes"]).await.status, 200);
+    assert_eq!(reset(&["x-viewer: yes"]).await.body, r#"{"reset":true}"#);
+}
+
+#[tokio::test]
+async fn rows_are_reset_by_their_hashes() {
+    let dashboard = open();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    let (long, short) = ("x".repeat(1000), "s3cr3t".to_owned());
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for (user, limited, status) in [(&short, 1, 200), (&long, 2, 404)] {
+        for _ in 0..2 + limited {
+            _ = registry.scope(enter(user, 7)).await;
+        }
+        let row = data(client, &[]).await["most_limited"]["keys"][0].clone();
+        assert_eq!((&row["refusals"], &row["key"]), (&json!(limited), &Value::Null));
+        assert_eq!(row["is_cut"], status == 404);
+        let body = json!({ "policy": row["policy"], "key_hash": row["key_hash"] }).to_string();
+        let reply = client.post("/limits/reset", &["x-operator: yes", JSON], &body).await;
+        assert_eq!(reply.status, status, "{reply:?}");
+    }
+    let rooms = registry.policy("dashboard-rooms").unwrap();
+    assert_eq!(rooms.usage((short, 7)).await.unwrap().used, 0);
+    let resets =
+        log.events().into_iter().filter(|(_, message)| message == "a key was reset on the dashboard");
+    assert_eq!(resets.map(|(policy, _)| policy).collect::<Vec<_>>(), ["dashboard-rooms"]);
+    assert!(!log.text().contains("s3cr3t"), "{}", log.text());
+}
+
+#[tokio::test]
 async fn data_has_policies_and_what_was_decided() {
-    let dashboard = Dashboard::new();
+    let dashboard = open();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let client = serve_for_operators(&dashboard, &registry).await;
     for (user, admitted) in [("s3cr3t", true), ("s3cr3t", true), ("s3cr3t", false), ("bob", true)] {
@@ -119,7 +177,7 @@ async fn data_has_policies_and_what_was_decided() {
 
 #[tokio::test]
 async fn keys_are_shown_on_request() {
-    let dashboard = Dashboard::new().with_keys();
+    let dashboard = open().with_keys();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let client = serve_for_operators(&dashboard, &registry).await;
     for _ in 0..3 {
@@ -130,7 +188,7 @@ async fn keys_are_shown_on_request() {
 
 #[tokio::test]
 async fn data_tells_about_redis_without_its_password() {
-    let dashboard = Dashboard::new();
+    let dashboard = open();
     let observed = Registry::builder().observer(dashboard.observer());
     let registry = observed.connect_lazy("redis://user:s3cr3t@127.0.0.1:1").unwrap();
     let client = serve_for_operators(&dashboard, &registry).await;
@@ -148,7 +206,7 @@ async fn data_tells_about_redis_without_its_password() {
 
 #[tokio::test]
 async fn resets_need_permission_and_the_same_origin() {
-    let dashboard = Dashboard::new();
+    let dashboard = open();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let client = serve_for_operators(&dashboard, &registry).await;
     let body = r#"{"policy":"web:dashboard-rooms","key":["ann","7"]}"#;
@@ -192,7 +250,7 @@ async fn resets_need_permission_and_the_same_origin() {
 #[tokio::test]
 async fn a_store_that_fails_resets_nothing() {
     let registry = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
-    let client = serve_for_operators(&Dashboard::new(), &registry).await;
+    let client = serve_for_operators(&open(), &registry).await;
     let headers = ["x-operator: yes", JSON];
     let reply = client.post("/limits/reset", &headers, r#"{"policy":"dashboard-once","key":[]}"#).await;
     assert_eq!(reply.status, 503, "{reply:?}");

@@ -22,7 +22,8 @@ pub struct PolicyInfo {
     pub algorithm: Algorithm,
     /// The policy, if all its numbers are literals. `None` if some are computed for each call.
     pub policy: Option<Policy>,
-    /// The numbers as they are written, such as `rate = "100/min", burst = 20`, with `cost`, `timeout` and `on_store_error`.
+    /// The numbers as they are written, such as `rate = "100/min", burst = 20`, with `cost`, `timeout`, `on_store_error` and
+    /// `charge_when`.
     pub arguments: &'static str,
     /// The key as a template, such as `<user.id>:<@ip>`. `None` if all calls share one.
     pub key: Option<&'static str>,

@@ -4,12 +4,13 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
-use ratelimits::dashboard::Dashboard;
+use axum::response::Html;
+use axum::routing::get;
 use ratelimits::{FixedWindow, Registry};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::{HOUR, enter, once};
+use super::{HOUR, enter, once, open};
 use crate::axum::serve;
 use crate::browser::{Browser, ENTER, TAB};
 use crate::client::Client;
@@ -110,10 +111,10 @@ async fn the_page_shows_the_traffic_of_the_service() {
 
 #[tokio::test]
 async fn the_page_is_used_by_keyboard() {
-    let dashboard = Dashboard::new().with_keys();
+    let dashboard = open().may_reset(|_| true).with_keys();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
-    let page = dashboard.router_with_reset(&registry, |_| true);
-    let Client(address) = serve(Router::new().nest("/limits", page)).await;
+    let page = dashboard.router(&registry);
+    let Client(address) = serve(Router::new().nest_service("/limits", page)).await;
     // Names may come from user input.
     let names = ["page-a <img src=x onerror=alert(1)>", "page-b", "page-c"];
     for (calls, name) in names.into_iter().enumerate() {
@@ -168,10 +169,19 @@ async fn the_page_is_used_by_keyboard() {
     for expected in
         ["Reset this key of web:dashboard-rooms.", "This key of web:dashboard-rooms had used nothing."]
     {
-        tab_to(&browser, "it.textContent === 'Reset'").await;
+        tab_to(&browser, "it.form && it.textContent === 'Reset'").await;
         browser.press(ENTER).await;
         browser.wait_until(&format!("{} === '{expected}'", text_of("#reset output"))).await;
     }
+    for _ in 0..2 {
+        registry.scope(enter("ann <b>", 7)).await.unwrap();
+    }
+
+    tab_to(&browser, "it.ariaLabel === 'Reset ann <b> · 7 of dashboard-rooms'").await;
+    browser.press(ENTER).await;
+    browser
+        .wait_until(&format!("{} === 'Reset this key of dashboard-rooms.'", text_of("#keys output")))
+        .await;
     registry.scope(enter("ann <b>", 7)).await.unwrap();
     assert_no_errors(&browser).await;
 }
@@ -180,10 +190,10 @@ async fn the_page_is_used_by_keyboard() {
 async fn the_page_shows_overrides_outages_and_an_absent_server() {
     let file = std::env::temp_dir().join(format!("ratelimits-dashboard-{}.toml", std::process::id()));
     fs::write(&file, "[dashboard-once]\nlimit = 5\nshadow = true\n").unwrap();
-    let dashboard = Dashboard::new();
+    let dashboard = open();
     let observed = Registry::builder().observer(dashboard.observer()).overrides(&file);
     let registry = observed.connect_lazy("redis://127.0.0.1:1").unwrap();
-    let app = Router::new().nest("/limits", dashboard.router(&registry));
+    let app = Router::new().nest_service("/limits", dashboard.router(&registry));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -198,11 +208,13 @@ async fn the_page_shows_overrides_outages_and_an_absent_server() {
         browser.value(&format!("{}.querySelectorAll('.badge').length", row("dashboard-once"))).await,
         2
     );
+    browser.wait_until(&contains("policies", "in force: limit = 5, shadow = true")).await;
     browser.wait_until(&contains("place", "Limits are decided in Redis at 127.0.0.1:1 (single).")).await;
     browser.wait_until(&contains("policies", "No calls yet.")).await;
     browser.wait_until(&contains("store", "Healthy")).await;
     registry.scope(once()).await.unwrap();
     browser.wait_until(&contains("store", "Outage")).await;
+    browser.wait_until(&contains("health", "1 outage, 1 failed decision;")).await;
     browser.wait_until("document.title.startsWith('(!)')").await;
 
     fs::write(&file, "[dashboard-once]\nlimit = 0\n").unwrap();
@@ -218,4 +230,54 @@ async fn the_page_shows_overrides_outages_and_an_absent_server() {
     browser.wait_until(&contains("updated", "The server does not answer.")).await;
     assert_eq!(browser.value("document.body.className").await, "stale");
     assert_eq!(browser.value(&text_of("#announcement")).await, "The server does not answer.");
+}
+
+#[tokio::test]
+async fn the_page_fits_a_narrow_screen() {
+    let dashboard = open().may_reset(|_| true).with_keys();
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    let Client(address) = serve(Router::new().nest_service("/limits", dashboard.router(&registry))).await;
+    for _ in 0..3 {
+        _ = registry.scope(enter(&"a-key-without-any-blanks".repeat(9), 7)).await;
+    }
+    let browser = Browser::open(&format!("http://{address}/limits/")).await;
+    browser.wait_until(&has_totals("web:dashboard-rooms", [2, 1, 0])).await;
+    browser.set_width(320).await;
+    assert_eq!(browser.value("document.documentElement.scrollWidth").await, 320);
+}
+
+/// A name that its owner points to this machine once its page is loaded makes the dashboard a part of that page's site.
+#[tokio::test]
+async fn pages_of_other_sites_neither_read_nor_reset() {
+    let dashboard = open().may_reset(|_| true).hosts(["limits.test"]);
+    let registry = Registry::builder().observer(dashboard.observer()).in_memory();
+    // The page of the other site, as it was loaded before.
+    let app = Router::new()
+        .route("/page", get(async || Html("a page")))
+        .nest_service("/limits", dashboard.router(&registry));
+    let Client(address) = serve(app).await;
+    let port = address.port();
+    registry.scope(once()).await.unwrap();
+    let attempt = |to: &str| {
+        format!(
+            "(async () => {{
+                const status = async (path, options) => {{
+                    try {{ return (await fetch('{to}/limits' + path, options)).status; }} catch {{ return 'no answer'; }}
+                }};
+                const headers = {{ 'content-type': 'application/json' }};
+                const body = '{{\"policy\":\"dashboard-once\",\"key\":[]}}';
+                return [await status(''), await status('/data'), await status('/reset', {{ method: 'POST', headers, body }})];
+            }})()"
+        )
+    };
+    let (other, own) = (format!("http://rebound.test:{port}"), format!("http://limits.test:{port}"));
+    let rules = "--host-resolver-rules=MAP *.test 127.0.0.1";
+    let browser = Browser::open_with(&format!("{other}/page"), &[rules]).await;
+    assert_eq!(browser.value(&attempt(&other)).await, json!([403, 403, 403]));
+    for site in [format!("http://{address}"), own.clone()] {
+        assert_eq!(browser.value(&attempt(&site)).await, json!(vec!["no answer"; 3]), "{site}");
+    }
+    assert_eq!(registry.policy("dashboard-once").unwrap().usage(()).await.unwrap().used, 1);
+    let operator = Browser::open_with(&format!("{own}/page"), &[rules]).await;
+    assert_eq!(operator.value(&attempt(&own)).await, json!([200, 200, 200]));
 }

@@ -45,6 +45,11 @@ impl Counts {
         self.traffic.map(|policy, traffic| traffic.to_json(policy, second))
     }
 
+    /// Returns the parts of a limited key by its hash, if it is not too long to be kept.
+    pub(crate) fn limited_key(&self, policy: &str, key_hash: &str) -> Option<Vec<String>> {
+        self.limited.find(self.second(), policy, key_hash)
+    }
+
     pub(crate) fn most_limited(&self, second: u32) -> Value {
         self.limited.to_json(second)
     }

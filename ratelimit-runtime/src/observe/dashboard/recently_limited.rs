@@ -43,6 +43,14 @@ impl RecentlyLimited {
         RecentlyLimited { shows_keys: true, ..self }
     }
 
+    /// Returns the parts of a key in the list by its hash, if all of it is kept.
+    pub(super) fn find(&self, second: u32, policy: &str, key_hash: &str) -> Option<Vec<String>> {
+        let current = self.at(second).list();
+        let previous = self.previous.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_it = |key: &LimitedKey| key.policy == policy && key.key_hash == key_hash && !key.is_cut;
+        current.into_iter().chain(previous).find(is_it)?.key
+    }
+
     /// Returns the list that counts now.
     pub(super) fn at(&self, second: u32) -> &MostLimited {
         let period = second / PERIOD;
