@@ -83,7 +83,7 @@ async fn logins_are_limited_by_failures() {
     assert!(limited.seconds() <= 60, "{limited:?}");
 }
 
-const LOGINS: &str = "\"logins\";q=10;w=60, \"flood\";q=200;w=2";
+const LOGINS: &str = "\"logins\";q=10;w=60, \"flood\";q=200;w=2, \"wrong passwords\";q=3;w=3600";
 
 #[tokio::test]
 async fn searches_are_limited_by_plan() {

@@ -21,6 +21,8 @@ pub(crate) struct RecordedPolicy {
     pub(crate) limited: bool,
     pub(crate) quota: Quota,
     key: KeyParts,
+    /// What the only decision has charged; `None` after several.
+    charged: Option<u64>,
     /// When, by the clock of this module.
     decided: u64,
 }
@@ -34,8 +36,16 @@ impl RequestDecisions {
         let mut policies = self.lock();
         let Some(policy) = policies.iter_mut().find(|policy| *policy.name == *seen.policy) else {
             let (name, key) = (seen.policy.into(), seen.parts().to_owned());
-            return policies.push(RecordedPolicy { name, limited, quota, key, decided });
+            return policies.push(RecordedPolicy {
+                name,
+                limited,
+                quota,
+                key,
+                charged: Some(seen.cost),
+                decided,
+            });
         };
+        policy.charged = None;
         let is_same_key = policy.key.all() == seen.parts();
         if is_same_key || policy.tightness() < tightness(limited, &quota) {
             (policy.limited, policy.quota, policy.decided) = (limited, quota, decided);
@@ -45,9 +55,20 @@ impl RequestDecisions {
         }
     }
 
-    /// Removes a decision whose charge was given back: it is not what the policy has left.
-    pub(crate) fn remove(&self, policy: &str) {
-        self.lock().retain(|decided| *decided.name != *policy);
+    /// Adds a charge that was given back to what the policy has left. Of several charges it is not known which one that is, so the
+    /// policy is removed.
+    pub(crate) fn give_back(&self, policy: &str) {
+        self.lock().retain_mut(|decided| {
+            let is_it = *decided.name == *policy;
+            match decided.charged.take_if(|_| is_it) {
+                Some(cost) => {
+                    let Quota { limit, remaining, .. } = &mut decided.quota;
+                    *remaining = remaining.saturating_add(cost).min(*limit);
+                    true
+                }
+                None => !is_it,
+            }
+        });
     }
 
     pub(crate) fn policies(&self) -> Vec<RecordedPolicy> {
@@ -116,8 +137,11 @@ mod tests {
         add(&record, "a", "y", 2, None);
         add(&record, "b", "y", 9, None);
         assert_eq!(recorded(&record), [("a".to_owned(), 2, true), ("b".to_owned(), 9, false)]);
-        record.remove("a");
-        assert_eq!(recorded(&record), [("b".to_owned(), 9, false)]);
+        record.give_back("a");
+        record.give_back("b");
+        assert_eq!(recorded(&record), [("b".to_owned(), 10, false)]);
+        record.give_back("b");
+        assert_eq!(recorded(&record), []);
     }
 
     #[test]

@@ -149,14 +149,14 @@ impl Charged {
             Refundable::Plain(definition, receipt) => {
                 if is_refunded(definition) {
                     receipt.refund();
-                    forget(definition.name.as_str());
+                    tell_refund(definition.name.as_str());
                 }
             }
             Refundable::Any(charged) => {
                 let refunded =
                     charged.into_vec().into_iter().filter(|(definition, _)| is_refunded(definition));
                 let (definitions, receipts): (Vec<_>, Vec<_>) = refunded.unzip();
-                definitions.iter().for_each(|definition| forget(definition.name.as_str()));
+                definitions.iter().for_each(|definition| tell_refund(definition.name.as_str()));
                 Receipt::give_back(None, receipts, move |result| {
                     if let Err(error) = result {
                         definitions.iter().for_each(|definition| definition.log_failed_refund(&error));
@@ -167,10 +167,10 @@ impl Charged {
     }
 }
 
-/// Removes a decision whose charge was given back from what the response tells.
-fn forget(policy: &str) {
+/// Adds a charge that was given back to what the response tells.
+fn tell_refund(policy: &str) {
     #[cfg(feature = "web")]
-    crate::usage::context::with_record(|record| record.remove(policy));
+    crate::usage::context::with_record(|record| record.give_back(policy));
     #[cfg(not(feature = "web"))]
     let _ = policy;
 }

@@ -17,7 +17,7 @@ use crate::usage::context;
 /// request are recorded.
 ///
 /// Of several policies, the header that says what is left is about the tightest: the one that refuses for longest, or has the
-/// smallest share of its limit left. Shadow policies are not mentioned, nor are charges that `charge_when` has given back. A response
+/// smallest share of its limit left. Shadow policies are not mentioned. What `charge_when` has given back is left again. A response
 /// has no such headers if no policy decided on its way: a path that is not found, a store that failed. Decisions that are made
 /// later than the response, such as those of a streamed body, come too late.
 ///
