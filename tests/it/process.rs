@@ -194,7 +194,7 @@ async fn from_env_without_a_url_is_in_memory() {
     }
     let log = LogCapture::default();
     tracing::subscriber::set_global_default(log.clone()).unwrap();
-    for registry in [Registry::from_env().await, Registry::builder().from_env().await] {
+    for registry in [Registry::from_env().await, Registry::from_env_lazy()] {
         let limiter = registry.unwrap().limiter("a", TokenBucket::per_second(1)).unwrap();
         assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Memory);
     }
@@ -210,8 +210,10 @@ async fn from_env_names_the_variable_of_an_invalid_url() {
         }
         return;
     }
-    let error = Registry::from_env().await.unwrap_err().to_string();
-    assert!(error.contains("RATELIMITS_URL: a store URL starts with redis://"), "{error}");
+    for registry in [Registry::from_env().await, Registry::from_env_lazy()] {
+        let error = registry.unwrap_err().to_string();
+        assert!(error.contains("RATELIMITS_URL: a store URL starts with redis://"), "{error}");
+    }
 }
 
 #[cfg(feature = "tls")]
@@ -224,6 +226,22 @@ async fn from_env_blames_no_variable_for_invalid_certificates() {
     }
     let error = Registry::builder().ca_certificates("").from_env().await.unwrap_err();
     assert_eq!(error.to_string(), "invalid TLS certificates: there is none in PEM");
+}
+
+#[tokio::test]
+async fn from_env_lazy_needs_no_server() {
+    if !is_child() {
+        run_in_child("from_env_lazy_needs_no_server", &[("RATELIMITS_URL", "redis://127.0.0.1:1")]);
+        return;
+    }
+    let log = LogCapture::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    assert!(Registry::from_env().await.is_err());
+    assert_eq!(log.messages(), [""; 0]);
+    let registry = Registry::from_env_lazy().unwrap();
+    assert_eq!(log.messages(), ["limits are decided in Redis"]);
+    let limiter = registry.limiter("a", TokenBucket::per_second(1)).unwrap();
+    assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Local);
 }
 
 #[tokio::test]

@@ -17,8 +17,9 @@ use crate::client::Client;
 use crate::client_ip::{address, assert_headers_are_read, assert_headers_change_nothing, behind};
 use crate::headers::{assert_no_headers, assert_tightest, handled, two};
 use crate::layer::{
-    assert_caller_is_known, assert_limits_before_bodies_are_read, assert_refuses_without_a_key,
-    assert_user_is_added, by_address, row, rows, spawned, upload, who,
+    assert_caller_is_known, assert_limits_before_bodies_are_read, assert_limits_by_cost,
+    assert_refuses_without_a_key, assert_user_is_added, by_address, row, rows, spawned, ten_bytes, upload,
+    who,
 };
 use crate::log_capture::LogCapture;
 use crate::registry::headers;
@@ -188,6 +189,14 @@ async fn outer_middleware_sees_the_error() {
         let error = response.response().error().and_then(|error| error.as_error::<Error>());
         assert_eq!(error.is_some_and(Error::is_limited), limited);
     }
+}
+
+#[tokio::test]
+async fn middleware_limits_by_cost() {
+    let limits = RateLimitMiddleware::new().limit_cost(ten_bytes("actix-bytes"), |request| {
+        Some(((), request.headers().get("content-length")?.to_str().ok()?.parse().ok()?))
+    });
+    assert_limits_by_cost(serve(limits, |app| _ = app.route("/", post().to(upload)))).await;
 }
 
 #[tokio::test]

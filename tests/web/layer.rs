@@ -1,6 +1,7 @@
 //! What the layer does to requests and responses.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -10,7 +11,9 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
 use ratelimits::web::{PeerAddr, RateLimitLayer};
-use ratelimits::{ClientIp, Error, Registry, RequestContext, TokenBucket, context, count_limit};
+use ratelimits::{
+    ClientIp, Error, FixedWindow, Limiter, Registry, RequestContext, TokenBucket, context, count_limit,
+};
 use tokio::net::TcpListener;
 
 use crate::axum::serve;
@@ -111,6 +114,26 @@ async fn layer_limits_before_bodies_are_read() {
     let layer = RateLimitLayer::new().limit(once("layer-uploads"), |_| RequestContext::current().ip());
     let client = serve(Router::new().route("/", post(upload)).layer(layer)).await;
     assert_limits_before_bodies_are_read(client).await;
+}
+
+/// Asserts that a server takes 10 bytes an hour, by the length that requests announce.
+pub(crate) async fn assert_limits_by_cost(client: Client) {
+    for (length, status) in [(4, 200), (7, 429), (6, 200), (0, 200), (1, 429), (11, 413)] {
+        assert_eq!(client.post("/", &[], &"x".repeat(length)).await.status, status, "{length}");
+    }
+}
+
+/// A limiter of 10 bytes an hour.
+pub(crate) fn ten_bytes(name: &str) -> Limiter {
+    Registry::in_memory().limiter(name, FixedWindow::new(10, Duration::from_secs(3600))).unwrap()
+}
+
+#[tokio::test]
+async fn layer_limits_by_cost() {
+    let layer = RateLimitLayer::new().limit_cost(ten_bytes("layer-bytes"), |request| {
+        Some(((), request.headers.get("content-length")?.to_str().ok()?.parse().ok()?))
+    });
+    assert_limits_by_cost(serve(Router::new().route("/", post(upload)).layer(layer)).await).await;
 }
 
 /// Asserts that a server limits each user to [`once`] an hour, and refuses requests without one.

@@ -22,6 +22,16 @@ impl Registry {
     pub async fn from_env() -> Result<Self, Error> {
         Registry::builder().from_env().await
     }
+
+    /// Creates the registry like [`from_env`](Self::from_env), without connecting yet: a Redis that is absent does not keep the
+    /// process from starting.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect_lazy`](Self::connect_lazy).
+    pub fn from_env_lazy() -> Result<Self, Error> {
+        Registry::builder().from_env_lazy()
+    }
 }
 
 impl RegistryBuilder {
@@ -41,6 +51,28 @@ impl RegistryBuilder {
     /// # Ok(()) }
     /// ```
     pub async fn from_env(self) -> Result<Registry, Error> {
+        match self.at_env()? {
+            EnvRegistry::AtUrl(registry) => answered(registry).await,
+            EnvRegistry::InProcess(registry) => Ok(registry),
+        }
+    }
+
+    /// Creates the registry like [`Registry::from_env_lazy`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::from_env_lazy`].
+    pub fn from_env_lazy(self) -> Result<Registry, Error> {
+        match self.at_env()? {
+            EnvRegistry::AtUrl(registry) => {
+                registry.backend().log_store(None);
+                Ok(registry)
+            }
+            EnvRegistry::InProcess(registry) => Ok(registry),
+        }
+    }
+
+    fn at_env(self) -> Result<EnvRegistry, Error> {
         match std::env::var(VARIABLE) {
             Ok(url) => {
                 // The error of another variable names that one.
@@ -52,14 +84,14 @@ impl RegistryBuilder {
                         .err()
                         .map_or(error, |of_url| of_url.with_subject(VARIABLE))
                 })?;
-                answered(registry).await
+                Ok(EnvRegistry::AtUrl(registry))
             }
             Err(VarError::NotPresent) => {
                 let registry = self.at_url(MEMORY)?;
                 if !is_off() {
                     log!(WARN, "RATELIMITS_URL is not set: limits are decided in this process alone");
                 }
-                Ok(registry)
+                Ok(EnvRegistry::InProcess(registry))
             }
             // Its own message would contain the URL, and with it perhaps a password.
             Err(VarError::NotUnicode(_)) => {
@@ -67,4 +99,10 @@ impl RegistryBuilder {
             }
         }
     }
+}
+
+/// A registry on the store of the variable, or without it.
+enum EnvRegistry {
+    AtUrl(Registry),
+    InProcess(Registry),
 }

@@ -122,7 +122,36 @@ impl RateLimitMiddleware {
         K: IntoKey<M> + Send + 'static,
         M: 'static,
     {
-        RateLimitMiddleware { options: self.options.limit(limiter, key) }
+        self.limit_cost(limiter, move |request| Some((key(request)?, 1)))
+    }
+
+    /// The same for requests that cost more than one permit, such as uploads by their size. The function returns the key, and the
+    /// permits to take: a request that takes none passes without asking.
+    ///
+    /// ```
+    /// use ratelimits::web::RateLimitMiddleware;
+    /// use ratelimits::{Registry, RequestContext, TokenBucket};
+    ///
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// let bytes = Registry::in_memory().limiter("upload-bytes", TokenBucket::per_second(1_000_000).burst(50_000_000))?;
+    /// let middleware = RateLimitMiddleware::new().limit_cost(bytes, |request| {
+    ///     // Without a length, a body may be as large as the server takes.
+    ///     let length = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
+    ///     Some((RequestContext::current().ip()?, length.unwrap_or(50_000_000)))
+    /// });
+    /// # drop(middleware); Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn limit_cost<K, M>(
+        self,
+        limiter: Limiter,
+        charge: impl Fn(&ServiceRequest) -> Option<(K, u64)> + Send + Sync + 'static,
+    ) -> Self
+    where
+        K: IntoKey<M> + Send + 'static,
+        M: 'static,
+    {
+        RateLimitMiddleware { options: self.options.limit(limiter, charge) }
     }
 
     /// Adds headers about limits to responses. On requests of other origins, it also lets scripts of the browser read them.

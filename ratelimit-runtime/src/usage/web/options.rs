@@ -54,17 +54,17 @@ impl<R> Options<R> {
     pub(super) fn limit<K, M>(
         self,
         limiter: Limiter,
-        key: impl Fn(&R) -> Option<K> + Send + Sync + 'static,
+        charge: impl Fn(&R) -> Option<(K, u64)> + Send + Sync + 'static,
     ) -> Self
     where
         K: IntoKey<M> + Send + 'static,
         M: 'static,
     {
         let limit = move |request: &R| -> Verdict {
-            let (limiter, key) = (limiter.clone(), key(request));
+            let (limiter, charge) = (limiter.clone(), charge(request));
             Box::pin(async move {
-                match key {
-                    Some(key) => limiter.try_acquire(key, 1).await.map(drop),
+                match charge {
+                    Some((key, cost)) => limiter.try_acquire(key, cost).await.map(drop),
                     // Without an address, that is what the service has to provide first.
                     None if RequestContext::current().ip().is_none() => {
                         limiter.try_acquire_without_key(context::missing_ip())
