@@ -22,6 +22,30 @@ fn limiter(registry: &Registry, name: &str, limit: u64) -> Limiter {
 }
 
 #[tokio::test]
+async fn hashed_keys_are_not_readable() {
+    let server = Server::shared();
+    let namespace = namespace();
+    let registry = |hashes: bool| {
+        let builder = Registry::builder().namespace(&namespace).deadline(LONG_DEADLINE);
+        let builder = if hashes { builder.hash_keys() } else { builder };
+        builder.connect_lazy(&server.url()).unwrap()
+    };
+    let keys = async || -> Vec<String> { server.command(&["KEYS", &format!("{namespace}:*")]).await };
+    let (one, other) = (limiter(&registry(true), "uploads", 2), limiter(&registry(true), "uploads", 2));
+    for (limiter, remaining) in [(&one, 1), (&other, 0)] {
+        assert_eq!(limiter.try_acquire("sk_live_7", 1).await.unwrap().remaining, remaining);
+    }
+    one.try_acquire("sk_live_8", 1).await.unwrap();
+    one.try_acquire((), 1).await.unwrap();
+    let all = keys().await;
+    assert!(all.len() == 3 && !all.iter().any(|key| key.contains("sk_live")), "{all:?}");
+    assert!(one.reset("sk_live_7").await.unwrap());
+    assert_eq!(keys().await.len(), 2);
+    limiter(&registry(false), "uploads", 2).try_acquire("sk_live_7", 1).await.unwrap();
+    assert!(keys().await.iter().any(|key| key.ends_with(":sk_live_7")));
+}
+
+#[tokio::test]
 async fn limiter_enforces_its_policy() {
     on_each_registry(async |registry, source| {
         let limiter = registry.limiter("reports", TokenBucket::new(Rate::new(1, MINUTE)).burst(3)).unwrap();

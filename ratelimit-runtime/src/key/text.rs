@@ -21,14 +21,23 @@ const TAG_END: &[u8] = b"}:";
 
 /// A namespace as it is in a key.
 #[derive(Debug)]
-pub(crate) struct NamespaceText(Vec<u8>);
+pub(crate) struct NamespaceText {
+    text: Vec<u8>,
+    /// Whether the parts of all keys are replaced by their digest.
+    hashes_parts: bool,
+}
 
 impl NamespaceText {
     pub(crate) fn new(namespace: &str) -> Self {
         let mut text = Vec::new();
         push_path(&mut text, namespace);
         text.push(b':');
-        NamespaceText(text)
+        NamespaceText { text, hashes_parts: false }
+    }
+
+    /// Replaces the parts of all keys by their digest.
+    pub(crate) fn hashing_parts(self, hashes_parts: bool) -> Self {
+        NamespaceText { hashes_parts, ..self }
     }
 }
 
@@ -36,7 +45,7 @@ impl NamespaceText {
 impl NamespaceText {
     /// Returns the key of overrides in Redis. No key of a policy is like it, as they have more pieces.
     pub(crate) fn overrides_key(&self) -> String {
-        String::from_utf8_lossy(&self.0).into_owned() + "overrides"
+        String::from_utf8_lossy(&self.text).into_owned() + "overrides"
     }
 
     /// Returns the key of the inventory in Redis.
@@ -104,7 +113,7 @@ impl TextHead {
         for (i, part) in parts.iter().enumerate() {
             key.part(part, i == 0);
         }
-        let key = String::from_utf8(key.finish(!parts.is_empty()));
+        let key = String::from_utf8(key.finish(!parts.is_empty(), namespace.hashes_parts));
         // It is UTF-8: escapes are ASCII, and texts are not cut within a character.
         key.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
@@ -121,7 +130,7 @@ impl PartsOfKey<'_> {
 
 impl KeyText {
     /// Starts a key with no parts.
-    fn new(NamespaceText(namespace): &NamespaceText, head: &TextHead) -> Self {
+    fn new(NamespaceText { text: namespace, .. }: &NamespaceText, head: &TextHead) -> Self {
         let parts_at = namespace.len() + head.text.len();
         let mut text = Vec::with_capacity(parts_at + USUAL_PARTS_LEN);
         text.extend_from_slice(namespace);
@@ -144,16 +153,24 @@ impl KeyText {
     }
 
     /// Returns the key.
-    fn finish(mut self, has_parts: bool) -> Vec<u8> {
+    fn finish(mut self, has_parts: bool, hashes_parts: bool) -> Vec<u8> {
         if !has_parts {
             self.end_with_tag();
         } else if let Some(long) = self.long.take() {
-            self.replace_parts(*long);
-        } else if let Some(at) = self.digest_at {
-            // Without a secret, as all processes compute the same. Callers who try keys can choose slots anyway.
-            let digest = siphash(&self.text[self.parts_at..]).to_be_bytes();
-            let places = self.text[at..].as_chunks_mut().0;
-            places.iter_mut().zip(digest).for_each(|(place, byte)| *place = hex(byte, LOWER));
+            let digest = self.replace_parts(*long);
+            if let Some(at) = self.digest_at {
+                self.text.copy_within(digest..digest + DIGEST_PLACEHOLDER.len(), at);
+            }
+        } else {
+            if let Some(at) = self.digest_at {
+                // Without a secret, as all processes compute the same. Callers who try keys can choose slots anyway.
+                let digest = siphash(&self.text[self.parts_at..]).to_be_bytes();
+                let places = self.text[at..].as_chunks_mut().0;
+                places.iter_mut().zip(digest).for_each(|(place, byte)| *place = hex(byte, LOWER));
+            }
+            if hashes_parts {
+                self.replace_parts(Sha256::default());
+            }
         }
         self.text
     }
@@ -169,16 +186,14 @@ impl KeyText {
         }
     }
 
-    /// Replaces parts that are too long by their digest, the first half of which is the tag.
-    fn replace_parts(&mut self, before: Sha256) {
+    /// Replaces the parts by their digest, the first half of which is the tag if they are too long. Returns where it is.
+    fn replace_parts(&mut self, before: Sha256) -> usize {
         let digest = before.chain_update(&self.text[self.parts_at..]).finalize();
         self.text.truncate(self.parts_at);
         self.text.push(b'~');
         let start = self.text.len();
         digest[..16].iter().for_each(|byte| self.text.extend_from_slice(&hex(*byte, LOWER)));
-        if let Some(at) = self.digest_at {
-            self.text.copy_within(start..start + DIGEST_PLACEHOLDER.len(), at);
-        }
+        start
     }
 
     /// Adds encoded text.

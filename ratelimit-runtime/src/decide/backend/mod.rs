@@ -51,6 +51,7 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Debug)]
 pub(crate) struct BackendOptions {
     pub(crate) namespace: String,
+    pub(crate) hash_keys: bool,
     pub(crate) on_store_error: OnStoreError,
     pub(crate) max_waiters: usize,
     pub(crate) max_keys: usize,
@@ -61,8 +62,15 @@ pub(crate) struct BackendOptions {
 impl Backend {
     /// A backend on this store, or one that limits nothing.
     pub(crate) fn new(store: Option<Store>, options: BackendOptions) -> Arc<Self> {
-        let BackendOptions { namespace, on_store_error, max_waiters, max_keys, instances, observers } =
-            options;
+        let BackendOptions {
+            namespace,
+            hash_keys,
+            on_store_error,
+            max_waiters,
+            max_keys,
+            instances,
+            observers,
+        } = options;
         let observers = (store.is_some() && !observers.is_empty()).then_some(observers);
         let waiters = WaiterLimit::new(max_waiters);
         let local = matches!(store, Some(Store::Redis(_))).then(|| {
@@ -76,7 +84,7 @@ impl Backend {
         let keeps_parts = observers.is_some() || matches!(store, Some(Store::Redis(_)));
         let primary = store.map(|store| Endpoint::new(store, waiters));
         let one_slot_log = OneSlotLog::default();
-        let namespace_text = NamespaceText::new(&namespace);
+        let namespace_text = NamespaceText::new(&namespace).hashing_parts(hash_keys);
         Arc::new(Backend {
             namespace,
             namespace_text,

@@ -55,7 +55,7 @@ fn written(parts: &[String], namespace: &str, head: Head<'_>) -> String {
         assert!(key.text.len() <= key.parts_at + MAX_PARTS_LEN);
         assert!(key.text.capacity() <= 2 * capacity, "{} bytes are kept", key.text.capacity());
     }
-    String::from_utf8(key.finish(!parts.is_empty())).unwrap()
+    String::from_utf8(key.finish(!parts.is_empty(), false)).unwrap()
 }
 
 /// Text of a part, often of a length around the maximum, with everything that is escaped.

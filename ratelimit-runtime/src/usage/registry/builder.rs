@@ -111,6 +111,7 @@ impl Registry {
         RegistryBuilder {
             backend: BackendOptions {
                 namespace: String::from("rl"),
+                hash_keys: false,
                 max_keys: 1_000_000,
                 max_waiters: 10_000,
                 on_store_error: OnStoreError::default(),
@@ -132,6 +133,25 @@ impl RegistryBuilder {
     /// Sets what all keys start with (default `rl`). Registries with different namespaces on one Redis share nothing.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.backend.namespace = namespace.into();
+        self
+    }
+
+    /// Replaces the parts of keys in Redis by their digest (128 bits of SHA-256), as for keys that are too long: for secrets that are
+    /// counted by, such as API keys, which whoever may read that Redis could read otherwise. In process no key is kept in any case.
+    ///
+    /// Set it alike in all processes that share limits, as the texts of keys are others: where they differ, each counts by itself. A
+    /// digest hides what is hard to guess. Of addresses and numbers, all can be tried.
+    ///
+    /// The command `ratelimits` shows digests, and does not find a key by its parts; [`PolicyHandle`](crate::PolicyHandle) does.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// # use ratelimits::Registry;
+    /// let registry = Registry::builder().hash_keys().connect_lazy("redis://127.0.0.1:6379")?;
+    /// # Ok(()) }
+    /// ```
+    pub fn hash_keys(mut self) -> Self {
+        self.backend.hash_keys = true;
         self
     }
 

@@ -91,6 +91,7 @@ impl Tested {
         }
         let options = BackendOptions {
             namespace: "test".to_owned(),
+            hash_keys: false,
             on_store_error: OnStoreError::Local,
             max_waiters: 10,
             max_keys: 10,
