@@ -13,6 +13,7 @@
 //! [Testing]: guide::testing
 //! [Metrics]: guide::metrics
 //! [Operating]: guide::operating
+//! [Security]: guide::security
 #![cfg_attr(feature = "dashboard", doc = "[Dashboard]: guide::dashboard")]
 #![doc = include_str!("../README.md")]
 
@@ -159,7 +160,8 @@ pub use ratelimit_macros::funnel_limit;
 pub use ratelimit_macros::window_limit;
 
 /// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-/// costs, capacity, metrics, operating, testing, running with Redis, moving to another one, a production checklist, log events, and
+/// costs, capacity, metrics, operating, testing, running with Redis, moving to another one, security, a production checklist, log
+/// events, and
 /// what to do about them.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
@@ -198,6 +200,8 @@ pub mod guide {
     pub mod redis {}
     #[doc = include_str!("../guide/runbook.md")]
     pub mod runbook {}
+    #[doc = include_str!("../guide/security.md")]
+    pub mod security {}
     #[doc = include_str!("../guide/testing.md")]
     pub mod testing {}
 }

@@ -25,7 +25,8 @@
 //!
 //! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They and the
 //! messages of gRPC name the violated policies by the names given in attributes and to limiters. A policy without a name is
-//! `default`, as its own name would tell clients about the program's modules.
+//! `default`, as its own name would tell clients about the program's modules. So is one whose name contains `::`, such as
+//! `name = "auth::wrong-passwords"`.
 
 #[cfg(feature = "actix")]
 mod actix;

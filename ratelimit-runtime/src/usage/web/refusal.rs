@@ -103,6 +103,7 @@ mod tests {
             ("login", r#""login""#),
             ("per user, daily", r#""per user, daily""#),
             ("app::search#2", r#""default""#),
+            ("auth::wrong-passwords", r#""default""#),
             ("größe", r#""default""#),
             ("line\nbreak", r#""default""#),
             (r#"a "quoted" \ name"#, r#""a \"quoted\" \\ name""#),
