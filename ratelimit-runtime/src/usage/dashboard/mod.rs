@@ -103,7 +103,7 @@ impl Dashboard {
     /// A reset is a `POST` to `/limits/reset`, with a content type of `application/json`: of `{"policy": "search", "key": ["42"]}` with
     /// the parts of the key as text, or of `{"policy": "search", "key_hash": "d556d08fdfb3f7d6"}` for a key in the list of those that
     /// are limited most. The response is `{"reset": true}`, or `false` if the key had no state. Each reset is
-    /// [logged](crate::guide::logs), without the key.
+    /// logged, without the key.
     ///
     /// A request that a browser sends for another site is refused, by its `Sec-Fetch-Site` or `Origin`, so a cookie is enough to
     /// authenticate users. A proxy in front must keep `Host` for browsers that send no `Sec-Fetch-Site`, as over plain HTTP.
