@@ -161,8 +161,7 @@ pub use ratelimit_macros::window_limit;
 
 /// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
 /// costs, capacity, metrics, operating, testing, running with Redis, moving to another one, security, a production checklist, log
-/// events, and
-/// what to do about them.
+/// events, and what to do about them.
 pub mod guide {
     #[doc = include_str!("../guide/attributes.md")]
     pub mod attributes {}

@@ -54,8 +54,8 @@ mod tests {
     #[test]
     fn calls_in_an_interval_wait_for_the_next_event() {
         let (log, hour) = (LogBound::default(), Duration::from_secs(3600));
-        assert_eq!(log.count_within(hour), Some(1));
-        assert_eq!((log.count_within(hour), log.count_within(hour)), (None, None));
-        assert_eq!(log.count_within(Duration::ZERO), Some(3));
+        assert_eq!(log.count(hour), Some(1));
+        assert_eq!((log.count(hour), log.count(hour)), (None, None));
+        assert_eq!(log.count(Duration::ZERO), Some(3));
     }
 }

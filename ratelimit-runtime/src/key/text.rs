@@ -50,7 +50,7 @@ impl NamespaceText {
 
     /// Returns the key of the inventory in Redis.
     pub(crate) fn inventory_key(&self) -> String {
-        String::from_utf8_lossy(&self.0).into_owned() + "inventory"
+        String::from_utf8_lossy(&self.text).into_owned() + "inventory"
     }
 }
 

@@ -23,7 +23,7 @@ impl UnnamedClients {
     /// Counts a call that needed the address.
     #[cold]
     pub(crate) fn count(&self) {
-        if let Some(calls) = self.log.count_within(REMINDER) {
+        if let Some(calls) = self.log.count(REMINDER) {
             let header = &*self.header;
             log!(WARN, header, calls, "trusted proxies send requests without a client address");
         }
