@@ -8,6 +8,25 @@ local function give_back(key, charge, was, touched)
   if touched then expire(key, was, tat + charge) end
 end
 
+-- Lets a call that waits for several literal buckets start at the slot of its line, the one whose wait is not negative, so that all
+-- count then. Returns whether the others will be ready by that slot. Twin of ratelimit-runtime/src/store/judge.rs.
+local function start_together(entries)
+  local line, others = nil, {}
+  for _, entry in ipairs(entries) do
+    if entry.cost > 0 and not entry.shadow then
+      if not entry.waits then return true end
+      if entry.is_line then line = entry else others[#others + 1] = entry end
+    end
+  end
+  if not line or #others == 0 then return true end
+  local ready = true
+  for _, entry in ipairs(others) do
+    if entry.waits > line.waits then ready, entry.admits = false, false end
+  end
+  for _, entry in ipairs(ready and line.waits > 0 and others or {}) do entry.slot = now + line.waits end
+  return ready
+end
+
 -- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and
 -- `size` the number of its charges, whose arguments are in `args`, six for each: its kind, which is the number of its algorithm,
 -- negative for a shadow, and those of `check`.
@@ -34,6 +53,7 @@ local function decide(offset, size)
     if failure then break end
     admitted = admitted and (entry.admits or shadow)
   end
+  admitted = admitted and not failure and start_together(entries)
   for _, entry in ipairs(entries) do
     if entry.cost > 0 and not entry.shadow and not failure then
       local ok, err = pcall(admitted and entry.of.commit or entry.of.undo, entry)

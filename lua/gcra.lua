@@ -5,7 +5,8 @@
 --        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"
 -- args   charge, capacity, lead, wait      all in microseconds of refill; lead is how far the arrival time may be ahead of
 --                                          a call's slot, -1 if the call can never be admitted, and for a charge of 0
---                                          that of one permit; wait is the maximum wait
+--                                          that of one permit; wait is the maximum wait, negative if the call starts at
+--                                          the slot of another bucket, by which this one has to be ready
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
 --        refundable
@@ -89,16 +90,18 @@ local function check(key, at)
     entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
-  entry.admits = charge == 0 or lead >= 0 and entry[1] - lead - now <= wait
+  entry.waits, entry.is_line = math.max(entry[1] - lead - now, 0), wait > 0
+  entry.admits = charge == 0 or lead >= 0 and entry.waits <= math.abs(wait)
   -- A refused call is limited even if the server refuses to write.
   if entry.admits and refused then error(refused) end
   return entry
 end
 
 local function commit(entry)
-  local tat, added = entry[1] + entry.cost, entry.added
+  local from, slot, added = math.max(entry[1], entry.slot or 0), entry.slot, entry.added
+  local tat = from + entry.cost
   local within = tat <= now + entry.capacity
-  if added and within then
+  if added and within and not slot then
     if added >= now then return expire(entry.key, tat, entry.was) end
     set(entry.key, tat, tat, entry.was)
     entry.plain = false
@@ -106,7 +109,11 @@ local function commit(entry)
   end
   local bucket = entry.bucket or {credited = 0, till = 0, slot = 0}
   bucket.tat, bucket.till = tat, math.max(bucket.till, tat)
-  if not within then bucket.slot = math.max(bucket.slot, entry[1] - entry.lead) end
+  if not within then bucket.slot = math.max(bucket.slot, from - entry.lead) end
+  if slot then
+    -- Remembered like a refund: once the charge is gone, the arrival time does not tell the slots of those before it.
+    bucket.slot, bucket.credited = math.max(bucket.slot, slot), (bucket.credited + 1) % CREDITS_WRAP
+  end
   keep(entry.key, bucket, entry.capacity, entry.was)
   entry.plain = false
 end

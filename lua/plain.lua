@@ -76,9 +76,10 @@ while first <= count do
       local level = was < now and 0 or was - now
       if was < 0 or level > capacity then plain = false break end
       if level > lead and cost > 0 then
-        ok = not adds and lead >= 0 and level - lead <= args[at + 4]
+        local wait = args[at + 4]
+        ok = not adds and lead >= 0 and level - lead <= (wait < 0 and -wait or wait)
         -- A call that would have to wait, or may.
-        if adds and lead >= 0 and args[at + 4] > 0 then plain = false break end
+        if adds and lead >= 0 and wait ~= 0 then plain = false break end
         to_write = true
       elseif level + cost > capacity and adds then
         -- More than this is a state of several numbers.

@@ -190,7 +190,9 @@ impl Run<'_> {
                     let checker = &mut self.checkers[request.key];
                     checker.add_anchor(charge_ids[0].at.into());
                     let policy = self.keys[request.key].pairs[request.pair].model;
-                    checker.add_next(id, policy, request.cost.into(), absolute(at), wait)?;
+                    let add =
+                        if expected.moved[j] { BoundChecker::add_moved } else { BoundChecker::add_next };
+                    add(checker, id, policy, request.cost.into(), absolute(at), wait)?;
                     self.receipts.push(Charged { id, request: *request, receipt, charge_ids });
                     self.charges += 1;
                 }

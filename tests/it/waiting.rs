@@ -5,6 +5,7 @@ mod drops;
 mod events;
 mod limits;
 mod order;
+mod stacks;
 mod windows;
 
 use std::future::Future;

@@ -24,6 +24,7 @@ mod random;
 mod rate_bound;
 mod refunds;
 mod simulate;
+mod stacks;
 mod store_down;
 mod store_events;
 mod wait_limits;

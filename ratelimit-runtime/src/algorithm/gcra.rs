@@ -126,13 +126,27 @@ impl GcraSpec {
         }
     }
 
+    /// Returns the snapshot for a call that starts at this slot, later than now, because another bucket makes it wait. Its charge is
+    /// remembered like a refund: once it is gone, the arrival time does not tell the slots of those before it.
+    pub(crate) fn moved_to([tat, credited, ..]: Snapshot, slot: u64) -> Snapshot {
+        [tat.max(slot), (credited + 1) % CREDITS_WRAP, slot, 0, 0]
+    }
+
+    /// Decides such a call, which waits so long. The bucket is ready by then.
+    pub(crate) fn verdict_at(&self, moved: Snapshot, now: u64, wait: u64, cost: u64) -> Verdict {
+        let verdict = self.verdict(moved, now + wait, cost, 0);
+        Verdict { wait, reset_after: verdict.reset_after + wait, ..verdict }
+    }
+
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
         let (bucket, charge) = (self.current(stored(state.as_ref()), now), self.charge(cost));
         let tat = snapshot[0] + charge;
         let waits = tat > now + self.capacity;
         let slot = if waits { snapshot[0].saturating_sub(self.lead(charge).unwrap_or(0)) } else { 0 };
-        let (slot, until) = (bucket.slot.max(slot), bucket.until.max(tat));
-        *state = self.keep(GcraState { tat, slot, until, ..bucket }, now);
+        let (slot, until) = (bucket.slot.max(slot).max(snapshot[2]), bucket.until.max(tat));
+        // That of a charge for the slot of another bucket has changed.
+        let credited = if snapshot[2] > 0 { snapshot[1] } else { bucket.credited };
+        *state = self.keep(GcraState { tat, slot, until, credited, ..bucket }, now);
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {

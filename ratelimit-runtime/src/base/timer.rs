@@ -17,6 +17,7 @@ use crate::base::parker::Parker;
 pub(crate) struct NoTimers;
 
 /// What wakes a call that waits.
+#[derive(Clone)]
 pub(crate) enum Timers {
     /// The runtime on which the call began.
     Tokio(Handle),

@@ -12,7 +12,7 @@ use crate::decide::charges::{Charges, PolicyCharge};
 use crate::decide::definition::OwnedDefinition;
 use crate::decide::on_store_error::OnStoreError;
 use crate::key::{Key, KeyParts, PartsOfKey};
-use crate::store::{Charge, INLINE, Outcome};
+use crate::store::{Charge, INLINE, Outcome, line};
 
 /// The number of charges from which on a map finds their keys.
 const MANY: usize = 16;
@@ -235,9 +235,15 @@ impl AcquireRequest {
         Some(never_admitted)
     }
 
-    /// Whether every charge that can refuse can take future permits.
+    /// Whether the call may take future permits at once: only those of a single charge that can refuse.
     pub(crate) fn can_reserve(&self) -> bool {
-        self.required().all(|index| self.charges[index].spec.reserves())
+        let mut required = self.required();
+        required.next().is_none_or(|index| self.charges[index].spec.reserves()) && required.next().is_none()
+    }
+
+    /// Whether the call may take future permits once all its charges will be ready by the same slot.
+    pub(crate) fn starts_together(&self) -> bool {
+        line(self.charges.iter().zip(&self.max_waits).map(|(charge, wait)| (charge, *wait))).is_some()
     }
 
     /// Takes no future permits, except for shadows, which delay no call.
@@ -247,13 +253,25 @@ impl AcquireRequest {
 
     /// Takes future permits as far as the call may wait.
     pub(crate) fn allow_reservations(&mut self) {
-        self.charges.iter_mut().zip(&self.max_waits).for_each(|(charge, wait)| charge.wait = *wait);
+        self.allow_reservations_after(Duration::ZERO);
+    }
+
+    /// Takes future permits as far as the call, having waited for `waited`, may still wait.
+    pub(crate) fn allow_reservations_after(&mut self, waited: Duration) {
+        let waited = max_wait(waited);
+        let charges = self.charges.iter_mut().zip(&self.max_waits);
+        charges.for_each(|(charge, wait)| charge.wait = wait.saturating_sub(waited));
     }
 
     /// Returns the refused charge with the longest wait, if the call, having waited for `waited`, can wait for every charge
     /// that refused it.
     pub(crate) fn next_try(&self, outcome: &Outcome, waited: Duration) -> Option<NextTry> {
         let waited = waited.as_micros() as u64;
+        // For its line the call waits only at a slot.
+        let line = line(self.charges.iter().map(|charge| (charge, charge.wait)));
+        if line.is_some_and(|line| !outcome.verdicts[line].admitted) {
+            return None;
+        }
         let mut longest: Option<(usize, u64)> = None;
         for index in self.required().filter(|index| !outcome.verdicts[*index].admitted) {
             let wait = outcome.verdicts[index].retry_after?;
@@ -295,21 +313,6 @@ impl AcquireRequest {
 
     fn required(&self) -> impl Iterator<Item = usize> {
         (0..self.charges.len()).filter(|index| !self.charges[*index].shadow)
-    }
-}
-
-#[cfg(test)]
-impl AcquireRequest {
-    /// A request of these charges, each of a policy of its own.
-    pub(crate) fn of_test(charges: impl IntoIterator<Item = Charge>) -> Self {
-        let mut request = AcquireRequest::default();
-        for charge in charges {
-            let policy = RequestedPolicy::of_test("a");
-            request
-                .push(policy, charge, OnStoreError::Local, &mut HashMap::new())
-                .expect("keys are distinct");
-        }
-        request
     }
 }
 

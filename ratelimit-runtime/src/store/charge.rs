@@ -89,30 +89,6 @@ impl Outcome {
         Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new() }
     }
 
-    /// Sets the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
-    /// others report the state as it is.
-    pub(crate) fn judge(&mut self, charges: &[Charge], snapshots: &[Snapshot]) {
-        let Outcome { now, admitted, verdicts, .. } = self;
-        verdicts.clear();
-        let pairs = || charges.iter().zip(snapshots);
-        let is_peek = is_peek(charges);
-        verdicts.extend(pairs().map(|(charge, snapshot)| {
-            if is_peek {
-                return charge.spec.peek(*snapshot, *now);
-            }
-            let verdict = charge.spec.verdict(*snapshot, *now, charge.cost, charge.wait);
-            // A shadow delays no call, whatever slot it takes.
-            Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
-        }));
-        *admitted = charges.iter().zip(&*verdicts).all(|(charge, verdict)| verdict.admitted || charge.shadow);
-        if !*admitted {
-            let unused = pairs().zip(verdicts).filter(|(_, verdict)| verdict.admitted);
-            unused.for_each(|((charge, snapshot), verdict)| {
-                *verdict = charge.spec.verdict(*snapshot, *now, 0, 0)
-            });
-        }
-    }
-
     /// Returns how long the call has to wait, in microseconds: until the last of its slots.
     #[must_use]
     pub fn wait(&self) -> u64 {

@@ -4,6 +4,7 @@
 mod charge;
 mod denials;
 pub(crate) mod error;
+mod judge;
 mod leases;
 mod memory;
 #[cfg(ratelimits_loom)]
@@ -25,6 +26,7 @@ pub(crate) mod tls;
 pub use charge::{Charge, Outcome, Verdicts};
 pub(crate) use charge::{INLINE, SharedCharges};
 pub(crate) use denials::Denials;
+pub(crate) use judge::line;
 pub(crate) use leases::{Fetch, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;

@@ -106,6 +106,20 @@ impl Algorithm for Bucket {
 }
 
 impl Bucket {
+    /// Decides about a call that starts later than now, when the bucket is ready.
+    pub(super) fn verdict_at(self, history: &[Event], now: i128, cost: i128, start: i128) -> Verdict {
+        let full_at = self.state(history).map_or(start, |state| self.as_of(state, now).full_at);
+        let after = (full_at - start).max(0) + self.price(cost);
+        Verdict {
+            admitted: true,
+            wait: start - now,
+            limit: self.limit(),
+            remaining: self.permits((self.full - after).max(0)),
+            retry_after: None,
+            reset_after: start - now + after,
+        }
+    }
+
     fn permits(self, time: i128) -> i128 {
         match self.price {
             Price::PerPermit(permit) => time / permit,
@@ -146,12 +160,17 @@ impl Bucket {
             };
             let mut state = BucketState { written: at, ..before };
             match event {
-                Event::Charged { cost, .. } => {
+                Event::Charged { start, cost, .. } => {
                     let price = self.price(*cost);
-                    let found = before.full_at.max(at);
+                    let found = before.full_at.max(*start);
                     let slot = found - self.most_missing(price).expect("it was admitted");
                     state.full_at = found + price;
                     state.slot = state.slot.max(Some(slot));
+                    if *start > at {
+                        state.slot = state.slot.max(Some(*start));
+                        // From then on the state does not tell the slots before it once the last charge is undone.
+                        state.credits += 1;
+                    }
                     state.credits_until = state.credits_until.max(state.full_at);
                 }
                 Event::Credited { amount, .. } => {

@@ -24,6 +24,8 @@ const LONGEST: i128 = 3650 * 86_400 * 1_000_000;
 enum Event {
     Charged {
         at: i128,
+        /// When its call starts: later only if another bucket makes it wait.
+        start: i128,
         cost: i128,
         /// The numbers of the call.
         policy: Policy,
@@ -106,6 +108,8 @@ pub(crate) struct Outcome {
     pub(crate) receipts: Vec<Option<Receipt>>,
     /// Whether each key may have been written, by a charge or a repair.
     pub(crate) written: Vec<bool>,
+    /// Whether each charge was made for the slot of another one.
+    pub(crate) moved: Vec<bool>,
 }
 
 /// The effect of a refund.
@@ -164,8 +168,32 @@ impl Model {
             Verdict { admitted, retry_after, ..verdict }
         };
         let mut verdicts: Vec<Verdict> = charges.iter().map(|charge| verdict(charge, charge.cost)).collect();
+        let mut moved = vec![false; charges.len()];
+        if all_admitted(charges, &verdicts)
+            && let Some(line) = line(charges)
+        {
+            let wait = verdicts[line].wait;
+            let late = |verdict: &Verdict| verdict.wait > wait;
+            if charges.iter().zip(&verdicts).any(|(charge, verdict)| !charge.shadow && late(verdict)) {
+                for (charge, it) in
+                    charges.iter().zip(&mut verdicts).filter(|(charge, it)| !charge.shadow && late(it))
+                {
+                    *it =
+                        Verdict { admitted: false, retry_after: Some(it.wait - wait), ..verdict(charge, 0) };
+                }
+            } else if wait > 0 {
+                for (i, charge) in charges.iter().enumerate() {
+                    if i != line && charge.cost > 0 && !charge.shadow {
+                        let bucket = charge.policy.literal_bucket().expect("all are");
+                        verdicts[i] =
+                            bucket.verdict_at(self.history(charge.key), now, charge.cost, now + wait);
+                        moved[i] = true;
+                    }
+                }
+            }
+        }
         let fits: Vec<bool> = verdicts.iter().map(|verdict| verdict.admitted).collect();
-        let admitted = charges.iter().zip(&fits).all(|(charge, fits)| charge.shadow || *fits);
+        let admitted = all_admitted(charges, &verdicts);
         if !admitted {
             // Nothing is charged, so policies that would have admitted report the state as it is.
             for (charge, it) in charges.iter().zip(&mut verdicts).filter(|(_, it)| it.admitted) {
@@ -174,7 +202,7 @@ impl Model {
         }
         let mut receipts = Vec::new();
         let mut written = Vec::new();
-        for (Charge { key, policy, cost, .. }, fits) in charges.iter().zip(fits) {
+        for (i, (Charge { key, policy, cost, .. }, fits)) in charges.iter().zip(fits).enumerate() {
             let algorithm = policy.algorithm();
             let repaired = *cost > 0 && algorithm.is_in_the_future(self.history(key), now);
             if repaired {
@@ -182,12 +210,13 @@ impl Model {
             }
             let charged = admitted && fits && *cost > 0;
             if charged {
-                self.record(key, Event::Charged { at: now, cost: *cost, policy: *policy });
+                let start = if moved[i] { now + verdicts[i].wait } else { now };
+                self.record(key, Event::Charged { at: now, start, cost: *cost, policy: *policy });
             }
             receipts.push(charged.then(|| algorithm.receipt(self.history(key))));
             written.push(repaired || charged);
         }
-        Outcome { admitted, verdicts, receipts, written }
+        Outcome { admitted, verdicts, receipts, written, moved }
     }
 
     /// Refunds permits. Returns `None` if there was nothing to give back.
@@ -255,6 +284,32 @@ impl Model {
     fn record(&mut self, key: &str, event: Event) {
         self.keys.entry(key.to_owned()).or_default().push(event);
     }
+}
+
+fn all_admitted(charges: &[Charge<'_>], verdicts: &[Verdict]) -> bool {
+    charges.iter().zip(verdicts).all(|(charge, verdict)| charge.shadow || verdict.admitted)
+}
+
+/// Returns the charge at whose slot a call starts that may wait and has to be admitted by several buckets with literal numbers: the
+/// only queue, or else the fastest one that it may wait for.
+fn line(charges: &[Charge<'_>]) -> Option<usize> {
+    let required = || charges.iter().enumerate().filter(|(_, charge)| charge.cost > 0 && !charge.shadow);
+    let is_literal =
+        |policy| matches!(policy, Policy::Bucket { .. } | Policy::Borrowing { .. } | Policy::Queue { .. });
+    if required().count() < 2 || !required().all(|(_, charge)| is_literal(charge.policy)) {
+        return None;
+    }
+    let mut queues = required().filter(|(_, charge)| matches!(charge.policy, Policy::Queue { .. }));
+    if let Some((index, queue)) = queues.next() {
+        return (queues.next().is_none() && queue.max_wait > 0).then_some(index);
+    }
+    let interval = |policy| match policy {
+        Policy::Bucket { permit, .. } => permit,
+        Policy::Borrowing { permits, period_ns, .. } => ceil(period_ns, permits * 1000),
+        _ => unreachable!("it is a literal bucket"),
+    };
+    let may_wait = required().filter(|(_, charge)| charge.max_wait > 0);
+    may_wait.min_by_key(|(_, charge)| interval(charge.policy)).map(|(index, _)| index)
 }
 
 fn ceil(dividend: i128, divisor: i128) -> i128 {

@@ -120,12 +120,23 @@ impl Policy {
         self.algorithm().price(cost)
     }
 
-    pub(super) fn algorithm(self) -> Box<dyn Algorithm> {
+    /// Returns the bucket, if its numbers never change and its calls do not queue.
+    pub(super) fn literal_bucket(self) -> Option<Bucket> {
         match self {
-            Policy::Bucket { permit, full } => Box::new(Bucket { full, price: Price::PerPermit(permit) }),
+            Policy::Bucket { permit, full } => Some(Bucket { full, price: Price::PerPermit(permit) }),
             Policy::Borrowing { permits, period_ns, full } => {
-                Box::new(Bucket { full, price: Price::Borrowed { permits, period_ns } })
+                Some(Bucket { full, price: Price::Borrowed { permits, period_ns } })
             }
+            _ => None,
+        }
+    }
+
+    pub(super) fn algorithm(self) -> Box<dyn Algorithm> {
+        if let Some(bucket) = self.literal_bucket() {
+            return Box::new(bucket);
+        }
+        match self {
+            Policy::Bucket { .. } | Policy::Borrowing { .. } => unreachable!("it is a literal bucket"),
             Policy::Adjustable(bucket) => Box::new(bucket),
             Policy::Interval { burst, refill, every, adjustable } => {
                 Box::new(IntervalBucket { burst, refill, every, adjustable })

@@ -1,7 +1,8 @@
 //! Requests to an endpoint: one decision of its store, and waiting where a policy refuses for now.
 //!
-//! Buckets reserve: a call takes future permits and learns how long until they are its own. Windows have nothing to reserve, so
-//! with a window among the policies the call queues and tries again when there may be capacity.
+//! A bucket reserves: a call takes future permits and learns how long until they are its own. Windows have nothing to reserve, so
+//! with a window among the policies the call queues and tries again when there may be capacity. A call that waits for several buckets
+//! queues for the slower ones, until they will be ready by the slot that its line gives, and then reserves this slot in all.
 
 mod denied;
 mod detach;
@@ -63,8 +64,11 @@ pub(crate) fn decide_at_once(request: &mut AcquireRequest, endpoint: &Arc<Endpoi
     }
     request.forbid_reservations();
     let outcome = memory.decide(request.charges());
-    let is_final =
-        if can_reserve { outcome.admitted } else { request.next_try(&outcome, Duration::ZERO).is_none() };
+    let is_final = if can_reserve || request.starts_together() {
+        outcome.admitted
+    } else {
+        request.next_try(&outcome, Duration::ZERO).is_none()
+    };
     is_final.then_some(outcome)
 }
 
@@ -96,7 +100,11 @@ pub(crate) fn acquire_by(
             }
         };
     }
-    Arc::make_mut(&mut request).forbid_reservations();
+    if request.starts_together() {
+        Arc::make_mut(&mut request).allow_reservations();
+    } else {
+        Arc::make_mut(&mut request).forbid_reservations();
+    }
     let queued = QueuedRequest::new(endpoint, timers, since);
     match &endpoint.store {
         // Redis decides the first try of a call that finds no queue.
@@ -167,9 +175,7 @@ fn ask_then_wait(
             (Some(permit), Wait::Reservation { endpoint, timers }) if decided.outcome.wait() > 0 => {
                 Reservation::in_redis(decided, endpoint, timers).wait(permit).await
             }
-            (Some(permit), Wait::Queue(queued)) if queued.next_try(&decided).is_some() => {
-                queued.retry(decided, permit).await
-            }
+            (Some(permit), Wait::Queue(queued)) => queued.go_on(decided, permit).await,
             _ => Ok(decided),
         }
     })

@@ -1,5 +1,5 @@
-//! Waiting for windows, which have nothing to reserve: of all calls in this process that wait for a key, only the first one
-//! tries, and not before there may be capacity.
+//! Waiting for windows, which have nothing to reserve, and for the slower of several buckets: of all calls in this process that wait
+//! for a key, only the first one tries, and not before there may be capacity.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::detach::DetachOnDrop;
 use super::log;
+use super::reservation::{Reservation, Slot};
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
@@ -17,7 +18,7 @@ use crate::decide::wait_queues::WaitQueue;
 use crate::decide::waiter_limit::WaiterPermit;
 use crate::key::Key;
 use crate::store::error::StoreError;
-use crate::store::{Charge, Store};
+use crate::store::{Charge, Store, Waiter};
 
 /// A call that waits in a queue if it has to.
 pub(super) struct QueuedRequest {
@@ -36,10 +37,10 @@ struct QueueGuard<'a> {
     turn: Arc<Notify>,
 }
 
-/// A request to try next, or one whose last try was refused.
+/// A request to try next, or one whose last try has been decided.
 enum Attempt {
     Next(Arc<AcquireRequest>),
-    Refused(DecidedRequest),
+    Decided(DecidedRequest, Option<Arc<Waiter>>),
 }
 
 impl QueuedRequest {
@@ -49,25 +50,20 @@ impl QueuedRequest {
     }
 
     /// Joins the queue of one of its keys, or tries at once if there is none.
-    pub(super) async fn acquire(self, request: Arc<AcquireRequest>) -> AcquireResult {
-        let Some(_permit) = self.endpoint.waiters.enter() else {
-            return self.try_once(request, false).await;
+    pub(super) async fn acquire(self, mut request: Arc<AcquireRequest>) -> AcquireResult {
+        let Some(permit) = self.endpoint.waiters.enter() else {
+            Arc::make_mut(&mut request).forbid_reservations();
+            return self.try_once(request, false).await.map(|(decided, _)| decided);
         };
         let end = self.since + request.max_wait();
         let guard = self.join_existing(&request, end);
-        self.take_turns(Attempt::Next(request), guard, end).await
+        self.take_turns(Attempt::Next(request), guard, end, permit).await
     }
 
-    /// Queues after a first try that was refused.
-    pub(super) async fn retry(self, refused: DecidedRequest, permit: WaiterPermit) -> AcquireResult {
-        let _permit = permit;
-        let end = self.since + refused.request.max_wait();
-        self.take_turns(Attempt::Refused(refused), None, end).await
-    }
-
-    /// Returns what a refused call waits for, if it can wait so long.
-    pub(super) fn next_try(&self, decided: &DecidedRequest) -> Option<NextTry> {
-        decided.request.next_try(&decided.outcome, self.since.elapsed())
+    /// Goes on after a first try in Redis.
+    pub(super) async fn go_on(self, decided: DecidedRequest, permit: WaiterPermit) -> AcquireResult {
+        let end = self.since + decided.request.max_wait();
+        self.take_turns(Attempt::Decided(decided, None), None, end, permit).await
     }
 
     async fn take_turns<'a>(
@@ -75,10 +71,11 @@ impl QueuedRequest {
         mut attempt: Attempt,
         mut guard: Option<QueueGuard<'a>>,
         end: Instant,
+        permit: WaiterPermit,
     ) -> AcquireResult {
         loop {
-            let decided = match attempt {
-                Attempt::Refused(decided) => decided,
+            let (decided, waiter) = match attempt {
+                Attempt::Decided(decided, waiter) => (decided, waiter),
                 Attempt::Next(request) => {
                     if let Some(guard) = &guard
                         && let Err(error) = guard.turn(end).await
@@ -86,7 +83,7 @@ impl QueuedRequest {
                         return Err(FailedRequest::new(error, request));
                     }
                     match self.try_once(request, guard.is_some()).await {
-                        Ok(decided) => decided,
+                        Ok(tried) => tried,
                         Err(failed) => {
                             guard.iter().for_each(QueueGuard::wake_all);
                             return Err(failed);
@@ -94,11 +91,9 @@ impl QueuedRequest {
                     }
                 }
             };
-            let Some(NextTry { charge, wait }) = self.next_try(&decided) else {
-                return Ok(match &guard {
-                    Some(guard) => self.waited(decided, guard.charge),
-                    None => decided,
-                });
+            let next_try = decided.request.next_try(&decided.outcome, self.since.elapsed());
+            let Some(NextTry { charge, wait }) = next_try else {
+                return self.start(decided, waiter, guard, permit).await;
             };
             match &guard {
                 Some(guard) if guard.key == decided.request.charges()[charge].key => guard.ready_in(wait),
@@ -116,6 +111,35 @@ impl QueuedRequest {
         }
     }
 
+    /// Lets an admitted call start, at its slot if it has one. The next call of the queue need not wait for that.
+    async fn start(
+        &self,
+        decided: DecidedRequest,
+        waiter: Option<Arc<Waiter>>,
+        guard: Option<QueueGuard<'_>>,
+        permit: WaiterPermit,
+    ) -> AcquireResult {
+        let waited_for = guard.as_ref().map(|guard| guard.charge);
+        drop(guard);
+        if decided.outcome.wait() == 0 {
+            return Ok(match waited_for {
+                Some(charge) => self.waited(decided, charge),
+                None => decided,
+            });
+        }
+        let (endpoint, timers) = (Arc::clone(&self.endpoint), self.timers.clone());
+        let reservation = match (&self.endpoint.store, waiter) {
+            (Store::Memory(memory), Some(waiter)) => {
+                let slot = Slot::Memory(Arc::clone(memory), waiter);
+                Reservation::new(decided, &self.endpoint.store, slot, timers)
+            }
+            _ => Reservation::in_redis(decided, endpoint, timers),
+        };
+        let mut started = reservation.wait(permit).await?;
+        started.waited = self.since.elapsed();
+        Ok(started)
+    }
+
     /// Joins the queue of one of its keys, unless the call could not wait long enough as far as is known.
     fn join_existing(&self, request: &AcquireRequest, end: Instant) -> Option<QueueGuard<'_>> {
         let existing = self.endpoint.queues.find(request)?;
@@ -131,12 +155,25 @@ impl QueuedRequest {
         Some(guard)
     }
 
-    async fn try_once(&self, request: Arc<AcquireRequest>, queued: bool) -> AcquireResult {
-        let result = match &self.endpoint.store {
-            Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),
-            Store::Redis(_) => DetachOnDrop::ask(request, &self.endpoint).await,
-        };
-        result.map_err(|failed| failed.of_waiting_call(self.since, queued))
+    /// Decides the call as of now. Returns with it who waits in process, if it is to start later.
+    async fn try_once(
+        &self,
+        mut request: Arc<AcquireRequest>,
+        queued: bool,
+    ) -> Result<(DecidedRequest, Option<Arc<Waiter>>), Box<FailedRequest>> {
+        if request.charges().iter().any(|charge| charge.wait > 0) {
+            Arc::make_mut(&mut request).allow_reservations_after(self.since.elapsed());
+        }
+        match &self.endpoint.store {
+            Store::Memory(memory) => {
+                let (outcome, waiter) = memory.reserve(request.charges());
+                Ok((DecidedRequest::new(request, Box::new(outcome), self.endpoint.store.source()), waiter))
+            }
+            Store::Redis(_) => match DetachOnDrop::ask(request, &self.endpoint).await {
+                Ok(decided) => Ok((decided, None)),
+                Err(failed) => Err(failed.of_waiting_call(self.since, queued)),
+            },
+        }
     }
 
     fn waited(&self, mut decided: DecidedRequest, charge: usize) -> DecidedRequest {

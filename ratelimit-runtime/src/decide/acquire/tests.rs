@@ -1,7 +1,5 @@
 //! Concurrent waiting calls, and what they leave behind.
 
-mod stacks;
-
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::pin::pin;

@@ -78,9 +78,9 @@ impl MemoryStore {
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
-        let ListOutcome { now, snapshots, .. } = self.decide_held(charges)?;
+        let ListOutcome { now, mut snapshots, .. } = self.decide_held(charges)?;
         outcome.now = now;
-        outcome.judge(charges, &snapshots);
+        outcome.judge(charges, &mut snapshots);
         Some(())
     }
 

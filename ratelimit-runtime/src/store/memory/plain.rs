@@ -277,7 +277,7 @@ impl MemoryStore {
         let PlainOutcome { now, admitted, snapshots, .. } = self.decide_listed(charges)?;
         outcome.now = now;
         let of = |i: usize| snapshots[i].full(&list[i].spec, now, list[i].cost);
-        outcome.judge(list, &array::from_fn::<_, N, _>(of));
+        outcome.judge(list, &mut array::from_fn::<_, N, _>(of));
         // A call that is refused at once may be one that waits.
         (outcome.admitted == admitted || is_peek(list)).then_some(())
     }

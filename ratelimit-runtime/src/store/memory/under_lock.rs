@@ -9,6 +9,7 @@ use super::waiter::Waiter;
 use crate::algorithm::Verdict;
 use crate::base::sync::MutexGuard;
 use crate::store::charge::{Charge, Outcome, Snapshots};
+use crate::store::judge::line_of;
 
 impl MemoryStore {
     /// Decides a list of charges, and if it `queues`, queues the call if it has to wait.
@@ -50,20 +51,22 @@ impl MemoryStore {
         let snapshots = charges.iter().map(|charge| {
             table.read(self.index(&charge.key), |state| charge.spec.check(state, now, charge.cost))
         });
-        let snapshots: Snapshots = snapshots.collect();
+        let mut snapshots: Snapshots = snapshots.collect();
         outcome.now = now;
-        outcome.judge(charges, &snapshots);
+        outcome.judge(charges, &mut snapshots);
         let is_charged = |charge: &Charge, verdict: &Verdict| outcome.admitted && charge.is_made(verdict);
         let waiter = (queues && outcome.wait() > 0).then(|| {
             let pairs = charges.iter().zip(&outcome.verdicts);
             let charged = pairs.filter(|(charge, verdict)| is_charged(charge, verdict));
             Arc::new(Waiter::new(now, charged.map(|(_, verdict)| verdict)))
         });
+        let together = line_of(charges).is_some();
         let mut charged = 0;
         for ((charge, snapshot), verdict) in charges.iter().zip(snapshots).zip(&outcome.verdicts) {
             let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
             if is_charged(charge, verdict) {
-                let waiter = waiter.as_ref().filter(|_| verdict.wait > 0);
+                // A call that several buckets let wait keeps its slot, whoever leaves before it.
+                let waiter = waiter.as_ref().filter(|_| verdict.wait > 0 && !together);
                 let waiting = waiter.map(|waiter| (Arc::clone(waiter), charged));
                 table.charge(index, charge, snapshot, now, waiting);
                 charged += 1;

@@ -13,6 +13,7 @@ use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::base::bounds::MAX_PERMITS;
 use crate::store::charge::Charge;
+use crate::store::judge::line_of;
 use crate::store::refund::Refund;
 
 /// The number of arguments of each refund. Shorter ones are padded.
@@ -105,7 +106,10 @@ pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>) -> Vec<Ar
             _ => all.push(Lists { size: charges.len(), decisions: 1, format, ..Lists::default() }),
         }
         if let Some(lists) = all.last_mut() {
-            charges.iter().for_each(|charge| pack(charge, &mut lists.packed));
+            let line = line_of(charges);
+            for (index, charge) in charges.iter().enumerate() {
+                pack(charge, line.is_some_and(|line| line != index), &mut lists.packed);
+            }
         }
     }
     if let [only] = all.as_mut_slice() {
@@ -125,13 +129,17 @@ fn format(spec: &AlgorithmSpec) -> &'static str {
     if matches!(spec, AlgorithmSpec::Gcra(_)) { "bdddds" } else { "bddddd" }
 }
 
-/// Writes the arguments of a charge. Numbers of up to 2^53 are exact.
-fn pack(charge: &Charge, packed: &mut Vec<u8>) {
+/// Writes the arguments of a charge, whose maximum wait is negative if its call starts at the slot of another one. Numbers of up to
+/// 2^53 are exact.
+fn pack(charge: &Charge, joins_other: bool, packed: &mut Vec<u8>) {
     let kind = charge.spec.kind() as i8;
     packed.push(if charge.shadow { -kind } else { kind } as u8);
-    let numbers = check(charge);
+    let mut numbers = check(charge);
     match charge.spec {
         AlgorithmSpec::Gcra(_) => {
+            if joins_other {
+                numbers[3] = -numbers[3];
+            }
             packed.extend(numbers[..4].iter().flat_map(|number| number.to_le_bytes()));
             let _ = write!(packed, "{}\0", numbers[0]);
         }

@@ -104,7 +104,7 @@ impl ReplyReader {
             }
         }
         let mut outcome = Box::new(Outcome::at(self.now));
-        outcome.judge(charges, &snapshots);
+        outcome.judge(charges, &mut snapshots);
         failed.iter().for_each(|(index, _)| outcome.verdicts[*index] = Verdict::default());
         outcome.failed = failed;
         // The script has decided; the verdicts only explain it. If the two differed, a call could pass uncharged.
