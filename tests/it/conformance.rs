@@ -10,6 +10,7 @@ mod peeks;
 mod queues;
 mod receipts;
 mod shadows;
+mod starts;
 mod windows;
 
 use std::collections::HashSet;
