@@ -43,7 +43,7 @@ type Starts = Rc<RefCell<Vec<(Instant, u64)>>>;
 const SECOND: Duration = Duration::from_secs(1);
 const QUEUE: Promise = Promise::new(1, Duration::from_millis(100));
 
-#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, name = "stacks.queue", timeout = "1h", registry = registry)]
+#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, name = "stacks.queue", registry = registry)]
 #[rate_limit(rate = "1/5s", burst = 1, key = user, timeout = "1h", registry = registry)]
 async fn queued(registry: &Registry, user: u64, starts: &Starts) -> Result<(), Error> {
     starts.borrow_mut().push((Instant::now(), user));
@@ -61,7 +61,7 @@ const SHARED: Promise = Promise::new(3, Duration::from_millis(100));
 const SHARED_BY_USER: Promise = Promise::new(2, Duration::from_millis(1500));
 
 #[rate_limit(rate = "1/s", burst = 2, key = user, registry = registry)]
-#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, timeout = "1h", registry = registry)]
+#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, registry = registry)]
 async fn impatient(registry: &Registry, user: u64, starts: &Starts) -> Result<(), Error> {
     starts.borrow_mut().push((Instant::now(), user));
     Ok(())
@@ -70,7 +70,7 @@ const IMPATIENT_BY_USER: Promise = Promise::new(2, SECOND);
 
 #[rate_limit(rate = "1/2s", burst = 2, key = user % 2, timeout = "1h", registry = registry)]
 #[rate_limit(rate = "1/s", burst = 3, key = user, borrow, timeout = "1h", registry = registry)]
-#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, timeout = "1h", registry = registry)]
+#[funnel_limit(capacity = 100, leak_rate = 10.0, queue, registry = registry)]
 async fn three(registry: &Registry, user: u64, starts: &Starts) -> Result<(), Error> {
     starts.borrow_mut().push((Instant::now(), user));
     Ok(())

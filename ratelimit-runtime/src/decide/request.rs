@@ -243,7 +243,12 @@ impl AcquireRequest {
 
     /// Whether the call may take future permits once all its charges will be ready by the same slot.
     pub(crate) fn starts_together(&self) -> bool {
-        line(self.charges.iter().zip(&self.max_waits).map(|(charge, wait)| (charge, *wait))).is_some()
+        self.line().is_some()
+    }
+
+    /// Returns the index of the charge at whose slot the call starts then.
+    fn line(&self) -> Option<usize> {
+        line(self.charges.iter().zip(&self.max_waits).map(|(charge, wait)| (charge, *wait)))
     }
 
     /// Takes no future permits, except for shadows, which delay no call.
@@ -256,11 +261,12 @@ impl AcquireRequest {
         self.allow_reservations_after(Duration::ZERO);
     }
 
-    /// Takes future permits as far as the call, having waited for `waited`, may still wait.
+    /// Takes future permits as far as the call, having waited for `waited`, may still wait. Its line has not made it wait so far.
     pub(crate) fn allow_reservations_after(&mut self, waited: Duration) {
-        let waited = max_wait(waited);
-        let charges = self.charges.iter_mut().zip(&self.max_waits);
-        charges.for_each(|(charge, wait)| charge.wait = wait.saturating_sub(waited));
+        let (line, waited) = (self.line(), max_wait(waited));
+        for (index, (charge, wait)) in self.charges.iter_mut().zip(&self.max_waits).enumerate() {
+            charge.wait = if line == Some(index) { *wait } else { wait.saturating_sub(waited) };
+        }
     }
 
     /// Returns the refused charge with the longest wait, if the call, having waited for `waited`, can wait for every charge
