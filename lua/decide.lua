@@ -8,23 +8,22 @@ local function give_back(key, charge, was, touched)
   if touched then expire(key, was, tat + charge) end
 end
 
--- Lets a call that waits for several literal buckets start at the slot of its line, the one whose wait is not negative, so that all
+-- Lets a call that waits for several literal buckets start at the slot of its line, the only one that joins no other, so that all
 -- count then. Returns whether the others will be ready by that slot. Twin of ratelimit-runtime/src/store/judge.rs.
 local function start_together(entries)
   local line, others = nil, {}
   for _, entry in ipairs(entries) do
     if entry.cost > 0 and not entry.shadow then
-      if not entry.waits then return true end
-      if entry.is_line then line = entry else others[#others + 1] = entry end
+      if entry.joins then others[#others + 1] = entry else line = entry end
     end
   end
-  if not line or #others == 0 then return true end
   local ready = true
   for _, entry in ipairs(others) do
     if entry.waits > line.waits then ready, entry.admits = false, false end
   end
-  for _, entry in ipairs(ready and line.waits > 0 and others or {}) do entry.slot = now + line.waits end
-  return ready
+  if not ready or #others == 0 or line.waits == 0 then return ready end
+  for _, entry in ipairs(others) do entry.slot = now + line.waits end
+  return true
 end
 
 -- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and

@@ -5,8 +5,8 @@
 --        beyond the capacity, a call waits, or a refund must be remembered: "tat written credited until slot"
 -- args   charge, capacity, lead, wait      all in microseconds of refill; lead is how far the arrival time may be ahead of
 --                                          a call's slot, -1 if the call can never be admitted, and for a charge of 0
---                                          that of one permit; wait is the maximum wait, negative if the call starts at
---                                          the slot of another bucket, by which this one has to be ready
+--                                          that of one permit; wait is the maximum wait, or -1 less that if the call starts
+--                                          at the slot of another bucket, by which this one has to be ready
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
 -- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
 --        refundable
@@ -70,7 +70,9 @@ end
 -- refuses `INCRBY` with an error and is read instead. Until more than the charge is stored, the entry is `plain`.
 local function check(key, at)
   local charge, capacity, lead, wait = arguments(at)
-  local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead}
+  local joins = wait < 0
+  if joins then wait = -1 - wait end
+  local entry = {now, 0, key = key, cost = charge, capacity = capacity, lead = lead, joins = joins}
   local sum, refused = charge > 0 and wait == 0 and redis.pcall('INCRBY', key, charge)
   if type(sum) == 'number' then
     entry.added, entry.plain = sum - charge, true
@@ -90,8 +92,8 @@ local function check(key, at)
     entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
-  entry.waits, entry.is_line = math.max(entry[1] - lead - now, 0), wait > 0
-  entry.admits = charge == 0 or lead >= 0 and entry.waits <= math.abs(wait)
+  entry.waits = math.max(entry[1] - lead - now, 0)
+  entry.admits = charge == 0 or lead >= 0 and entry.waits <= wait
   -- A refused call is limited even if the server refuses to write.
   if entry.admits and refused then error(refused) end
   return entry

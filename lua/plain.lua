@@ -77,9 +77,10 @@ while first <= count do
       if was < 0 or level > capacity then plain = false break end
       if level > lead and cost > 0 then
         local wait = args[at + 4]
-        ok = not adds and lead >= 0 and level - lead <= (wait < 0 and -wait or wait)
+        if wait < 0 then wait = -1 - wait end
+        ok = not adds and lead >= 0 and level - lead <= wait
         -- A call that would have to wait, or may.
-        if adds and lead >= 0 and wait ~= 0 then plain = false break end
+        if adds and lead >= 0 and wait > 0 then plain = false break end
         to_write = true
       elseif level + cost > capacity and adds then
         -- More than this is a state of several numbers.

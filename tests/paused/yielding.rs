@@ -13,9 +13,9 @@ use tokio::task::yield_now;
 
 use crate::faulty_server::{Fault, FaultyServer};
 
-const CALLS: usize = 1000;
+const CALLS: usize = 50_000;
 
-/// How often another task runs at least during these calls. At 128 operations a turn it is seven times.
+/// How often another task runs at least during these calls. At 128 operations of 64 refusals a turn it is six times.
 const TURNS: usize = 5;
 
 const DAY: Duration = Duration::from_secs(86_400);

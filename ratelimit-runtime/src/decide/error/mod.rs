@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
+use crate::base::coop::count_refusal;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
 use crate::decide::decision::{Decision, SinglePolicy};
@@ -72,6 +73,7 @@ impl Error {
     /// Logs that a call of this policy is refused, though not by the policy.
     #[cold]
     pub(crate) fn log_refusal(&self, policy: &str) {
+        count_refusal();
         log!(DEBUG, policy, error = %self, "call was refused");
     }
 
@@ -119,7 +121,7 @@ impl Error {
     }
 }
 
-/// Logs a refusal. Whether somebody listens is asked here, because a refusal has little else to do. So the `log` crate, as a stand-in
+/// Counts and logs a refusal. Whether somebody listens is asked here, because a refusal has little else to do. So the `log` crate, as a stand-in
 /// for a subscriber, does not get it.
 #[inline(always)]
 fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, Source, Option<Duration>)) {
@@ -128,6 +130,7 @@ fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, Source, Option
         let retry_after = retry_after.map(tracing::field::debug);
         log!(DEBUG, policy, algorithm = algorithm.name(), source = ?source, retry_after, "call was limited");
     }
+    count_refusal();
     if LevelFilter::current() >= LevelFilter::DEBUG {
         log(refusal());
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::algorithm::PlainSpec;
-use crate::base::coop::poll_spend;
+use crate::base::coop::{is_due, poll_spend};
 use crate::decide::acquired::{Acquired, DecidedRequest};
 use crate::decide::backend::Backend;
 use crate::decide::backend::failover::{AcquireFuture, PendingRequest};
@@ -28,15 +28,9 @@ pub(super) struct Acquire<'a, K, M> {
     call: LimiterCall<'a>,
     /// `None` once it is polled.
     key: Option<K>,
-    pending: Pending,
+    /// The call, while something has to be awaited.
+    pending: Option<AcquireFuture>,
     marker: PhantomData<fn() -> M>,
-}
-
-/// What has to be awaited.
-enum Pending {
-    Decision(AcquireFuture),
-    /// The task has to let others run before the call is refused. `None` if nothing has to be awaited.
-    Refusal(Option<Box<Error>>),
 }
 
 /// What a call of a limiter asks, except for its key.
@@ -89,7 +83,7 @@ impl Caller for LimiterCaller {
 impl<'a, M, K: IntoKey<M>> Acquire<'a, K, M> {
     #[inline]
     pub(super) fn new(call: LimiterCall<'a>, key: K) -> Self {
-        Acquire { call, key: Some(key), pending: Pending::Refusal(None), marker: PhantomData }
+        Acquire { call, key: Some(key), pending: None, marker: PhantomData }
     }
 }
 
@@ -103,10 +97,7 @@ impl<M, K: IntoKey<M>> Future for Acquire<'_, K, M> {
         match acquire.call.decide_plain(key) {
             Ok(decision) => {
                 acquire.key = None;
-                match decision {
-                    Err(error) => acquire.refused(error, context),
-                    admitted => Poll::Ready(admitted),
-                }
+                Poll::Ready(decision)
             }
             Err(hashed) => acquire.poll_first(hashed, context),
         }
@@ -117,12 +108,14 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
     /// Decides the call in any other way.
     #[inline(never)]
     fn poll_first(&mut self, hashed: Hashed, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
+        if is_due() {
+            ready!(poll_spend(context));
+        }
         let Some(key) = self.key.take() else { return Poll::Pending };
         match self.call.decide(hashed, &key) {
-            Ok(Err(error)) => self.refused(error, context),
-            Ok(admitted) => Poll::Ready(admitted),
+            Ok(decision) => Poll::Ready(decision),
             Err(request) => {
-                self.pending = Pending::Decision(request.start());
+                self.pending = Some(request.start());
                 self.poll_pending(context)
             }
         }
@@ -130,35 +123,17 @@ impl<M, K: IntoKey<M>> Acquire<'_, K, M> {
 }
 
 impl<K, M> Acquire<'_, K, M> {
-    /// Refuses the call, once the task has let others run if it has to.
-    #[inline(always)]
-    fn refused(&mut self, error: Error, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
-        if poll_spend(context).is_ready() {
-            return Poll::Ready(Err(error));
-        }
-        self.pending = Pending::Refusal(Some(Box::new(error)));
-        Poll::Pending
-    }
-
     #[cold]
     fn poll_pending(&mut self, context: &mut Context<'_>) -> Poll<Result<Decision, Error>> {
-        match &mut self.pending {
-            Pending::Decision(future) => {
-                let result = ready!(Pin::new(future).poll(context));
-                self.pending = Pending::Refusal(None);
-                Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
-            }
-            Pending::Refusal(error) => {
-                ready!(poll_spend(context));
-                // As an async function does.
-                let error = error.take().expect("the future was polled after it had completed");
-                Poll::Ready(Err(*error))
-            }
-        }
+        // As an async function does.
+        let pending = self.pending.as_mut().expect("the future was polled after it had completed");
+        let result = ready!(Pin::new(&mut *pending).poll(context));
+        self.pending = None;
+        Poll::Ready(self.call.backend.finish(result, &LimiterCaller))
     }
 }
 
-/// The part of a call that is not compiled into its caller.
+/// The part of a call that is not compiled into its caller. Not decided here after many refusals, so that the task can let others run.
 #[inline(never)]
 fn decide_plain(
     memory: &MemoryStore,
@@ -166,7 +141,7 @@ fn decide_plain(
     spec: &PlainSpec,
     cost: u64,
 ) -> Option<PlainOutcome<1>> {
-    memory.decide_plain(key, spec, cost)
+    if is_due() { None } else { memory.decide_plain(key, spec, cost) }
 }
 
 /// Nothing in it is pinned: the key is moved, and so may be the request.

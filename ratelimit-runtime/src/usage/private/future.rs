@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::charged::{AttributeCall, Charged, Refusal};
-use crate::base::coop::{poll_spend, spend};
+use crate::base::coop::{poll_spend, spend_if_due};
 use crate::decide::backend::failover::AcquireFuture;
 
 /// The decision about a call that is not just admitted. Two words, which are returned in registers.
@@ -31,9 +31,9 @@ impl Decided {
     }
 
     /// A refusal, which is awaited if the task has to let others run first.
-    #[inline(never)]
+    #[inline(always)]
     fn refused(refusal: Refusal) -> Self {
-        if spend() {
+        if spend_if_due() {
             Decided::Refused(refusal)
         } else {
             Decided::Later(DecisionFuture(Later::Refused(Some(refusal))))

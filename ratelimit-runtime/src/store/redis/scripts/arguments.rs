@@ -129,8 +129,8 @@ fn format(spec: &AlgorithmSpec) -> &'static str {
     if matches!(spec, AlgorithmSpec::Gcra(_)) { "bdddds" } else { "bddddd" }
 }
 
-/// Writes the arguments of a charge, whose maximum wait is negative if its call starts at the slot of another one. Numbers of up to
-/// 2^53 are exact.
+/// Writes the arguments of a charge. The maximum wait says if its call starts at the slot of another one. Numbers of up to 2^53 are
+/// exact.
 fn pack(charge: &Charge, joins_other: bool, packed: &mut Vec<u8>) {
     let kind = charge.spec.kind() as i8;
     packed.push(if charge.shadow { -kind } else { kind } as u8);
@@ -138,7 +138,7 @@ fn pack(charge: &Charge, joins_other: bool, packed: &mut Vec<u8>) {
     match charge.spec {
         AlgorithmSpec::Gcra(_) => {
             if joins_other {
-                numbers[3] = -numbers[3];
+                numbers[3] = -1.0 - numbers[3];
             }
             packed.extend(numbers[..4].iter().flat_map(|number| number.to_le_bytes()));
             let _ = write!(packed, "{}\0", numbers[0]);
