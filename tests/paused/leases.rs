@@ -40,7 +40,8 @@ async fn leases_keep_the_deadline() {
     for (is_full, fault) in [(false, Fault::NoReply), (true, Fault::Slow(Duration::from_millis(60)))] {
         for mode in [OnStoreError::Deny, OnStoreError::Local] {
             let fixture = start(Registry::builder().on_store_error(mode));
-            fixture.limiter.try_acquire((), 1).await.unwrap();
+            // The first call of a key leases nothing.
+            leased(&fixture.registry).await.unwrap();
             fixture.server.set_full(is_full);
             fixture.server.set(fault);
             let start = Instant::now();
@@ -61,6 +62,7 @@ async fn leases_keep_the_deadline() {
 async fn requests_for_leases_tell_the_health_of_the_store() {
     let fixture = start(Registry::builder().on_store_error(OnStoreError::Deny));
     let health = || fixture.registry.store_health();
+    leased(&fixture.registry).await.unwrap();
     fixture.server.set(Fault::NoReply);
     assert!(matches!(leased(&fixture.registry).await, Err(Error::Store(_))));
     // Its request ends at the same time.
@@ -71,4 +73,25 @@ async fn requests_for_leases_tell_the_health_of_the_store() {
         tokio::time::advance(20 * DEADLINE).await;
     }
     assert!(health().healthy);
+}
+
+/// Redis has them again while the registry lives, and once when it ends.
+#[tokio::test(start_paused = true)]
+async fn what_is_left_is_given_back_once() {
+    let fixture = start(Registry::builder());
+    for (calls, given_back) in [(2, 1), (12, 1), (1, 0)] {
+        for _ in 0..calls {
+            leased(&fixture.registry).await.unwrap();
+        }
+        let before = fixture.server.commands();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(fixture.server.commands() - before, given_back, "after {calls} calls");
+    }
+    for _ in 0..2 {
+        leased(&fixture.registry).await.unwrap();
+    }
+    let (server, before) = (fixture.server.clone(), fixture.server.commands());
+    drop(fixture);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(server.commands() - before, 1);
 }

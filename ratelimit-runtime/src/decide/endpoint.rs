@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::decide::health::HealthMonitor;
 use crate::decide::wait_queues::WaitQueues;
 use crate::decide::waiter_limit::WaiterLimit;
-use crate::store::{Receipt, Store};
+use crate::store::{Receipt, Refund, Store};
 
 /// A store, the queues of calls that wait for its windows, and its health.
 #[derive(Debug)]
@@ -40,5 +40,23 @@ impl Endpoint {
                 endpoint.health.record_failed_refund(&error);
             }
         });
+    }
+
+    /// Gives back what is left of leases, as far as the store responds. Each on its own, as their keys may be in different slots.
+    pub(crate) fn give_back_leased(
+        &self,
+        runtime: Option<&Handle>,
+        refunds: impl IntoIterator<Item = Refund>,
+    ) {
+        refunds.into_iter().for_each(|refund| self.store.give_back(runtime, vec![refund], drop));
+    }
+}
+
+/// A registry that ends holds no permits back.
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if let Some(leases) = self.store.leases() {
+            self.give_back_leased(None, leases.end_all());
+        }
     }
 }

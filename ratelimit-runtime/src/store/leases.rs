@@ -2,19 +2,24 @@
 //!
 //! Leased permits belong to a key and the numbers of its policy. A call spends some of them. If there are too few, it waits for
 //! the next lease: one request at a time takes what the waiting calls need, and at least a lease. Once three quarters of a lease
-//! are spent, the next is asked for ahead of time. Where a whole lease would have ended between two calls, the call asks for
-//! itself, so idle keys lease nothing. So does one that finds no permits while another runtime asks, which may be at rest.
+//! are spent, the next is asked for ahead of time. A key's first call asks for itself, and so does one that comes so long after the
+//! last that a whole lease would have ended: idle keys lease nothing. So does one that finds no permits while another runtime asks,
+//! which may be at rest.
 //!
 //! A lease is an ordinary charge. If it is refused, what is left is leased if that suffices for all who wait; otherwise every call
 //! asks for itself for a while, so that the last permits of a limit can be used.
 //!
-//! A lease of a window ends with the window. One of a bucket lives for at most a second, and no longer than its permits take to
-//! refill. Both are counted from when it was asked for, thus before Redis charged it. What is spent in an interval of length `t`
-//! was therefore charged in one of length `t` + life, for which the bucket's promise holds, however many leases there are. A call
-//! that waits already when a lease is asked for counts, as any call, when Redis charges it.
+//! A lease lives for at most a second: one of a window no longer than the window, one of a bucket no longer than its permits take
+//! to refill. Both are counted from when it was asked for, thus before Redis charged it. What is spent of a bucket in an interval
+//! of length `t` was therefore charged in one of length `t` + life, for which its promise holds, however many leases there are. A
+//! call that waits already when a lease is asked for counts, as any call, when Redis charges it.
+//!
+//! What is left of a lease when it ends is given back by the receipt of its charge, and so is everything when the registry ends. It
+//! is taken out of the lease first, under the lock under which calls spend it, so no permit is both spent and given back.
 //!
 //! A reset ends the leases of its key. A refund does not, as their permits are not what it returns.
 
+mod kept;
 mod permits;
 mod shard;
 
@@ -27,6 +32,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+pub(crate) use self::kept::Kept;
+use self::permits::Lease;
 use self::shard::{LeasedKey, Queue, Shard};
 use super::charge::Charge;
 use crate::algorithm::{AlgorithmSpec, Verdict};
@@ -35,6 +42,7 @@ use crate::store::error::StoreError;
 
 /// The keys are divided among this many locks.
 const SHARDS: usize = 64;
+
 /// The leased permits of a store.
 #[derive(Default)]
 pub(crate) struct Leases(OnceLock<Shards>);
@@ -57,9 +65,7 @@ pub(crate) type Reply = Result<Grant, StoreError>;
 pub(crate) struct Grant {
     leases: Arc<Leases>,
     key: Fingerprint,
-    cost: u64,
-    sent: Instant,
-    until: Instant,
+    permits: Lease,
     verdict: Verdict,
     is_spent: bool,
 }
@@ -76,6 +82,8 @@ pub(crate) struct Fetch {
     sent: Option<Instant>,
     /// What Redis had left when it refused it.
     remaining: Option<u64>,
+    /// Whether that is what it asks for now.
+    is_rest: bool,
     is_done: bool,
 }
 
@@ -130,9 +138,9 @@ impl Leases {
             return None;
         }
         let runtime = Handle::try_current().ok()?.id();
-        let (key, now) = (charge.key.fingerprint(), Instant::now());
-        let mut shard = self.shard(key);
-        let leased = shard.leased(key, &charge.spec, now)?;
+        let now = Instant::now();
+        let mut shard = self.shard(charge.key.fingerprint());
+        let leased = shard.leased(charge, now)?;
         let (fetches, is_wanted) = (leased.waiting.is_none(), leased.permits.is_wanted(size, now));
         if fetches && !is_wanted {
             return None;
@@ -160,7 +168,8 @@ impl Leases {
 
     fn fetch(self: &Arc<Self>, charge: &Charge, size: u64) -> Fetch {
         let (leases, key, most) = (Arc::clone(self), charge.key.fingerprint(), max_grant(charge));
-        Fetch { leases, key, size: size.min(most), most, sent: None, remaining: None, is_done: false }
+        let (size, is_rest, is_done) = (size.min(most), false, false);
+        Fetch { leases, key, size, most, sent: None, remaining: None, is_rest, is_done }
     }
 
     fn with<R>(&self, key: Fingerprint, then: impl FnOnce(&mut LeasedKey<Waiting>) -> R) -> Option<R> {
@@ -184,6 +193,7 @@ impl Fetch {
     pub(crate) fn next(&mut self) -> Option<u64> {
         let (remaining, now) = (self.remaining.take(), Instant::now());
         let is_first = self.sent.replace(now).is_none();
+        self.is_rest = remaining.is_some();
         let (permits, _ended) = self.leases.with(self.key, |leased| {
             let waiting = &mut leased.waiting.as_mut()?.calls;
             waiting.retain(|call| !call.reply.is_closed());
@@ -191,7 +201,11 @@ impl Fetch {
             let permits = match remaining {
                 Some(remaining) => Some(remaining).filter(|_| (1..=remaining).contains(&needed)),
                 None if leased.permits.is_paused(now) => None,
-                None => Some(needed.max(self.size).min(self.most)).filter(|_| is_first || needed > 0),
+                None if is_first || needed > 0 => {
+                    let permits = needed.max(leased.permits.missing(self.size, now)).min(self.most);
+                    (permits > 0).then_some(permits)
+                }
+                None => None,
             };
             waiting.iter_mut().for_each(|call| call.is_asked_for = true);
             // Those that wait are told without the lock.
@@ -207,37 +221,36 @@ impl Fetch {
         let (Fetch { leases, key, size, sent, .. }, now) = (self, Instant::now());
         let sent = sent.unwrap_or(now);
         let served = leases.with(*key, |leased| {
-            let until = sent + leased.permits.life(permits.min(*size), verdict);
-            let (mut left, mut served) = (permits, Vec::new());
+            let mut lease = leased.permits.lease(permits, *size, verdict, sent);
+            let mut served = Vec::new();
             if let Some(Queue { calls, .. }) = &mut leased.waiting {
                 calls.retain(|call| !call.reply.is_closed());
                 while let Some(call) = calls.front()
-                    && call.cost <= left
-                    && (call.is_asked_for || now < until)
+                    && call.cost <= lease.permits
+                    && (call.is_asked_for || now < lease.until)
                 {
-                    left -= call.cost;
+                    lease.permits -= call.cost;
                     served.extend(calls.pop_front());
                 }
             }
-            leased.permits.add(left, verdict, sent, until, now);
-            (served, until)
+            leased.permits.add(lease, verdict, now);
+            (served, lease)
         });
-        let Some((served, until)) = served else { return };
+        let Some((served, lease)) = served else { return };
         // Without the lock, because permits of calls that are gone return to the lease.
         for Waiting { cost, reply, .. } in served {
-            let (leases, verdict) = (Arc::clone(leases), *verdict);
-            let grant = Grant { leases, key: *key, cost, sent, until, verdict, is_spent: false };
-            let _ = reply.send(Ok(grant));
+            let (leases, permits) = (Arc::clone(leases), Lease { permits: cost, ..lease });
+            let _ = reply.send(Ok(Grant { leases, key: *key, permits, verdict: *verdict, is_spent: false }));
         }
     }
 
-    /// Notes that so many permits were refused.
-    pub(crate) fn refused(&mut self, permits: u64, verdict: &Verdict) {
+    /// Notes that they were refused.
+    pub(crate) fn refused(&mut self, verdict: &Verdict) {
         let now = Instant::now();
         let retry_after = verdict.retry_after.map_or(Duration::MAX, Duration::from_micros);
         self.leases.with(self.key, |leased| leased.permits.pause(retry_after, now));
         // What is left is asked for once.
-        self.remaining = (permits >= self.size).then_some(verdict.remaining);
+        self.remaining = (!self.is_rest).then_some(verdict.remaining);
     }
 
     /// Fails the calls that wait.
@@ -272,9 +285,8 @@ impl Grant {
 impl Drop for Grant {
     fn drop(&mut self) {
         if !self.is_spent {
-            let Grant { leases, key, cost, sent, until, .. } = self;
             let now = Instant::now();
-            leases.with(*key, |leased| leased.permits.put(*cost, *sent, *until, now));
+            self.leases.with(self.key, |leased| leased.permits.put(self.permits, now));
         }
     }
 }

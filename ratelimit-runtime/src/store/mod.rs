@@ -27,7 +27,7 @@ pub use charge::{Charge, Outcome, Verdicts};
 pub(crate) use charge::{INLINE, SharedCharges};
 pub(crate) use denials::Denials;
 pub(crate) use judge::line;
-pub(crate) use leases::{Fetch, Leases, Reply};
+pub(crate) use leases::{Fetch, Kept, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome, SingleOutcome};
@@ -46,7 +46,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-use self::refund::Refund;
+pub(crate) use self::refund::Refund;
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;

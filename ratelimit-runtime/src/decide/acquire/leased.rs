@@ -1,5 +1,7 @@
 //! Requests of policies with a lease: permits that are leased already, and the requests for more.
 
+mod keeper;
+
 use std::pin::pin;
 use std::slice;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use self::keeper::Keeper;
 use super::detach::DetachOnDrop;
 use crate::base::timer::until;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
@@ -81,7 +84,14 @@ impl LeaseWaiter {
 /// Starts to take leases, if that is for this call to do.
 fn spawn(fetch: Option<Fetch>, charge: &Charge, endpoint: &Arc<Endpoint>, runtime: &Handle) {
     if let Some(fetch) = fetch {
-        runtime.spawn(take_leases(fetch, charge.clone(), Arc::clone(endpoint)));
+        let (charge, endpoint, keeps_on) = (charge.clone(), Arc::clone(endpoint), runtime.clone());
+        runtime.spawn(async move {
+            let keeper = Keeper::new(charge.key.fingerprint(), &endpoint, keeps_on);
+            take_leases(fetch, charge, endpoint).await;
+            if let Some(keeper) = keeper {
+                keeper.run().await;
+            }
+        });
     }
 }
 
@@ -98,7 +108,7 @@ async fn take_leases(mut fetch: Fetch, mut charge: Charge, endpoint: Arc<Endpoin
                     denials.for_each(|denials| denials.forget_other_numbers(&charge));
                     fetch.granted(permits, &verdicts[0]);
                 } else {
-                    fetch.refused(permits, &verdicts[0]);
+                    fetch.refused(&verdicts[0]);
                 }
             }
             Err(error) => {

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::runtime::Id;
 use tokio::time::Instant;
 
 use super::permits::LeasedPermits;
-use crate::algorithm::AlgorithmSpec;
 use crate::base::number_map::NumberMap;
 use crate::key::Fingerprint;
+use crate::store::charge::Charge;
 
 /// How many keys have leases. Calls with other keys ask for themselves.
 pub(super) const MAX_KEYS: usize = 1024;
@@ -29,6 +30,8 @@ pub(super) struct LeasedKey<W> {
     pub(super) permits: LeasedPermits,
     /// Some while a lease is asked for.
     pub(super) waiting: Option<Queue<W>>,
+    /// The runtimes that give back what is left of leases when they end. Each that takes a lease does, as others may be at rest.
+    pub(super) keepers: SmallVec<[Id; 1]>,
 }
 
 /// Calls that wait for a lease.
@@ -46,21 +49,20 @@ impl<W> Default for Shard<W> {
 
 impl<W> Shard<W> {
     /// Returns what a key has, unless it is that of other numbers, or there is no room.
-    pub(super) fn leased(
-        &mut self,
-        key: Fingerprint,
-        spec: &AlgorithmSpec,
-        now: Instant,
-    ) -> Option<&mut LeasedKey<W>> {
+    pub(super) fn leased(&mut self, charge: &Charge, now: Instant) -> Option<&mut LeasedKey<W>> {
+        let key = charge.key.fingerprint();
         if !self.keys.contains_key(&key) && !self.make_room(now) {
             return None;
         }
-        let new = || LeasedKey { permits: LeasedPermits::none(*spec), waiting: None };
-        let leased = self.keys.entry(key).or_insert_with(new);
-        if leased.permits.spec != *spec && leased.is_unused(now) {
-            *leased = new();
+        let leased = self.keys.entry(key).or_insert_with(|| LeasedKey {
+            permits: LeasedPermits::none(charge),
+            waiting: None,
+            keepers: SmallVec::new(),
+        });
+        if leased.permits.spec != charge.spec && leased.is_unused(now) {
+            leased.permits = LeasedPermits::none(charge);
         }
-        (leased.permits.spec == *spec).then_some(leased)
+        (leased.permits.spec == charge.spec).then_some(leased)
     }
 
     fn make_room(&mut self, now: Instant) -> bool {

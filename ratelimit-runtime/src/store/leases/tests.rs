@@ -1,3 +1,4 @@
+mod ending;
 mod waiting;
 
 use tokio::time::advance;
@@ -40,10 +41,14 @@ fn micros(time: Duration) -> u64 {
     time.as_micros() as u64
 }
 
-/// Joins as the first call.
+/// Joins as the first call that leases, after one that asks for itself.
 fn first(leases: &Arc<Leases>, charge: &Charge) -> (oneshot::Receiver<Reply>, Fetch) {
-    let (reply, fetch) = leases.join(charge, SIZE).unwrap();
+    let (reply, fetch) = leases.join(charge, SIZE).or_else(|| leases.join(charge, SIZE)).unwrap();
     (reply, fetch.unwrap())
+}
+
+fn window(period: Duration) -> Charge {
+    charge("a", FixedWindow::new(200, period), 1)
 }
 
 /// Returns leases of which one call has got a permit, and the time for the reply was this.
@@ -64,20 +69,27 @@ fn spend(leases: &Arc<Leases>, charge: &Charge) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn leases_live_since_they_were_asked_for() {
-    let window = charge("a", FixedWindow::new(200, ms(500)), 1);
-    for (charge, life) in [(bucket(1), ms(100)), (window, ms(400))] {
+    for (charge, life) in [(bucket(1), ms(100)), (window(ms(500)), ms(400))] {
         let leases = leased(&charge, ms(90)).await;
         advance(life - ms(90) - Duration::from_micros(1)).await;
         assert!(spend(&leases, &charge));
         advance(Duration::from_micros(1)).await;
         assert!(!spend(&leases, &charge), "{charge:?}");
     }
-    let slow = charge("a", TokenBucket::per_second(1).burst(200), 1);
-    let leases = leased(&slow, ms(0)).await;
-    advance(ms(999)).await;
-    assert!(spend(&leases, &slow));
-    advance(ms(1)).await;
-    assert!(!spend(&leases, &slow), "no bucket's lease lives longer than a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn leases_live_for_a_second_at_most() {
+    for charge in [window(ms(86_400_000)), charge("a", TokenBucket::per_second(1).burst(200), 1)] {
+        let leases = Arc::<Leases>::default();
+        let (_reply, mut fetch) = first(&leases, &charge);
+        fetch.next();
+        fetch.granted(SIZE, &granted(ms(80_000_000)));
+        advance(ms(999)).await;
+        assert!(spend(&leases, &charge));
+        advance(ms(1)).await;
+        assert!(!spend(&leases, &charge), "{charge:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,21 +110,23 @@ async fn the_next_lease_is_asked_for_when_a_quarter_is_left() {
 
 #[tokio::test(start_paused = true)]
 async fn rare_calls_ask_for_themselves() {
-    let leases = leased(&bucket(1), ms(0)).await;
-    for (pause, leases_more) in
-        [(100, false), (100, false), (99, true), (100, false), (1000, false), (0, true)]
-    {
-        advance(ms(pause)).await;
-        let joined = leases.join(&bucket(1), SIZE);
-        assert_eq!(joined.is_some(), leases_more, "after {pause} ms");
+    for (charge, life) in [(bucket(1), 100), (window(ms(500)), 500), (window(ms(86_400_000)), 1000)] {
+        let leases = Arc::<Leases>::default();
+        assert!(leases.join(&charge, SIZE).is_none(), "the first call");
+        for (pause, leases_more) in
+            [(life, false), (life, false), (life - 1, true), (life, false), (5000, false), (0, true)]
+        {
+            advance(ms(pause)).await;
+            let joined = leases.join(&charge, SIZE);
+            assert_eq!(joined.is_some(), leases_more, "after {pause} ms");
+        }
     }
 }
 
 /// One that is taken shortly before a window ends, and one of the last permit of a bucket.
 #[tokio::test(start_paused = true)]
 async fn calls_between_short_leases_are_not_rare() {
-    let window = charge("a", FixedWindow::new(200, ms(500)), 1);
-    for (charge, permits) in [(window, SIZE), (bucket(1), 1)] {
+    for (charge, permits) in [(window(ms(500)), SIZE), (bucket(1), 1)] {
         let leases = Arc::<Leases>::default();
         let (reply, mut fetch) = first(&leases, &charge);
         fetch.next();
@@ -132,7 +146,7 @@ async fn refusals_pause_leases_for_ever_longer() {
     {
         let (_, mut fetch) = first(&leases, &charge);
         assert_eq!(fetch.next(), Some(SIZE));
-        fetch.refused(SIZE, &refused(0, ms(retry_after)));
+        fetch.refused(&refused(0, ms(retry_after)));
         assert_eq!(fetch.next(), None);
         advance(ms(pause) - Duration::from_micros(1)).await;
         assert!(leases.join(&charge, SIZE).is_none(), "{pause} ms");
@@ -184,6 +198,7 @@ async fn resets_end_leases_and_those_on_their_way() {
     let leases = leased(&bucket(1), ms(0)).await;
     drop(leases.end_after(&bucket(1).key));
     assert!(!spend(&leases, &bucket(1)));
+    advance(ms(1)).await;
 
     let (reply, mut fetch) = first(&leases, &bucket(1));
     fetch.next();
@@ -200,7 +215,8 @@ async fn leases_are_of_one_policy() {
     assert!(!spend(&leases, &other) && leases.join(&other, SIZE).is_none());
     assert!(spend(&leases, &bucket(1)));
     advance(ms(100)).await;
-    assert!(leases.join(&other, SIZE).is_some());
+    leases.end(&bucket(1));
+    assert!(leases.join(&other, SIZE).is_none() && leases.join(&other, SIZE).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,17 +227,18 @@ async fn memory_is_bounded() {
     for _ in 0..10 {
         for key in keys.by_ref().take(SHARDS * MAX_KEYS / 2) {
             let charge = Charge { key: Key::raw(key.to_string()), ..bucket(1) };
-            drop(leases.join(&charge, SIZE));
+            assert!(leases.join(&charge, SIZE).is_none());
         }
         advance(SWEEP_PAUSE).await;
     }
     let kept = || leases.0.get().unwrap().iter().map(|shard| shard.lock().unwrap().keys.len());
     assert!(kept().all(|kept| kept < MAX_KEYS));
     // Keys that are not, do not.
-    let held: Vec<_> = keys
-        .take(2 * SHARDS * MAX_KEYS)
-        .map(|key| leases.join(&Charge { key: Key::raw(key.to_string()), ..bucket(1) }, SIZE))
-        .collect();
+    let join = |key: u64| {
+        let charge = Charge { key: Key::raw(key.to_string()), ..bucket(1) };
+        leases.join(&charge, SIZE).or_else(|| leases.join(&charge, SIZE))
+    };
+    let held: Vec<_> = keys.take(2 * SHARDS * MAX_KEYS).map(join).collect();
     assert!(kept().all(|kept| kept <= MAX_KEYS));
     assert!(held.iter().any(Option::is_none) && held.iter().flatten().count() > SHARDS * MAX_KEYS / 2);
 }

@@ -47,10 +47,10 @@ async fn what_is_left_is_leased_to_all_who_wait_or_to_none() {
         let leases = Arc::<Leases>::default();
         let (reply, mut fetch) = first(&leases, &bucket(60));
         assert_eq!(fetch.next(), Some(SIZE));
-        fetch.refused(SIZE, &refused(remaining, ms(1)));
+        fetch.refused(&refused(remaining, ms(1)));
         assert_eq!(fetch.next(), next);
-        if let Some(next) = next {
-            fetch.refused(next, &refused(59, ms(1)));
+        if next.is_some() {
+            fetch.refused(&refused(59, ms(1)));
             assert_eq!(fetch.next(), None, "only once");
         }
         assert!(reply.await.is_err());
@@ -62,7 +62,7 @@ async fn calls_wait_for_what_is_left_as_well() {
     let leases = Arc::<Leases>::default();
     let (before, mut fetch) = first(&leases, &bucket(1));
     assert_eq!(fetch.next(), Some(SIZE));
-    fetch.refused(SIZE, &refused(2, ms(1)));
+    fetch.refused(&refused(2, ms(1)));
     assert_eq!(fetch.next(), Some(2));
     let (after, _) = leases.join(&bucket(1), SIZE).expect("Redis has no more permits for it");
     fetch.granted(2, &granted(ms(400)));
@@ -76,6 +76,7 @@ fn calls_do_not_wait_for_other_runtimes() {
     let [asking, other] = [(); 2].map(|()| Builder::new_current_thread().enable_time().build().unwrap());
     let leases = Arc::<Leases>::default();
     let join = |runtime: &Runtime| runtime.block_on(async { leases.join(&bucket(1), SIZE) });
+    assert!(join(&asking).is_none(), "the first call");
     let (_reply, mut fetch) = join(&asking).unwrap();
     assert!(join(&other).is_none());
     assert!(join(&asking).is_some_and(|(_, fetch)| fetch.is_none()));
