@@ -1,6 +1,7 @@
 //! Leases of attributes in Redis.
 
 mod cluster;
+mod ending;
 mod replay;
 mod runtimes;
 

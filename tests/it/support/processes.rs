@@ -48,26 +48,46 @@ impl Child {
     }
 }
 
+/// A child process that the parent has started. Dropped, it is killed.
+pub(crate) struct Process {
+    child: tokio::process::Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Kills it, as a server without memory does.
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.expect("the child was started");
+    }
+
+    /// Takes the lines that it has reported.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.log).expect("the child has written its log");
+        let _ = std::fs::remove_file(&self.log);
+        text.lines().map(String::from).collect()
+    }
+}
+
 /// Runs the test in this many child processes, and returns the lines that each of them reported.
 pub(crate) async fn run(server: &Server, processes: usize, module: &str, test: &str) -> Vec<Vec<String>> {
+    let mut children = start(server, processes, module, test);
+    for process in &mut children {
+        assert!(process.child.wait().await.expect("the child was started").success());
+    }
+    children.iter().map(Process::lines).collect()
+}
+
+/// Starts the test in this many child processes.
+pub(crate) fn start(server: &Server, processes: usize, module: &str, test: &str) -> Vec<Process> {
     let (_, module) = module.split_once("::").expect("a module of this binary");
     let exact = format!("{module}::{test}");
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let log = |i| dir.join(format!("{test}-{}-{i}.log", std::process::id()));
-    let logs: Vec<PathBuf> = (0..processes).map(log).collect();
-    let start = |log: &PathBuf| {
+    let start = |log: PathBuf| {
         let mut command = tokio::process::Command::new(std::env::current_exe().expect("a path"));
-        command.args(["--exact", &exact, "--nocapture"]).env(URL, server.url()).env(LOG, log);
-        command.stdout(Stdio::null()).spawn().expect("this binary starts")
+        command.args(["--exact", &exact, "--nocapture"]).env(URL, server.url()).env(LOG, &log);
+        let child = command.stdout(Stdio::null()).kill_on_drop(true).spawn().expect("this binary starts");
+        Process { child, log }
     };
-    let children: Vec<_> = logs.iter().map(start).collect();
-    for mut child in children {
-        assert!(child.wait().await.expect("the child was started").success());
-    }
-    let read = |log: &PathBuf| {
-        let text = std::fs::read_to_string(log).expect("the child has written its log");
-        let _ = std::fs::remove_file(log);
-        text.lines().map(String::from).collect()
-    };
-    logs.iter().map(read).collect()
+    (0..processes).map(log).map(start).collect()
 }
