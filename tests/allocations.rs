@@ -110,7 +110,7 @@ fn refused_calls_allocate_nothing() {
             assert!(error.is_limited() && error.is_never() == never);
         };
         now(once_a_day(7)).unwrap();
-        now(limiter.try_acquire("ann", 2)).unwrap();
+        now(limiter.try_acquire_n("ann", 2)).unwrap();
         // The decision that generated code awaits, whose memory the thread keeps for the next one.
         let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
         assert_eq!(refused.count_total, 1);
@@ -118,8 +118,8 @@ fn refused_calls_allocate_nothing() {
             let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
             assert_eq!(refused.count_total, 0);
             let refused = allocation_counter::measure(|| {
-                assert_limited(now(limiter.try_acquire("ann", 1)).map(drop), false);
-                assert_limited(now(limiter.try_acquire("ann", 3)).map(drop), true);
+                assert_limited(now(limiter.try_acquire("ann")).map(drop), false);
+                assert_limited(now(limiter.try_acquire_n("ann", 3)).map(drop), true);
             });
             assert_eq!(refused.count_total, 0);
         }
@@ -132,7 +132,7 @@ fn decisions_allocate_nothing_until_their_policies_are_read() {
     let bucket = registry.limiter("bucket", TokenBucket::new(Rate::new(1, DAY)).burst(100)).unwrap();
     let window = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
     for limiter in [bucket, window] {
-        let decide = || now(limiter.try_acquire("ann", 1)).unwrap();
+        let decide = || now(limiter.try_acquire("ann")).unwrap();
         // The key is new, and the first refund makes room for a state under the lock.
         drop(decide());
         now(decide().refund()).unwrap();
@@ -177,7 +177,7 @@ fn numbers_under_an_override_are_not_kept() {
     let call = |permits| {
         let bucket = TokenBucket::new(Rate::new(permits, 10 * DAY)).burst(permits);
         let limiter = registry.limiter("overridden", bucket).unwrap();
-        let decision = now(limiter.try_acquire("ann", 1)).unwrap();
+        let decision = now(limiter.try_acquire("ann")).unwrap();
         assert_eq!(decision.limit, 100);
         now(decision.refund()).unwrap();
     };
@@ -204,7 +204,7 @@ fn lists_of_limited_keys_keep_little_of_them() {
     let memory = allocation_counter::measure(|| {
         for number in 10..10 + KEYS {
             key.replace_range(..2, &number.to_string());
-            assert!(now(limiter.try_acquire(&*key, 2)).is_err());
+            assert!(now(limiter.try_acquire_n(&*key, 2)).is_err());
         }
     });
     assert_eq!(list.list().len(), KEYS);
@@ -222,7 +222,7 @@ fn long_key_for_redis_is_copied_once() {
     let limiter = registry.limiter("long", policy).expect("the policy is valid");
     let limiter = limiter.on_store_error(ratelimits::OnStoreError::Deny);
     let memory =
-        allocation_counter::measure(|| _ = now(limiter.try_acquire(&*long, 1)).expect_err("no runtime"));
+        allocation_counter::measure(|| _ = now(limiter.try_acquire(&*long)).expect_err("no runtime"));
     assert!(memory.bytes_total < 2 * long.len() as u64, "{memory:?}");
 }
 

@@ -60,15 +60,15 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("annotated, u64 key", |key| now(functions::by_id(key))),
         path("annotated, str key", |key| now(functions::by_text(key))),
         path("annotated, METHOD key", |key| now(functions::by_method(key))),
-        path("limiter, u64 key", move |key| now(by_id.try_acquire(key.id, 1))),
-        path("limiter, &str key", move |key| now(by_text.try_acquire(key.text.as_str(), 1))),
+        path("limiter, u64 key", move |key| now(by_id.try_acquire(key.id))),
+        path("limiter, &str key", move |key| now(by_text.try_acquire(key.text.as_str()))),
         path("annotated, refused", |key| now(functions::refused(key))),
-        path("limiter, refused", move |key| now(refused.try_acquire(key.id, 1))),
+        path("limiter, refused", move |key| now(refused.try_acquire(key.id))),
         path("annotated, three policies", |key| now(functions::three_policies(key))),
         path("annotated, fixed window", |key| now(functions::fixed_window(key))),
         path("annotated, sliding window counter", |key| now(functions::counter(key))),
         path("try_acquire_all of three", move |key| {
-            now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id, 1))))
+            now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id))))
         }),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
     ];

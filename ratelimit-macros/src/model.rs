@@ -86,8 +86,8 @@ fn check_signature(function: &Function, kind: AttributeKind, errors: &mut Errors
     } else if !function.is_async() {
         let message = format!(
             "the limit is awaited, so `{name}` must be async; write `async fn {name}`, move this attribute above the one \
-             that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key, 1)?` in sync code, \
-             `limiter.try_acquire(key, 1).await?` in an async caller"
+             that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key)?` in sync code, \
+             `limiter.try_acquire(key).await?` in an async caller"
         );
         errors.on(signature.fn_token, message);
     }

@@ -42,7 +42,7 @@ async fn call_all(limiter: &Limiter, key: impl Fn(u64) -> u64) -> Vec<Result<(),
     let mut calls = JoinSet::new();
     for i in 0..CALLS {
         let (limiter, key) = (limiter.clone(), key(i));
-        calls.spawn(async move { (i, limiter.try_acquire(key, 1).await.map(drop)) });
+        calls.spawn(async move { (i, limiter.try_acquire(key).await.map(drop)) });
     }
     let mut results = calls.join_all().await;
     results.sort_by_key(|(i, _)| *i);
@@ -55,7 +55,7 @@ async fn concurrent_calls_share_script_calls() {
     let server = Server::start();
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry(&server).limiter(&i.to_string(), policy).unwrap();
-        limiter.try_acquire("warm", 1).await.unwrap();
+        limiter.try_acquire("warm").await.unwrap();
         let before = server.script_calls().await;
         let results = call_all(&limiter, |i| i / 4).await;
         let sent = server.script_calls().await - before;
@@ -76,8 +76,8 @@ async fn few_decisions_of_a_batch_are_left_to_functions() {
     let server = Server::start();
     let limiter = registry(&server).limiter("a", policies()[0]).unwrap();
     for key in 0..KEYS {
-        let first = limiter.try_acquire(key, 1).await.unwrap();
-        limiter.try_acquire(key, 1).await.unwrap();
+        let first = limiter.try_acquire(key).await.unwrap();
+        limiter.try_acquire(key).await.unwrap();
         first.refund().await.unwrap();
     }
     let before = server.script_calls().await;
@@ -105,7 +105,7 @@ async fn key_of_the_wrong_type_fails_alone() {
     let server = Server::start();
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry(&server).limiter(&i.to_string(), policy).unwrap();
-        limiter.try_acquire(7, 1).await.unwrap();
+        limiter.try_acquire(7).await.unwrap();
         let keys: Vec<String> = server.command(&["KEYS", &format!("*:{i}:*:7")]).await;
         let () = server.command(&["DEL", &keys[0]]).await;
         let _: i64 = server.command(&["SADD", &keys[0], "x"]).await;
@@ -166,7 +166,7 @@ async fn stacks_share_script_calls() {
         for i in 0..CALLS {
             let (of_key, of_all, registry) = (of_key.clone(), of_all.clone(), registry.clone());
             calls.spawn(async move {
-                registry.try_acquire_all([of_key.charge(i / 4, 1), of_all.charge("all", 1)]).await.is_ok()
+                registry.try_acquire_all([of_key.charge(i / 4), of_all.charge("all")]).await.is_ok()
             });
         }
         let admitted = calls.join_all().await.into_iter().filter(|admitted| *admitted).count();
@@ -179,8 +179,8 @@ async fn stacks_share_script_calls() {
 async fn call_that_is_not_polled_delays_no_others() {
     let server = Server::start();
     let limiter = registry(&server).limiter("a", policies()[0]).unwrap();
-    limiter.try_acquire("warm", 1).await.unwrap();
-    let mut first: Vec<_> = (0..3).map(|i| Box::pin(limiter.try_acquire(i, 1))).collect();
+    limiter.try_acquire("warm").await.unwrap();
+    let mut first: Vec<_> = (0..3).map(|i| Box::pin(limiter.try_acquire(i))).collect();
     for call in &mut first {
         assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
@@ -201,9 +201,9 @@ fn runtime_that_shuts_down_fails_no_calls_of_others() {
         let short = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         for i in 0..200 {
             let limiter = Arc::clone(&limiter);
-            short.spawn(async move { limiter.try_acquire(i, 1).await.map(drop) });
+            short.spawn(async move { limiter.try_acquire(i).await.map(drop) });
         }
-        short.block_on(limiter.try_acquire("b", 1)).unwrap();
+        short.block_on(limiter.try_acquire("b")).unwrap();
         short.shutdown_background();
         for result in other.block_on(call_all(&limiter, |i| i)) {
             result.unwrap();
@@ -215,9 +215,9 @@ fn runtime_that_shuts_down_fails_no_calls_of_others() {
 async fn dropped_calls_give_back_what_they_were_charged() {
     let server = Server::start();
     let limiter = registry(&server).limiter("a", TokenBucket::new(Rate::new(100, DAY)).burst(100)).unwrap();
-    limiter.try_acquire("warm", 1).await.unwrap();
+    limiter.try_acquire("warm").await.unwrap();
     {
-        let calls: Vec<_> = (0..50).map(|_| Box::pin(limiter.try_acquire("a", 1))).collect();
+        let calls: Vec<_> = (0..50).map(|_| Box::pin(limiter.try_acquire("a"))).collect();
         let mut calls = pin!(calls);
         for call in calls.iter_mut() {
             assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

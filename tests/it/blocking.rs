@@ -56,19 +56,19 @@ fn policies() -> [Policy; 7] {
 fn blocking_calls_decide_like_awaited_ones() {
     on_each_registry(|registry, source| {
         let limiter = registry.limiter("reports", TokenBucket::new(Rate::new(1, MINUTE)).burst(3)).unwrap();
-        let decision = limiter.blocking_try_acquire("a", 2).unwrap();
+        let decision = limiter.blocking_try_acquire_n("a", 2).unwrap();
         assert_eq!((decision.remaining, decision.source), (1, source));
-        let error = limiter.blocking_try_acquire("a", 2).unwrap_err();
+        let error = limiter.blocking_try_acquire_n("a", 2).unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some());
-        let error = limiter.blocking_acquire_timeout("a", 2, MINUTE / 2).unwrap_err();
+        let error = limiter.blocking_acquire_n_timeout("a", 2, MINUTE / 2).unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some());
-        assert_eq!(limiter.blocking_acquire("a", 1).unwrap().waited, Duration::ZERO);
-        assert_eq!(limiter.blocking_acquire("a", 0).unwrap().source, Source::Skipped);
-        assert!(limiter.blocking_acquire("a", 4).unwrap_err().retry_after().is_none());
+        assert_eq!(limiter.blocking_acquire("a").unwrap().waited, Duration::ZERO);
+        assert_eq!(limiter.blocking_acquire_n("a", 0).unwrap().source, Source::Skipped);
+        assert!(limiter.blocking_acquire_n("a", 4).unwrap_err().retry_after().is_none());
     });
     let unlimited = Registry::unlimited().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
     for _ in 0..3 {
-        assert_eq!(unlimited.blocking_acquire("a", 1).unwrap().source, Source::Skipped);
+        assert_eq!(unlimited.blocking_acquire("a").unwrap().source, Source::Skipped);
     }
 }
 
@@ -80,7 +80,7 @@ fn blocking_calls_wait_without_a_runtime() {
             let start = Barrier::new(CALLS);
             let call = || {
                 start.wait();
-                let decision = limiter.blocking_acquire_timeout((), 1, MINUTE).unwrap();
+                let decision = limiter.blocking_acquire_timeout((), MINUTE).unwrap();
                 assert_eq!(decision.source, source);
                 decision.waited
             };
@@ -100,18 +100,18 @@ fn blocking_calls_in_async_code_are_errors() {
         if source == Source::Memory {
             // What is decided at once blocks nothing.
             assert_eq!(
-                runtime().block_on(async { limiter.blocking_try_acquire("a", 1000) }).unwrap().remaining,
+                runtime().block_on(async { limiter.blocking_try_acquire_n("a", 1000) }).unwrap().remaining,
                 0
             );
         }
-        let refused = || is_refused_as_async(limiter.blocking_acquire("a", 1));
+        let refused = || is_refused_as_async(limiter.blocking_acquire("a"));
         let current_thread = Builder::new_current_thread().enable_all().build().unwrap();
         for runtime in [current_thread, runtime()] {
             assert!(runtime.block_on(async { refused() }));
             assert!(runtime.handle().block_on(async { refused() }));
             assert!(LocalSet::new().block_on(&runtime, async { refused() }));
             let call = limiter.clone();
-            let spawned = runtime.spawn(async move { call.blocking_acquire("a", 1).map(drop) });
+            let spawned = runtime.spawn(async move { call.blocking_acquire("a").map(drop) });
             assert!(is_refused_as_async(runtime.block_on(spawned).unwrap()));
             runtime.block_on(async {
                 while coop::has_budget_remaining() {
@@ -122,21 +122,21 @@ fn blocking_calls_in_async_code_are_errors() {
             });
         }
         assert_eq!(runtime().block_on(limiter.reset("a")).unwrap(), source == Source::Memory);
-        assert_eq!(limiter.blocking_try_acquire("a", 1).unwrap().remaining, 999);
+        assert_eq!(limiter.blocking_try_acquire("a").unwrap().remaining, 999);
     });
 }
 
 #[test]
 fn refused_blocking_calls_leave_the_budget_alone() {
     let limiter = Registry::in_memory().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    limiter.blocking_acquire((), 1).unwrap();
+    limiter.blocking_acquire(()).unwrap();
     runtime().block_on(async {
         let mut operations = [0, 0];
         for (i, operations) in operations.iter_mut().enumerate() {
             tokio::task::yield_now().await;
             while coop::has_budget_remaining() {
                 if i == 1 {
-                    assert!(is_refused_as_async(limiter.blocking_acquire((), 1)));
+                    assert!(is_refused_as_async(limiter.blocking_acquire(())));
                 }
                 let mut context = std::task::Context::from_waker(std::task::Waker::noop());
                 if let std::task::Poll::Ready(operation) = coop::poll_proceed(&mut context) {
@@ -153,7 +153,7 @@ fn refused_blocking_calls_leave_the_budget_alone() {
 fn threads_that_may_block_may_call() {
     on_each_registry(|registry, source| {
         let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
-        let call = |limiter: &Limiter| assert_eq!(limiter.blocking_acquire("a", 1).unwrap().source, source);
+        let call = |limiter: &Limiter| assert_eq!(limiter.blocking_acquire("a").unwrap().source, source);
         // Never run, so nothing on it would ever complete.
         let idle = Builder::new_current_thread().enable_all().build().unwrap();
         {
@@ -163,14 +163,14 @@ fn threads_that_may_block_may_call() {
         let runtime = runtime();
         let calls = limiter.clone();
         runtime
-            .block_on(runtime.spawn_blocking(move || calls.blocking_acquire("a", 1).map(drop)))
+            .block_on(runtime.spawn_blocking(move || calls.blocking_acquire("a").map(drop)))
             .unwrap()
             .unwrap();
         runtime.block_on(async {
             block_in_place(|| call(&limiter));
-            limiter.acquire("a", 1).await.unwrap();
+            limiter.acquire("a").await.unwrap();
         });
-        assert_eq!(limiter.blocking_try_acquire("a", 1).unwrap().remaining, 995);
+        assert_eq!(limiter.blocking_try_acquire("a").unwrap().remaining, 995);
     });
 }
 
@@ -180,20 +180,20 @@ fn blocking_calls_share_a_connection_that_outlives_runtimes() {
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&server.url()).unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
     let call = |limiter: &Limiter| {
-        assert_eq!(limiter.blocking_try_acquire("a", 1).unwrap().source, Source::Redis);
+        assert_eq!(limiter.blocking_try_acquire("a").unwrap().source, Source::Redis);
     };
     for _ in 0..3 {
         let runtime = runtime();
-        runtime.block_on(limiter.try_acquire("a", 1)).unwrap();
+        runtime.block_on(limiter.try_acquire("a")).unwrap();
         let calls = limiter.clone();
-        let on_runtime = move || calls.blocking_try_acquire("a", 1).map(drop);
+        let on_runtime = move || calls.blocking_try_acquire("a").map(drop);
         runtime.block_on(async { spawn_blocking(on_runtime).await.unwrap() }).unwrap();
         drop(runtime);
         thread::scope(|scope| {
             (0..8).for_each(|_| drop(scope.spawn(|| (0..5).for_each(|_| call(&limiter)))));
         });
     }
-    assert_eq!(limiter.blocking_try_acquire("a", 1).unwrap().remaining, 1000 - 3 * 42 - 1);
+    assert_eq!(limiter.blocking_try_acquire("a").unwrap().remaining, 1000 - 3 * 42 - 1);
     let connections: String = runtime().block_on(server.command(&["INFO", "stats"]));
     let opened = connections.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
     // The fixture's own at the start and now, one of each runtime, and one of all blocking calls.
@@ -209,11 +209,11 @@ fn blocking_calls_fail_over() {
     };
     let policy = TokenBucket::new(Rate::new(1, SLOT)).burst(1);
     let limiter = registry(OnStoreError::Local).limiter("a", policy).unwrap();
-    assert_eq!(limiter.blocking_acquire("a", 1).unwrap().source, Source::Local);
-    let next = limiter.blocking_acquire("a", 1).unwrap();
+    assert_eq!(limiter.blocking_acquire("a").unwrap().source, Source::Local);
+    let next = limiter.blocking_acquire("a").unwrap();
     assert_eq!(next.source, Source::Local);
     let limiter = registry(OnStoreError::Deny).limiter("a", policy).unwrap();
-    assert!(matches!(limiter.blocking_acquire("a", 1), Err(Error::Store(_))));
+    assert!(matches!(limiter.blocking_acquire("a"), Err(Error::Store(_))));
     let limiter = registry(OnStoreError::Allow).limiter("a", policy).unwrap();
-    assert_eq!(limiter.blocking_acquire("a", 1).unwrap().source, Source::Allowed);
+    assert_eq!(limiter.blocking_acquire("a").unwrap().source, Source::Allowed);
 }

@@ -106,10 +106,10 @@ async fn charges_after_other_refunds_are_refunded_in_full() {
     let policy = TokenBucket::new(Rate::new(1, Duration::from_secs(200))).burst(10).adjustable();
     on_each_registry(async |registry, _| {
         let limiter = registry.limiter("changing.refunds", policy).unwrap();
-        let earlier = limiter.try_acquire("ann", 2).await.unwrap();
-        limiter.try_acquire("ann", 1).await.unwrap();
+        let earlier = limiter.try_acquire_n("ann", 2).await.unwrap();
+        limiter.try_acquire("ann").await.unwrap();
         earlier.refund().await.unwrap();
-        let later = limiter.try_acquire("ann", 5).await.unwrap();
+        let later = limiter.try_acquire_n("ann", 5).await.unwrap();
         assert_eq!(later.remaining, 4);
         later.refund().await.unwrap();
         assert_eq!(limiter.peek("ann").await.unwrap().remaining, 9);

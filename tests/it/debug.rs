@@ -51,20 +51,20 @@ async fn every_public_type_is_harmless() {
     check("RegistryBuilder", &builder);
     let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, HOUR)).burst(1)).unwrap();
     check("Limiter", &limiter.prefix("sms").function("app::send").on_store_error(OnStoreError::Deny));
-    check("NamedCharge", &limiter.charge(key(0), 1));
+    check("NamedCharge", &limiter.charge(key(0)));
     check("RequestContext", &RequestContext::new().with_ip(ip).with_user(SECRET));
     assert!(!format!("{:?}", RequestContext::new().with_ip(ip)).contains("192"));
 
-    let decision = limiter.try_acquire(key(0), 1).await.unwrap();
+    let decision = limiter.try_acquire(key(0)).await.unwrap();
     check("Decision", &decision);
     check("PolicyDecision", &decision.policies()[0]);
     check("Source", &decision.source);
     check("StoreHealth", &registry.store_health());
-    let error = limiter.try_acquire(key(0), 1).await.unwrap_err();
+    let error = limiter.try_acquire(key(0)).await.unwrap_err();
     check("Error", &error);
     let Error::Limited(limited) = error else { panic!("not limited: {error}") };
     check("Limited", &limited as &Limited);
-    let denied = limiter.on_store_error(OnStoreError::Deny).try_acquire(key(0), 1).await.unwrap_err();
+    let denied = limiter.on_store_error(OnStoreError::Deny).try_acquire(key(0)).await.unwrap_err();
     let Error::Store(error) = denied else { panic!("not denied: {denied}") };
     check("StoreError", &error);
     check("MissingKey", &MissingKey::User);
@@ -105,7 +105,7 @@ async fn every_public_type_is_harmless() {
         count.fetch_add(1, Ordering::Relaxed);
     };
     let observed = Registry::builder().observer(observe).in_memory();
-    observed.limiter("a", bucket).unwrap().try_acquire(key(0), 1).await.unwrap();
+    observed.limiter("a", bucket).unwrap().try_acquire(key(0)).await.unwrap();
     assert_eq!(observations.load(Ordering::Relaxed), 1);
     seen.extend(["Observation", "Quota"]);
 
@@ -117,7 +117,7 @@ async fn every_public_type_is_harmless() {
     let most_limited = MostLimited::new(10).with_keys();
     let observed = Registry::builder().observer(most_limited.observer()).in_memory();
     let limiter = observed.limiter("a", FixedWindow::new(1, HOUR)).unwrap();
-    assert!(limiter.try_acquire(key(0), 2).await.is_err());
+    assert!(limiter.try_acquire_n(key(0), 2).await.is_err());
     assert_harmless(&most_limited);
     assert_harmless(&most_limited.list()[0]);
     seen.extend(["MostLimited", "LimitedKey"]);
@@ -136,19 +136,19 @@ async fn registry_with_many_keys_and_waiters_is_short() {
     on_each_registry(async |registry, _| {
         let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, HOUR)).burst(1)).unwrap();
         for i in 0..1000 {
-            limiter.try_acquire(key(i), 1).await.unwrap();
+            limiter.try_acquire(key(i)).await.unwrap();
             registry.limiter(&format!("b{i}"), FixedWindow::new(1, HOUR)).unwrap();
         }
         let waiter = tokio::spawn({
             let limiter = limiter.clone();
-            async move { limiter.acquire(key(0), 1).await }
+            async move { limiter.acquire(key(0)).await }
         });
         while limiter.peek(key(0)).await.unwrap().reset_after <= HOUR {
             tokio::task::yield_now().await;
         }
         assert_harmless(&registry);
         assert_harmless(&limiter);
-        assert_harmless(&limiter.charge(key(0), 1));
+        assert_harmless(&limiter.charge(key(0)));
         waiter.abort();
     })
     .await;
@@ -164,7 +164,7 @@ async fn errors_of_redis_are_harmless() {
     };
     let error = async |registry: Registry| {
         let limiter = registry.limiter("a", FixedWindow::new(1, HOUR)).unwrap();
-        limiter.try_acquire(key(0), 1).await.unwrap_err()
+        limiter.try_acquire(key(0)).await.unwrap_err()
     };
     assert_harmless(&error(connect("default", SECRET)).await);
     let no_keys = ["~other:*", "+@all"];
@@ -175,13 +175,13 @@ async fn errors_of_redis_are_harmless() {
 
     let registry = connect("default", "right");
     let limiter = registry.limiter("a", FixedWindow::new(2, HOUR)).unwrap();
-    limiter.try_acquire(key(0), 1).await.unwrap();
+    limiter.try_acquire(key(0)).await.unwrap();
     let keys: Vec<String> = server.command(&["KEYS", "*"]).await;
     assert!(keys[0].contains(SECRET));
     for value in [["SET", &keys[0], SECRET], ["RPUSH", &keys[0], SECRET]] {
         let () = server.command(&["DEL", &keys[0]]).await;
         let () = server.command(&value).await;
-        assert_harmless(&limiter.try_acquire(key(0), 1).await.unwrap_err());
+        assert_harmless(&limiter.try_acquire(key(0)).await.unwrap_err());
     }
     for url in [format!("redis://{SECRET}:{SECRET}@host:no-port"), format!("{SECRET}://{SECRET}@host")] {
         assert_harmless(&Registry::connect_lazy(&url).unwrap_err());

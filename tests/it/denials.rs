@@ -73,11 +73,11 @@ async fn denials_say_what_redis_says() {
         let asking = fixture.registry(false).limiter(&name, policy).unwrap();
         // A call that does not wait gets the first slot of a queue alone.
         let charged = if i == 5 { 1 } else { 3 };
-        asking.try_acquire("a", charged).await.unwrap();
+        asking.try_acquire_n("a", charged).await.unwrap();
         let (by_redis, denied) = fixture
-            .refusals(async |registry| registry.limiter(&name, policy)?.try_acquire("a", 2).await.map(drop))
+            .refusals(async |registry| registry.limiter(&name, policy)?.try_acquire_n("a", 2).await.map(drop))
             .await;
-        let Err(Error::Limited(later)) = asking.try_acquire("a", 2).await else { panic!("{policy:?}") };
+        let Err(Error::Limited(later)) = asking.try_acquire_n("a", 2).await else { panic!("{policy:?}") };
         let numbers = |limited: &Limited| {
             let decision = limited.decision();
             assert_eq!(decision.source, Source::Redis);
@@ -102,15 +102,15 @@ async fn permits_that_are_given_back_are_admitted_at_once() {
     let registry = fixture.registry(true);
     for (i, policy) in policies().into_iter().enumerate().filter(|(i, _)| *i != 5) {
         let limiter = registry.limiter(&i.to_string(), policy).unwrap();
-        let mut decision = limiter.try_acquire("a", 4).await.unwrap();
+        let mut decision = limiter.try_acquire_n("a", 4).await.unwrap();
         for path in 0..3 {
-            assert!(limiter.try_acquire("a", 4).await.unwrap_err().is_limited());
+            assert!(limiter.try_acquire_n("a", 4).await.unwrap_err().is_limited());
             match path {
                 0 => decision.refund().await.unwrap(),
                 1 => limiter.refund("a", 4).await.unwrap(),
                 _ => _ = limiter.reset("a").await.unwrap(),
             }
-            decision = limiter.try_acquire("a", 4).await.unwrap();
+            decision = limiter.try_acquire_n("a", 4).await.unwrap();
         }
     }
 }
@@ -118,7 +118,7 @@ async fn permits_that_are_given_back_are_admitted_at_once() {
 /// Never charged in the end. Its limiter has the same state.
 #[count_limit(2, "1d", name = "denials.refunded", key = user, charge_when = |_| false)]
 async fn refunded(user: &str, limiter: &Limiter) -> Result<(), Error> {
-    limiter.try_acquire(user, 2).await.map(drop)
+    limiter.try_acquire_n(user, 2).await.map(drop)
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn refunds_by_output_end_denials() {
     let registry = fixture.registry(true);
     let limiter = registry.limiter("denials.refunded", FixedWindow::new(2, DAY)).unwrap();
     assert!(registry.scope(refunded("ann", &limiter)).await.unwrap_err().is_limited());
-    limiter.try_acquire("ann", 2).await.unwrap();
+    limiter.try_acquire_n("ann", 2).await.unwrap();
 }
 
 #[tokio::test]
@@ -135,8 +135,8 @@ async fn calls_that_may_be_refunded_always_ask() {
     let fixture = Fixture::start();
     let registry = fixture.registry(true);
     let limiter = registry.limiter("denials.refunded", FixedWindow::new(2, DAY)).unwrap();
-    limiter.try_acquire("bob", 2).await.unwrap();
-    limiter.try_acquire("bob", 1).await.unwrap_err();
+    limiter.try_acquire_n("bob", 2).await.unwrap();
+    limiter.try_acquire("bob").await.unwrap_err();
     let before = fixture.server.script_calls().await;
     registry.scope(refunded("bob", &limiter)).await.unwrap_err();
     assert_eq!(fixture.server.script_calls().await, before + 1);
@@ -148,10 +148,10 @@ async fn free_charges_are_not_denied() {
     let registry = fixture.registry(true);
     let [empty, full, open] =
         ["empty", "full", "open"].map(|name| registry.limiter(name, FixedWindow::new(1, DAY)).unwrap());
-    empty.try_acquire((), 1).await.unwrap();
-    full.try_acquire((), 1).await.unwrap();
+    empty.try_acquire(()).await.unwrap();
+    full.try_acquire(()).await.unwrap();
     let beside =
-        async |other: &Limiter| registry.try_acquire_all([empty.charge((), 0), other.charge((), 1)]).await;
+        async |other: &Limiter| registry.try_acquire_all([empty.charge_n((), 0), other.charge(())]).await;
     assert!(beside(&full).await.unwrap_err().is_limited());
     beside(&open).await.unwrap();
 }
@@ -168,11 +168,11 @@ async fn leases_with_other_numbers_end_denials() {
     let registry = fixture.registry(true);
     let bucket = TokenBucket::new(Rate::new(1, DAY)).burst(5).adjustable();
     let slow = registry.limiter("denials.leased", bucket).unwrap();
-    slow.try_acquire((), 3).await.unwrap();
-    assert!(slow.try_acquire((), 3).await.unwrap_err().is_limited());
+    slow.try_acquire_n((), 3).await.unwrap();
+    assert!(slow.try_acquire_n((), 3).await.unwrap_err().is_limited());
     registry.scope(leased(Rate::per_second(1000))).await.unwrap();
     let before = fixture.server.script_calls().await;
-    drop(slow.try_acquire((), 3).await);
+    drop(slow.try_acquire_n((), 3).await);
     assert_eq!(fixture.server.script_calls().await, before + 1);
 }
 
@@ -183,11 +183,11 @@ async fn calls_with_other_numbers_end_denials() {
     let registry = fixture.registry(true);
     let limiter = |rate| registry.limiter("a", TokenBucket::new(rate).burst(5).adjustable()).unwrap();
     let (slow, fast) = (limiter(Rate::new(1, DAY)), limiter(Rate::per_second(1000)));
-    slow.try_acquire("a", 4).await.unwrap();
-    assert!(slow.try_acquire("a", 2).await.unwrap_err().is_limited());
-    fast.try_acquire("a", 1).await.unwrap();
+    slow.try_acquire_n("a", 4).await.unwrap();
+    assert!(slow.try_acquire_n("a", 2).await.unwrap_err().is_limited());
+    fast.try_acquire("a").await.unwrap();
     let before = fixture.server.script_calls().await;
-    drop(slow.try_acquire("a", 2).await);
+    drop(slow.try_acquire_n("a", 2).await);
     assert_eq!(fixture.server.script_calls().await, before + 1);
 }
 
@@ -273,8 +273,8 @@ async fn calls_with_a_shadow_always_ask() {
     let fixture = Fixture::start();
     let registry = fixture.registry(true);
     let limiter = registry.limiter("denials.shadow.alone", FixedWindow::new(1, DAY)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
-    assert!(limiter.try_acquire((), 1).await.unwrap_err().is_limited());
+    limiter.try_acquire(()).await.unwrap();
+    assert!(limiter.try_acquire(()).await.unwrap_err().is_limited());
     let before = fixture.server.script_calls().await;
     registry.scope(in_shadow()).await.unwrap();
     assert!(fixture.server.script_calls().await > before);
@@ -291,13 +291,13 @@ async fn calls_with_a_shadow_always_ask() {
 async fn many_threads_share_the_denials_of_a_key() {
     let fixture = Fixture::start();
     let limiter = fixture.registry(true).limiter("a", FixedWindow::new(1, DAY)).unwrap();
-    limiter.try_acquire("a", 1).await.unwrap();
+    limiter.try_acquire("a").await.unwrap();
     let before = fixture.server.script_calls().await;
     let tasks = (0..16).map(|_| {
         let limiter = limiter.clone();
         tokio::spawn(async move {
             for _ in 0..1000 {
-                assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+                assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
             }
         })
     });
@@ -314,8 +314,8 @@ fn blocking_calls_are_denied() {
     let server = Server::start();
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&server.url()).unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(1, DAY)).unwrap();
-    limiter.blocking_try_acquire("a", 1).unwrap();
+    limiter.blocking_try_acquire("a").unwrap();
     for _ in 0..3 {
-        assert!(limiter.blocking_try_acquire("a", 1).unwrap_err().is_limited());
+        assert!(limiter.blocking_try_acquire("a").unwrap_err().is_limited());
     }
 }

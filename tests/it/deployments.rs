@@ -63,10 +63,10 @@ async fn works_as(url: &str, set: impl Fn(RegistryBuilder) -> RegistryBuilder) -
 async fn works(registry: &Registry) {
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("works {i}"), policy).unwrap();
-        assert_eq!(decided(limiter.try_acquire("a", 2).await).remaining, 1, "{policy:?}");
-        let taken = decided(limiter.try_acquire("a", 1).await);
+        assert_eq!(decided(limiter.try_acquire_n("a", 2).await).remaining, 1, "{policy:?}");
+        let taken = decided(limiter.try_acquire("a").await);
         assert_eq!(taken.remaining, 0, "{policy:?}");
-        let error = limiter.try_acquire("a", 1).await.unwrap_err();
+        let error = limiter.try_acquire("a").await.unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some(), "{policy:?}: {}", chain(&error));
         taken.refund().await.unwrap();
         assert_eq!(decided(limiter.peek("a").await).remaining, 1, "{policy:?}");
@@ -84,10 +84,10 @@ async fn lists_work(registry: &Registry) {
             .map(|(name, policy)| registry.limiter(&format!("list {name}"), policy).unwrap());
     let others = [&interval, &funnel, &window, &log, &counter];
     let all = [&bucket].into_iter().chain(others);
-    let charges = || all.clone().map(|limiter| limiter.charge("a", 1));
+    let charges = || all.clone().map(|limiter| limiter.charge("a"));
     let decision = decided(registry.try_acquire_all(charges()).await);
     assert_eq!(decision.policies().len(), 6);
-    decided(window.try_acquire("a", 2).await);
+    decided(window.try_acquire_n("a", 2).await);
     assert!(registry.try_acquire_all(charges()).await.unwrap_err().is_limited());
     for limiter in [&bucket, &interval, &funnel, &log, &counter] {
         assert_eq!(decided(limiter.peek("a").await).remaining, 2, "{} was charged", limiter.name());

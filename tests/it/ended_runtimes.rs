@@ -59,11 +59,11 @@ fn calls_that_are_under_way_end_quietly_with_their_runtime() {
             for runtime in runtimes() {
                 let wait = |_| {
                     let (limiter, runtime) = (limiter.clone(), runtime.handle().clone());
-                    thread::spawn(move || drop(runtime.block_on(limiter.acquire((), 1))))
+                    thread::spawn(move || drop(runtime.block_on(limiter.acquire(()))))
                 };
                 let threads: Vec<_> = (0..CALLS).map(wait).collect();
                 let task = limiter.clone();
-                runtime.spawn(async move { task.acquire((), 1).await });
+                runtime.spawn(async move { task.acquire(()).await });
                 runtime.block_on(async { sleep(Duration::from_millis(50)).await });
                 drop(runtime);
                 threads.into_iter().for_each(|call| call.join().unwrap());

@@ -83,8 +83,8 @@ async fn outage_names_server_and_deadline_and_each_cause_once() {
     let limiter = registry.limiter("a", FixedWindow::new(9, DAY)).unwrap();
     let log = LogCapture::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    limiter.try_acquire("a", 1).await.unwrap();
-    limiter.on_store_error(OnStoreError::Deny).try_acquire("a", 1).await.unwrap_err();
+    limiter.try_acquire("a").await.unwrap();
+    limiter.on_store_error(OnStoreError::Deny).try_acquire("a").await.unwrap_err();
     let text = log.text();
     let events: Vec<&str> = text.split("level=").skip(1).collect();
     let [outage, refused] = events[..] else { panic!("{text}") };
@@ -108,7 +108,7 @@ async fn each_refusal_is_logged() {
         let limiter = registry.limiter("window", SlidingWindow::new(1, DAY)).unwrap();
         for _ in 0..3 {
             _ = once(&registry, 1).await;
-            _ = limiter.try_acquire(1, 1).await;
+            _ = limiter.try_acquire(1).await;
         }
         limiter.peek(1).await.unwrap();
         assert_eq!(log.messages(), ["call was limited"; 4]);
@@ -129,7 +129,7 @@ async fn events_have_the_target_of_the_facade() {
     let _ = Registry::unlimited();
     let absent = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
     let window = FixedWindow::new(1, Duration::from_secs(60));
-    absent.limiter("a", window).unwrap().try_acquire("a", 1).await.unwrap();
+    absent.limiter("a", window).unwrap().try_acquire("a").await.unwrap();
     let registry = Registry::in_memory();
     for _ in 0..2 {
         registry.scope(on_trial()).await.unwrap();

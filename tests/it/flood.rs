@@ -147,9 +147,9 @@ async fn guesses_during(logins: &Limiter, quota: &Limiter, keys: u64) -> u64 {
     let mut admitted = 0;
     for key in 0..keys {
         if key.is_multiple_of(1000) {
-            admitted += u64::from(logins.try_acquire("ann", 1).await.is_ok());
+            admitted += u64::from(logins.try_acquire("ann").await.is_ok());
         }
-        let decision = quota.try_acquire(key, 1).await;
+        let decision = quota.try_acquire(key).await;
         assert!(decision.expect("the quota has room").remaining >= 999);
     }
     admitted
@@ -185,7 +185,7 @@ async fn policy_gets_room_in_a_store_that_another_has_filled() {
     let registry = Registry::builder().max_keys(cap() as usize).in_memory();
     let quota = registry.limiter("quota", FixedWindow::new(1000, 24 * HOUR)).expect("a valid policy");
     for key in 0..2 * cap() {
-        assert!(quota.try_acquire(key, 1).await.is_ok());
+        assert!(quota.try_acquire(key).await.is_ok());
     }
     assert_eq!(guesses(&registry, flood_keys()).await, 5);
 }

@@ -49,13 +49,13 @@ fn blocking_calls_to_redis_fail_in_a_forked_child() {
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&url).unwrap();
     let [remote, local] = [registry, Registry::in_memory()]
         .map(|registry| registry.limiter("a", FixedWindow::new(9, Duration::from_secs(60))).unwrap());
-    let call = || remote.blocking_try_acquire("a", 1);
+    let call = || remote.blocking_try_acquire("a");
     // The child starts its own thread if there was none.
     assert!(holds_in_child(|| call().is_ok()));
     call().unwrap();
     let is_refused =
         |error: &Error| matches!(error, Error::Store(error) if error.to_string().contains("forked"));
     assert!(holds_in_child(|| call().is_err_and(|error| is_refused(&error))));
-    assert!(holds_in_child(|| local.blocking_try_acquire("a", 1).is_ok()), "it needs no thread");
+    assert!(holds_in_child(|| local.blocking_try_acquire("a").is_ok()), "it needs no thread");
     call().unwrap();
 }

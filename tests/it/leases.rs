@@ -179,7 +179,7 @@ async fn the_last_permits_are_admitted() {
     for (key, first) in [("all", 0), ("some", 95), ("one", 99), ("none", 100)] {
         let (registry, limiter) = (fixture.registry(), fixture.window());
         if first > 0 {
-            limiter.try_acquire(key, first).await.unwrap();
+            limiter.try_acquire_n(key, first).await.unwrap();
         }
         for call in first..100 {
             window(&registry, key).await.unwrap_or_else(|error| panic!("{key}, {call}: {error}"));
@@ -247,7 +247,7 @@ async fn a_limited_key_hardly_costs_more_requests() {
     let fixture = Fixture::start();
     let builder = Registry::builder().namespace(&*fixture.namespace).deadline(LONG_DEADLINE);
     let registry = builder.local_denials(false).connect_lazy(&fixture.server.url()).unwrap();
-    fixture.window().try_acquire("a", 100).await.unwrap();
+    fixture.window().try_acquire_n("a", 100).await.unwrap();
     let (before, start) = (fixture.server.script_calls().await, Instant::now());
     for _ in 0..CALLS {
         assert!(window(&registry, "a").await.unwrap_err().is_limited());
@@ -259,7 +259,7 @@ async fn a_limited_key_hardly_costs_more_requests() {
 #[tokio::test]
 async fn denials_are_repeated() {
     let fixture = Fixture::start();
-    fixture.window().try_acquire("a", 100).await.unwrap();
+    fixture.window().try_acquire_n("a", 100).await.unwrap();
     until("calls are refused without a request", WITHIN, async || {
         let registry = fixture.registry();
         assert!(window(&registry, "a").await.unwrap_err().is_limited());
@@ -278,9 +278,9 @@ async fn denials_leave_leased_permits_to_their_calls() {
     let registry = fixture.registry();
     let limiter = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
     lease(&registry, "a").await;
-    limiter.try_acquire("a", 89).await.unwrap();
+    limiter.try_acquire_n("a", 89).await.unwrap();
     for call in 1..10 {
-        assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+        assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
         window(&registry, "a").await.unwrap_or_else(|error| panic!("{call}: {error}"));
     }
     assert!(window(&registry, "a").await.unwrap_err().is_limited());

@@ -109,7 +109,7 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
         &limiter("metered.deny", OnStoreError::Deny),
     ];
     for limiter in limiters {
-        limiter.try_acquire("a", 1).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
     }
     let state = || {
         record_state(&registry);
@@ -123,7 +123,7 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
 
     server.kill();
     for limiter in limiters {
-        _ = limiter.try_acquire("a", 1).await;
+        _ = limiter.try_acquire("a").await;
     }
     assert_eq!(state(), [0.0, 1.0, 3.0]);
     // Not the share of this process, which has just decided.
@@ -133,7 +133,7 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
     server.restart().await;
     let (mut by_redis, mut by_process) = (1.0, 1.0);
     until("the outage ends", WITHIN, async || {
-        match local.try_acquire("a", 1).await.unwrap().source {
+        match local.try_acquire("a").await.unwrap().source {
             Source::Redis => by_redis += 1.0,
             _ => by_process += 1.0,
         }
@@ -161,11 +161,11 @@ async fn let_one_wait(registry: &Registry, prometheus: &PrometheusHandle) {
         scrape(prometheus)["ratelimits_waiting"]
     };
     let window = registry.limiter("metered.window", FixedWindow::new(1, DAY)).unwrap();
-    let first = window.acquire("a", 1).await.unwrap();
+    let first = window.acquire("a").await.unwrap();
     assert_eq!(waiting(), 0.0);
     let waiter = tokio::spawn({
         let window = window.clone();
-        async move { window.acquire("a", 1).await }
+        async move { window.acquire("a").await }
     });
     until(
         "the call waits",
@@ -198,7 +198,7 @@ async fn many_policies_share_a_label() {
     let registry = builder().in_memory();
     for name in (0..1100).chain(0..1100) {
         let limiter = registry.limiter(&format!("metered.{name}"), FixedWindow::new(5, DAY)).unwrap();
-        limiter.try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
     }
     let scrape = scrape(&recorder.handle());
     assert_eq!(scrape.len(), 2 * 1001);
@@ -231,7 +231,7 @@ async fn the_dashboard_the_alerts_and_the_guide_have_the_series_that_are_recorde
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;
     let on_redis = builder().connect_lazy(&Server::shared().url()).unwrap();
-    on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap().try_acquire("a", 1).await.unwrap();
+    on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap().try_acquire("a").await.unwrap();
     let text = recorder.handle().render();
     let described =
         text.lines().filter_map(|line| line.strip_prefix("# HELP ratelimits_")?.split(' ').next());

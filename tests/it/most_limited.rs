@@ -57,7 +57,7 @@ async fn hashes_are_those_in_the_keys_of_redis() {
         for window in ["daily", "hourly"] {
             let limiter = registry.limiter(window, FixedWindow::new(1, Duration::from_secs(3600))).unwrap();
             for _ in 0..2 {
-                _ = limiter.try_acquire(key, 1).await;
+                _ = limiter.try_acquire(key).await;
             }
         }
     }
@@ -77,7 +77,7 @@ async fn long_keys_are_cut() {
         builder(&list).in_memory().limiter("cut", FixedWindow::new(1, Duration::from_secs(3600))).unwrap();
     for (key, shown) in [("é".repeat(128), "é".repeat(128)), ("é".repeat(129), "é".repeat(128) + "…")] {
         for _ in 0..2 {
-            _ = limiter.try_acquire(("", &key, "x"), 1).await;
+            _ = limiter.try_acquire(("", &key, "x")).await;
         }
         let parts = list.list().remove(0).key.unwrap();
         let expected = if shown == key { vec!["", &shown, "…"] } else { vec!["", &shown] };
@@ -94,8 +94,8 @@ async fn hashes_identify_keys() {
         registry.limiter(name, FixedWindow::new(limit, Duration::from_secs(86_400))).unwrap()
     });
     for _ in 0..4 {
-        _ = daily.try_acquire("s3cr3t", 1).await;
-        _ = hourly.try_acquire("s3cr3t", 1).await;
+        _ = daily.try_acquire("s3cr3t").await;
+        _ = hourly.try_acquire("s3cr3t").await;
     }
     let refusals = |list: &MostLimited| list.list().iter().map(|entry| entry.refusals).collect::<Vec<_>>();
     assert_eq!((refusals(&one), refusals(&other)), (vec![3, 2], vec![3, 2]));

@@ -45,18 +45,21 @@ async fn only_costs_that_never_fit_are_never() {
             let fits = largest.unwrap_or(9);
             for timeout in [Duration::ZERO, HOUR / 8, Duration::MAX] {
                 for cost in largest.map(|largest| [largest + 1, 1 << 53, u64::MAX]).into_iter().flatten() {
-                    let error = limiter.acquire_timeout("unused", cost, timeout).await.unwrap_err();
+                    let error = limiter.acquire_n_timeout("unused", cost, timeout).await.unwrap_err();
                     assert_limited(&error, true);
                 }
             }
-            limiter.acquire_timeout("used", fits, Duration::ZERO).await.unwrap();
+            limiter.acquire_n_timeout("used", fits, Duration::ZERO).await.unwrap();
             for cost in 1..=fits {
                 for timeout in [Duration::ZERO, HOUR / 8] {
-                    assert_limited(&limiter.acquire_timeout("used", cost, timeout).await.unwrap_err(), false);
+                    assert_limited(
+                        &limiter.acquire_n_timeout("used", cost, timeout).await.unwrap_err(),
+                        false,
+                    );
                 }
             }
             for cost in largest.map(|largest| [largest + 1, u64::MAX]).into_iter().flatten() {
-                assert_limited(&limiter.try_acquire("used", cost).await.unwrap_err(), true);
+                assert_limited(&limiter.try_acquire_n("used", cost).await.unwrap_err(), true);
             }
         }
     })
@@ -68,28 +71,28 @@ async fn full_queues_and_too_many_waiters_are_not_never() {
     let registry = Registry::builder().max_waiters(1).in_memory();
     let rate = Rate::new(1, HOUR);
     let waiting = registry.limiter("bucket", TokenBucket::new(rate).burst(1)).unwrap();
-    waiting.try_acquire((), 1).await.unwrap();
+    waiting.try_acquire(()).await.unwrap();
     let waiter = tokio::spawn({
         let waiting = waiting.clone();
-        async move { waiting.acquire((), 1).await }
+        async move { waiting.acquire(()).await }
     });
     while waiting.peek(()).await.unwrap().reset_after <= HOUR {
         tokio::task::yield_now().await;
     }
-    assert_limited(&waiting.acquire((), 1).await.unwrap_err(), false);
+    assert_limited(&waiting.acquire(()).await.unwrap_err(), false);
     waiter.abort();
 
     let queue = Registry::in_memory().limiter("queue", LeakyBucket::new(2, rate).queue()).unwrap();
-    queue.try_acquire((), 1).await.unwrap();
+    queue.try_acquire(()).await.unwrap();
     let waiters = [(); 2].map(|()| {
         let queue = queue.clone();
-        tokio::spawn(async move { queue.acquire((), 1).await })
+        tokio::spawn(async move { queue.acquire(()).await })
     });
     while queue.peek(()).await.unwrap().remaining > 0 {
         tokio::task::yield_now().await;
     }
-    assert_limited(&queue.acquire((), 1).await.unwrap_err(), false);
-    assert_limited(&queue.acquire((), 4).await.unwrap_err(), true);
+    assert_limited(&queue.acquire(()).await.unwrap_err(), false);
+    assert_limited(&queue.acquire_n((), 4).await.unwrap_err(), true);
     waiters.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
@@ -98,14 +101,14 @@ async fn stacks_report_the_policy_that_never_fits() {
     on_each_registry(async |registry, _| {
         let small = registry.limiter("small", FixedWindow::new(2, HOUR / 60)).unwrap();
         let large = registry.limiter("large", FixedWindow::new(9, 24 * HOUR)).unwrap();
-        let call = |cost| registry.try_acquire_all([large.charge((), 9), small.charge((), cost)]);
+        let call = |cost| registry.try_acquire_all([large.charge_n((), 9), small.charge_n((), cost)]);
         call(2).await.unwrap();
         assert_limited(&call(2).await.unwrap_err(), false);
         let error = call(3).await.unwrap_err();
         assert_limited(&error, true);
         assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "small"), "{error}");
         // Two charges of one key, of which each alone would fit.
-        let twice = [small.charge("a", 1), small.charge("a", 2)];
+        let twice = [small.charge("a"), small.charge_n("a", 2)];
         assert_limited(&registry.try_acquire_all(twice).await.unwrap_err(), true);
     })
     .await;
@@ -133,11 +136,11 @@ async fn shares_of_a_policy_are_not_never() {
     let builder = Registry::builder().instances(4).on_store_error(OnStoreError::Local);
     let registry = builder.connect_lazy("redis://127.0.0.1:1").unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(8, HOUR)).unwrap();
-    assert_eq!(limiter.try_acquire((), 2).await.unwrap().source, Source::Local);
-    assert_limited(&limiter.try_acquire((), 1).await.unwrap_err(), false);
-    let exceeds_the_share = limiter.try_acquire((), 3).await.unwrap_err();
+    assert_eq!(limiter.try_acquire_n((), 2).await.unwrap().source, Source::Local);
+    assert_limited(&limiter.try_acquire(()).await.unwrap_err(), false);
+    let exceeds_the_share = limiter.try_acquire_n((), 3).await.unwrap_err();
     assert!(matches!(exceeds_the_share, Error::Store(_)) && !exceeds_the_share.is_never());
-    assert_limited(&limiter.try_acquire((), 9).await.unwrap_err(), true);
+    assert_limited(&limiter.try_acquire_n((), 9).await.unwrap_err(), true);
 }
 
 #[tokio::test]

@@ -117,10 +117,10 @@ async fn refusals_have_the_key_that_is_seen() {
         }
         assert_eq!(refused_key(stacked(&registry, Some(9)).await), Some(vec!["9".to_owned()]));
         let limiter = registry.limiter("seen.key", FixedWindow::new(1, DAY)).unwrap();
-        limiter.try_acquire((), 1).await.unwrap();
-        assert_eq!(refused_key(limiter.try_acquire((), 1).await), Some(Vec::new()));
-        limiter.try_acquire("b", 1).await.unwrap();
-        let charges = ["a", "b", "c"].map(|key| limiter.charge(key, 1));
+        limiter.try_acquire(()).await.unwrap();
+        assert_eq!(refused_key(limiter.try_acquire(()).await), Some(Vec::new()));
+        limiter.try_acquire("b").await.unwrap();
+        let charges = ["a", "b", "c"].map(|key| limiter.charge(key));
         assert_eq!(refused_key(registry.try_acquire_all(charges).await), Some(vec!["b".to_owned()]));
     }
     let unobserved = Registry::in_memory();
@@ -204,23 +204,23 @@ async fn calls_of_limiters_are_seen() {
     for (registry, source) in seen.registries(&server) {
         let window = registry.limiter("window", FixedWindow::new(3, DAY)).unwrap();
         let bucket = registry.limiter("bucket", TokenBucket::per_second(1).burst(9)).unwrap();
-        window.try_acquire((1, "a"), 2).await.unwrap();
-        assert!(window.acquire_timeout((1, "a"), 2, Duration::from_secs(1)).await.is_err());
-        assert!(window.try_acquire(Unformattable, 1).await.is_err());
-        tokio::task::block_in_place(|| window.blocking_try_acquire("b", 1)).unwrap();
-        registry.try_acquire_all([window.charge("c", 1), bucket.charge("c", 1)]).await.unwrap();
-        assert!(registry.try_acquire_all([bucket.charge(Unformattable, 1)]).await.is_err());
-        let free = window.charge("d", 0);
-        registry.try_acquire_all([window.charge("d", 1), free, window.charge("d", 2)]).await.unwrap();
+        window.try_acquire_n((1, "a"), 2).await.unwrap();
+        assert!(window.acquire_n_timeout((1, "a"), 2, Duration::from_secs(1)).await.is_err());
+        assert!(window.try_acquire(Unformattable).await.is_err());
+        tokio::task::block_in_place(|| window.blocking_try_acquire("b")).unwrap();
+        registry.try_acquire_all([window.charge("c"), bucket.charge("c")]).await.unwrap();
+        assert!(registry.try_acquire_all([bucket.charge(Unformattable)]).await.is_err());
+        let free = window.charge_n("d", 0);
+        registry.try_acquire_all([window.charge("d"), free, window.charge_n("d", 2)]).await.unwrap();
         let other = registry.limiter("window", FixedWindow::new(4, DAY)).unwrap();
-        assert!(registry.try_acquire_all([window.charge("e", 1), other.charge("e", 1)]).await.is_err());
+        assert!(registry.try_acquire_all([window.charge("e"), other.charge("e")]).await.is_err());
         // None of these takes a decision.
         window.peek("c").await.unwrap();
-        window.try_acquire("c", 0).await.unwrap();
+        window.try_acquire_n("c", 0).await.unwrap();
         window.refund("c", 1).await.unwrap();
         window.reset("c").await.unwrap();
         assert!(window.peek(Unformattable).await.is_err());
-        assert!(window.try_acquire(Unformattable, 0).await.is_err());
+        assert!(window.try_acquire_n(Unformattable, 0).await.is_err());
         assert_eq!(
             seen.take(),
             [
@@ -257,7 +257,7 @@ async fn keys_are_formatted_once() {
         let bucket = registry.limiter("bucket", TokenBucket::per_second(1).burst(1)).unwrap();
         let next = Next(Cell::default());
         for number in 1..4 {
-            bucket.try_acquire(&next, 1).await.unwrap();
+            bucket.try_acquire(&next).await.unwrap();
             assert_eq!(bucket.peek(number).await.unwrap().remaining, 0);
         }
         let keys = seen.take();
@@ -334,7 +334,7 @@ async fn failures_of_the_store_are_seen_with_what_is_done_about_them() {
         let result = send(&registry, "ann", 7, 1).await;
         assert_eq!(result.is_err(), mode == OnStoreError::Deny);
         let bucket = registry.limiter("seen.send", TokenBucket::per_second(1).burst(2)).unwrap();
-        assert_eq!(bucket.try_acquire(("ann", 7), 1).await.is_err(), mode == OnStoreError::Deny);
+        assert_eq!(bucket.try_acquire(("ann", 7)).await.is_err(), mode == OnStoreError::Deny);
         let seen = seen.take();
         assert_eq!(seen[0], expected);
         assert_eq!(seen.len(), 2);

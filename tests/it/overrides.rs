@@ -153,25 +153,25 @@ async fn limiters_are_overridden_by_name() {
         assert_eq!(registry.overrides(), []);
         let limiter = registry.limiter("overrides.limiter", FixedWindow::new(3, DAY)).unwrap();
         // From its first call.
-        limiter.try_acquire("k", 1).await.unwrap();
+        limiter.try_acquire("k").await.unwrap();
         assert_eq!(registry.overrides().len(), 1);
-        assert!(limiter.try_acquire("k", 1).await.unwrap_err().is_limited());
-        assert!(registry.try_acquire_all([limiter.charge("k", 1)]).await.unwrap_err().is_limited());
+        assert!(limiter.try_acquire("k").await.unwrap_err().is_limited());
+        assert!(registry.try_acquire_all([limiter.charge("k")]).await.unwrap_err().is_limited());
 
         file.replace("[\"overrides.limiter\"]\nshadow = true\nlimit = 1\n");
-        until("the limiter is in shadow", WITHIN, async || match limiter.try_acquire("k", 1).await {
+        until("the limiter is in shadow", WITHIN, async || match limiter.try_acquire("k").await {
             Ok(decision) if decision.policies()[0].shadow => Ok(()),
             other => Err(format!("{other:?}")),
         })
         .await;
         file.replace("[\"overrides.limiter\"]\noff = true\n");
-        until("the limiter is off", WITHIN, async || match limiter.try_acquire("k", 2).await {
+        until("the limiter is off", WITHIN, async || match limiter.try_acquire_n("k", 2).await {
             Ok(decision) if !decision.policies()[0].shadow => Ok(()),
             other => Err(format!("{other:?}")),
         })
         .await;
         let used = 3 - limiter.peek("k").await.unwrap().remaining;
-        limiter.try_acquire("k", 2).await.unwrap();
+        limiter.try_acquire_n("k", 2).await.unwrap();
         assert_eq!(3 - limiter.peek("k").await.unwrap().remaining, used);
     })
     .await;
@@ -362,6 +362,6 @@ async fn override_of_a_bucket_needs_no_known_key() {
     let bucket = TokenBucket::new("10/d".parse().unwrap()).burst(10).adjustable();
     let limiter = registry.limiter("overrides.unused", bucket).unwrap();
     in_force(&registry, &["overrides.unused"]).await;
-    limiter.try_acquire(1, 1).await.unwrap();
-    assert!(limiter.try_acquire(1, 1).await.unwrap_err().is_limited());
+    limiter.try_acquire(1).await.unwrap();
+    assert!(limiter.try_acquire(1).await.unwrap_err().is_limited());
 }

@@ -186,7 +186,7 @@ async fn handles_share_the_state_of_functions() {
             assert!(usage.used == 0 && usage.reset_after.is_zero(), "{name}: {usage:?}");
         }
         let limiter = registry.policy("policies.literal").unwrap().limiter().unwrap();
-        limiter.try_acquire(7, 10).await.unwrap();
+        limiter.try_acquire_n(7, 10).await.unwrap();
         let peeked = registry.policy("policies.literal").unwrap().peek(7).await.unwrap();
         assert!(peeked.remaining == 0 && peeked.retry_after.is_some(), "{peeked:?}");
     })
@@ -273,7 +273,7 @@ async fn handles_do_as_their_attributes_on_store_errors() {
     assert!(matches!(registry.scope(deny()).await, Err(Error::Store(_))));
     let policy = registry.policy("policies.deny").unwrap();
     assert!(matches!(policy.peek(()).await, Err(Error::Store(_))));
-    assert!(matches!(policy.limiter().unwrap().try_acquire((), 1).await, Err(Error::Store(_))));
+    assert!(matches!(policy.limiter().unwrap().try_acquire(()).await, Err(Error::Store(_))));
     assert!(matches!(policy.usage(()).await, Err(Error::Store(_))));
     // By default, calls are decided in process.
     let policy = registry.policy("a:policies.same").unwrap();

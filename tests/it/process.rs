@@ -196,7 +196,7 @@ async fn from_env_without_a_url_is_in_memory() {
     tracing::subscriber::set_global_default(log.clone()).unwrap();
     for registry in [Registry::from_env().await, Registry::from_env_lazy()] {
         let limiter = registry.unwrap().limiter("a", TokenBucket::per_second(1)).unwrap();
-        assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Memory);
+        assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Memory);
     }
     let unset = "RATELIMITS_URL is not set: limits are decided in this process alone";
     assert_eq!(log.messages(), [unset, unset]);
@@ -241,7 +241,7 @@ async fn from_env_lazy_needs_no_server() {
     let registry = Registry::from_env_lazy().unwrap();
     assert_eq!(log.messages(), ["limits are decided in Redis"]);
     let limiter = registry.limiter("a", TokenBucket::per_second(1)).unwrap();
-    assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Local);
+    assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Local);
 }
 
 #[tokio::test]
@@ -254,7 +254,7 @@ async fn from_env_of_a_builder_keeps_its_settings() {
     for (namespace, remaining) in [("one", 1), ("one", 0), ("two", 1)] {
         let registry = Registry::builder().namespace(namespace).from_env().await.unwrap();
         let limiter = registry.limiter("a", FixedWindow::new(2, Duration::from_secs(86_400))).unwrap();
-        let decision = limiter.try_acquire((), 1).await.unwrap();
+        let decision = limiter.try_acquire(()).await.unwrap();
         assert_eq!((decision.source, decision.remaining), (Source::Redis, remaining));
     }
 }

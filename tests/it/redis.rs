@@ -83,7 +83,7 @@ async fn only_connect_requires_a_server() {
     let registry = Registry::builder().on_store_error(OnStoreError::Deny).connect_lazy(&url).unwrap();
     let limiter = registry.limiter("absent", FixedWindow::new(1, MINUTE)).unwrap();
     for _ in 0..3 {
-        let error = limiter.try_acquire("a", 1).await.unwrap_err();
+        let error = limiter.try_acquire("a").await.unwrap_err();
         assert!(matches!(error, Error::Store(_)) && !error.is_limited(), "{error}");
     }
     assert_eq!(registry.scope(with_fallback()).await, "fallback");
@@ -117,19 +117,19 @@ async fn log_events_contain_no_key_user_or_password() {
     ] {
         let registry = Registry::connect_lazy(url).unwrap();
         let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-        limiter.try_acquire("secret-key", 1).await.unwrap();
-        limiter.try_acquire("secret-key", 1).await.unwrap_err();
-        limiter.on_store_error(OnStoreError::Deny).try_acquire("secret-key", 1).await.unwrap_err();
+        limiter.try_acquire("secret-key").await.unwrap();
+        limiter.try_acquire("secret-key").await.unwrap_err();
+        limiter.on_store_error(OnStoreError::Deny).try_acquire("secret-key").await.unwrap_err();
         Registry::connect(url).await.unwrap_err();
     }
     let server = Server::start();
     server.set_user("secret-user", "secret", &["~*", "+@all"]).await;
     let registry = Registry::connect(&server.url_as("secret-user", "secret")).await.unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    limiter.try_acquire("secret-key", 1).await.unwrap();
+    limiter.try_acquire("secret-key").await.unwrap();
     let keys: Vec<String> = query(&server, &["KEYS", "*secret-key*"]).await;
     let () = query(&server, &["SET", &keys[0], "not a state"]).await;
-    limiter.try_acquire("secret-key", 1).await.unwrap_err();
+    limiter.try_acquire("secret-key").await.unwrap_err();
     let messages = log.messages();
     let count = |message: &str| messages.iter().filter(|logged| *logged == message).count();
     let outages = count("store unavailable; applying `on_store_error`");
@@ -147,7 +147,7 @@ async fn server_without_hello_leaks_no_password() {
         builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@"))).await
     };
     let limiter = registry("right").await.unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Redis);
+    assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Redis);
 
     let error = registry("wrong-secret").await.unwrap_err();
     let mut texts = vec![format!("{error} {error:?}")];
@@ -168,8 +168,8 @@ fn runtime_without_io_does_not_affect_others() {
     let with_io = runtime();
     let without_io = Builder::new_current_thread().enable_time().build().unwrap();
     for _ in 0..30 {
-        let _ = without_io.block_on(limiter.try_acquire("a", 1));
-        let decision = with_io.block_on(limiter.try_acquire("a", 1)).unwrap();
+        let _ = without_io.block_on(limiter.try_acquire("a"));
+        let decision = with_io.block_on(limiter.try_acquire("a")).unwrap();
         assert_eq!(decision.source, Source::Local);
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -181,7 +181,7 @@ async fn failed_refund_does_not_stop_the_others() {
     let registry = on(&server);
     let limiter = |name: &str| registry.limiter(name, FixedWindow::new(5, MINUTE)).unwrap();
     let [taken, other] = [limiter("taken"), limiter("other")];
-    let decision = registry.try_acquire_all([taken.charge("a", 2), other.charge("a", 2)]).await.unwrap();
+    let decision = registry.try_acquire_all([taken.charge_n("a", 2), other.charge_n("a", 2)]).await.unwrap();
     let keys: Vec<String> = query(&server, &["KEYS", "*taken*"]).await;
     let () = query(&server, &["SET", &keys[0], "not a state"]).await;
     assert!(decision.refund().await.is_err());
@@ -192,8 +192,8 @@ async fn failed_refund_does_not_stop_the_others() {
 async fn refund_of_nothing_asks_no_server() {
     let server = Server::start();
     let limiter = on(&server).limiter("a", FixedWindow::new(5, MINUTE)).unwrap();
-    let uncharged = [limiter.peek("a").await.unwrap(), limiter.try_acquire("a", 0).await.unwrap()];
-    let charged = limiter.try_acquire("a", 1).await.unwrap();
+    let uncharged = [limiter.peek("a").await.unwrap(), limiter.try_acquire_n("a", 0).await.unwrap()];
+    let charged = limiter.try_acquire("a").await.unwrap();
     server.kill();
     for decision in uncharged {
         decision.refund().await.unwrap();
@@ -208,7 +208,7 @@ async fn foreign_keys_are_store_errors_and_untouched() {
     for (i, policy) in policies().into_iter().enumerate() {
         let limiter = registry.limiter(&format!("taken {i}"), policy).unwrap();
         let other = registry.limiter("other", FixedWindow::new(5, MINUTE)).unwrap();
-        limiter.try_acquire("a", 1).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
         let keys: Vec<String> = query(&server, &["KEYS", &format!("*taken%20{i}*")]).await;
         let [key] = &keys[..] else { panic!("{keys:?}") };
         for taken in
@@ -218,10 +218,10 @@ async fn foreign_keys_are_store_errors_and_untouched() {
             let _: redis::Value = query(&server, taken).await;
             let before: Vec<u8> = query(&server, &["DUMP", key]).await;
             for _ in 0..2 {
-                let all = [other.charge("b", 1), limiter.charge("a", 1)];
+                let all = [other.charge("b"), limiter.charge("a")];
                 let error = registry.try_acquire_all(all).await.unwrap_err();
                 assert!(matches!(error, Error::Store(_)), "{policy:?} over {taken:?}: {error}");
-                assert!(matches!(limiter.try_acquire("a", 1).await, Err(Error::Store(_))));
+                assert!(matches!(limiter.try_acquire("a").await, Err(Error::Store(_))));
                 assert!(matches!(limiter.peek("a").await, Err(Error::Store(_))));
             }
             let after: Vec<u8> = query(&server, &["DUMP", key]).await;
@@ -238,7 +238,7 @@ fn one_registry_serves_many_runtimes() {
     let limiter = registry.limiter("runtimes", FixedWindow::new(1000, MINUTE)).unwrap();
     let call = || async {
         for _ in 0..10 {
-            limiter.try_acquire("a", 1).await.unwrap();
+            limiter.try_acquire("a").await.unwrap();
         }
     };
     for _ in 0..5 {
@@ -271,7 +271,7 @@ fn redis_outside_a_runtime_is_an_error() {
     // A database of its own, because registries with one URL share their outages.
     let registry = Registry::connect_lazy("redis://127.0.0.1:1/7").unwrap();
     let limiter = registry.limiter("outside", FixedWindow::new(1, MINUTE)).unwrap();
-    let error = poll_once(limiter.try_acquire("a", 1)).unwrap_err();
+    let error = poll_once(limiter.try_acquire("a")).unwrap_err();
     assert!(error.to_string().contains("runtime"), "{error}");
 }
 
@@ -284,7 +284,7 @@ async fn decision_is_one_script_call() {
         .enumerate()
         .map(|(i, policy)| registry.limiter(&i.to_string(), policy).unwrap())
         .collect();
-    let decide = || registry.try_acquire_all(limiters.iter().map(|limiter| limiter.charge("a", 1)));
+    let decide = || registry.try_acquire_all(limiters.iter().map(|limiter| limiter.charge("a")));
     decide().await.unwrap();
     let calls = async || -> u64 {
         let stats: String = query(&server, &["INFO", "commandstats"]).await;
@@ -309,5 +309,5 @@ fn ended_runtime_is_an_error() {
     let handle = ended.handle().clone();
     drop(ended);
     let _entered = handle.enter();
-    poll_once(limiter.try_acquire("a", 1)).unwrap_err();
+    poll_once(limiter.try_acquire("a")).unwrap_err();
 }

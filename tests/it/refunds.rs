@@ -71,8 +71,7 @@ async fn receipts_dropped_after_a_poll_are_refunded() {
     let server = Server::start();
     let limiter = registry(&server).limiter("dropped", FixedWindow::new(CALLS, DAY)).unwrap();
     for _ in 0..CALLS / AT_ONCE {
-        join_all((0..AT_ONCE).map(async |_| drop_refund(limiter.try_acquire((), 1).await.unwrap()).await))
-            .await;
+        join_all((0..AT_ONCE).map(async |_| drop_refund(limiter.try_acquire(()).await.unwrap()).await)).await;
     }
     until_remaining(&limiter, CALLS).await;
 }
@@ -84,7 +83,7 @@ fn refunds_that_wait_survive_their_runtime() {
     let limiter = registry.limiter("dropped", FixedWindow::new(CALLS, DAY)).unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime().block_on(async {
-        let acquired = join_all((0..SINGLES + 5).map(|_| limiter.try_acquire((), 1))).await;
+        let acquired = join_all((0..SINGLES + 5).map(|_| limiter.try_acquire(()))).await;
         for decision in acquired {
             drop_refund(decision.unwrap()).await;
         }
@@ -125,7 +124,7 @@ async fn policies_of_a_call_are_refunded_together() {
 async fn refunds_of_corrupt_keys_fail_alone() {
     let server = Server::start();
     let limiter = registry(&server).limiter("corrupt", FixedWindow::new(CALLS, DAY)).unwrap();
-    let acquired = join_all((0..CALLS).map(|key| limiter.try_acquire(key, 1))).await;
+    let acquired = join_all((0..CALLS).map(|key| limiter.try_acquire(key))).await;
     let keys = async || server.command::<Vec<String>>(&["KEYS", "*"]).await;
     let key = keys().await.pop().unwrap();
     server.command::<()>(&["SET", &key, "foreign"]).await;

@@ -33,15 +33,15 @@ async fn hashed_keys_are_not_readable() {
     let keys = async || -> Vec<String> { server.command(&["KEYS", &format!("{namespace}:*")]).await };
     let (one, other) = (limiter(&registry(true), "uploads", 2), limiter(&registry(true), "uploads", 2));
     for (limiter, remaining) in [(&one, 1), (&other, 0)] {
-        assert_eq!(limiter.try_acquire("sk_live_7", 1).await.unwrap().remaining, remaining);
+        assert_eq!(limiter.try_acquire("sk_live_7").await.unwrap().remaining, remaining);
     }
-    one.try_acquire("sk_live_8", 1).await.unwrap();
-    one.try_acquire((), 1).await.unwrap();
+    one.try_acquire("sk_live_8").await.unwrap();
+    one.try_acquire(()).await.unwrap();
     let all = keys().await;
     assert!(all.len() == 3 && !all.iter().any(|key| key.contains("sk_live")), "{all:?}");
     assert!(one.reset("sk_live_7").await.unwrap());
     assert_eq!(keys().await.len(), 2);
-    limiter(&registry(false), "uploads", 2).try_acquire("sk_live_7", 1).await.unwrap();
+    limiter(&registry(false), "uploads", 2).try_acquire("sk_live_7").await.unwrap();
     assert!(keys().await.iter().any(|key| key.ends_with(":sk_live_7")));
 }
 
@@ -49,16 +49,16 @@ async fn hashed_keys_are_not_readable() {
 async fn limiter_enforces_its_policy() {
     on_each_registry(async |registry, source| {
         let limiter = registry.limiter("reports", TokenBucket::new(Rate::new(1, MINUTE)).burst(3)).unwrap();
-        let decision = limiter.try_acquire("a", 2).await.unwrap();
+        let decision = limiter.try_acquire_n("a", 2).await.unwrap();
         assert_eq!((decision.limit, decision.remaining, decision.source), (3, 1, source));
         assert_eq!((decision.retry_after, decision.waited), (None, Duration::ZERO));
         assert!(decision.reset_after > MINUTE && decision.reset_after <= 2 * MINUTE);
 
-        let Err(Error::Limited(limited)) = limiter.try_acquire("a", 2).await else { panic!("not limited") };
+        let Err(Error::Limited(limited)) = limiter.try_acquire_n("a", 2).await else { panic!("not limited") };
         assert_eq!((limited.policy(), limited.decision().remaining), ("reports", 1));
         let wait = limited.decision().retry_after.unwrap();
         assert!(wait > Duration::ZERO && wait <= MINUTE, "{wait:?}");
-        assert!(limiter.try_acquire("b", 3).await.is_ok());
+        assert!(limiter.try_acquire_n("b", 3).await.is_ok());
     })
     .await;
 }
@@ -67,8 +67,8 @@ async fn limiter_enforces_its_policy() {
 async fn zero_cost_is_skipped() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "free", 1);
-        limiter.try_acquire("a", 1).await.unwrap();
-        let decision = limiter.try_acquire("a", 0).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
+        let decision = limiter.try_acquire_n("a", 0).await.unwrap();
         assert_eq!((decision.source, decision.remaining), (Source::Skipped, 1));
     })
     .await;
@@ -83,7 +83,7 @@ async fn unsatisfiable_cost_has_no_retry_after() {
         let interval = registry.limiter("interval", interval).unwrap();
         for limiter in [bucket, log, interval, limiter(&registry, "window", 5)] {
             for cost in [6, 1 << 53, u64::MAX] {
-                let error = limiter.try_acquire("a", cost).await.unwrap_err();
+                let error = limiter.try_acquire_n("a", cost).await.unwrap_err();
                 assert!(error.is_limited() && error.retry_after().is_none(), "{error}");
             }
             assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
@@ -96,10 +96,10 @@ async fn unsatisfiable_cost_has_no_retry_after() {
 async fn function_defaults_to_the_name() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "same", 1);
-        limiter.try_acquire((), 1).await.unwrap();
-        assert!(limiter.function("same").try_acquire((), 1).await.unwrap_err().is_limited());
-        assert!(limiter.function("").try_acquire((), 1).await.unwrap_err().is_limited());
-        limiter.function("other").try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
+        assert!(limiter.function("same").try_acquire(()).await.unwrap_err().is_limited());
+        assert!(limiter.function("").try_acquire(()).await.unwrap_err().is_limited());
+        limiter.function("other").try_acquire(()).await.unwrap();
     })
     .await;
 }
@@ -126,7 +126,7 @@ async fn decisions_name_the_algorithms() {
             let limiter = registry.limiter(&format!("algorithm {i}"), policy).unwrap();
             assert_eq!((policy.algorithm(), algorithm.to_string()), (algorithm, name.to_owned()));
             let limited = loop {
-                match limiter.try_acquire("a", 1).await {
+                match limiter.try_acquire("a").await {
                     Ok(decision) => assert_eq!(decision.policies()[0].algorithm, algorithm, "{policy:?}"),
                     Err(Error::Limited(limited)) => break limited,
                     Err(error) => panic!("{policy:?}: {error}"),
@@ -147,10 +147,10 @@ async fn registries_share_state_by_namespace() {
         let builder = Registry::builder().namespace(namespace).deadline(LONG_DEADLINE);
         limiter(&builder.connect_lazy(&server.url()).unwrap(), "shared", 2)
     };
-    limiter("one").try_acquire("a", 1).await.unwrap();
-    limiter("one").try_acquire("a", 1).await.unwrap();
-    assert!(limiter("one").try_acquire("a", 1).await.unwrap_err().is_limited());
-    limiter("two").try_acquire("a", 1).await.unwrap();
+    limiter("one").try_acquire("a").await.unwrap();
+    limiter("one").try_acquire("a").await.unwrap();
+    assert!(limiter("one").try_acquire("a").await.unwrap_err().is_limited());
+    limiter("two").try_acquire("a").await.unwrap();
 }
 
 #[tokio::test]
@@ -183,16 +183,16 @@ async fn rebuild() -> Result<(), Error> {
 async fn limiter_shares_state_with_a_function() {
     on_each_registry(async |registry, _| {
         let mail = limiter(&registry, "mail.send", 3).prefix("mail");
-        mail.try_acquire(("ann", 7), 2).await.unwrap();
+        mail.try_acquire_n(("ann", 7), 2).await.unwrap();
         registry.scope(send("ann")).await.unwrap();
         assert!(registry.scope(send("ann")).await.unwrap_err().is_limited());
         assert!(registry.scope(send("bob")).await.is_ok());
-        assert!(mail.prefix("").try_acquire(("ann", 7), 3).await.is_ok());
-        assert!(mail.function("app::send").try_acquire(("ann", 7), 3).await.is_ok());
+        assert!(mail.prefix("").try_acquire_n(("ann", 7), 3).await.is_ok());
+        assert!(mail.function("app::send").try_acquire_n(("ann", 7), 3).await.is_ok());
 
         let policy = TokenBucket::new("1/min".parse().unwrap()).burst(3);
         let rebuilds = registry.limiter(concat!(module_path!(), "::rebuild"), policy).unwrap();
-        rebuilds.try_acquire((), 3).await.unwrap();
+        rebuilds.try_acquire_n((), 3).await.unwrap();
         assert!(registry.scope(rebuild()).await.unwrap_err().is_limited());
     })
     .await;
@@ -201,14 +201,14 @@ async fn limiter_shares_state_with_a_function() {
 #[tokio::test]
 async fn only_changed_limits_keep_the_count() {
     on_each_registry(async |registry, _| {
-        limiter(&registry, "window", 5).try_acquire("a", 3).await.unwrap();
+        limiter(&registry, "window", 5).try_acquire_n("a", 3).await.unwrap();
         assert_eq!(limiter(&registry, "window", 10).peek("a").await.unwrap().remaining, 7);
         assert_eq!(limiter(&registry, "window", 2).peek("a").await.unwrap().remaining, 0);
         let hour = registry.limiter("window", FixedWindow::new(5, 60 * MINUTE)).unwrap();
         assert_eq!(hour.peek("a").await.unwrap().remaining, 5);
 
         let bucket = |burst| registry.limiter("bucket", TokenBucket::per_second(1).burst(burst)).unwrap();
-        bucket(5).try_acquire("a", 5).await.unwrap();
+        bucket(5).try_acquire_n("a", 5).await.unwrap();
         assert_eq!(bucket(6).peek("a").await.unwrap().remaining, 6);
         let error = registry.limiter("bucket", FixedWindow::new(5, MINUTE)).unwrap_err();
         assert!(error.to_string().contains("another algorithm"), "{error}");
@@ -223,15 +223,15 @@ async fn hostile_keys_do_not_collide() {
         ["", ":", "::", "{", "}", "{a}", "\0", "\n", "\r\n", "a", "a:", ":a", "%", "%3A", "~", &megabyte];
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "hostile", 1);
-        limiter.try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
         for a in keys {
-            limiter.try_acquire(a, 1).await.unwrap_or_else(|error| panic!("{a:?}: {error}"));
+            limiter.try_acquire(a).await.unwrap_or_else(|error| panic!("{a:?}: {error}"));
             for b in keys {
-                limiter.try_acquire((a, b), 1).await.unwrap_or_else(|error| panic!("{a:?} {b:?}: {error}"));
+                limiter.try_acquire((a, b)).await.unwrap_or_else(|error| panic!("{a:?} {b:?}: {error}"));
             }
         }
         for a in keys {
-            assert!(limiter.try_acquire(a, 1).await.unwrap_err().is_limited());
+            assert!(limiter.try_acquire(a).await.unwrap_err().is_limited());
         }
     })
     .await;
@@ -242,7 +242,7 @@ async fn unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
     let limiter = limiter(&registry, "off", 1);
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Skipped);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Skipped);
         registry.scope(rebuild()).await.unwrap();
     }
     limiter.refund("a", 1).await.unwrap();
@@ -292,20 +292,20 @@ fn invalid_policies_are_rejected() {
 #[tokio::test]
 async fn numbers_with_another_period_have_keys_of_their_own() {
     let limiter = limiter(&Registry::in_memory(), "periods", 1);
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let hourly = limiter.with_numbers(FixedWindow::new(1, Duration::from_secs(3_600))).unwrap();
     assert_eq!(hourly.peek(()).await.unwrap().remaining, 1);
-    hourly.try_acquire((), 1).await.unwrap();
+    hourly.try_acquire(()).await.unwrap();
     assert!(limiter.with_numbers(TokenBucket::per_second(1)).is_err(), "it has another algorithm");
 }
 
 #[tokio::test]
 async fn other_numbers_keep_the_function() {
     let named = limiter(&Registry::in_memory(), "tagged", 1).function("send");
-    named.try_acquire((), 1).await.unwrap();
+    named.try_acquire(()).await.unwrap();
     let raised = named.with_numbers(FixedWindow::new(2, MINUTE)).unwrap();
     let (raised, written) = (raised.prefix("p"), named.prefix("p"));
-    written.try_acquire((), 1).await.unwrap();
+    written.try_acquire(()).await.unwrap();
     assert_eq!(raised.peek(()).await.unwrap().remaining, 1);
 }
 
@@ -313,7 +313,7 @@ async fn other_numbers_keep_the_function() {
 async fn single_charges_of_another_registry_are_invalid() {
     let [registry, other] = [Registry::in_memory(), Registry::in_memory()];
     let [own, others] = [&registry, &other].map(|registry| limiter(registry, "same", 2));
-    own.try_acquire((), 1).await.unwrap();
-    let charge = others.charge((), 1);
+    own.try_acquire(()).await.unwrap();
+    let charge = others.charge(());
     assert!(matches!(registry.try_acquire_all([charge]).await, Err(Error::Invalid(_))));
 }

@@ -82,7 +82,7 @@ impl CountingServer {
 
 fn acquire(limiter: &Limiter, cost: u64) -> AcquireFuture {
     let limiter = limiter.clone();
-    Box::pin(async move { limiter.acquire((), cost).await })
+    Box::pin(async move { limiter.acquire_n((), cost).await })
 }
 
 fn poll(call: &mut AcquireFuture) -> Poll<Result<Decision, Error>> {
@@ -92,9 +92,9 @@ fn poll(call: &mut AcquireFuture) -> Poll<Result<Decision, Error>> {
 /// Connects, and loads the limiter's scripts into the server.
 async fn warm_up(limiter: &Limiter) {
     for _ in 0..2 {
-        limiter.try_acquire("warm", 1).await.unwrap().refund().await.unwrap();
+        limiter.try_acquire("warm").await.unwrap().refund().await.unwrap();
         // Calls that may wait have another script.
-        limiter.acquire_timeout("warm", 1, TIMEOUT).await.unwrap().refund().await.unwrap();
+        limiter.acquire_timeout("warm", TIMEOUT).await.unwrap().refund().await.unwrap();
     }
     limiter.reset("warm").await.unwrap();
 }

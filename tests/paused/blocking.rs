@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn block(limiter: &Limiter) -> JoinHandle<Result<Decision, Error>> {
     let limiter = limiter.clone();
-    spawn_blocking(move || limiter.blocking_acquire((), 1))
+    spawn_blocking(move || limiter.blocking_acquire(()))
 }
 
 /// Waits until this many seconds of permits are taken.
@@ -25,11 +25,11 @@ async fn reserved(limiter: &Limiter, seconds: u32) {
 #[tokio::test(start_paused = true)]
 async fn blocking_waiters_queue_with_awaiting_ones() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(1)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let first = block(&limiter);
     reserved(&limiter, 2).await;
     let awaiting = limiter.clone();
-    let second = tokio::spawn(async move { awaiting.acquire((), 1).await });
+    let second = tokio::spawn(async move { awaiting.acquire(()).await });
     reserved(&limiter, 3).await;
     let third = block(&limiter);
     reserved(&limiter, 4).await;
@@ -43,9 +43,9 @@ async fn blocking_waiters_queue_with_awaiting_ones() {
 #[tokio::test(start_paused = true)]
 async fn blocking_waiters_move_up() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(1)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let awaiting = limiter.clone();
-    let first = tokio::spawn(async move { awaiting.acquire((), 1).await });
+    let first = tokio::spawn(async move { awaiting.acquire(()).await });
     reserved(&limiter, 2).await;
     let second = block(&limiter);
     reserved(&limiter, 3).await;
@@ -64,12 +64,12 @@ async fn blocking_waiters_wait_for_windows() {
     ];
     for policy in policies {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
-        limiter.try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
         let log = LogCapture::default();
         let call = {
             let (limiter, log) = (limiter.clone(), log.clone());
             spawn_blocking(move || {
-                tracing::subscriber::with_default(log, || limiter.blocking_acquire_timeout((), 1, SECOND))
+                tracing::subscriber::with_default(log, || limiter.blocking_acquire_timeout((), SECOND))
             })
         };
         while !log.messages().iter().any(|message| message == "call is waiting") {

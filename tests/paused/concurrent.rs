@@ -26,14 +26,14 @@ pub(super) fn acquire_all(
 ) -> Vec<Timed<Result<Decision, Error>>> {
     spawn_all(calls, || {
         let limiter = limiter.clone();
-        async move { limiter.acquire_timeout((), 1, timeout).await }
+        async move { limiter.acquire_timeout((), timeout).await }
     })
 }
 
 /// Takes permits until a call would have to wait.
 pub(super) async fn exhaust(limiter: &Limiter) {
     for _ in 0..1000 {
-        if limiter.try_acquire((), 1).await.is_err() {
+        if limiter.try_acquire(()).await.is_err() {
             return;
         }
     }

@@ -146,15 +146,15 @@ async fn fallback_modes_apply_at_the_deadline() {
                 deadline
             };
             let begin = Instant::now();
-            let decision = limiter(OnStoreError::Local).try_acquire("k", 1).await.unwrap();
+            let decision = limiter(OnStoreError::Local).try_acquire("k").await.unwrap();
             assert_eq!((decision.source, decision.remaining, begin.elapsed()), (Source::Local, 1, end));
 
             let begin = Instant::now();
-            let decision = limiter(OnStoreError::Allow).try_acquire("k", 1).await.unwrap();
+            let decision = limiter(OnStoreError::Allow).try_acquire("k").await.unwrap();
             assert_eq!((decision.source, begin.elapsed()), (Source::Allowed, end));
 
             let begin = Instant::now();
-            let error = limiter(OnStoreError::Deny).try_acquire("k", 1).await.unwrap_err();
+            let error = limiter(OnStoreError::Deny).try_acquire("k").await.unwrap_err();
             assert!(matches!(error, Error::Store(_)) && begin.elapsed() == end, "{error}");
         }
     }
@@ -164,7 +164,7 @@ async fn fallback_modes_apply_at_the_deadline() {
 async fn deadline_counts_against_the_timeout() {
     let registry = Registry::builder().over(FaultyServer::new(Fault::NoReply));
     let limiter = registry.limiter("a", TokenBucket::per_second(1).burst(1)).unwrap();
-    let wait = |time| limiter.acquire_timeout("k", 1, time);
+    let wait = |time| limiter.acquire_timeout("k", time);
     let begin = Instant::now();
     // The first takes the permit at the deadline, the second waits for the next one from then on.
     let seconds = Duration::from_secs;
@@ -230,7 +230,7 @@ async fn deadline_is_at_most_an_hour() {
     let registry = Registry::builder().deadline(Duration::MAX).over(server);
     let limiter = registry.limiter("a", FixedWindow::new(1, Duration::from_secs(60))).unwrap();
     let begin = Instant::now();
-    assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Local);
+    assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Local);
     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
 }
 

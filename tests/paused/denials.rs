@@ -33,7 +33,7 @@ impl Fixture {
     /// Returns the `retry_after` of a refused call, and whether the server was asked.
     async fn refused(&self, cost: u64) -> (Duration, bool) {
         let before = self.server.commands();
-        let error = self.limiter.try_acquire("a", cost).await.unwrap_err();
+        let error = self.limiter.try_acquire_n("a", cost).await.unwrap_err();
         let Error::Limited(limited) = &error else { panic!("{error:?}") };
         assert_eq!(limited.decision().source, Source::Redis);
         (error.retry_after().unwrap(), self.server.commands() > before)
@@ -64,7 +64,7 @@ async fn refusals_are_repeated_until_their_retry() {
     }
     fixture.server.set_full(false);
     advance(ms(400)).await;
-    assert_eq!(fixture.limiter.try_acquire("a", 1).await.unwrap().remaining, 4);
+    assert_eq!(fixture.limiter.try_acquire("a").await.unwrap().remaining, 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn other_keys_and_numbers_are_asked_for() {
     for (key, limit) in [("b", 5), ("a", 6)] {
         let limiter = fixture.registry.limiter("a", FixedWindow::new(limit, MINUTE)).unwrap();
         let before = fixture.server.commands();
-        limiter.try_acquire(key, 1).await.unwrap_err();
+        limiter.try_acquire(key).await.unwrap_err();
         assert_eq!(fixture.server.commands(), before + 1);
     }
     fixture.assert_denied().await;
@@ -127,11 +127,11 @@ async fn peeks_and_waiting_calls_ask() {
     let Fixture { server, limiter, .. } = &fixture;
     fixture.assert_forgotten().await;
     let before = server.commands();
-    limiter.acquire_timeout("a", 1, ms(1)).await.unwrap_err();
+    limiter.acquire_timeout("a", ms(1)).await.unwrap_err();
     assert_eq!(server.commands(), before + 1);
     server.set_full(false);
     assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
-    assert!(limiter.acquire("a", 1).await.unwrap().waited.is_zero());
+    assert!(limiter.acquire("a").await.unwrap().waited.is_zero());
     fixture.assert_denied().await;
 }
 
@@ -139,7 +139,7 @@ async fn peeks_and_waiting_calls_ask() {
 #[tokio::test(start_paused = true)]
 async fn refused_waiting_calls_are_remembered() {
     let fixture = full(Registry::builder(), MINUTE);
-    fixture.limiter.acquire_timeout("a", 1, ms(1)).await.unwrap_err();
+    fixture.limiter.acquire_timeout("a", ms(1)).await.unwrap_err();
     fixture.assert_denied().await;
 }
 
@@ -148,13 +148,13 @@ async fn calls_that_are_never_admitted_ask() {
     let fixture = full(Registry::builder(), MINUTE);
     for _ in 0..3 {
         let before = fixture.server.commands();
-        assert!(fixture.limiter.try_acquire("a", 6).await.unwrap_err().is_never());
+        assert!(fixture.limiter.try_acquire_n("a", 6).await.unwrap_err().is_never());
         assert_eq!(fixture.server.commands(), before + 1);
     }
     // Also beside one that is denied.
     fixture.assert_forgotten().await;
     fixture.assert_denied().await;
-    let list = [fixture.limiter.charge("a", 1), fixture.limiter.charge("b", 6)];
+    let list = [fixture.limiter.charge("a"), fixture.limiter.charge_n("b", 6)];
     assert!(fixture.registry.try_acquire_all(list).await.unwrap_err().is_never());
 }
 
@@ -163,7 +163,7 @@ async fn resets_and_refunds_end_denials() {
     let fixture = full(Registry::builder(), MINUTE);
     let Fixture { server, limiter, .. } = &fixture;
     server.set_full(false);
-    let decision = limiter.try_acquire("a", 1).await.unwrap();
+    let decision = limiter.try_acquire("a").await.unwrap();
     server.set_full(true);
 
     fixture.assert_forgotten().await;
@@ -216,7 +216,7 @@ async fn refunds_of_dropped_calls_end_denials() {
     let Fixture { server, limiter, .. } = &fixture;
     server.set_full(false);
     server.set(Fault::Slow(ms(20)));
-    timeout(ms(10), limiter.try_acquire("a", 2)).await.unwrap_err();
+    timeout(ms(10), limiter.try_acquire_n("a", 2)).await.unwrap_err();
     server.set_full(true);
     // Sent before the refund, and before its reply.
     fixture.assert_forgotten().await;
@@ -233,7 +233,7 @@ async fn denials_outlast_the_connection() {
     fixture.server.hang_up();
     fixture.assert_denied().await;
     advance(ms(1000)).await;
-    let decision = fixture.limiter.try_acquire("a", 1).await.unwrap();
+    let decision = fixture.limiter.try_acquire("a").await.unwrap();
     assert_eq!((decision.source, decision.remaining), (Source::Local, 4));
 }
 
@@ -243,11 +243,11 @@ async fn stacks_report_the_policies_that_are_known_to_refuse() {
     let other = fixture.registry.limiter("b", FixedWindow::new(7, MINUTE)).unwrap();
     fixture.assert_forgotten().await;
     let before = fixture.server.commands();
-    let charges = || [other.charge("a", 1), fixture.limiter.charge("a", 1)];
+    let charges = || [other.charge("a"), fixture.limiter.charge("a")];
     let Err(Error::Limited(limited)) = fixture.registry.try_acquire_all(charges()).await else { panic!() };
     assert_eq!(fixture.server.commands(), before);
     assert_eq!((limited.policy(), limited.decision().policies().len()), ("a", 1));
-    other.try_acquire("a", 1).await.unwrap_err();
+    other.try_acquire("a").await.unwrap_err();
     let Err(Error::Limited(limited)) = fixture.registry.try_acquire_all(charges()).await else { panic!() };
     let policies = limited.decision().policies();
     let names: Vec<&str> = policies.iter().map(|policy| &*policy.policy).collect();

@@ -70,7 +70,7 @@ impl Simulation {
     fn call(&mut self, cost: u64) {
         let (now, limiter) = (self.now(), self.limiter.clone());
         let expected = verdict(&self.spec, &self.calls, now, cost);
-        let mut pending: Acquiring = Box::pin(async move { limiter.acquire((), cost).await });
+        let mut pending: Acquiring = Box::pin(async move { limiter.acquire_n((), cost).await });
         match poll(&mut pending) {
             Poll::Ready(Err(error)) => {
                 assert!(!expected.admitted && error.is_limited(), "{error} {expected:?}");
@@ -164,7 +164,7 @@ async fn dropped_waiters_leave_no_trace() {
         let mut simulation = Simulation { limiter, spec, permit, begin: Instant::now(), calls: Vec::new() };
         // Another limiter of the registry is not affected.
         let other = registry.limiter("b", policy).unwrap();
-        other.acquire((), 1).await.unwrap();
+        other.acquire(()).await.unwrap();
         let alone = [Call { made: 0, cost: 1, slot: 0, dropped: false, pending: None }];
         while simulation.calls.len() < CALLS {
             match random.below(10) {

@@ -30,9 +30,9 @@ async fn waits_are_logged() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
         let log = LogCapture::default();
         async {
-            assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO);
+            assert_eq!(limiter.acquire(()).await.unwrap().waited, Duration::ZERO);
             assert_eq!(log.events(), []);
-            assert_eq!(limiter.acquire((), 1).await.unwrap().waited, SECOND);
+            assert_eq!(limiter.acquire(()).await.unwrap().waited, SECOND);
         }
         .with_subscriber(log.clone())
         .await;
@@ -73,9 +73,9 @@ async fn dropped_and_refused_calls_log_no_end() {
         let limiter = Registry::in_memory().limiter("mails", policy).unwrap();
         let log = LogCapture::default();
         async {
-            limiter.acquire((), 1).await.unwrap();
-            limiter.acquire_timeout((), 1, SECOND / 2).await.unwrap_err();
-            timeout(SECOND / 2, limiter.acquire((), 1)).await.unwrap_err();
+            limiter.acquire(()).await.unwrap();
+            limiter.acquire_timeout((), SECOND / 2).await.unwrap_err();
+            timeout(SECOND / 2, limiter.acquire(())).await.unwrap_err();
         }
         .with_subscriber(log.clone())
         .await;

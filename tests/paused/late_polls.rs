@@ -45,14 +45,14 @@ impl Simulation {
     /// Makes a call, which waits if it has to.
     async fn call(&mut self, cost: u64) {
         let (made, limiter) = (self.now(), self.limiter.clone());
-        let wait = match limiter.try_acquire((), cost).await {
+        let wait = match limiter.try_acquire_n((), cost).await {
             Ok(decision) => {
                 self.started.push((made, cost));
                 return self.decisions.push(decision);
             }
             Err(error) => error.retry_after().expect("it fits"),
         };
-        let mut pending: Acquiring = Box::pin(async move { limiter.acquire_timeout((), cost, wait).await });
+        let mut pending: Acquiring = Box::pin(async move { limiter.acquire_n_timeout((), cost, wait).await });
         match poll(&mut pending) {
             Poll::Pending => self.waiting.push(Call { made, cost, wait, pending }),
             // A queue is full.
@@ -142,11 +142,11 @@ async fn waiters_never_move_back() {
 #[tokio::test(start_paused = true)]
 async fn look_at_unpolled_waiters_does_not_delay_others() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(1)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let call = |seconds: u32| {
         let limiter = limiter.clone();
         let mut call: Acquiring =
-            Box::pin(async move { limiter.acquire_timeout((), 1, SECOND * seconds).await });
+            Box::pin(async move { limiter.acquire_timeout((), SECOND * seconds).await });
         assert!(poll(&mut call).is_pending());
         call
     };
@@ -175,20 +175,20 @@ fn assert_finished(call: Pin<&mut impl Future<Output = Result<Decision, Error>>>
 async fn finished_calls_are_not_made_again() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(3)).unwrap();
     // Of a new key, and of one that is known.
-    let mut first = pin!(limiter.try_acquire((), 1));
+    let mut first = pin!(limiter.try_acquire(()));
     first.as_mut().await.unwrap();
     assert_finished(first);
-    let mut at_once = pin!(limiter.try_acquire((), 1));
+    let mut at_once = pin!(limiter.try_acquire(()));
     at_once.as_mut().await.unwrap();
     assert_finished(at_once);
     assert_eq!(limiter.peek(()).await.unwrap().remaining, 1);
 
-    limiter.try_acquire((), 1).await.unwrap();
-    let mut waiting = pin!(limiter.acquire((), 1));
+    limiter.try_acquire(()).await.unwrap();
+    let mut waiting = pin!(limiter.acquire(()));
     assert_eq!(waiting.as_mut().await.unwrap().waited, SECOND);
     assert_finished(waiting);
 
-    let mut refused = pin!(limiter.try_acquire((), 1));
+    let mut refused = pin!(limiter.try_acquire(()));
     assert!(refused.as_mut().await.unwrap_err().is_limited());
     advance(SECOND).await;
     assert_finished(refused);

@@ -20,7 +20,7 @@ fn start(builder: RegistryBuilder) -> Failing {
 
 impl Failing {
     async fn acquire(&self, cost: u64, source: Source) -> Decision {
-        let decision = self.limiter.try_acquire("a", cost).await.unwrap();
+        let decision = self.limiter.try_acquire_n("a", cost).await.unwrap();
         assert_eq!(decision.source, source);
         decision
     }
@@ -66,7 +66,7 @@ async fn after_a_minute_only_live_keys_are_mirrored() {
     fixture.recover().await;
     sleep(2 * MINUTE).await;
     fixture.acquire(20, Source::Redis).await;
-    let other = fixture.limiter.try_acquire("c", 20).await.unwrap();
+    let other = fixture.limiter.try_acquire_n("c", 20).await.unwrap();
     assert_eq!(other.source, Source::Redis);
     fixture.fail().await;
     assert_eq!(fixture.local().await, 70);
@@ -148,7 +148,7 @@ async fn dropped_calls_are_not_mirrored() {
     fixture.fail().await;
     fixture.recover().await;
     {
-        let mut call = pin!(fixture.limiter.try_acquire("a", 20));
+        let mut call = pin!(fixture.limiter.try_acquire_n("a", 20));
         assert!(matches!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
     }
     sleep(Duration::from_secs(1)).await;
@@ -162,7 +162,7 @@ async fn policies_that_never_decide_locally_are_not_mirrored() {
     fixture.fail().await;
     fixture.recover().await;
     for mode in [Allow, Deny] {
-        let decision = fixture.limiter.on_store_error(mode).try_acquire("a", 20).await.unwrap();
+        let decision = fixture.limiter.on_store_error(mode).try_acquire_n("a", 20).await.unwrap();
         assert_eq!(decision.source, Source::Redis);
     }
     fixture.fail().await;
@@ -178,8 +178,8 @@ async fn cut_off_process_admits_its_share() {
     let window = fixture.registry.limiter("window", FixedWindow::new(100, Duration::from_secs(1))).unwrap();
     let (mut by_bucket, mut by_window) = (0, 0);
     for _ in 0..20_000 {
-        by_bucket += u64::from(bucket.try_acquire((), 1).await.is_ok());
-        by_window += u64::from(window.try_acquire((), 1).await.is_ok());
+        by_bucket += u64::from(bucket.try_acquire(()).await.is_ok());
+        by_window += u64::from(window.try_acquire(()).await.is_ok());
         sleep(Duration::from_millis(1)).await;
     }
     // 50 at once and 50 per second; 50 in each second.

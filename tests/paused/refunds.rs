@@ -44,7 +44,7 @@ async fn no_slot_is_granted_twice() {
                 0..8 if made < CALLS => {
                     made += 1;
                     let (limiter, cost) = (limiter.clone(), random.between(1, max_cost));
-                    waiting.push((now(), cost, Box::pin(async move { limiter.acquire((), cost).await })));
+                    waiting.push((now(), cost, Box::pin(async move { limiter.acquire_n((), cost).await })));
                 }
                 8..10 if !waiting.is_empty() => {
                     let index = random.below(waiting.len() as u64) as usize;
@@ -105,9 +105,9 @@ async fn receipts_expire_on_reset() {
     let bucket = TokenBucket::per_second(1).burst(5);
     for policy in [bucket, bucket.interval_refill(), bucket.borrow()] {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
-        let before = limiter.try_acquire((), 5).await.unwrap();
+        let before = limiter.try_acquire_n((), 5).await.unwrap();
         limiter.reset(()).await.unwrap();
-        limiter.try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
         before.refund().await.unwrap();
         assert_eq!(limiter.peek(()).await.unwrap().remaining, 4);
     }
@@ -129,7 +129,7 @@ async fn expired_state_is_none_to_reset() {
         for micros in [1_000_000, 999_999] {
             let limiter = Registry::in_memory().limiter("a", policy).unwrap();
             assert!(!limiter.reset(()).await.unwrap(), "{policy:?}");
-            limiter.try_acquire((), 1).await.unwrap();
+            limiter.try_acquire(()).await.unwrap();
             advance(Duration::from_micros(micros)).await;
             assert_eq!(limiter.reset(()).await.unwrap(), micros < 1_000_000, "{policy:?}");
             assert!(!limiter.reset(()).await.unwrap(), "{policy:?}");
@@ -140,10 +140,10 @@ async fn expired_state_is_none_to_reset() {
 #[tokio::test(start_paused = true)]
 async fn refunds_go_to_waiters() {
     let limiter = Registry::in_memory().limiter("a", TokenBucket::per_second(1).burst(2)).unwrap();
-    let first = limiter.acquire((), 2).await.unwrap();
+    let first = limiter.acquire_n((), 2).await.unwrap();
     let call = || {
         let limiter = limiter.clone();
-        Box::pin(async move { limiter.acquire((), 1).await }) as Acquiring
+        Box::pin(async move { limiter.acquire(()).await }) as Acquiring
     };
     let mut calls: Vec<Acquiring> = (0..5).map(|_| call()).collect();
     calls.iter_mut().for_each(|call| assert!(poll(call).is_pending()));
@@ -168,6 +168,6 @@ async fn refunds_go_to_waiters() {
     // The last waiter is served before calls that come after the reset.
     assert!(limiter.reset(()).await.unwrap());
     assert_eq!(served(1), 0);
-    assert_eq!(limiter.try_acquire((), 1).await.unwrap().remaining, 0);
-    assert!(limiter.try_acquire((), 1).await.is_err());
+    assert_eq!(limiter.try_acquire(()).await.unwrap().remaining, 0);
+    assert!(limiter.try_acquire(()).await.is_err());
 }

@@ -103,7 +103,7 @@ async fn stacks_decide_alike() {
         for (i, call) in random_log(&mut random).iter().enumerate() {
             advance(call.after).await;
             let charges =
-                limiters.iter().zip(&policies).map(|(limiter, (_, cost))| limiter.charge(call.key, *cost));
+                limiters.iter().zip(&policies).map(|(limiter, (_, cost))| limiter.charge_n(call.key, *cost));
             let decision = registry.try_acquire_all(charges).await;
             let (simulated, remaining) = simulation.decide(call, random.percent(50));
             let context = format!("run {run}, call {i} by {policies:?}");
@@ -134,7 +134,7 @@ async fn queues_decide_alike() {
         for call in random_log(&mut random) {
             advance(call.after).await;
             let limiter = limiters[0].clone();
-            let acquiring = tokio::spawn(async move { limiter.acquire(call.key, cost).await });
+            let acquiring = tokio::spawn(async move { limiter.acquire_n(call.key, cost).await });
             // The call takes its slot.
             tokio::task::yield_now().await;
             calls.push((acquiring, simulation.decide(&call, random.percent(50)).0));

@@ -126,7 +126,7 @@ async fn history(mut random: Random) {
                     0 if of_line => {
                         let queue = LeakyBucket::new(100, Rate::new(10, SECOND)).queue();
                         let line = registry.limiter("stacks.queue", queue).unwrap();
-                        line.function(concat!(module_path!(), "::queued")).acquire((), 1).await?;
+                        line.function(concat!(module_path!(), "::queued")).acquire(()).await?;
                         alone.borrow_mut().push((Instant::now(), 0));
                         Ok(())
                     }

@@ -33,11 +33,11 @@ async fn waiting_calls_are_allowed_or_denied_at_once() {
         let limiter = registry.limiter("a", policy).unwrap();
         let [allowing, denying] = [Allow, Deny].map(|mode| limiter.on_store_error(mode));
         for _ in 0..5 {
-            assert!(allowing.acquire("a", 1).await.unwrap().waited.is_zero());
-            let denied = denying.acquire("a", 1).await;
+            assert!(allowing.acquire("a").await.unwrap().waited.is_zero());
+            let denied = denying.acquire("a").await;
             assert!(matches!(denied, Err(Error::Store(_))), "{denied:?}");
         }
-        assert!(limiter.acquire("a", 1).await.unwrap().waited.is_zero(), "nothing was charged");
+        assert!(limiter.acquire("a").await.unwrap().waited.is_zero(), "nothing was charged");
     }
 }
 
@@ -49,7 +49,7 @@ async fn calls_wait_for_their_share() {
         let begin = Instant::now();
         let mut waited = Duration::ZERO;
         for _ in 0..4 {
-            let decision = limiter.acquire("a", 1).await.unwrap();
+            let decision = limiter.acquire("a").await.unwrap();
             assert_eq!(decision.source, Source::Local);
             waited += decision.waited;
         }
@@ -63,9 +63,9 @@ async fn too_long_waits_are_limited_at_once() {
     for policy in policies() {
         let registry = Registry::builder().instances(100).over(FaultyServer::new(Fault::Refused));
         let limiter = registry.limiter("a", policy).unwrap();
-        limiter.acquire_timeout("a", 1, TICK).await.unwrap();
+        limiter.acquire_timeout("a", TICK).await.unwrap();
         let begin = Instant::now();
-        let error = limiter.acquire_timeout("a", 1, TICK).await.unwrap_err();
+        let error = limiter.acquire_timeout("a", TICK).await.unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some(), "{policy:?}: {error}");
         assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
     }
@@ -99,11 +99,11 @@ async fn outages_within_a_second_are_logged_as_one() {
     for _ in 0..8 {
         server.set(Fault::Refused);
         server.hang_up();
-        while limiter.try_acquire("a", 1).await.unwrap().source == Source::Redis {
+        while limiter.try_acquire("a").await.unwrap().source == Source::Redis {
             sleep(Duration::from_millis(1)).await;
         }
         server.set(Fault::None);
-        while limiter.try_acquire("a", 1).await.unwrap().source == Source::Local {
+        while limiter.try_acquire("a").await.unwrap().source == Source::Local {
             sleep(Duration::from_millis(1)).await;
         }
         sleep(Duration::from_millis(900)).await;
@@ -113,7 +113,7 @@ async fn outages_within_a_second_are_logged_as_one() {
     let messages = || log.events().into_iter().map(|(_, message)| message).collect::<Vec<_>>();
     assert_eq!(messages().len(), 1, "{:?}", messages());
     sleep(Duration::from_secs(1)).await;
-    limiter.try_acquire("a", 1).await.unwrap();
+    limiter.try_acquire("a").await.unwrap();
     let health = registry.store_health();
     assert_eq!((health.healthy, health.outages), (true, 1));
     assert_eq!(messages().last().map(String::as_str), Some("store recovered"));

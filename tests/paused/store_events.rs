@@ -38,7 +38,7 @@ async fn permanent_errors_are_logged_once_a_minute() {
     let registry = Registry::builder().over(FaultyServer::new(foreign));
     let limiters = ["uploads", "mails"].map(|name| registry.limiter(name, FixedWindow::new(9, DAY)).unwrap());
     for limiter in limiters {
-        let call = async || drop(limiter.try_acquire("tenant-7", 1).await.unwrap_err());
+        let call = async || drop(limiter.try_acquire("tenant-7").await.unwrap_err());
         let warnings = warnings("calls fail with a permanent store error", 130, call).await;
         assert_each_has(&warnings, ["calls=1", "calls=60", "calls=60"]);
         assert_each_has(&warnings, [&*format!("policy={}", limiter.name()); 3]);
@@ -53,7 +53,7 @@ async fn permanent_errors_are_logged_once_a_minute() {
 async fn outages_are_logged_every_minute() {
     let registry = Registry::builder().over(FaultyServer::new(Fault::Refused));
     let limiter = registry.limiter("uploads", FixedWindow::new(1000, DAY)).unwrap();
-    let call = async || drop(limiter.try_acquire("tenant-7", 1).await.unwrap());
+    let call = async || drop(limiter.try_acquire("tenant-7").await.unwrap());
     let warnings = warnings("store ", 130, call).await;
     assert_each_has(
         &warnings,

@@ -39,11 +39,11 @@ async fn too_short_timeouts_are_refused_uncharged() {
             advance(Duration::from_micros(random.below(100))).await;
             let (begin, before) = (Instant::now(), limiter.peek(()).await.unwrap());
             let cost = random.between(1, 2);
-            let wait = limiter.try_acquire((), cost).await.unwrap_err().retry_after().unwrap();
+            let wait = limiter.try_acquire_n((), cost).await.unwrap_err().retry_after().unwrap();
             let short = Duration::from_micros(random.below(wait.as_micros() as u64));
             // The `retry_after` of a queue is the time until its line has room.
             let queue = matches!(policy, Policy::LeakyBucket(_));
-            let error = limiter.acquire_timeout((), cost, short).await.unwrap_err();
+            let error = limiter.acquire_n_timeout((), cost, short).await.unwrap_err();
             assert!(
                 error.is_limited() && (queue || error.retry_after() == Some(wait)),
                 "{policy:?}: {error}"
@@ -53,8 +53,8 @@ async fn too_short_timeouts_are_refused_uncharged() {
             assert_eq!(begin.elapsed(), Duration::ZERO);
         }
         // A wait that just fits is granted.
-        let wait = limiter.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
-        assert_eq!(limiter.acquire_timeout((), 1, wait).await.unwrap().waited, wait);
+        let wait = limiter.try_acquire(()).await.unwrap_err().retry_after().unwrap();
+        assert_eq!(limiter.acquire_timeout((), wait).await.unwrap().waited, wait);
         for call in waiting {
             call.await.unwrap().0.unwrap();
         }
@@ -77,7 +77,7 @@ async fn max_waiters_bounds_all_keys() {
         };
         refill(&mut waiting).await;
         let refused = async || {
-            let error = limiter.acquire((), 1).await.unwrap_err();
+            let error = limiter.acquire(()).await.unwrap_err();
             assert!(error.is_limited(), "{policy:?}: {error}");
             error.retry_after().unwrap()
         };
@@ -85,7 +85,7 @@ async fn max_waiters_bounds_all_keys() {
         assert!(refused().await > Duration::ZERO);
         assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
         // A call that need not wait passes.
-        limiter.acquire("another", 1).await.unwrap();
+        limiter.acquire("another").await.unwrap();
 
         // A dropped waiter frees its place, and so does one that is served.
         waiting.pop().unwrap().abort();
@@ -99,7 +99,7 @@ async fn max_waiters_bounds_all_keys() {
                 call.abort();
             }
             sleep(retry_after).await;
-            limiter.try_acquire((), 1).await.unwrap();
+            limiter.try_acquire(()).await.unwrap();
         }
     }
 }
@@ -112,13 +112,13 @@ fn is_window(policy: &Policy) -> bool {
 async fn zero_max_waiters_refuse_every_wait() {
     for policy in all() {
         let limiter = Registry::builder().max_waiters(0).in_memory().limiter("a", policy).unwrap();
-        assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");
+        assert_eq!(limiter.acquire(()).await.unwrap().waited, Duration::ZERO, "{policy:?}");
         exhaust(&limiter).await;
         let begin = Instant::now();
-        let wait = limiter.acquire((), 1).await.unwrap_err().retry_after().unwrap();
+        let wait = limiter.acquire(()).await.unwrap_err().retry_after().unwrap();
         assert_eq!(begin.elapsed(), Duration::ZERO, "{policy:?}");
         advance(wait).await;
-        assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO, "{policy:?}");
+        assert_eq!(limiter.acquire(()).await.unwrap().waited, Duration::ZERO, "{policy:?}");
     }
 }
 
@@ -128,10 +128,10 @@ async fn zero_and_unsatisfiable_costs_do_not_wait() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         exhaust(&limiter).await;
         let begin = Instant::now();
-        assert_eq!(limiter.acquire((), 0).await.unwrap().source, Source::Skipped);
+        assert_eq!(limiter.acquire_n((), 0).await.unwrap().source, Source::Skipped);
         let Some(max) = policy.spec().unwrap().max_cost() else { continue };
         let before = limiter.peek(()).await.unwrap();
-        let error = limiter.acquire((), max + 1).await.unwrap_err();
+        let error = limiter.acquire_n((), max + 1).await.unwrap_err();
         assert!(matches!(error, Error::Limited(_)) && error.retry_after().is_none(), "{policy:?}: {error}");
         let after = limiter.peek(()).await.unwrap();
         assert_eq!((before.remaining, before.reset_after), (after.remaining, after.reset_after));
@@ -151,12 +151,12 @@ async fn waits_match_the_predicted_slots() {
         let calls = spawn_all(100, || {
             let limiter = limiter.clone();
             async move {
-                let slot = limiter.try_acquire((), 1).await;
+                let slot = limiter.try_acquire(()).await;
                 let slot = slot.map_or_else(|error| error.retry_after().unwrap(), |free| free.waited);
                 if slot.is_zero() {
                     return Duration::ZERO;
                 }
-                let waited = limiter.acquire((), 1).await.unwrap().waited;
+                let waited = limiter.acquire(()).await.unwrap().waited;
                 assert_eq!(waited, slot);
                 waited
             }

@@ -59,7 +59,7 @@ async fn waiters_are_served_in_order() {
 async fn timed_out_waiter_gets_exact_retry_after() {
     for policy in windows() {
         let limiter = limiter(policy);
-        limiter.try_acquire((), 3).await.unwrap();
+        limiter.try_acquire_n((), 3).await.unwrap();
         // Three are served after one second and three after two, so the fifth is still queued after one and a half.
         let mut others = acquire_all(&limiter, 4, Duration::MAX);
         tokio::task::yield_now().await;
@@ -71,7 +71,7 @@ async fn timed_out_waiter_gets_exact_retry_after() {
         assert_eq!(elapsed, SECOND * 3 / 2, "{policy:?}");
         let Error::Limited(limited) = &error else { panic!("{policy:?}: {error}") };
         assert_eq!(limited.decision().waited, elapsed);
-        let refused = limiter.try_acquire((), 1).await.unwrap_err();
+        let refused = limiter.try_acquire(()).await.unwrap_err();
         assert_eq!(error.retry_after().unwrap(), refused.retry_after().unwrap());
         assert_served_in_order(others).await;
     }
@@ -80,13 +80,13 @@ async fn timed_out_waiter_gets_exact_retry_after() {
 #[tokio::test(start_paused = true)]
 async fn hopeless_calls_are_refused_at_once() {
     let limiter = limiter(FixedWindow::new(1, SECOND).into());
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let first = acquire_all(&limiter, 1, Duration::MAX).remove(0);
     tokio::task::yield_now().await;
     let begin = Instant::now();
-    let error = limiter.acquire_timeout((), 1, SECOND / 2).await.unwrap_err();
+    let error = limiter.acquire_timeout((), SECOND / 2).await.unwrap_err();
     assert_eq!((begin.elapsed(), error.retry_after()), (Duration::ZERO, Some(SECOND)));
-    let error = limiter.acquire((), 2).await.unwrap_err();
+    let error = limiter.acquire_n((), 2).await.unwrap_err();
     assert_eq!((begin.elapsed(), error.retry_after()), (Duration::ZERO, None));
     first.await.unwrap().0.unwrap();
 }
@@ -95,7 +95,7 @@ async fn hopeless_calls_are_refused_at_once() {
 async fn dropped_waiters_do_not_stop_the_queue() {
     for policy in windows() {
         let limiter = limiter(policy);
-        limiter.try_acquire((), 3).await.unwrap();
+        limiter.try_acquire_n((), 3).await.unwrap();
         let mut calls = acquire_all(&limiter, 20, Duration::MAX);
         sleep(SECOND / 2).await;
         // The first, and some from the middle.
@@ -111,7 +111,7 @@ async fn refunds_and_resets_wake_the_queue() {
     let minute = 60 * SECOND;
     for policy in [FixedWindow::new(2, minute).into(), Policy::from(SlidingWindow::new(2, minute))] {
         let limiter = limiter(policy);
-        let first = limiter.try_acquire((), 2).await.unwrap();
+        let first = limiter.try_acquire_n((), 2).await.unwrap();
         let calls = acquire_all(&limiter, 7, Duration::MAX);
         sleep(SECOND).await;
         first.refund().await.unwrap();
@@ -132,7 +132,7 @@ async fn keys_queue_separately() {
     let calls: Vec<_> = (0..200u32)
         .map(|i| {
             let limiter = limiter.clone();
-            tokio::spawn(async move { limiter.acquire(i % 50, 1).await })
+            tokio::spawn(async move { limiter.acquire(i % 50).await })
         })
         .collect();
     for (i, call) in calls.into_iter().enumerate() {
@@ -146,10 +146,10 @@ async fn keys_queue_separately() {
 async fn unpolled_waiter_does_not_block_the_queue() {
     for policy in windows() {
         let limiter = limiter(policy);
-        limiter.try_acquire((), 3).await.unwrap();
-        let wait = limiter.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
+        limiter.try_acquire_n((), 3).await.unwrap();
+        let wait = limiter.try_acquire(()).await.unwrap_err().retry_after().unwrap();
         let unpolled = limiter.clone();
-        let mut unpolled: Acquiring = Box::pin(async move { unpolled.acquire((), 1).await });
+        let mut unpolled: Acquiring = Box::pin(async move { unpolled.acquire(()).await });
         assert!(poll(&mut unpolled).is_pending());
         for call in acquire_all(&limiter, 2, Duration::MAX) {
             let served = timeout(60 * SECOND, call).await;
@@ -166,7 +166,7 @@ async fn newcomer_wakes_the_queue_after_a_refund() {
     let minute = 60 * SECOND;
     for policy in [FixedWindow::new(1, minute).into(), Policy::from(SlidingWindow::new(1, minute))] {
         let limiter = limiter(policy);
-        let first = limiter.try_acquire((), 1).await.unwrap();
+        let first = limiter.try_acquire(()).await.unwrap();
         let mut calls = acquire_all(&limiter, 1, Duration::MAX);
         sleep(SECOND).await;
         first.refund().await.unwrap();
@@ -199,11 +199,11 @@ async fn stacks_with_a_window_do_not_overtake_waiting_calls() {
 async fn newcomers_do_not_overtake_calls_that_wait_for_a_window() {
     for policy in windows() {
         let limiter = limiter(policy);
-        limiter.acquire((), 3).await.unwrap();
-        let mut waiting = pin!(limiter.acquire((), 1));
+        limiter.acquire_n((), 3).await.unwrap();
+        let mut waiting = pin!(limiter.acquire(()));
         assert!(timeout(Duration::ZERO, &mut waiting).await.is_err());
         advance(2 * SECOND).await;
-        assert!(timeout(Duration::ZERO, limiter.acquire((), 1)).await.is_err(), "{policy:?}");
+        assert!(timeout(Duration::ZERO, limiter.acquire(())).await.is_err(), "{policy:?}");
         waiting.await.unwrap();
     }
 }
@@ -219,8 +219,8 @@ async fn queue_moves_up_when_a_reservation_is_dropped() {
     let registry = Registry::in_memory();
     let bucket = registry.limiter("queue.bucket", TokenBucket::per_second(1).burst(1)).unwrap();
     let bucket = bucket.function(concat!(module_path!(), "::queues_for_the_bucket"));
-    bucket.try_acquire((), 1).await.unwrap();
-    let mut reserved: Acquiring = Box::pin(async move { bucket.acquire((), 1).await });
+    bucket.try_acquire(()).await.unwrap();
+    let mut reserved: Acquiring = Box::pin(async move { bucket.acquire(()).await });
     assert!(poll(&mut reserved).is_pending());
 
     let begin = Instant::now();

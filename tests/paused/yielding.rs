@@ -40,7 +40,7 @@ async fn turns(mut call: impl AsyncFnMut()) -> usize {
 /// A limiter of which all calls are refused.
 async fn used_up(registry: &Registry, name: &str) -> Limiter {
     let limiter = registry.limiter(name, TokenBucket::per_second(1).burst(1)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     limiter
 }
 
@@ -82,17 +82,15 @@ async fn refused_calls_of_limiters_let_other_tasks_run() {
     let observed = Registry::builder().observer(|_| {}).in_memory();
     for registry in [Registry::in_memory(), observed] {
         let [plain, other] = [used_up(&registry, "a").await, used_up(&registry, "b").await];
-        assert!(turns(async || drop(plain.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
+        assert!(turns(async || drop(plain.try_acquire(()).await.unwrap_err())).await >= TURNS);
         assert!(
-            turns(async || drop(plain.acquire_timeout((), 1, Duration::ZERO).await.unwrap_err())).await
-                >= TURNS
+            turns(async || drop(plain.acquire_timeout((), Duration::ZERO).await.unwrap_err())).await >= TURNS
         );
         let log = registry.limiter("log", SlidingWindow::new(1, DAY)).unwrap();
-        log.try_acquire((), 1).await.unwrap();
-        assert!(turns(async || drop(log.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
-        let all = async || {
-            drop(registry.try_acquire_all([plain.charge((), 1), other.charge((), 1)]).await.unwrap_err())
-        };
+        log.try_acquire(()).await.unwrap();
+        assert!(turns(async || drop(log.try_acquire(()).await.unwrap_err())).await >= TURNS);
+        let all =
+            async || drop(registry.try_acquire_all([plain.charge(()), other.charge(())]).await.unwrap_err());
         assert!(turns(all).await >= TURNS);
     }
 }
@@ -104,8 +102,8 @@ async fn calls_that_redis_does_not_decide_let_other_tasks_run() {
         let limiter = registry.limiter("a", FixedWindow::new(CALLS as u64 / 2, DAY)).unwrap();
         let limiter = limiter.on_store_error(on_store_error);
         // The first failure opens the circuit: later calls fail at once.
-        let _ = limiter.try_acquire((), 1).await;
-        let call = async || match limiter.try_acquire((), 1).await {
+        let _ = limiter.try_acquire(()).await;
+        let call = async || match limiter.try_acquire(()).await {
             Ok(decision) => assert_eq!(decision.source, source(on_store_error)),
             Err(error) => assert_eq!(error.is_limited(), on_store_error == Local),
         };
@@ -122,7 +120,7 @@ async fn refusals_that_are_remembered_let_other_tasks_run() {
     let server = FaultyServer::new(Fault::None);
     let limiter = Registry::builder().over(server.clone()).limiter("a", FixedWindow::new(1, DAY)).unwrap();
     server.set_full(true);
-    assert!(turns(async || drop(limiter.try_acquire((), 1).await.unwrap_err())).await >= TURNS);
+    assert!(turns(async || drop(limiter.try_acquire(()).await.unwrap_err())).await >= TURNS);
     assert!(server.commands() < 20, "they are remembered: {}", server.commands());
 }
 
@@ -133,7 +131,7 @@ fn refused_calls_are_ready_without_tokio() {
     let calls = pin!(async {
         let limiter = used_up(&registry, "a").await;
         for _ in 0..CALLS {
-            limiter.try_acquire((), 1).await.unwrap_err();
+            limiter.try_acquire(()).await.unwrap_err();
         }
     });
     assert!(calls.poll(&mut Context::from_waker(Waker::noop())).is_ready());

@@ -52,7 +52,7 @@ pub(crate) async fn other_errors(framework: &str) -> [Error; 5] {
     let nowhere = Registry::builder().on_store_error(OnStoreError::Deny);
     let registry = nowhere.connect_lazy("redis://127.0.0.1:1").unwrap();
     let limiter = registry.limiter(&format!("{framework}-nowhere"), TokenBucket::per_second(1)).unwrap();
-    let failed = limiter.try_acquire((), 1).await.unwrap_err();
+    let failed = limiter.try_acquire(()).await.unwrap_err();
     let zero: Policy = TokenBucket::per_second(1).burst(0).into();
     let invalid = registry.limiter(&format!("{framework}-invalid"), zero).unwrap_err();
     [failed, invalid, MissingKey::Ip.into(), MissingKey::User.into(), MissingKey::Part.into()]

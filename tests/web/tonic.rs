@@ -240,13 +240,13 @@ async fn addresses_of_tls_connections_are_found() {
 async fn retry_delay_is_exact() {
     let bucket = TokenBucket::new(ratelimits::Rate::new(3, Duration::from_secs(1000))).burst(2);
     let limiter = Registry::in_memory().limiter("tonic-exact", bucket).unwrap();
-    limiter.try_acquire((), 2).await.unwrap();
-    let early = limiter.try_acquire((), 1).await.unwrap_err();
+    limiter.try_acquire_n((), 2).await.unwrap();
+    let early = limiter.try_acquire(()).await.unwrap_err();
     let wait = early.retry_after();
     let status = Status::from(early);
     assert_eq!(status.get_details_retry_info().unwrap().retry_delay, wait);
 
-    let never = Status::from(limiter.try_acquire((), 3).await.unwrap_err());
+    let never = Status::from(limiter.try_acquire_n((), 3).await.unwrap_err());
     assert_eq!(never.code(), Code::ResourceExhausted);
     assert_eq!(never.message(), "The request costs more than its limit ever admits: \"tonic-exact\"");
     assert!(never.details().is_empty());

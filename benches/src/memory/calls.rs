@@ -16,14 +16,14 @@ pub(super) fn limiters() -> Vec<Line> {
     let governor_by_id = Rc::new(governor_admitting::<u64>());
     let text = by_workload(
         "limiter by &str",
-        move |key| _ = black_box(now(by_text.try_acquire(key.text.as_str(), 1)).is_ok()),
+        move |key| _ = black_box(now(by_text.try_acquire(key.text.as_str())).is_ok()),
         "governor by String",
         move |key| _ = black_box(governor_by_text.check_key(&key.text).is_ok()),
         [0.5, 0.5, 0.5],
     );
     let id = by_workload(
         "limiter by u64",
-        move |key| _ = black_box(now(by_id.try_acquire(key.id, 1)).is_ok()),
+        move |key| _ = black_box(now(by_id.try_acquire(key.id)).is_ok()),
         "governor by u64",
         move |key| _ = black_box(governor_by_id.check_key(&key.id).is_ok()),
         [0.6, 0.7, 0.65],

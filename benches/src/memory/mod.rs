@@ -24,7 +24,6 @@ pub(crate) fn run(options: &Options) {
 
 fn size_of_future() -> Line {
     let limiter = limiters::admitting("size");
-    let size =
-        move || size_of_val(&limiter.try_acquire("key", 1)).max(size_of_val(&limiter.try_acquire(1_u64, 1)));
+    let size = move || size_of_val(&limiter.try_acquire("key")).max(size_of_val(&limiter.try_acquire(1_u64)));
     Line::new("future of Limiter::try_acquire", "B", move || size() as f64).at_most(256.0)
 }

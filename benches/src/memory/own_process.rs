@@ -65,7 +65,7 @@ fn start(name: &str) -> f64 {
 
 fn bytes_per_key() -> Result<f64, String> {
     let limiter = limiter(4 * MILLION);
-    growth_per_key(|key| _ = black_box(now(limiter.try_acquire(key.text.as_str(), 1))))
+    growth_per_key(|key| _ = black_box(now(limiter.try_acquire(key.text.as_str()))))
 }
 
 fn governor_bytes_per_key() -> Result<f64, String> {
@@ -88,7 +88,7 @@ fn longest_call<const N: usize>(max_keys: [u64; N], untimed: u64, timed: u64) ->
     // As in a program that has run for a while, allocations are from memory that was used before.
     (0..2).for_each(|_| drop(black_box(vec![1_u8; 31 << 20])));
     let limiters = max_keys.map(limiter);
-    let call = |limiter: &Limiter, key| _ = black_box(now(limiter.try_acquire(key, 1)));
+    let call = |limiter: &Limiter, key| _ = black_box(now(limiter.try_acquire(key)));
     for key in 0..untimed {
         limiters.iter().for_each(|limiter| call(limiter, key));
     }

@@ -16,7 +16,7 @@ pub(super) fn limited_hot_key() -> Vec<Line> {
         Line::new(format!("limited hot key, {threads} threads"), "ns", move || {
             nanoseconds(
                 Workload::Hot
-                    .throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)).is_ok())),
+                    .throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id)).is_ok())),
             )
         })
         .against("governor by u64", move || {
@@ -33,8 +33,7 @@ pub(super) fn limited_hot_key() -> Vec<Line> {
 pub(super) fn many_keys() -> Vec<Line> {
     let limiter = admitting("many");
     let throughput = move |threads| {
-        Workload::Uniform
-            .throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id, 1)).is_ok()))
+        Workload::Uniform.throughput(threads, &|key| _ = black_box(now(limiter.try_acquire(key.id)).is_ok()))
             / 1e6
     };
     let line = |(threads, budget): (usize, f64)| {

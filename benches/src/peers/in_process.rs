@@ -59,7 +59,7 @@ fn by_text(peer: &str, theirs: impl Fn(&Key) + Clone + 'static) -> Vec<Line> {
     let ours = admitting("text");
     let line = |workload: Workload| {
         let (ours, theirs) = (ours.clone(), theirs.clone());
-        let ours = move |key: &Key| _ = black_box(now(ours.try_acquire(key.text.as_str(), 1)));
+        let ours = move |key: &Key| _ = black_box(now(ours.try_acquire(key.text.as_str())));
         Line::new(format!("by &str, {}", workload.name()), "ns", move || workload.time(&ours))
             .against(peer, move || workload.time(&theirs))
     };
@@ -78,7 +78,7 @@ fn without_key() -> Vec<Line> {
         .build();
     let line = |peer: &str, theirs: Box<dyn Fn()>| {
         let ours = admitting("unkeyed");
-        Line::new("no key", "ns", move || Workload::Hot.time(|_| _ = black_box(now(ours.try_acquire((), 1)))))
+        Line::new("no key", "ns", move || Workload::Hot.time(|_| _ = black_box(now(ours.try_acquire(())))))
             .against(peer, move || Workload::Hot.time(|_| theirs()))
     };
     vec![

@@ -83,7 +83,7 @@ fn limited(registry: &Registry, name: &str) -> Operation {
     operation(move |key| {
         let limiter = limiter.clone();
         async move {
-            let result = limiter.try_acquire(key, 1).await;
+            let result = limiter.try_acquire(key).await;
             assert!(result.is_ok() || result.is_err_and(|error| error.is_limited()));
         }
     })

@@ -114,7 +114,7 @@ pub(super) fn acquire(limiter: &Limiter, cost: u64) -> Operation {
     operation(move |key| {
         let limiter = limiter.clone();
         async move {
-            limiter.try_acquire(FIRST_KEY + key, cost).await.expect("the policy admits the call");
+            limiter.try_acquire_n(FIRST_KEY + key, cost).await.expect("the policy admits the call");
         }
     })
 }

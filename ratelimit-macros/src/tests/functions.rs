@@ -7,8 +7,8 @@ use super::*;
 #[test]
 fn functions_are_async() {
     let message = "the limit is awaited, so `send` must be async; write `async fn send`, move this attribute above the one \
-                   that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key, 1)?` in sync code, \
-                   `limiter.try_acquire(key, 1).await?` in an async caller";
+                   that makes it sync, or use a `Limiter`: `limiter.blocking_try_acquire(key)?` in sync code, \
+                   `limiter.try_acquire(key).await?` in an async caller";
     fails_on("fn send() -> Result<(), E> { Ok(()) }", Rate, "5", &[("fn", message)]);
     let message = "the limit is awaited, so `send` must be async; write `async fn send`, or end the body with \
                    `async move { … }` or `Box::pin(async move { … })`";

@@ -26,7 +26,7 @@ use crate::store::{PlainReceipt, Receipt};
 /// # use ratelimits::{Registry, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let uploads = Registry::in_memory().limiter("uploads", TokenBucket::per_second(1).burst(10))?;
-/// let decision = uploads.try_acquire("tenant-7", 4).await?;
+/// let decision = uploads.try_acquire_n("tenant-7", 4).await?;
 /// assert_eq!((decision.limit, decision.remaining), (10, 6));
 /// decision.refund().await?;
 /// assert_eq!(uploads.peek("tenant-7").await?.remaining, 10);
@@ -107,7 +107,7 @@ pub(crate) struct SinglePolicy {
 /// let registry = Registry::in_memory();
 /// let burst = registry.limiter("burst", TokenBucket::per_second(1).burst(5))?;
 /// let daily = registry.limiter("daily", FixedWindow::new(100, std::time::Duration::from_secs(86_400)))?;
-/// let decision = registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+/// let decision = registry.try_acquire_all([burst.charge("ann"), daily.charge("ann")]).await?;
 /// let remaining: Vec<u64> = decision.policies().iter().map(|policy| policy.remaining).collect();
 /// assert_eq!(remaining, [4, 99]);
 /// # Ok(()) }

@@ -34,9 +34,9 @@ use crate::key::policy_id::PolicyId;
 /// # use ratelimits::{FixedWindow, Registry};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let messages = Registry::in_memory().limiter("messages", FixedWindow::new(1, Duration::from_secs(60)))?;
-/// messages.try_acquire((), 1).await?; // one counter for all
-/// messages.try_acquire(7, 1).await?; // one per user
-/// messages.try_acquire((7, "lobby"), 1).await?; // one per user and room
+/// messages.try_acquire(()).await?; // one counter for all
+/// messages.try_acquire(7).await?; // one per user
+/// messages.try_acquire((7, "lobby")).await?; // one per user and room
 /// # Ok(()) }
 /// ```
 #[diagnostic::on_unimplemented(

@@ -35,7 +35,7 @@ use crate::decide::observation::{CallOutcome, Observation};
 /// let registry = Registry::builder().observer(most_limited.observer()).in_memory();
 /// let reports = registry.limiter("reports", TokenBucket::new("1/day".parse()?).burst(1))?;
 /// for tenant in [7, 9, 9, 7, 9] {
-///     let _ = reports.try_acquire(tenant, 1).await;
+///     let _ = reports.try_acquire(tenant).await;
 /// }
 /// let list = most_limited.list();
 /// assert_eq!((list[0].policy.as_str(), list[0].refusals), ("reports", 2));

@@ -64,10 +64,10 @@ impl LeakyBucket {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let texts = Registry::in_memory().limiter("texts", LeakyBucket::new(2, Rate::per_second(100)).queue())?;
     /// let (first, second, third, fourth) = tokio::join!(
-    ///     texts.acquire((), 1),
-    ///     texts.acquire((), 1),
-    ///     texts.acquire((), 1),
-    ///     texts.acquire((), 1),
+    ///     texts.acquire(()),
+    ///     texts.acquire(()),
+    ///     texts.acquire(()),
+    ///     texts.acquire(()),
     /// );
     /// assert!(first?.waited.is_zero());
     /// assert!(second?.waited < third?.waited);

@@ -39,7 +39,7 @@ use crate::base::invalid_policy::InvalidPolicy;
 /// ];
 /// let registry = Registry::in_memory();
 /// for (name, policy) in plans {
-///     registry.limiter(name, policy)?.try_acquire("tenant-7", 1).await?;
+///     registry.limiter(name, policy)?.try_acquire("tenant-7").await?;
 /// }
 /// # Ok(()) }
 /// ```

@@ -120,8 +120,8 @@ impl TokenBucket {
     /// use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let jobs = Registry::in_memory().limiter("jobs", TokenBucket::per_second(10).borrow())?;
-    /// jobs.try_acquire((), 25).await?; // takes the 10 permits in the bucket and borrows 15
-    /// let debt = jobs.try_acquire((), 1).await.unwrap_err().retry_after().unwrap();
+    /// jobs.try_acquire_n((), 25).await?; // takes the 10 permits in the bucket and borrows 15
+    /// let debt = jobs.try_acquire(()).await.unwrap_err().retry_after().unwrap();
     /// assert!(debt.as_secs_f64() > 1.4 && debt.as_secs_f64() <= 1.5);
     /// # Ok(()) }
     /// ```
@@ -173,7 +173,7 @@ impl TokenBucket {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let registry = Registry::in_memory();
     /// let plan = |burst| registry.limiter("api", TokenBucket::per_second(1).burst(burst).adjustable());
-    /// plan(10)?.try_acquire("tenant-7", 10).await?;
+    /// plan(10)?.try_acquire_n("tenant-7", 10).await?;
     /// // The tenant moves to a larger plan: ten of its twenty permits are missing.
     /// assert_eq!(plan(20)?.peek("tenant-7").await?.remaining, 10);
     /// # Ok(()) }

@@ -6,7 +6,7 @@
 /// # use ratelimits::{Registry, Source, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let limiter = Registry::in_memory().limiter("reports", TokenBucket::per_second(1))?;
-/// assert_eq!(limiter.try_acquire("tenant-7", 1).await?.source, Source::Memory);
+/// assert_eq!(limiter.try_acquire("tenant-7").await?.source, Source::Memory);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 mod acquire;
 mod blocking;
+mod charge;
 
 use std::fmt;
 use std::future::Future;
@@ -10,30 +11,31 @@ use std::time::Duration;
 
 pub(crate) use self::acquire::LimiterCaller;
 use self::acquire::{Acquire, LimiterCall};
+pub use self::charge::NamedCharge;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
-use crate::decide::charges::Charges;
 use crate::decide::decision::Decision;
-use crate::decide::definition::{Definition, DefinitionRef, Numbers};
+use crate::decide::definition::{Definition, Numbers};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::key::missing_key::MissingKey;
-use crate::key::{Fingerprint, IntoKey, KeyParts};
+use crate::key::{IntoKey, KeyParts};
 use crate::policy::Policy;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
 /// Cheap to clone. The state is in the store: limiters with the same name and policy share it, also with the function whose
-/// policy has that name. In code that is not async, use [`blocking_try_acquire`](Self::blocking_try_acquire),
-/// [`blocking_acquire`](Self::blocking_acquire) and [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
+/// policy has that name. Where a number of permits is given, a method's name ends in `_n`; the others take one. In code that is not
+/// async, use [`blocking_try_acquire`](Self::blocking_try_acquire), [`blocking_acquire`](Self::blocking_acquire) and
+/// [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
 ///
 /// ```
 /// # use ratelimits::{Registry, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let registry = Registry::in_memory();
 /// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
-/// reports.try_acquire("tenant-7", 10).await?;
-/// let refused = reports.try_acquire("tenant-7", 1).await.unwrap_err();
+/// reports.try_acquire_n("tenant-7", 10).await?;
+/// let refused = reports.try_acquire("tenant-7").await.unwrap_err();
 /// assert!(refused.is_limited() && refused.retry_after().is_some());
 /// # Ok(()) }
 /// ```
@@ -107,7 +109,7 @@ impl Limiter {
         self.numbers().policy
     }
 
-    /// Takes `cost` permits for `key`, or none. Never waits for permits. A cost of 0 is admitted without asking the store.
+    /// Takes a permit for `key`, if there is one. Never waits for permits.
     ///
     /// # Errors
     ///
@@ -115,16 +117,27 @@ impl Limiter {
     /// [`OnStoreError`] does not decide the call; whether it was charged is then unknown. [`Error::MissingKey`] if a part of the
     /// key cannot be formatted.
     #[inline]
-    pub fn try_acquire<M>(
-        &self,
-        key: impl IntoKey<M>,
-        cost: u64,
-    ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(self.call(cost, Duration::ZERO), key)
+    pub fn try_acquire<M>(&self, key: impl IntoKey<M>) -> impl Future<Output = Result<Decision, Error>> {
+        self.try_acquire_n(key, 1)
     }
 
-    /// Takes `cost` permits for `key`, and waits for them as long as necessary, as `acquire` of Guava's `RateLimiter` does.
-    /// [`Decision::waited`](crate::Decision::waited) is how long that was. A cost of 0 is admitted without asking the store.
+    /// Takes `n` permits for `key`, or none, like [`try_acquire`](Self::try_acquire). A call for 0 is admitted without asking the
+    /// store.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    #[inline]
+    pub fn try_acquire_n<M>(
+        &self,
+        key: impl IntoKey<M>,
+        n: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(self.call(n, Duration::ZERO), key)
+    }
+
+    /// Takes a permit for `key`, and waits for it as long as necessary, as `acquire` of Guava's `RateLimiter` does.
+    /// [`Decision::waited`](crate::Decision::waited) is how long that was.
     ///
     /// A bucket grants permits in the order in which calls reach the store, from however many processes. Calls that wait for a
     /// window queue in each process; calls that do not wait may be admitted before them. A future that is dropped while it waits
@@ -132,7 +145,7 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Limited`] if the call costs more than the policy can ever admit, a queue is full, or
+    /// [`Error::Limited`] if the call takes more than the policy can ever admit, a queue is full, or
     /// [`max_waiters`](crate::RegistryBuilder::max_waiters) calls wait already; nothing is charged then. [`Error::Store`] if the
     /// store fails and [`OnStoreError`] does not decide the call, or if the call has to wait outside a tokio runtime with time
     /// enabled. [`Error::MissingKey`] if a part of the key cannot be formatted.
@@ -141,21 +154,32 @@ impl Limiter {
     /// use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(100).burst(1))?;
-    /// assert_eq!(mails.acquire((), 1).await?.waited.as_millis(), 0);
-    /// assert!(mails.acquire((), 1).await?.waited.as_micros() > 0);
+    /// assert_eq!(mails.acquire(()).await?.waited.as_millis(), 0);
+    /// assert!(mails.acquire(()).await?.waited.as_micros() > 0);
     /// # Ok(()) }
     /// ```
     #[inline]
-    pub fn acquire<M>(
-        &self,
-        key: impl IntoKey<M>,
-        cost: u64,
-    ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(self.call(cost, Duration::MAX), key)
+    pub fn acquire<M>(&self, key: impl IntoKey<M>) -> impl Future<Output = Result<Decision, Error>> {
+        self.acquire_n(key, 1)
     }
 
-    /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If the permits do not come
-    /// in time, the call is refused at once and takes nothing.
+    /// Takes `n` permits for `key`, and waits for all of them, like [`acquire`](Self::acquire). A call for 0 is admitted without
+    /// asking the store.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[inline]
+    pub fn acquire_n<M>(
+        &self,
+        key: impl IntoKey<M>,
+        n: u64,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        self.acquire_n_timeout(key, n, Duration::MAX)
+    }
+
+    /// Takes a permit for `key` like [`acquire`](Self::acquire), waiting for at most `timeout`. If it does not come in time, the
+    /// call is refused at once and takes nothing.
     ///
     /// # Errors
     ///
@@ -164,18 +188,37 @@ impl Limiter {
     pub fn acquire_timeout<M>(
         &self,
         key: impl IntoKey<M>,
-        cost: u64,
         timeout: Duration,
     ) -> impl Future<Output = Result<Decision, Error>> {
-        Acquire::new(self.call(cost, timeout), key)
+        self.acquire_n_timeout(key, 1, timeout)
     }
 
-    /// Creates a charge for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
-    pub fn charge<M>(&self, key: impl IntoKey<M>, cost: u64) -> NamedCharge {
+    /// Takes `n` permits for `key` like [`acquire_timeout`](Self::acquire_timeout): all of them within `timeout`, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_timeout`](Self::acquire_timeout).
+    #[inline]
+    pub fn acquire_n_timeout<M>(
+        &self,
+        key: impl IntoKey<M>,
+        n: u64,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Decision, Error>> {
+        Acquire::new(self.call(n, timeout), key)
+    }
+
+    /// Creates a charge of one permit for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    pub fn charge<M>(&self, key: impl IntoKey<M>) -> NamedCharge {
+        self.charge_n(key, 1)
+    }
+
+    /// Creates a charge of `n` permits for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
+    pub fn charge_n<M>(&self, key: impl IntoKey<M>, n: u64) -> NamedCharge {
         let mut parts = KeyParts::default();
         let hashed = self.numbers().heads.hash.fingerprint(&key, Some(&mut parts));
         let definition = Arc::clone(&self.definition);
-        NamedCharge { backend: self.backend.id(), definition, cost, key: hashed.map(|hash| (hash, parts)) }
+        NamedCharge { backend: self.backend.id(), definition, cost: n, key: hashed.map(|hash| (hash, parts)) }
     }
 
     /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.
@@ -200,7 +243,7 @@ impl Limiter {
     /// let reports = Registry::in_memory().limiter("reports", daily)?;
     /// let fresh = reports.peek("tenant-7").await?;
     /// assert_eq!((fresh.remaining, fresh.retry_after), (3, None));
-    /// reports.try_acquire("tenant-7", 3).await?;
+    /// reports.try_acquire_n("tenant-7", 3).await?;
     /// let spent = reports.peek("tenant-7").await?;
     /// assert_eq!(spent.remaining, 0);
     /// assert!(spent.retry_after.is_some());
@@ -216,7 +259,7 @@ impl Limiter {
         }
     }
 
-    /// Credits `permits` to what the key holds now, up to full; in a window, the newest charges first.
+    /// Credits `n` permits to what the key holds now, up to full; in a window, the newest charges first.
     ///
     /// Unchecked: the caller must have been charged this amount. Prefer [`Decision::refund`], which has a receipt and knows which
     /// store was charged: this credits Redis, whatever [`OnStoreError`] did with the call.
@@ -225,10 +268,10 @@ impl Limiter {
     ///
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
     /// [`Error::MissingKey`] if a part of the key cannot be formatted.
-    pub async fn refund<M>(&self, key: impl IntoKey<M>, permits: u64) -> Result<(), Error> {
+    pub async fn refund<M>(&self, key: impl IntoKey<M>, n: u64) -> Result<(), Error> {
         let mut charge = self.call(0, Duration::ZERO).uncharged(&key)?;
         drop(key);
-        charge.cost = permits;
+        charge.cost = n;
         Ok(self.backend.refund(&charge).await?)
     }
 
@@ -253,7 +296,7 @@ impl Limiter {
     /// # use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(2).burst(10))?;
-    /// reports.try_acquire("tenant-7", 10).await?;
+    /// reports.try_acquire_n("tenant-7", 10).await?;
     /// assert!(reports.reset("tenant-7").await?);
     /// assert_eq!(reports.peek("tenant-7").await?.remaining, 10);
     /// assert!(!reports.reset("tenant-7").await?);
@@ -308,80 +351,6 @@ impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, policy) = (self.name(), self.policy());
         f.debug_struct("Limiter").field("name", &name).field("policy", &policy).finish_non_exhaustive()
-    }
-}
-
-/// A charge of one limiter, to be decided together with others by
-/// [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
-///
-/// ```
-/// # use ratelimits::{Registry, TokenBucket};
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-/// let registry = Registry::in_memory();
-/// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
-/// let charges = ["tenant-7", "tenant-8"].map(|tenant| reports.charge(tenant, 1));
-/// registry.try_acquire_all(charges).await?;
-/// # Ok(()) }
-/// ```
-#[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
-pub struct NamedCharge {
-    /// The id of the limiter's backend.
-    backend: u64,
-    definition: Arc<Definition>,
-    cost: u64,
-    /// The hash of the key of the policy as it is written, and the parts of which another one would be made.
-    key: Result<(Fingerprint, KeyParts), MissingKey>,
-}
-
-impl NamedCharge {
-    /// Decides the only charge of a call by the lock-free steps of the memory store, if that is possible.
-    #[inline]
-    pub(crate) fn decide_alone(&self, backend: &Arc<Backend>) -> Option<Result<Decision, Error>> {
-        let NamedCharge { backend: id, definition, cost, key: Ok((key, _)) } = self else { return None };
-        let call = LimiterCall { backend, definition, cost: *cost, timeout: Duration::ZERO };
-        if *id == backend.id() && call.is_as_written() { call.decide_plain_key(*key) } else { None }
-    }
-
-    /// Adds the charge to a call of this backend. One that is turned off is added only if it costs nothing.
-    pub(crate) fn add_to<'a>(
-        &'a self,
-        charges: &mut Charges<'a>,
-        backend: &'a Arc<Backend>,
-        is_free: bool,
-    ) -> Result<(), InvalidPolicy> {
-        let NamedCharge { backend: id, definition, cost, key } = self;
-        if *id != backend.id() {
-            return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
-        }
-        let cost = if is_free { 0 } else { *cost };
-        let call = LimiterCall { backend, definition, cost, timeout: Duration::ZERO };
-        match key {
-            Ok((key, parts)) if call.is_as_written() => {
-                let (counted, numbers) = (DefinitionRef::Counted(definition), definition.limiter_numbers());
-                charges.add_literal(counted, numbers, cost, (*key, parts.all()));
-            }
-            Ok((_, parts)) => {
-                call.add_to(charges);
-                charges.kept_key(parts.all());
-            }
-            Err(missing) => {
-                call.add_to(charges);
-                charges.missing(*missing);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Without the key.
-impl fmt::Debug for NamedCharge {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut charge = f.debug_struct("NamedCharge");
-        charge.field("name", &self.definition.name.as_str()).field("cost", &self.cost);
-        if let Err(error) = &self.key {
-            charge.field("error", error);
-        }
-        charge.finish_non_exhaustive()
     }
 }
 

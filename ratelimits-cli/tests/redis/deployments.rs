@@ -15,7 +15,7 @@ use crate::support::server::{Server, ports};
 async fn works(program_url: &str, url: &str, options: &[&str]) {
     let limiter = registry(program_url, "deployments").await.limiter("app::send", slow_bucket(3)).unwrap();
     for key in 0..40 {
-        limiter.try_acquire(key, if key < 10 { 3 } else { 1 }).await.unwrap();
+        limiter.try_acquire_n(key, if key < 10 { 3 } else { 1 }).await.unwrap();
     }
     let run = |arguments: &[&str]| run(url, &[arguments, &["--namespace", "deployments"], options].concat());
     let listed = run(&["list", "--json"]).json();

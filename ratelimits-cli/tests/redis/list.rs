@@ -9,10 +9,10 @@ use crate::support::server::Server;
 /// Makes a bucket with two keys, of which one is limited, and a window with one that is.
 async fn some_states(registry: &Registry) {
     let search = registry.limiter("app::search", slow_bucket(2)).unwrap();
-    search.try_acquire("u1", 2).await.unwrap();
-    search.try_acquire("u2", 1).await.unwrap();
+    search.try_acquire_n("u1", 2).await.unwrap();
+    search.try_acquire("u2").await.unwrap();
     let send = registry.limiter("app::send#2", FixedWindow::new(3, HOUR)).unwrap().prefix("sms");
-    send.try_acquire(("u1", 7), 3).await.unwrap();
+    send.try_acquire_n(("u1", 7), 3).await.unwrap();
 }
 
 const INVENTORY: &str = r#"[
@@ -68,7 +68,7 @@ async fn filter_is_a_name_and_no_pattern() {
     let server = Server::shared();
     let registry = registry(&server.url(), "list-filter").await;
     for name in ["a*c", "abc", "a[b]c", "abc:abc"] {
-        registry.limiter(name, slow_bucket(2)).unwrap().try_acquire("k", 1).await.unwrap();
+        registry.limiter(name, slow_bucket(2)).unwrap().try_acquire("k").await.unwrap();
     }
     for name in ["a*c", "abc", "a[b]c", "abc:abc"] {
         let arguments = ["list", "--json", "--namespace", "list-filter", "--policy", name];
@@ -94,7 +94,7 @@ async fn every_key_is_counted_once() {
     let registry = registry(&server.url(), "list-many").await;
     let limiter = registry.limiter("app::many", SlidingWindow::new(2, HOUR)).unwrap();
     for user in 0..2500 {
-        limiter.try_acquire(user, 1).await.unwrap();
+        limiter.try_acquire(user).await.unwrap();
     }
     let listed = run(&server.url(), &["list", "--json", "--namespace", "list-many"]).json();
     let policy = &listed["policies"][0];

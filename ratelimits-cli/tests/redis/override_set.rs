@@ -33,7 +33,7 @@ async fn changes_end_by_the_clock_of_redis() {
     let server = Server::shared();
     let namespace = "set-for";
     let limiter = registry(&server.url(), namespace).await.limiter("a", FixedWindow::new(5, HOUR)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     let override_ = |arguments: &[&str]| {
         run(&server.url(), &[&["override"], arguments, &["--namespace", namespace]].concat())
     };
@@ -59,9 +59,9 @@ async fn dry_runs_name_the_keys_that_would_be_refused() {
     let registry = registry(&server.url(), namespace).await;
     let window = registry.limiter("app::window", FixedWindow::new(5, HOUR)).unwrap();
     for (key, used) in [("tenant-1", 1), ("tenant-3", 3), ("tenant-4", 4)] {
-        window.try_acquire(key, used).await.unwrap();
+        window.try_acquire_n(key, used).await.unwrap();
     }
-    registry.limiter("app::bucket", slow_bucket(5)).unwrap().try_acquire("k", 5).await.unwrap();
+    registry.limiter("app::bucket", slow_bucket(5)).unwrap().try_acquire_n("k", 5).await.unwrap();
     let inventory = r#"[{"name": "app::window", "attribute": "count_limit", "algorithm": "fixed window", "arguments": "limit = 5, period = \"1h\""}]"#;
     let dry_run = |policy: &str, setting: &str, more: &[&str]| {
         let arguments = ["override", "set", policy, setting, "--dry-run", "--namespace", namespace];

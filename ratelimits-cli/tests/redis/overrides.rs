@@ -111,7 +111,7 @@ async fn other_overrides_that_programs_ignore_are_named() {
 async fn policies_with_keys_need_no_inventory() {
     let server = Server::shared();
     let registry = registry(&server.url(), "overrides-keys").await;
-    registry.limiter("app::send", slow_bucket(3)).unwrap().prefix("sms").try_acquire("k", 1).await.unwrap();
+    registry.limiter("app::send", slow_bucket(3)).unwrap().prefix("sms").try_acquire("k").await.unwrap();
     let set = |policy, setting| {
         run(&server.url(), &["override", "set", policy, setting, "--namespace", "overrides-keys"])
     };
@@ -202,7 +202,7 @@ async fn concurrent_changes_are_all_kept() {
     let registry = registry(&server.url(), "overrides-concurrent").await;
     let names: Vec<String> = (0..4).map(|i| format!("app::f{i}")).collect();
     for name in &names {
-        registry.limiter(name, FixedWindow::new(3, HOUR)).unwrap().try_acquire("k", 1).await.unwrap();
+        registry.limiter(name, FixedWindow::new(3, HOUR)).unwrap().try_acquire("k").await.unwrap();
     }
     let set = |name: &String| {
         let arguments = ["override", "set", name, "limit=5", "--namespace", "overrides-concurrent"];
@@ -246,7 +246,7 @@ async fn other_commands_do_without_overrides_that_are_none() {
     let server = Server::shared();
     let (namespace, key) = ("overrides-else", "overrides-else:overrides");
     let limiter = registry(&server.url(), namespace).await.limiter("app::send", slow_bucket(3)).unwrap();
-    limiter.try_acquire("k", 1).await.unwrap();
+    limiter.try_acquire("k").await.unwrap();
     server.command::<()>(&["SET", key, "x"]).await;
     let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
     for arguments in [&["list"][..], &["top"], &["peek", "app::send", "k"]] {
@@ -267,7 +267,7 @@ async fn policies_that_are_off_or_in_shadow_limit_no_key() {
     let server = Server::shared();
     let namespace = "overrides-switched";
     let limiter = registry(&server.url(), namespace).await.limiter("app::send", slow_bucket(1)).unwrap();
-    limiter.try_acquire("k", 1).await.unwrap();
+    limiter.try_acquire("k").await.unwrap();
     let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
     let states = || {
         let listed = run(&["list", "--json"]).json()["policies"][0].clone();

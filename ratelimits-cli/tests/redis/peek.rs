@@ -12,7 +12,7 @@ use crate::support::server::Server;
 async fn state_of_a_key_is_shown() {
     let server = Server::shared();
     let search = registry(&server.url(), "peek").await.limiter("app::search", slow_bucket(10)).unwrap();
-    search.try_acquire(("tenant 7", 42), 4).await.unwrap();
+    search.try_acquire_n(("tenant 7", 42), 4).await.unwrap();
     let peeked = run(&server.url(), &["peek", "--namespace", "peek", "app::search", "tenant 7", "42"]);
     let lines: Vec<&str> = peeked.out.lines().collect();
     assert_eq!(
@@ -73,7 +73,7 @@ async fn every_algorithm_is_peeked_as_the_library_does() {
     for (i, (attribute, arguments, policy, cost)) in policies().into_iter().enumerate() {
         let name = format!("peek::policy{i}");
         let limiter = registry.limiter(&name, policy).unwrap();
-        limiter.try_acquire("k", cost).await.unwrap();
+        limiter.try_acquire_n("k", cost).await.unwrap();
         let decision = limiter.peek("k").await.unwrap();
         let inventory =
             json!([{"name": name, "attribute": attribute, "algorithm": "any", "arguments": arguments}]);
@@ -102,7 +102,7 @@ async fn full_queue_limits_until_it_has_room() {
     let registry = registry(&server.url(), "peek-queue").await;
     let queue = LeakyBucket::new(2, Rate::new(1, HOUR)).queue();
     let limiter = registry.limiter("peek::queue", queue).unwrap();
-    limiter.try_acquire("k", 3).await.unwrap();
+    limiter.try_acquire_n("k", 3).await.unwrap();
     let state = &run(&server.url(), &["peek", "--json", "--namespace", "peek-queue", "peek::queue", "k"])
         .json()["states"][0];
     assert_eq!(
@@ -129,7 +129,7 @@ async fn permits_used_are_known_without_numbers() {
         ("sc1", SlidingWindow::new(5, HOUR).precision(HOUR / 60).into()),
     ] {
         let limiter = registry.limiter(name, policy).unwrap();
-        limiter.try_acquire("k", 3).await.unwrap();
+        limiter.try_acquire_n("k", 3).await.unwrap();
         let reset_after = limiter.peek("k").await.unwrap().reset_after.as_secs_f64();
         let state = &run(&server.url(), &["peek", "--json", "--namespace", "peek-computed", name, "k"])
             .json()["states"][0];
@@ -138,7 +138,7 @@ async fn permits_used_are_known_without_numbers() {
         assert!((state["reset_after_seconds"].as_f64().unwrap() - reset_after).abs() < 60.0, "{state}");
     }
     let warm = registry.limiter("wu2", TokenBucket::new(slow).warmup(HOUR).adjustable()).unwrap();
-    warm.try_acquire("k", 1).await.unwrap();
+    warm.try_acquire("k").await.unwrap();
     let state = &run(&server.url(), &["peek", "--json", "--namespace", "peek-computed", "wu2", "k"]).json()["states"]
         [0];
     assert_eq!((&state["used"], &state["limited"]), (&Value::Null, &json!(true)), "{state}");
@@ -150,12 +150,12 @@ async fn keys_are_found_whatever_their_parts() {
     let registry = registry(&server.url(), "peek-parts").await;
     let limiter = registry.limiter("app::<T as X<[u8]>>::send", slow_bucket(10)).unwrap();
     let tied = limiter.function("app::send");
-    limiter.try_acquire((), 1).await.unwrap();
-    limiter.try_acquire("a:b/c*{}", 2).await.unwrap();
-    limiter.try_acquire(("", "~ü"), 3).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
+    limiter.try_acquire_n("a:b/c*{}", 2).await.unwrap();
+    limiter.try_acquire_n(("", "~ü"), 3).await.unwrap();
     let long = "x".repeat(300);
-    limiter.try_acquire(("u1", &long), 4).await.unwrap();
-    tied.try_acquire("tied", 5).await.unwrap();
+    limiter.try_acquire_n(("u1", &long), 4).await.unwrap();
+    tied.try_acquire_n("tied", 5).await.unwrap();
     for (parts, used) in
         [(&[][..], 1), (&["a:b/c*{}"], 2), (&["", "~ü"], 3), (&["u1", &long], 4), (&["tied"], 5)]
     {
@@ -175,7 +175,7 @@ async fn states_of_several_prefixes_and_numbers_are_all_shown() {
     let registry = registry(&server.url(), "peek-several").await;
     for (prefix, burst) in [("", 5), ("", 6), ("sms", 7)] {
         let limiter = registry.limiter("app::send", slow_bucket(burst)).unwrap().prefix(prefix);
-        limiter.try_acquire("k", 1).await.unwrap();
+        limiter.try_acquire("k").await.unwrap();
     }
     let peek = ["peek", "--json", "--namespace", "peek-several", "app::send", "k"];
     let limits = |peeked: Value| {
@@ -195,7 +195,7 @@ async fn states_of_several_prefixes_and_numbers_are_all_shown() {
 async fn absent_keys_and_misspelled_policies_are_told_apart() {
     let server = Server::shared();
     let registry = registry(&server.url(), "peek-absent").await;
-    registry.limiter("app::search", slow_bucket(5)).unwrap().try_acquire("u1", 1).await.unwrap();
+    registry.limiter("app::search", slow_bucket(5)).unwrap().try_acquire("u1").await.unwrap();
     let inventory =
         json!([{"name": "app::idle", "attribute": "rate_limit", "algorithm": "", "arguments": "rate = 1.0"}]);
     for (arguments, problem) in [
@@ -229,7 +229,7 @@ async fn value_of_another_program_is_an_error() {
 async fn parts_may_begin_with_a_hyphen() {
     let server = Server::shared();
     let limiter = registry(&server.url(), "peek-hyphen").await.limiter("app::send", slow_bucket(3)).unwrap();
-    limiter.try_acquire(("-5", "-x"), 1).await.unwrap();
+    limiter.try_acquire(("-5", "-x")).await.unwrap();
     let arguments = ["peek", "--namespace", "peek-hyphen", "--json", "app::send", "--", "-5", "-x"];
     let peeked = run(&server.url(), &arguments).json();
     assert_eq!(peeked["states"][0]["key"], json!(["-5", "-x"]), "{peeked}");

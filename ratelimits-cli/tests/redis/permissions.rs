@@ -11,7 +11,7 @@ async fn errors_say_which_permission_to_add() {
     let server = Server::start();
     let limiter = registry(&server.url(), "permissions").await.limiter("app::send", slow_bucket(3)).unwrap();
     for key in ["u1", "u2"] {
-        limiter.try_acquire(key, 1).await.unwrap();
+        limiter.try_acquire(key).await.unwrap();
     }
     let mut rules = vec!["-@all".to_owned()];
     for (arguments, needed) in [
@@ -45,8 +45,8 @@ async fn errors_say_which_permission_to_add() {
 async fn documented_permissions_suffice_to_look() {
     let server = Server::start();
     let registry = registry(&server.url(), "rl").await;
-    registry.limiter("app::send", slow_bucket(1)).unwrap().try_acquire("k", 1).await.unwrap();
-    registry.limiter("app::log", SlidingWindow::new(1, HOUR)).unwrap().try_acquire("k", 1).await.unwrap();
+    registry.limiter("app::send", slow_bucket(1)).unwrap().try_acquire("k").await.unwrap();
+    registry.limiter("app::log", SlidingWindow::new(1, HOUR)).unwrap().try_acquire("k").await.unwrap();
     let (_, rules) = include_str!("../../README.md").split_once("ACL SETUSER reader on ").unwrap();
     let rules: Vec<&str> =
         rules.lines().next().unwrap().split(' ').filter(|rule| !rule.starts_with('>')).collect();

@@ -27,7 +27,7 @@ async fn programs_publish_their_policies() {
     let window = program.limiter("published::window", FixedWindow::new(2, HOUR)).unwrap();
     program.limiter("published::idle", TokenBucket::per_second(3).burst_for(HOUR)).unwrap();
     program.limiter("published::log", SlidingWindow::new(5, HOUR).precision(HOUR / 60)).unwrap();
-    window.try_acquire("a", 2).await.unwrap();
+    window.try_acquire_n("a", 2).await.unwrap();
     let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
     // Policies without keys, limiters among them.
     let set = async |policy: &str, setting: &str| {

@@ -16,7 +16,7 @@ async fn state_of_a_key_is_deleted() {
     let server = Server::shared();
     let limiter = registry(&server.url(), "reset").await.limiter("app::send", slow_bucket(5)).unwrap();
     for key in ["u1", "u2"] {
-        limiter.try_acquire(key, 3).await.unwrap();
+        limiter.try_acquire_n(key, 3).await.unwrap();
     }
     let reset = ["reset", "--namespace", "reset", "app::send", "u1"];
     assert_eq!(run(&server.url(), &reset).success(), "deleted 1 key\n");
@@ -37,9 +37,9 @@ async fn all_keys_of_a_policy_are_deleted() {
     let [limiter, other] =
         ["app::send", "app::send#2"].map(|name| registry.limiter(name, slow_bucket(5)).unwrap());
     for key in 0..300 {
-        limiter.try_acquire(key, 3).await.unwrap();
+        limiter.try_acquire_n(key, 3).await.unwrap();
     }
-    other.try_acquire("0", 3).await.unwrap();
+    other.try_acquire_n("0", 3).await.unwrap();
     let reset = ["reset", "--namespace", "reset-all", "app::send", "--all"];
     let unasked = run(&server.url(), &reset);
     assert_eq!(unasked.code, 2, "{unasked:?}");
@@ -60,7 +60,7 @@ async fn ambiguous_prefix_deletes_nothing() {
     let limiters =
         ["", "s m/s"].map(|prefix| registry.limiter("app::send", slow_bucket(5)).unwrap().prefix(prefix));
     for limiter in &limiters {
-        limiter.try_acquire("k", 2).await.unwrap();
+        limiter.try_acquire_n("k", 2).await.unwrap();
     }
     let reset = ["reset", "--namespace", "reset-prefix", "app::send", "k"];
     let ambiguous = run(&server.url(), &reset);

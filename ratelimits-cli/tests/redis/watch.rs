@@ -29,12 +29,12 @@ fn interrupt(process: &Child) {
 async fn rounds_follow_until_it_is_interrupted() {
     let server = Server::shared();
     let limiter = limiter(&server, "watch").await;
-    limiter.try_acquire("u1", 1).await.unwrap();
+    limiter.try_acquire("u1").await.unwrap();
     let (mut process, mut lines) = watch(&server, "watch", &["--json"]);
     let mut round = || serde_json::from_str::<Value>(&lines.next().unwrap()).unwrap()["policies"][0].clone();
     let first = round();
     assert_eq!((first["keys"].as_u64(), first["limited"].as_u64()), (Some(1), Some(0)), "{first}");
-    limiter.try_acquire("u2", 2).await.unwrap();
+    limiter.try_acquire_n("u2", 2).await.unwrap();
     while round()["limited"] != 1 {}
     interrupt(&process);
     assert_eq!(process.wait().unwrap().code(), Some(0));
@@ -44,11 +44,11 @@ async fn rounds_follow_until_it_is_interrupted() {
 async fn table_has_the_changes_since_the_last_round() {
     let server = Server::shared();
     let limiter = limiter(&server, "watch-table").await;
-    limiter.try_acquire("u1", 1).await.unwrap();
+    limiter.try_acquire("u1").await.unwrap();
     let (mut process, mut lines) = watch(&server, "watch-table", &[]);
     let mut row = || lines.by_ref().find(|line| line.starts_with("app::send")).unwrap();
     assert_eq!(row(), "app::send  token bucket     1        0  0.0 %");
-    limiter.try_acquire("u2", 2).await.unwrap();
+    limiter.try_acquire_n("u2", 2).await.unwrap();
     // A round may come between the two.
     let changed = std::iter::repeat_with(&mut row).find(|row| row.contains("2 (+1)")).unwrap();
     assert_eq!(changed, "app::send  token bucket  2 (+1)   1 (+1)  50.0 %");
@@ -59,7 +59,7 @@ async fn table_has_the_changes_since_the_last_round() {
 #[tokio::test]
 async fn misspelled_policy_ends_it() {
     let server = Server::shared();
-    limiter(&server, "watch-name").await.try_acquire("u1", 1).await.unwrap();
+    limiter(&server, "watch-name").await.try_acquire("u1").await.unwrap();
     let watched = run(&server.url(), &["watch", "--namespace", "watch-name", "--policy", "app::sned"]);
     assert_eq!((watched.code, &*watched.out), (1, ""), "{watched:?}");
     assert!(watched.err.contains("did you mean `app::send`?"), "{watched:?}");
@@ -69,12 +69,12 @@ async fn misspelled_policy_ends_it() {
 async fn end_of_the_last_key_does_not_end_it() {
     let server = Server::shared();
     let limiter = limiter(&server, "watch-last").await;
-    limiter.try_acquire("u1", 1).await.unwrap();
+    limiter.try_acquire("u1").await.unwrap();
     let (mut process, mut lines) = watch(&server, "watch-last", &["--json", "--policy", "app::send"]);
     assert!(lines.next().unwrap().contains("app::send"));
     limiter.reset("u1").await.unwrap();
     assert!(lines.any(|line| line.contains("\"policies\":[]")));
-    limiter.try_acquire("u2", 1).await.unwrap();
+    limiter.try_acquire("u2").await.unwrap();
     assert!(lines.any(|line| line.contains("app::send")));
     interrupt(&process);
     assert_eq!(process.wait().unwrap().code(), Some(0));
@@ -92,7 +92,7 @@ async fn outage_is_reported_and_does_not_end_it() {
     // Nobody reads the others.
     drop(problems);
     server.restart().await;
-    limiter(&server, "watch-outage").await.try_acquire("u1", 1).await.unwrap();
+    limiter(&server, "watch-outage").await.try_acquire("u1").await.unwrap();
     assert!(lines.any(|line| line.contains("app::send")));
     interrupt(&process);
     assert_eq!(process.wait().unwrap().code(), Some(0));
@@ -101,7 +101,7 @@ async fn outage_is_reported_and_does_not_end_it() {
 #[tokio::test]
 async fn closed_pipe_ends_it() {
     let server = Server::shared();
-    limiter(&server, "watch-pipe").await.try_acquire("u1", 1).await.unwrap();
+    limiter(&server, "watch-pipe").await.try_acquire("u1").await.unwrap();
     let (mut process, mut lines) = watch(&server, "watch-pipe", &["--json"]);
     lines.next().unwrap();
     drop(lines);

@@ -99,13 +99,13 @@ async fn assert_keys_spread_evenly(cluster: &Cluster, registry: &Registry) {
     let (keys, tasks) = (6000, 30);
     // The first calls load the script at each master.
     for key in 0..tasks {
-        decided(limiter.try_acquire(key, 1).await);
+        decided(limiter.try_acquire(key).await);
     }
     let calls = (0..tasks).map(|task| {
         let limiter = limiter.clone();
         tokio::spawn(async move {
             for key in (task..keys).step_by(tasks as usize).skip(1) {
-                decided(limiter.try_acquire(key, 1).await);
+                decided(limiter.try_acquire(key).await);
             }
         })
     });
@@ -123,9 +123,9 @@ async fn assert_keys_spread_evenly(cluster: &Cluster, registry: &Registry) {
 
 async fn assert_cross_slot_error_is_not_sent(cluster: &Cluster, registry: &Registry) {
     let [minute, hour] = ["minute", "hour"].map(|name| limiter(registry, name));
-    decided(minute.try_acquire("a", 1).await);
+    decided(minute.try_acquire("a").await);
     let before = script_calls(cluster).await;
-    let error = registry.try_acquire_all([minute.charge("a", 1), hour.charge("b", 1)]).await.unwrap_err();
+    let error = registry.try_acquire_all([minute.charge("a"), hour.charge("b")]).await.unwrap_err();
     let text = chain(&error);
     assert!(!error.is_limited(), "{text}");
     assert!(text.contains("different slots") && text.contains("`.function(…)`"), "{text}");
@@ -139,12 +139,12 @@ async fn keys_with_one_tag_are_one_decision() {
     let registry = builder().connect(&cluster.url()).await.unwrap();
     let limiters = ["minute", "hour", "day"].map(|name| limiter(&registry, name));
     for key in ["a", "b", "c", "d"] {
-        let charges = limiters.iter().map(|limiter| limiter.charge(key, 1));
+        let charges = limiters.iter().map(|limiter| limiter.charge(key));
         assert_eq!(decided(registry.try_acquire_all(charges).await).policies().len(), 3);
     }
     // Different key parts share the tag of the function.
     let [minute, hour, _] = limiters.map(|limiter| limiter.function("app::send"));
-    decided(registry.try_acquire_all([minute.charge("a", 1), hour.charge("b", 1)]).await);
+    decided(registry.try_acquire_all([minute.charge("a"), hour.charge("b")]).await);
 }
 
 #[tokio::test]

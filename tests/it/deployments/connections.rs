@@ -29,7 +29,7 @@ async fn first_call_after_an_idle_disconnect_is_decided() {
         let registry = builder.deadline(LONG_DEADLINE).connect_lazy(&url).unwrap();
         let limiter = registry.limiter("idle", FixedWindow::new(100, MINUTE)).unwrap();
         for call in 1..=10 {
-            let decision = limiter.try_acquire("a", 1).await;
+            let decision = limiter.try_acquire("a").await;
             let remaining = decision.unwrap_or_else(|error| panic!("{protocol}: {error}")).remaining;
             assert_eq!(remaining, 100 - call, "{protocol}: charged once");
             server.kill_clients().await;
@@ -52,7 +52,7 @@ async fn check_for_an_idle_disconnect_sends_nothing() {
     };
     let before = pings().await;
     for _ in 0..100 {
-        limiter.try_acquire("a", 1).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
     }
     assert_eq!(pings().await, before);
 }
@@ -76,7 +76,7 @@ async fn registries_on_one_server_share_its_connection() {
         };
         let registry = registry.unwrap();
         let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-        let decision = limiter.try_acquire((), 1).await.unwrap();
+        let decision = limiter.try_acquire(()).await.unwrap();
         assert_eq!(decision.source, Source::Redis);
         registries.push(registry);
     }
@@ -105,14 +105,14 @@ async fn errors_of_calls_say_where_and_why() {
     let registry =
         builder().on_store_error(OnStoreError::Deny).connect_lazy(&server.url_as("ann", "secret")).unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
+    let error = limiter.try_acquire(()).await.unwrap_err().to_string();
     assert!(error.contains("WRONGPASS") && error.contains(&server.address()), "{error}");
     assert!(!error.contains("ann") && !error.contains("secret"), "{error}");
     server.pause();
     let registry = builder().deadline(Duration::from_millis(50)).on_store_error(OnStoreError::Deny);
     let limiter =
         registry.connect_lazy(&server.url()).unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
+    let error = limiter.try_acquire(()).await.unwrap_err().to_string();
     assert!(error.contains("deadline") && error.contains(&server.address()), "{error}");
 }
 
@@ -122,9 +122,9 @@ async fn lost_connection_is_named() {
     let proxy = Proxy::to(server.address()).await;
     let registry = builder().on_store_error(OnStoreError::Deny).connect(&proxy.url()).await.unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(10, MINUTE)).unwrap();
-    limiter.try_acquire((), 1).await.unwrap();
+    limiter.try_acquire(()).await.unwrap();
     proxy.set(Fault::SwallowNextThenReset);
-    let error = limiter.try_acquire((), 1).await.unwrap_err().to_string();
+    let error = limiter.try_acquire(()).await.unwrap_err().to_string();
     assert!(error.contains("was lost") && error.contains(&proxy.address()), "{error}");
 }
 
@@ -136,7 +136,7 @@ async fn registries_connect_as_soon_as_the_server_is_back() {
     let limiter = registry.limiter("a", FixedWindow::new(100, MINUTE)).unwrap();
     server.pause();
     for _ in 0..20 {
-        assert_eq!(limiter.try_acquire((), 1).await.unwrap().source, Source::Allowed);
+        assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Allowed);
     }
     server.resume();
     builder().connect(&server.url()).await.unwrap();

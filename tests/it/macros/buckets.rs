@@ -76,7 +76,7 @@ fn warming_up_bucket_borrows() {
         let policy = TokenBucket::new(Rate::new(1, HOUR)).warmup(2 * HOUR).adjustable();
         warms_up_to("1/h").await.unwrap();
         let limiter = registry.limiter("buckets.warmup", policy).unwrap();
-        assert!(limiter.try_acquire((), 1).await.unwrap_err().is_limited());
+        assert!(limiter.try_acquire(()).await.unwrap_err().is_limited());
     }));
 }
 
@@ -94,9 +94,9 @@ fn queue_admits_one_call_at_once() {
         let policy = LeakyBucket::new(2, Rate::new(1, HOUR));
         assert_admits_one!(queues());
         let queue = registry.limiter("buckets.queue", policy.queue()).unwrap();
-        assert!(queue.try_acquire((), 1).await.unwrap_err().is_limited());
+        assert!(queue.try_acquire(()).await.unwrap_err().is_limited());
         // A meter with the same name and numbers has its separate state.
-        registry.limiter("buckets.queue", policy).unwrap().try_acquire((), 2).await.unwrap();
+        registry.limiter("buckets.queue", policy).unwrap().try_acquire_n((), 2).await.unwrap();
 
         queues_of_computed_length(2, "3h", "0s", 3).await.unwrap();
         assert_limited(queues_of_computed_length(2, "3h", "0s", 1).await);

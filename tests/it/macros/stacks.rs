@@ -142,7 +142,7 @@ async fn policy_without_fallback_returns_an_error() {
         registry
             .limiter("stacks.some_fallbacks", FixedWindow::new(3, DAY))
             .unwrap()
-            .try_acquire(1, 3)
+            .try_acquire_n(1, 3)
             .await
             .unwrap();
         assert_eq!(registry.scope(some_fallbacks(1)).await.unwrap(), "own");

@@ -80,7 +80,7 @@ async fn limiters_with_a_prefix_are_overridden_from_when_they_are_created() {
         let limiter = registry.limiter("names.limiter", FixedWindow::new(5, DAY)).unwrap();
         in_force(registry, &["sms:names.limiter"]).await;
         let of = |limiter: ratelimits::Limiter| async move {
-            admitted(async || limiter.try_acquire((), 1).await.map(drop)).await
+            admitted(async || limiter.try_acquire(()).await.map(drop)).await
         };
         assert_eq!(of(limiter.prefix("sms")).await, 1);
         assert_eq!(of(limiter).await, 5);
@@ -96,7 +96,7 @@ async fn overridden_limiters_in_lists_keep_their_keys() {
         in_force(registry, &["names.raised"]).await;
         let [raised, beside] = &limiters;
         for key in ["a", "b"] {
-            registry.try_acquire_all([raised.charge(key, 2), beside.charge(key, 1)]).await.unwrap();
+            registry.try_acquire_all([raised.charge_n(key, 2), beside.charge(key)]).await.unwrap();
         }
         for key in ["a", "b"] {
             assert_eq!(raised.peek(key).await.unwrap().remaining, 0, "{key}");
@@ -112,7 +112,7 @@ async fn policies_that_an_override_does_not_fit_decide_as_written() {
     let file = Overrides::new("[\"names.window\"]\nlimit = 1\nperiod = \"1h\"\n");
     let registry = Registry::builder().overrides(&file.0).in_memory();
     let other = registry.limiter("names.window", TokenBucket::new("10/d".parse().unwrap()).burst(2)).unwrap();
-    assert_eq!(admitted(async || other.try_acquire((), 1).await.map(drop)).await, 2);
+    assert_eq!(admitted(async || other.try_acquire(()).await.map(drop)).await, 2);
     assert_eq!(other.peek(()).await.unwrap().limit, 2);
     let misfit = "override ignored: it is invalid for this policy";
     assert_eq!(log.messages().iter().filter(|message| *message == misfit).count(), 1);
@@ -154,15 +154,15 @@ async fn limiters_in_shadow_are_reported() {
     let limiter = registry.limiter("names.shadow", FixedWindow::new(5, DAY)).unwrap();
     in_force(&registry, &["names.shadow"]).await;
     for _ in 0..3 {
-        let decision = limiter.try_acquire((), 1).await.unwrap();
+        let decision = limiter.try_acquire(()).await.unwrap();
         assert_eq!(decision.retry_after, None);
     }
-    let charged = limiter.try_acquire("b", 1).await.unwrap();
+    let charged = limiter.try_acquire("b").await.unwrap();
     charged.refund().await.unwrap();
     assert_eq!(limiter.peek("b").await.unwrap().remaining, 1);
     let peeked = limiter.peek(()).await.unwrap();
     assert_eq!((peeked.remaining, peeked.retry_after, peeked.policies()[0].shadow), (0, None, true));
-    limiter.try_acquire((), 1).await.unwrap().refund().await.unwrap();
+    limiter.try_acquire(()).await.unwrap().refund().await.unwrap();
     assert_eq!(limiter.peek(()).await.unwrap().remaining, 0, "nothing was charged");
     let event = ("names.shadow".to_owned(), "shadow policy would have limited calls".to_owned());
     assert_eq!(log.events().iter().filter(|logged| **logged == event).count(), 1);
@@ -183,11 +183,11 @@ async fn each_way_to_call_a_limiter_in_shadow_is_reported() {
             let (blocking, log) = (blocking.clone(), log.clone());
             let thread = std::thread::spawn(move || {
                 let _subscriber = tracing::subscriber::set_default(log);
-                blocking.blocking_acquire((), 1).map(drop)
+                blocking.blocking_acquire(()).map(drop)
             });
             thread.join().unwrap().unwrap();
-            registry.try_acquire_all([list.charge((), 1)]).await.unwrap();
-            wait.acquire((), 1).await.unwrap();
+            registry.try_acquire_all([list.charge(())]).await.unwrap();
+            wait.acquire(()).await.unwrap();
         }
         for name in names {
             let event = (name.to_owned(), "shadow policy would have limited calls".to_owned());
@@ -204,12 +204,12 @@ async fn limiters_that_are_off_are_left_out_of_lists() {
     let registry = Registry::builder().overrides(&file.0).in_memory();
     let [off, on] =
         ["names.off", "names.on"].map(|name| registry.limiter(name, FixedWindow::new(1, DAY)).unwrap());
-    off.try_acquire((), 1).await.unwrap();
+    off.try_acquire(()).await.unwrap();
     in_force(&registry, &["names.off"]).await;
-    let decision = registry.try_acquire_all([off.charge((), 1), on.charge((), 1)]).await.unwrap();
+    let decision = registry.try_acquire_all([off.charge(()), on.charge(())]).await.unwrap();
     assert_eq!(decision.policies().len(), 1);
-    registry.try_acquire_all([off.charge((), 1)]).await.unwrap();
-    assert!(registry.try_acquire_all([off.charge((), 1), on.charge((), 1)]).await.unwrap_err().is_limited());
+    registry.try_acquire_all([off.charge(())]).await.unwrap();
+    assert!(registry.try_acquire_all([off.charge(()), on.charge(())]).await.unwrap_err().is_limited());
 }
 
 #[tokio::test]
@@ -245,7 +245,7 @@ async fn shadows_in_lists_refuse_nothing_and_say_when_they_would_admit() {
         let limiter = |name, limit| registry.limiter(name, FixedWindow::new(limit, DAY)).unwrap();
         let (shadow, required) = (limiter("names.shadowed", 1), limiter("names.required", 2));
         in_force(registry, &["names.shadowed"]).await;
-        let list = || [shadow.charge((), 1), required.charge((), 1)];
+        let list = || [shadow.charge(()), required.charge(())];
         registry.try_acquire_all(list()).await.unwrap();
         let decision = registry.try_acquire_all(list()).await.unwrap();
         assert_eq!(decision.retry_after, None);
@@ -269,9 +269,9 @@ async fn override_counts_for_the_next_call_of_a_policy_without_one() {
         let limiter = registry.limiter("names.late", FixedWindow::new(9, DAY)).unwrap();
         let call = async |i| match i {
             0 => registry.scope(window()).await,
-            1 => limiter.try_acquire("one", 1).await.map(drop),
-            2 => limiter.acquire_timeout("timeout", 1, Duration::ZERO).await.map(drop),
-            _ => registry.try_acquire_all([limiter.charge("list", 1)]).await.map(drop),
+            1 => limiter.try_acquire("one").await.map(drop),
+            2 => limiter.acquire_timeout("timeout", Duration::ZERO).await.map(drop),
+            _ => registry.try_acquire_all([limiter.charge("list")]).await.map(drop),
         };
         for i in 0..4 {
             call(i).await.unwrap();

@@ -78,7 +78,7 @@ async fn overridden_buckets_have_a_state_of_their_own() {
         let limiters = limiters(registry);
         let charge = async |cost| {
             for (limiter, _) in &limiters {
-                limiter.try_acquire(7, cost).await.unwrap();
+                limiter.try_acquire_n(7, cost).await.unwrap();
             }
         };
         charge(4).await;
@@ -113,7 +113,7 @@ async fn override_without_numbers_keeps_the_state() {
     on_each_registry("# none\n", async |registry, file| {
         let limiters = limiters(registry);
         for (limiter, _) in &limiters {
-            limiter.try_acquire(7, 4).await.unwrap();
+            limiter.try_acquire_n(7, 4).await.unwrap();
         }
         let before = used(&limiters).await;
         for switch in ["shadow", "off"] {
@@ -155,7 +155,7 @@ async fn handles_look_at_the_state_in_force() {
         let limiter = policy.limiter().unwrap();
         limiter.refund(1, 2).await.unwrap();
         assert_eq!(limiter.peek(1).await.unwrap().remaining, 2);
-        limiter.try_acquire(1, 2).await.unwrap().refund().await.unwrap();
+        limiter.try_acquire_n(1, 2).await.unwrap().refund().await.unwrap();
         assert_eq!(limiter.peek(1).await.unwrap().remaining, 2);
         assert!(policy.reset(1).await.unwrap());
         assert_eq!(policy.peek(1).await.unwrap().remaining, 5);
@@ -207,13 +207,13 @@ async fn calls_wait_by_the_numbers_of_the_override() {
             [("numbers.faster", Rate::new(1, DAY)), ("numbers.slower", Rate::per_second(20))]
                 .map(|(name, rate)| registry.limiter(name, TokenBucket::new(rate).burst(1)).unwrap());
         in_force(registry, &["numbers.faster", "numbers.slower"]).await;
-        faster.acquire((), 1).await.unwrap();
-        slower.acquire((), 1).await.unwrap();
-        for acquired in [faster.acquire((), 1).await, faster.acquire_timeout((), 1, WITHIN).await] {
+        faster.acquire(()).await.unwrap();
+        slower.acquire(()).await.unwrap();
+        for acquired in [faster.acquire(()).await, faster.acquire_timeout((), WITHIN).await] {
             let waited = acquired.unwrap().waited;
             assert!(waited <= Duration::from_millis(50), "{waited:?}");
         }
-        let error = slower.acquire_timeout((), 1, WITHIN).await.unwrap_err();
+        let error = slower.acquire_timeout((), WITHIN).await.unwrap_err();
         assert!(error.retry_after().is_some_and(|wait| wait > WITHIN), "{error}");
     })
     .await;

@@ -49,7 +49,7 @@ async fn calls_that_may_wait_do_not_wait_for_a_shadow() {
         in_force(registry, &["switches.limiter", "switches.waits"]).await;
         for _ in 0..3 {
             at_once(registry.scope(waits())).await.unwrap();
-            at_once(limiter.acquire_timeout((), 1, LONG)).await.unwrap();
+            at_once(limiter.acquire_timeout((), LONG)).await.unwrap();
         }
         // Shadows take no permits of the future.
         for limiter in [limiter, registry.policy("switches.waits").unwrap().limiter().unwrap()] {
@@ -79,7 +79,7 @@ async fn calls_of_a_policy_that_is_off_charge_nothing() {
         in_force(registry, &names).await;
         for _ in 0..6 {
             at_once(registry.scope(waits())).await.unwrap();
-            at_once(limiter.acquire((), 1)).await.unwrap();
+            at_once(limiter.acquire(())).await.unwrap();
             registry.scope(leased()).await.unwrap();
             registry.scope(refunds()).await.unwrap();
         }
@@ -92,8 +92,8 @@ async fn calls_of_a_policy_that_is_off_charge_nothing() {
 async fn charges_of_a_policy_that_is_off_are_refunded() {
     on_each_registry("# none\n", async |registry, file| {
         let limiter = registry.limiter("switches.charged", FixedWindow::new(5, DAY)).unwrap();
-        let decision = limiter.try_acquire((), 2).await.unwrap();
-        limiter.try_acquire((), 3).await.unwrap();
+        let decision = limiter.try_acquire_n((), 2).await.unwrap();
+        limiter.try_acquire_n((), 3).await.unwrap();
         file.replace("[\"switches.charged\"]\noff = true\n");
         in_force(registry, &["switches.charged"]).await;
         limiter.refund((), 1).await.unwrap();
@@ -115,7 +115,7 @@ async fn neither_shadow_nor_off_refuses_on_a_store_error() {
         let limiter = registry.limiter("switches.denied", FixedWindow::new(5, DAY)).unwrap();
         in_force(&registry, &["switches.denied", "switches.denies"]).await;
         registry.scope(denies()).await.unwrap();
-        let decision = limiter.try_acquire((), 1).await.unwrap();
+        let decision = limiter.try_acquire(()).await.unwrap();
         assert_eq!(decision.retry_after, None);
         // What an operator asks for fails.
         assert!(matches!(limiter.peek(()).await, Err(Error::Store(_))));
@@ -126,7 +126,7 @@ async fn neither_shadow_nor_off_refuses_on_a_store_error() {
 async fn refusals_that_are_remembered_end_with_the_numbers() {
     on_each_registry("# none\n", async |registry, file| {
         let limiter = registry.limiter("switches.raised", FixedWindow::new(1, DAY)).unwrap();
-        let calls = async || (limiter.try_acquire((), 1).await, registry.scope(raised()).await);
+        let calls = async || (limiter.try_acquire(()).await, registry.scope(raised()).await);
         file.replace(
             &["switches.raised", "switches.raised_too"]
                 .map(|name| format!("[\"{name}\"]\nlimit = 5\n"))

@@ -11,7 +11,7 @@ async fn acquire_all_is_all_or_nothing() {
         let burst = registry.limiter("burst", TokenBucket::new(Rate::new(1, MINUTE)).burst(10)).unwrap();
         let daily = limiter(&registry, "daily", 2);
         let log = registry.limiter("log", SlidingWindow::new(3, MINUTE)).unwrap();
-        let all = || [burst.charge("a", 1), daily.charge(("a", 7), 1), log.charge((), 1)];
+        let all = || [burst.charge("a"), daily.charge(("a", 7)), log.charge(())];
         let decision = registry.try_acquire_all(all()).await.unwrap();
         let names: Vec<_> = decision.policies().iter().map(|policy| &*policy.policy).collect();
         assert_eq!((names, decision.remaining), (vec!["burst", "daily", "log"], 1));
@@ -38,7 +38,7 @@ async fn longest_retry_after_is_reported() {
         let short = registry.limiter("short", FixedWindow::new(1, MINUTE)).unwrap();
         let long = registry.limiter("long", FixedWindow::new(1, 60 * MINUTE)).unwrap();
         let never = registry.limiter("never", FixedWindow::new(1, MINUTE / 2)).unwrap();
-        let charge = |cost| [short.charge("a", 1), long.charge("a", 1), never.charge("b", cost)];
+        let charge = |cost| [short.charge("a"), long.charge("a"), never.charge_n("b", cost)];
         registry.try_acquire_all(charge(1)).await.unwrap();
         let error = registry.try_acquire_all(charge(1)).await.unwrap_err();
         assert!(matches!(&error, Error::Limited(limited) if limited.policy() == "long"), "{error}");
@@ -53,7 +53,7 @@ async fn longest_retry_after_is_reported() {
 async fn charges_on_one_key_add_up() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "twice", 5);
-        let charge = |cost| limiter.charge("a", cost);
+        let charge = |cost| limiter.charge_n("a", cost);
         assert!(registry.try_acquire_all([charge(3), charge(3)]).await.unwrap_err().is_limited());
         let decision = registry.try_acquire_all([charge(2), charge(3)]).await.unwrap();
         assert_eq!(decision.remaining, 0);
@@ -62,13 +62,14 @@ async fn charges_on_one_key_add_up() {
 
         let bucket = TokenBucket::new(Rate::new(1, MINUTE)).burst(10);
         let bucket = registry.limiter("bucket", bucket).unwrap();
-        bucket.try_acquire("a", 10).await.unwrap();
-        let error = registry.try_acquire_all([2, 2].map(|cost| bucket.charge("a", cost))).await.unwrap_err();
+        bucket.try_acquire_n("a", 10).await.unwrap();
+        let error =
+            registry.try_acquire_all([2, 2].map(|cost| bucket.charge_n("a", cost))).await.unwrap_err();
         // Until both fit.
         assert!(error.retry_after().is_some_and(|wait| wait > 3 * MINUTE), "{error}");
 
         let other = registry.limiter("twice", FixedWindow::new(9, MINUTE)).unwrap();
-        let error = registry.try_acquire_all([charge(1), other.charge("a", 1)]).await.unwrap_err();
+        let error = registry.try_acquire_all([charge(1), other.charge("a")]).await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error}");
     })
     .await;
@@ -77,7 +78,7 @@ async fn charges_on_one_key_add_up() {
 #[tokio::test]
 async fn empty_and_mixed_lists_are_invalid() {
     let (one, other) = (Registry::in_memory(), Registry::in_memory());
-    let charges = [limiter(&one, "a", 1).charge((), 1), limiter(&other, "a", 1).charge((), 1)];
+    let charges = [limiter(&one, "a", 1).charge(()), limiter(&other, "a", 1).charge(())];
     assert!(matches!(one.try_acquire_all(charges).await, Err(Error::Invalid(_))));
     assert!(matches!(one.try_acquire_all([]).await, Err(Error::Invalid(_))));
 }
@@ -87,7 +88,7 @@ async fn all_that_a_list_has_taken_is_refunded() {
     on_each_registry(async |registry, _| {
         let limiters = ["first", "second"].map(|name| limiter(&registry, name, 5));
         for _ in 0..2 {
-            let charges = limiters.each_ref().map(|limiter| limiter.charge("a", 3));
+            let charges = limiters.each_ref().map(|limiter| limiter.charge_n("a", 3));
             registry.try_acquire_all(charges).await.unwrap().refund().await.unwrap();
             for limiter in &limiters {
                 assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);

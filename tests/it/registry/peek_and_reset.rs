@@ -11,13 +11,13 @@ use crate::support::registries::on_each_registry;
 async fn refund_and_reset() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "refunds", 5);
-        let first = limiter.try_acquire("a", 3).await.unwrap();
-        let _second = limiter.try_acquire("a", 1).await.unwrap();
+        let first = limiter.try_acquire_n("a", 3).await.unwrap();
+        let _second = limiter.try_acquire("a").await.unwrap();
         first.refund().await.unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().remaining, 4);
         limiter.refund("a", 100).await.unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
-        limiter.try_acquire("a", 5).await.unwrap();
+        limiter.try_acquire_n("a", 5).await.unwrap();
         limiter.reset("a").await.unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().remaining, 5);
     })
@@ -46,12 +46,12 @@ async fn peek_finds_what_a_call_would_get() {
                     assert_eq!((peeked.remaining, peeked.retry_after), (left, None), "{policy:?}");
                     assert!(peeked.policies()[0].admitted);
                 }
-                limiter.try_acquire("a", 1).await.unwrap();
+                limiter.try_acquire("a").await.unwrap();
             }
             let peeked = limiter.peek("a").await.unwrap();
             assert_eq!((peeked.limit, peeked.remaining, peeked.source), (3, 0, source), "{policy:?}");
             assert!(!peeked.policies()[0].admitted, "{policy:?}");
-            let refused = limiter.try_acquire("a", 1).await.unwrap_err().retry_after().unwrap();
+            let refused = limiter.try_acquire("a").await.unwrap_err().retry_after().unwrap();
             assert!(peeked.retry_after.unwrap() >= refused && refused > Duration::ZERO, "{policy:?}");
             peeked.refund().await.unwrap();
             assert_eq!(limiter.peek("a").await.unwrap().remaining, 0, "{policy:?}");
@@ -67,7 +67,7 @@ async fn peek_at_a_queue_finds_whether_a_call_would_have_to_wait() {
         let policy = LeakyBucket::new(3, Rate::new(1, 60 * MINUTE)).queue();
         let limiter = registry.limiter("peeked queue", policy).unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().retry_after, None);
-        limiter.try_acquire("a", 1).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
         let peeked = limiter.peek("a").await.unwrap();
         assert_eq!((peeked.remaining, peeked.policies()[0].admitted), (3, false));
         assert!(peeked.retry_after.unwrap() <= 60 * MINUTE);
@@ -89,7 +89,7 @@ async fn reset_tells_whether_there_was_state() {
         for (i, policy) in policies.into_iter().enumerate() {
             let limiter = registry.limiter(&format!("states {i}"), policy).unwrap();
             assert!(!limiter.reset("a").await.unwrap(), "{policy:?}");
-            limiter.try_acquire("a", 1).await.unwrap();
+            limiter.try_acquire("a").await.unwrap();
             assert!(!limiter.reset("b").await.unwrap(), "{policy:?}");
             assert!(limiter.reset("a").await.unwrap(), "{policy:?}");
             limiter.peek("a").await.unwrap();
@@ -111,11 +111,11 @@ async fn receipts_expire_on_reset() {
     on_each_registry(async |registry, _| {
         for (i, policy) in policies.into_iter().enumerate() {
             let limiter = registry.limiter(&format!("reset {i}"), policy).unwrap();
-            let before = limiter.try_acquire("a", 3).await.unwrap();
+            let before = limiter.try_acquire_n("a", 3).await.unwrap();
             limiter.reset("a").await.unwrap();
-            limiter.try_acquire("a", 3).await.unwrap();
+            limiter.try_acquire_n("a", 3).await.unwrap();
             before.refund().await.unwrap();
-            assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited(), "{policy:?}");
+            assert!(limiter.try_acquire("a").await.unwrap_err().is_limited(), "{policy:?}");
         }
     })
     .await;
@@ -129,14 +129,14 @@ async fn receipts_of_a_bucket_outlive_a_reset_by_one_capacity() {
         let limiter = registry.limiter("receipts", policy).unwrap();
         let mut receipts = Vec::new();
         for _ in 0..3 {
-            receipts.push(limiter.try_acquire("a", 2).await.unwrap());
+            receipts.push(limiter.try_acquire_n("a", 2).await.unwrap());
         }
         limiter.reset("a").await.unwrap();
-        limiter.try_acquire("a", 6).await.unwrap();
+        limiter.try_acquire_n("a", 6).await.unwrap();
         let mut admitted = 0;
         for receipt in receipts {
             receipt.refund().await.unwrap();
-            while limiter.try_acquire("a", 1).await.is_ok() {
+            while limiter.try_acquire("a").await.is_ok() {
                 admitted += 1;
             }
         }
@@ -149,9 +149,9 @@ async fn receipts_of_a_bucket_outlive_a_reset_by_one_capacity() {
 async fn peek_and_zero_cost_have_no_receipt() {
     on_each_registry(async |registry, _| {
         let limiter = limiter(&registry, "peek", 5);
-        limiter.try_acquire("a", 3).await.unwrap();
+        limiter.try_acquire_n("a", 3).await.unwrap();
         limiter.peek("a").await.unwrap().refund().await.unwrap();
-        limiter.try_acquire("a", 0).await.unwrap().refund().await.unwrap();
+        limiter.try_acquire_n("a", 0).await.unwrap().refund().await.unwrap();
         assert_eq!(limiter.peek("a").await.unwrap().remaining, 2);
     })
     .await;

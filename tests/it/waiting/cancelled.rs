@@ -38,11 +38,11 @@ async fn calls_dropped_before_the_reply_are_refunded() {
         warm_up(&limiter).await;
         let before = server.calls().await;
         // A future that was never polled has sent nothing.
-        drop((acquire(&limiter, 1), limiter.try_acquire((), 1)));
+        drop((acquire(&limiter, 1), limiter.try_acquire(())));
         assert_eq!(server.calls().await, before);
 
         let tried = limiter.clone();
-        let tried: AcquireFuture = Box::pin(async move { tried.try_acquire((), 2).await });
+        let tried: AcquireFuture = Box::pin(async move { tried.try_acquire_n((), 2).await });
         for (round, mut call) in [tried, acquire(&limiter, 2)].into_iter().enumerate() {
             let before = server.calls().await;
             assert!(poll(&mut call).is_pending());
@@ -53,10 +53,10 @@ async fn calls_dropped_before_the_reply_are_refunded() {
             assert_eq!(peeked.reset_after, Duration::ZERO, "{round} of {policy:?}");
         }
         // A refused call is not refunded.
-        limiter.try_acquire((), all).await.unwrap();
+        limiter.try_acquire_n((), all).await.unwrap();
         let before = server.calls().await;
         let tried = limiter.clone();
-        let mut refused: AcquireFuture = Box::pin(async move { tried.try_acquire((), 3).await });
+        let mut refused: AcquireFuture = Box::pin(async move { tried.try_acquire_n((), 3).await });
         assert!(poll(&mut refused).is_pending());
         drop(refused);
         server.wait_for_calls(before + 1).await;
@@ -88,7 +88,7 @@ async fn waiting_calls_can_be_dropped_anywhere() {
         server.flush().await;
         let limiter = server.registry().limiter(&format!("a{i}"), policy).unwrap();
         warm_up(&limiter).await;
-        limiter.try_acquire((), all).await.unwrap();
+        limiter.try_acquire_n((), all).await.unwrap();
         let before_waiting = server.stored().await;
         for way in 0..4 {
             let call = waiting(&server, &limiter).await;
@@ -126,7 +126,7 @@ fn calls_can_be_dropped_after_their_runtime() {
             // One call that waits, and one that was just sent.
             let ended = runtime();
             let calls = ended.block_on(async {
-                limiter.try_acquire((), all).await.unwrap();
+                limiter.try_acquire_n((), all).await.unwrap();
                 let mut calls = [acquire(&limiter, 1), acquire(&limiter, 2)];
                 let _ = poll(&mut calls[0]);
                 limiter.peek(()).await.unwrap();
@@ -140,7 +140,7 @@ fn calls_can_be_dropped_after_their_runtime() {
             // The limiter still works on another runtime.
             first.block_on(async {
                 limiter.reset(()).await.unwrap();
-                assert_eq!(limiter.acquire((), 1).await.unwrap().waited, Duration::ZERO);
+                assert_eq!(limiter.acquire(()).await.unwrap().waited, Duration::ZERO);
             });
         }
     }

@@ -61,7 +61,7 @@ async fn dropped_calls_follow_the_refund_rule() {
         let limiter = server.registry().limiter("a", policy).unwrap();
         warm_up(&limiter).await;
         let spec = policy.spec().unwrap();
-        limiter.try_acquire((), first).await.unwrap();
+        limiter.try_acquire_n((), first).await.unwrap();
         // No slot comes during the test, so the time of the first call serves for all.
         let value = server.stored().await.unwrap();
         let mut state: Option<State> = None;

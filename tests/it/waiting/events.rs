@@ -29,7 +29,7 @@ fn messages(log: &LogCapture) -> Vec<String> {
 /// Spawns a call that logs here.
 fn spawn(limiter: &Limiter, log: &LogCapture) -> tokio::task::JoinHandle<()> {
     let limiter = limiter.clone();
-    let call = async move { drop(limiter.acquire((), 1).await) };
+    let call = async move { drop(limiter.acquire(()).await) };
     tokio::spawn(call.with_subscriber(log.clone()))
 }
 
@@ -53,7 +53,7 @@ async fn waits_are_logged_at_start_and_end() {
             let begin = Instant::now();
             loop {
                 assert!(begin.elapsed() < TIMEOUT, "no call waits for {policy:?}");
-                let waited = limiter.acquire((), 1).await.unwrap().waited;
+                let waited = limiter.acquire(()).await.unwrap().waited;
                 if waited > Duration::ZERO {
                     break waited;
                 }
@@ -74,8 +74,8 @@ async fn dropped_and_refused_calls_log_no_end() {
     for policy in policies(MINUTE) {
         let limiter = on(&server).limiter("mails", policy).unwrap();
         let log = LogCapture::default();
-        limiter.acquire((), 1).await.unwrap();
-        let refused = limiter.acquire_timeout((), 1, Duration::from_secs(1)).with_subscriber(log.clone());
+        limiter.acquire(()).await.unwrap();
+        let refused = limiter.acquire_timeout((), Duration::from_secs(1)).with_subscriber(log.clone());
         refused.await.unwrap_err();
         assert_eq!(messages(&log), ["call was limited"], "{policy:?}");
         let log = LogCapture::default();
@@ -93,7 +93,7 @@ async fn window_waiters_behind_others_log_no_duration() {
     let [bucket, window] = policies(MINUTE);
     for (policy, known) in [(bucket, 2), (window, 1)] {
         let limiter = on(&server).limiter("mails", policy).unwrap();
-        limiter.acquire((), 1).await.unwrap();
+        limiter.acquire(()).await.unwrap();
         let log = LogCapture::default();
         let first = spawn(&limiter, &log);
         wait_for_events(&log, 1).await;

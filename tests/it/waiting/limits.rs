@@ -17,7 +17,7 @@ async fn short_timeouts_cost_one_call_and_no_permits() {
         server.flush().await;
         let limiter = server.registry().limiter(name, policy).unwrap();
         warm_up(&limiter).await;
-        limiter.try_acquire((), 2).await.unwrap();
+        limiter.try_acquire_n((), 2).await.unwrap();
         // Others wait meanwhile.
         let mut waiting: Vec<AcquireFuture> = (0..20).map(|_| acquire(&limiter, 1)).collect();
         let calls = server.calls().await;
@@ -28,7 +28,7 @@ async fn short_timeouts_cost_one_call_and_no_permits() {
             .map(|_| {
                 let (limiter, cost) = (limiter.clone(), random.between(1, 2));
                 let timeout = Duration::from_millis(random.between(1, 5000));
-                tokio::spawn(async move { limiter.acquire_timeout((), cost, timeout).await })
+                tokio::spawn(async move { limiter.acquire_n_timeout((), cost, timeout).await })
             })
             .collect();
         for call in tries {
@@ -53,13 +53,13 @@ async fn max_waiters_is_enforced() {
             .unwrap();
         let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
         warm_up(&limiter).await;
-        limiter.try_acquire((), 1).await.unwrap();
+        limiter.try_acquire(()).await.unwrap();
         let mut waiting: Vec<AcquireFuture> = (0..3).map(|_| acquire(&limiter, 1)).collect();
         waiting.iter_mut().for_each(|call| assert!(poll(call).is_pending()));
         // Until Redis has answered the first call for the window, for which the others wait.
         limiter.peek(()).await.unwrap();
         waiting.iter_mut().for_each(|call| assert!(poll(call).is_pending()));
-        let error = limiter.acquire((), 1).await.unwrap_err();
+        let error = limiter.acquire(()).await.unwrap_err();
         assert!(matches!(error, Error::Limited(_)) && error.retry_after().is_some(), "{error}");
         // One may wait once another is gone.
         waiting.pop();
@@ -67,6 +67,6 @@ async fn max_waiters_is_enforced() {
         assert!(poll(&mut waiting[2]).is_pending());
         limiter.peek(()).await.unwrap();
         assert!(poll(&mut waiting[2]).is_pending());
-        assert!(limiter.acquire((), 1).await.unwrap_err().is_limited());
+        assert!(limiter.acquire(()).await.unwrap_err().is_limited());
     }
 }

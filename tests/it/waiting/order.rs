@@ -43,7 +43,7 @@ fn limiter(registry: &Registry) -> Limiter {
 async fn without_gaps(limiter: &Limiter, calls: impl AsyncFn() -> Vec<Call>) -> Vec<Call> {
     for _ in 0..ROUNDS {
         limiter.reset(()).await.unwrap();
-        limiter.try_acquire((), DEBT).await.unwrap();
+        limiter.try_acquire_n((), DEBT).await.unwrap();
         let calls = calls().await;
         if calls.iter().all(|call| call.waited > 0) {
             return calls;
@@ -59,7 +59,7 @@ async fn call(limiter: &Limiter, calls: usize, refund: bool) -> Vec<Call> {
             let limiter = limiter.clone();
             tokio::spawn(async move {
                 let called_at = now();
-                let decision = limiter.acquire((), 1).await.unwrap();
+                let decision = limiter.acquire(()).await.unwrap();
                 let waited = decision.waited.as_micros() as u64;
                 let call = Call { called_at, waited, started_at: now() };
                 if refund && i + 2 < calls {
@@ -243,7 +243,7 @@ async fn calls_of_two_processes_are_admitted_in_order() {
         let registry = Registry::builder().deadline(LONG_DEADLINE).connect(&child.url).await.unwrap();
         let limiter = limiter(&registry);
         // One of the processes gets it, and both wait for it.
-        let _ = limiter.try_acquire((), 2 * DEBT).await;
+        let _ = limiter.try_acquire_n((), 2 * DEBT).await;
         child.barrier("calls", 2).await;
         let calls = call(&limiter, CALLS / 2, false).await;
         return child

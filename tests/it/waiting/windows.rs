@@ -24,7 +24,7 @@ async fn admission_order(limiter: &Limiter, calls: usize) -> Vec<usize> {
     for i in 0..calls {
         let (limiter, sender) = (limiter.clone(), sender.clone());
         tokio::spawn(async move {
-            limiter.acquire((), 1).await.unwrap();
+            limiter.acquire(()).await.unwrap();
             sender.send(i).unwrap();
         });
     }
@@ -75,7 +75,7 @@ async fn calls_within_the_limit_send_one_request() {
         let calls: Vec<_> = (0..CALLS)
             .map(|_| {
                 let limiter = limiter.clone();
-                tokio::spawn(async move { limiter.acquire_timeout((), 1, day * 3).await })
+                tokio::spawn(async move { limiter.acquire_timeout((), day * 3).await })
             })
             .collect();
         for call in calls {
@@ -116,7 +116,7 @@ async fn aborted_calls_do_not_block_a_window_queue() {
         let calls: Vec<_> = (0..30)
             .map(|_| {
                 let limiter = limiter.clone();
-                tokio::spawn(async move { limiter.acquire((), 1).await })
+                tokio::spawn(async move { limiter.acquire(()).await })
             })
             .collect();
         for (i, call) in calls.iter().enumerate() {

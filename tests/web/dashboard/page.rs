@@ -120,7 +120,7 @@ async fn the_page_is_used_by_keyboard() {
     for (calls, name) in names.into_iter().enumerate() {
         let limiter = registry.limiter(name, FixedWindow::new(10, HOUR)).unwrap();
         for _ in 0..=calls {
-            limiter.try_acquire("<b>key</b>", 1).await.unwrap();
+            limiter.try_acquire("<b>key</b>").await.unwrap();
         }
     }
     for _ in 0..3 {
@@ -137,7 +137,7 @@ async fn the_page_is_used_by_keyboard() {
     browser.wait_until("document.querySelector('#updated').textContent.startsWith('Paused.')").await;
     assert_eq!(browser.value(&text_of("#pause")).await, "Resume");
     assert_eq!(browser.value(&text_of("#announcement")).await, "Paused");
-    registry.limiter(names[1], FixedWindow::new(10, HOUR)).unwrap().try_acquire("key", 1).await.unwrap();
+    registry.limiter(names[1], FixedWindow::new(10, HOUR)).unwrap().try_acquire("key").await.unwrap();
 
     let sort = async |by: &str| {
         tab_to(&browser, &format!("it.dataset.sort === '{by}'")).await;

@@ -64,7 +64,7 @@ async fn dropping_all_waiters_leaves_nothing() {
             let limiter = registry.limiter("a", policy).unwrap();
             let mut calls = Vec::new();
             for _ in 0..1000 {
-                let mut call = Box::pin(limiter.acquire((), 1));
+                let mut call = Box::pin(limiter.acquire(()));
                 if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
                     calls.push(call);
                 }
@@ -113,7 +113,7 @@ async fn come_and_go(limiter: Limiter, mut state: u64) -> u64 {
         for _ in 0..random(&mut state) % 8 {
             let limiter = limiter.clone();
             let timeout = Duration::from_micros(random(&mut state) % 200_000);
-            calls.push(tokio::spawn(async move { limiter.acquire_timeout((), 1, timeout).await }));
+            calls.push(tokio::spawn(async move { limiter.acquire_timeout((), timeout).await }));
         }
         for _ in 0..random(&mut state) % 6 {
             if !calls.is_empty() {
@@ -145,7 +145,7 @@ fn window_queues_are_removed_with_their_last_waiter() {
     let limiter = registry.limiter("a", FixedWindow::new(1, Duration::from_secs(60))).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     for _ in 0..2000 {
-        let waiting = |limiter: Limiter| Box::pin(async move { limiter.acquire((), 1).await });
+        let waiting = |limiter: Limiter| Box::pin(async move { limiter.acquire(()).await });
         let mut calls = [(); 2].map(|()| waiting(limiter.clone()));
         let entered = runtime.enter();
         for call in &mut calls {
@@ -174,7 +174,7 @@ fn many_calls_may_wait_and_leave() {
             let limiter = registry.limiter("a", policy).unwrap();
             let mut calls = Vec::new();
             while calls.len() < CALLS {
-                let mut call = Box::pin(limiter.acquire((), 1));
+                let mut call = Box::pin(limiter.acquire(()));
                 if call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
                     calls.push(call);
                 }
@@ -205,7 +205,7 @@ fn waits_without_a_timer_fail_uncharged() {
             let limiter = registry.limiter("a", policy).unwrap();
             let _entered = runtime.map(|runtime| runtime.enter());
             let now = |cost| {
-                let call = pin!(limiter.acquire((), cost));
+                let call = pin!(limiter.acquire_n((), cost));
                 match { call }.poll(&mut Context::from_waker(Waker::noop())) {
                     Poll::Ready(result) => result,
                     Poll::Pending => panic!("{policy:?}: the call waits"),
@@ -231,14 +231,14 @@ fn calls_behind_a_queue_without_runtime_are_charged_once() {
     let registry = Registry::in_memory();
     let limiter = registry.limiter("a", FixedWindow::new(10, Duration::from_secs(3600))).unwrap();
     let now = |cost| {
-        let call = pin!(limiter.acquire((), cost));
+        let call = pin!(limiter.acquire_n((), cost));
         match { call }.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => result,
             Poll::Pending => panic!("it cannot wait"),
         }
     };
     now(8).unwrap();
-    let mut queued = Box::pin(limiter.acquire((), 5));
+    let mut queued = Box::pin(limiter.acquire_n((), 5));
     {
         let _entered = runtime.enter();
         assert!(queued.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

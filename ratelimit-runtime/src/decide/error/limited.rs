@@ -17,8 +17,8 @@ use crate::store::source::Source;
 /// # use ratelimits::{Error, Registry, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
 /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(1).burst(1))?;
-/// reports.try_acquire("tenant-7", 1).await?;
-/// let Err(Error::Limited(limited)) = reports.try_acquire("tenant-7", 1).await else { panic!() };
+/// reports.try_acquire("tenant-7").await?;
+/// let Err(Error::Limited(limited)) = reports.try_acquire("tenant-7").await else { panic!() };
 /// assert_eq!(limited.policy(), "reports");
 /// assert_eq!(limited.algorithm(), ratelimits::Algorithm::TokenBucket);
 /// assert_eq!(limited.decision().remaining, 0);
@@ -78,8 +78,8 @@ impl Limited {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
     /// let registry = Registry::builder().observer(|_| {}).in_memory();
     /// let reports = registry.limiter("reports", FixedWindow::new(1, std::time::Duration::from_secs(60)))?;
-    /// reports.try_acquire(("tenant", 7), 1).await?;
-    /// let Err(Error::Limited(limited)) = reports.try_acquire(("tenant", 7), 1).await else { panic!() };
+    /// reports.try_acquire(("tenant", 7)).await?;
+    /// let Err(Error::Limited(limited)) = reports.try_acquire(("tenant", 7)).await else { panic!() };
     /// assert_eq!(limited.key(), Some(["tenant".to_owned(), "7".to_owned()].as_slice()));
     /// # Ok(()) }
     /// ```

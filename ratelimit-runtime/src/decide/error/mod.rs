@@ -98,10 +98,10 @@ impl Error {
     /// # use ratelimits::{Registry, TokenBucket};
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let rows = Registry::in_memory().limiter("rows", TokenBucket::per_second(1).burst(100))?;
-    /// rows.try_acquire("tenant-7", 100).await?;
-    /// let early = rows.try_acquire("tenant-7", 100).await.unwrap_err();
+    /// rows.try_acquire_n("tenant-7", 100).await?;
+    /// let early = rows.try_acquire_n("tenant-7", 100).await.unwrap_err();
     /// assert!(early.is_limited() && !early.is_never() && early.retry_after().is_some());
-    /// let too_many = rows.try_acquire("tenant-7", 101).await.unwrap_err();
+    /// let too_many = rows.try_acquire_n("tenant-7", 101).await.unwrap_err();
     /// assert!(too_many.is_limited() && too_many.is_never() && too_many.retry_after().is_none());
     /// # Ok(()) }
     /// ```

@@ -23,7 +23,7 @@ use crate::store::error::StoreError;
 /// fine, and so is a thread that has only entered a runtime. Other executors, and futures inside `tokio::task::unconstrained`,
 /// are not recognized: a call there blocks their thread.
 impl Limiter {
-    /// Takes `cost` permits for `key`, or none, like [`try_acquire`](Self::try_acquire). Blocks the thread until the store has
+    /// Takes a permit for `key`, if there is one, like [`try_acquire`](Self::try_acquire). Blocks the thread until the store has
     /// decided, and never waits for permits.
     ///
     /// # Errors
@@ -35,15 +35,24 @@ impl Limiter {
     ///
     /// fn main() -> Result<(), ratelimits::Error> {
     ///     let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(2).burst(10))?;
-    ///     assert_eq!(reports.blocking_try_acquire("tenant-7", 3)?.remaining, 7);
+    ///     assert_eq!(reports.blocking_try_acquire("tenant-7")?.remaining, 9);
     ///     Ok(())
     /// }
     /// ```
-    pub fn blocking_try_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.block(key, cost, Duration::ZERO, "try_acquire")
+    pub fn blocking_try_acquire<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        self.block(key, 1, Duration::ZERO, "try_acquire")
     }
 
-    /// Takes `cost` permits for `key` like [`acquire`](Self::acquire), and blocks the thread until they come.
+    /// Takes `n` permits for `key`, or none, like [`blocking_try_acquire`](Self::blocking_try_acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`blocking_try_acquire`](Self::blocking_try_acquire).
+    pub fn blocking_try_acquire_n<M>(&self, key: impl IntoKey<M>, n: u64) -> Result<Decision, Error> {
+        self.block(key, n, Duration::ZERO, "try_acquire_n")
+    }
+
+    /// Takes a permit for `key` like [`acquire`](Self::acquire), and blocks the thread until it comes.
     ///
     /// # Errors
     ///
@@ -57,18 +66,28 @@ impl Limiter {
     ///     let workers: Vec<_> = (0..3)
     ///         .map(|_| {
     ///             let mails = mails.clone();
-    ///             std::thread::spawn(move || mails.blocking_acquire((), 1).map(drop))
+    ///             std::thread::spawn(move || mails.blocking_acquire(()).map(drop))
     ///         })
     ///         .collect();
     ///     workers.into_iter().try_for_each(|worker| worker.join().unwrap())
     /// }
     /// ```
-    pub fn blocking_acquire<M>(&self, key: impl IntoKey<M>, cost: u64) -> Result<Decision, Error> {
-        self.block(key, cost, Duration::MAX, "acquire")
+    pub fn blocking_acquire<M>(&self, key: impl IntoKey<M>) -> Result<Decision, Error> {
+        self.block(key, 1, Duration::MAX, "acquire")
     }
 
-    /// Takes `cost` permits for `key` like [`acquire_timeout`](Self::acquire_timeout), and blocks the thread until they come. If
-    /// they do not come within `timeout`, the call is refused at once and takes nothing.
+    /// Takes `n` permits for `key`, and blocks the thread until all of them come, like
+    /// [`blocking_acquire`](Self::blocking_acquire).
+    ///
+    /// # Errors
+    ///
+    /// As [`blocking_acquire`](Self::blocking_acquire).
+    pub fn blocking_acquire_n<M>(&self, key: impl IntoKey<M>, n: u64) -> Result<Decision, Error> {
+        self.block(key, n, Duration::MAX, "acquire_n")
+    }
+
+    /// Takes a permit for `key` like [`acquire_timeout`](Self::acquire_timeout), and blocks the thread until it comes. If it does
+    /// not come within `timeout`, the call is refused at once and takes nothing.
     ///
     /// # Errors
     ///
@@ -80,8 +99,8 @@ impl Limiter {
     ///
     /// fn main() -> Result<(), ratelimits::Error> {
     ///     let mails = Registry::in_memory().limiter("mails", TokenBucket::per_second(1).burst(1))?;
-    ///     mails.blocking_acquire_timeout((), 1, Duration::from_millis(200))?;
-    ///     let refused = mails.blocking_acquire_timeout((), 1, Duration::from_millis(200)).unwrap_err();
+    ///     mails.blocking_acquire_timeout((), Duration::from_millis(200))?;
+    ///     let refused = mails.blocking_acquire_timeout((), Duration::from_millis(200)).unwrap_err();
     ///     assert!(refused.is_limited()); // at once: the next permit comes in a second
     ///     Ok(())
     /// }
@@ -89,10 +108,24 @@ impl Limiter {
     pub fn blocking_acquire_timeout<M>(
         &self,
         key: impl IntoKey<M>,
-        cost: u64,
         timeout: Duration,
     ) -> Result<Decision, Error> {
-        self.block(key, cost, timeout, "acquire_timeout")
+        self.block(key, 1, timeout, "acquire_timeout")
+    }
+
+    /// Takes `n` permits for `key` like [`blocking_acquire_timeout`](Self::blocking_acquire_timeout): all of them within
+    /// `timeout`, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`blocking_acquire_timeout`](Self::blocking_acquire_timeout).
+    pub fn blocking_acquire_n_timeout<M>(
+        &self,
+        key: impl IntoKey<M>,
+        n: u64,
+        timeout: Duration,
+    ) -> Result<Decision, Error> {
+        self.block(key, n, timeout, "acquire_n_timeout")
     }
 
     fn block<M>(

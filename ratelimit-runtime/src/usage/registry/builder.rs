@@ -178,7 +178,7 @@ impl RegistryBuilder {
     /// let registry = Registry::builder().max_keys(2).in_memory();
     /// let hourly = registry.limiter("hourly", TokenBucket::new("10/h".parse()?).burst(10))?;
     /// for user in ["ann", "bob", "eve"] {
-    ///     hourly.try_acquire(user, 1).await?;
+    ///     hourly.try_acquire(user).await?;
     /// }
     /// // The key closest to expiry is gone: that of the first call.
     /// assert_eq!(hourly.peek("ann").await?.remaining, 10);
@@ -202,7 +202,7 @@ impl RegistryBuilder {
     /// let registry = Registry::builder().max_limiters(1).in_memory();
     /// let daily = FixedWindow::new(5, Duration::from_secs(86_400));
     /// for tenant in ["a", "b", "a"] {
-    ///     registry.limiter(tenant, daily)?.try_acquire((), 1).await?;
+    ///     registry.limiter(tenant, daily)?.try_acquire(()).await?;
     /// }
     /// assert_eq!(registry.limiter("a", daily)?.peek(()).await?.remaining, 3);
     /// # Ok(()) }
@@ -295,8 +295,8 @@ impl RegistryBuilder {
     ///     })
     ///     .in_memory();
     /// let reports = registry.limiter("reports", TokenBucket::per_second(1).burst(1))?;
-    /// reports.try_acquire("tenant-7", 1).await?;
-    /// assert!(reports.try_acquire("tenant-7", 1).await.is_err());
+    /// reports.try_acquire("tenant-7").await?;
+    /// assert!(reports.try_acquire("tenant-7").await.is_err());
     /// assert_eq!(limited.load(Ordering::Relaxed), 1);
     /// # Ok(()) }
     /// ```

@@ -47,7 +47,7 @@ impl RegistryBuilder {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// // In process, unless RATELIMITS_URL is set. `memory://` says so, and logs no warning.
     /// let registry = Registry::builder().namespace("shop").instances(8).from_env().await?;
-    /// registry.limiter("reports", TokenBucket::per_second(2))?.try_acquire("tenant-7", 1).await?;
+    /// registry.limiter("reports", TokenBucket::per_second(2))?.try_acquire("tenant-7").await?;
     /// # Ok(()) }
     /// ```
     pub async fn from_env(self) -> Result<Registry, Error> {

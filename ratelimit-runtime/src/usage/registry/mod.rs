@@ -49,7 +49,7 @@ use watch::Watch;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let registry = Registry::in_memory();
 /// let reports = registry.limiter("reports", TokenBucket::per_second(2).burst(10))?;
-/// assert_eq!(reports.try_acquire("tenant-7", 1).await?.remaining, 9);
+/// assert_eq!(reports.try_acquire("tenant-7").await?.remaining, 9);
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -93,9 +93,9 @@ impl Registry {
     /// let burst = registry.limiter("sms.burst", TokenBucket::per_second(1).burst(5))?;
     /// let daily = registry.limiter("sms.daily", FixedWindow::new(2, std::time::Duration::from_secs(86_400)))?;
     /// for _ in 0..2 {
-    ///     registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await?;
+    ///     registry.try_acquire_all([burst.charge("ann"), daily.charge("ann")]).await?;
     /// }
-    /// assert!(registry.try_acquire_all([burst.charge("ann", 1), daily.charge("ann", 1)]).await.is_err());
+    /// assert!(registry.try_acquire_all([burst.charge("ann"), daily.charge("ann")]).await.is_err());
     /// assert_eq!(burst.peek("ann").await?.remaining, 3);
     /// # Ok(()) }
     /// ```

@@ -117,18 +117,18 @@ impl Tested {
         let said = match step {
             Step::All(charges) => {
                 let charge =
-                    |(policy, key, cost): &(usize, u64, u64)| self.limiters[*policy].charge(*key, *cost);
+                    |(policy, key, cost): &(usize, u64, u64)| self.limiters[*policy].charge_n(*key, *cost);
                 let decided = now(self.registry.try_acquire_all(charges.iter().map(charge)));
                 self.said(decided)
             }
             Step::Attributes(charges, refunds) => self.call(charges, *refunds),
             Step::TryAcquire(policy, key, cost) => {
-                let decided = now(self.limiters[*policy].try_acquire(*key, *cost));
+                let decided = now(self.limiters[*policy].try_acquire_n(*key, *cost));
                 self.said(decided)
             }
             Step::Acquire(policy, key, cost, wait) => {
                 let wait = Duration::from_micros(*wait);
-                match once(self.limiters[*policy].acquire_timeout(*key, *cost, wait)) {
+                match once(self.limiters[*policy].acquire_n_timeout(*key, *cost, wait)) {
                     Some(decided) => self.said(decided),
                     None => "it waits".to_owned(),
                 }

@@ -15,8 +15,8 @@ use crate::decide::error::Error;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(1).burst(1))?;
-/// reports.try_acquire("tenant-7", 1).await?;
-/// let response = HttpResponse::from_error(reports.try_acquire("tenant-7", 1).await.unwrap_err());
+/// reports.try_acquire("tenant-7").await?;
+/// let response = HttpResponse::from_error(reports.try_acquire("tenant-7").await.unwrap_err());
 /// assert_eq!(response.status(), 429);
 /// assert_eq!(response.headers().get(RETRY_AFTER).unwrap(), "1");
 /// # Ok(()) }

@@ -13,8 +13,8 @@ use crate::decide::error::Error;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let reports = Registry::in_memory().limiter("reports", TokenBucket::per_second(1).burst(1))?;
-/// reports.try_acquire("tenant-7", 1).await?;
-/// let response = reports.try_acquire("tenant-7", 1).await.unwrap_err().into_response();
+/// reports.try_acquire("tenant-7").await?;
+/// let response = reports.try_acquire("tenant-7").await.unwrap_err().into_response();
 /// assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &"1".parse().unwrap()));
 /// # Ok(()) }
 /// ```

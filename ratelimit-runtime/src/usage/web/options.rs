@@ -64,7 +64,7 @@ impl<R> Options<R> {
             let (limiter, charge) = (limiter.clone(), charge(request));
             Box::pin(async move {
                 match charge {
-                    Some((key, cost)) => limiter.try_acquire(key, cost).await.map(drop),
+                    Some((key, cost)) => limiter.try_acquire_n(key, cost).await.map(drop),
                     // Without an address, that is what the service has to provide first.
                     None if RequestContext::current().ip().is_none() => {
                         limiter.try_acquire_without_key(context::missing_ip())

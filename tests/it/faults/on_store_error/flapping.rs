@@ -26,7 +26,7 @@ async fn calls(limiter: &Limiter, time: Duration, admitted: &mut [u64; 2]) {
         tokio::spawn(async move {
             let mut admitted = [0; 2];
             while begin.elapsed() < time {
-                match limiter.try_acquire((), 1).await {
+                match limiter.try_acquire(()).await {
                     Ok(decision) => admitted[usize::from(decision.source == Source::Local)] += 1,
                     Err(error) => {
                         assert!(error.is_limited(), "{error}");
@@ -107,7 +107,7 @@ async fn partial_outage_adds_the_share_of_the_process_that_is_cut_off() {
         for registry in [&reaches_redis, &absent(builder()), &reaches_redis] {
             let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
             for _ in 0..15 {
-                if let Ok(decision) = limiter.try_acquire((), 1).await {
+                if let Ok(decision) = limiter.try_acquire(()).await {
                     admitted[usize::from(decision.source == Source::Local)] += 1;
                 }
             }

@@ -55,11 +55,11 @@ async fn outage_is_logged_once_and_counted() {
     let limiter = registry.limiter("a", FixedWindow::new(5, DAY)).unwrap();
     assert_health(&registry, true, 0, 0);
     for i in 1..=5 {
-        limiter.try_acquire("a", 1).await.unwrap();
+        limiter.try_acquire("a").await.unwrap();
         assert_health(&registry, false, 1, i);
     }
-    limiter.on_store_error(Allow).try_acquire("a", 1).await.unwrap();
-    assert_store_error(limiter.on_store_error(Deny).try_acquire("a", 1).await);
+    limiter.on_store_error(Allow).try_acquire("a").await.unwrap();
+    assert_store_error(limiter.on_store_error(Deny).try_acquire("a").await);
     assert_health(&registry, false, 1, 7);
     // A look is no call.
     limiter.on_store_error(Deny).peek("a").await.unwrap_err();
@@ -83,7 +83,7 @@ async fn flapping_store_gives_no_fresh_burst() {
                 proxy.cut().await;
             }
             for _ in 0..5 {
-                match limiter.try_acquire("a", 1).await {
+                match limiter.try_acquire("a").await {
                     Ok(decision) if decision.source == Source::Local => in_process += 1,
                     Ok(_) => in_redis += 1,
                     Err(error) => assert!(error.is_limited(), "{error}"),
@@ -109,26 +109,26 @@ async fn flapping_store_gives_no_fresh_burst() {
 async fn outage_costs_one_capacity() {
     let Fixture { limiter, proxy, .. } = &start(FixedWindow::new(3, DAY)).await;
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Redis);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Redis);
     }
     // A refused call would be denied for a while.
     assert_eq!(limiter.peek("a").await.unwrap().remaining, 0);
     proxy.cut().await;
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a", 1).await.unwrap().source, Source::Local);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Local);
     }
-    assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+    assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
     proxy.listen().await;
     redis_decides(limiter).await;
-    assert!(limiter.try_acquire("a", 1).await.unwrap_err().is_limited());
+    assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
 }
 
 #[tokio::test]
 async fn charges_are_not_refunded_in_the_other_store() {
     let Fixture { limiter, proxy, .. } = &start(FixedWindow::new(3, DAY)).await;
-    let in_redis = limiter.try_acquire("a", 2).await.unwrap();
+    let in_redis = limiter.try_acquire_n("a", 2).await.unwrap();
     proxy.cut().await;
-    let in_process = limiter.try_acquire("a", 3).await.unwrap();
+    let in_process = limiter.try_acquire_n("a", 3).await.unwrap();
     assert_eq!((in_process.source, in_process.remaining), (Source::Local, 0));
     assert_store_error(in_redis.refund().await.map_err(Into::into));
     assert_eq!(limiter.peek("a").await.unwrap().remaining, 0);

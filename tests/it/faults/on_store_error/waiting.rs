@@ -26,10 +26,10 @@ async fn dropped_waiters_are_refunded() {
     {
         let registry = absent(Registry::builder());
         let limiter = registry.limiter("a", policy).unwrap();
-        limiter.acquire("a", 1).await.unwrap();
+        limiter.acquire("a").await.unwrap();
         for _ in 0..3 {
             let waiting = limiter.clone();
-            let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+            let call = tokio::spawn(async move { waiting.acquire("a").await });
             tokio::time::sleep(Duration::from_millis(30)).await;
             assert!(!call.is_finished(), "{policy:?}");
             call.abort();
@@ -46,13 +46,13 @@ async fn dropped_waiters_are_refunded() {
 async fn timeout_includes_the_time_spent_on_redis() {
     let registry = absent(Registry::builder());
     let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, 10 * TICK)).burst(1)).unwrap();
-    limiter.acquire("a", 1).await.unwrap();
+    limiter.acquire("a").await.unwrap();
     // By the time it requests a slot, the next one is near enough, but it was not when the call was made.
-    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    let mut call = pin!(limiter.acquire_timeout("a", 6 * TICK));
     assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     std::thread::sleep(7 * TICK);
     assert!(call.await.unwrap_err().is_limited());
-    let mut call = pin!(limiter.acquire_timeout("a", 1, 6 * TICK));
+    let mut call = pin!(limiter.acquire_timeout("a", 6 * TICK));
     assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!(call.await.unwrap().source, Source::Local);
 }
@@ -64,12 +64,12 @@ async fn waiters_continue_in_process() {
     let proxy = Proxy::to(server.address()).await;
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
     let window = registry.limiter("a", FixedWindow::new(2, 10 * TICK)).unwrap();
-    window.try_acquire("a", 2).await.unwrap();
+    window.try_acquire_n("a", 2).await.unwrap();
     let begin = Instant::now();
     let calls: Vec<_> = (0..4)
         .map(|_| {
             let window = window.clone();
-            tokio::spawn(async move { window.acquire("a", 1).await })
+            tokio::spawn(async move { window.acquire("a").await })
         })
         .collect();
     tokio::time::sleep(5 * TICK).await;
@@ -93,11 +93,11 @@ async fn failed_refunds_of_dropped_waiters_are_logged_once() {
     let proxy = Proxy::to(server.address()).await;
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&proxy.url()).unwrap();
     let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, DAY)).burst(1)).unwrap();
-    bucket.acquire("a", 1).await.unwrap();
+    bucket.acquire("a").await.unwrap();
     let calls: Vec<_> = (0..WAITERS)
         .map(|_| {
             let bucket = bucket.clone();
-            tokio::spawn(async move { bucket.acquire("a", 1).await })
+            tokio::spawn(async move { bucket.acquire("a").await })
         })
         .collect();
     let count = |start: &str| log.messages().iter().filter(|message| message.starts_with(start)).count();
@@ -118,7 +118,7 @@ async fn failed_refunds_of_dropped_waiters_are_logged_once() {
     .await;
     tokio::time::sleep(TICK).await;
     assert_eq!(count("failed to refund"), 1);
-    drop(bucket.try_acquire("b", 1).await);
+    drop(bucket.try_acquire("b").await);
     proxy.listen().await;
     until("the store is healthy", Duration::from_secs(30), async || {
         drop(bucket.peek("b").await);
@@ -146,9 +146,9 @@ async fn dropped_waiters_are_not_mirrored() {
     decided_by(Source::Local).await;
     proxy.listen().await;
     decided_by(Source::Redis).await;
-    bucket.acquire("a", 2).await.unwrap();
+    bucket.acquire_n("a", 2).await.unwrap();
     let waiting = bucket.clone();
-    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    let call = tokio::spawn(async move { waiting.acquire("a").await });
     tokio::time::sleep(TICK).await;
     assert!(!call.is_finished());
     call.abort();
@@ -166,11 +166,11 @@ async fn waiters_start_at_slots_reserved_in_redis() {
     let registry = Registry::builder().on_store_error(Deny).deadline(LONG_DEADLINE);
     let registry = registry.connect_lazy(&proxy.url()).unwrap();
     let bucket = registry.limiter("a", TokenBucket::new(Rate::new(1, 10 * TICK)).burst(1)).unwrap();
-    bucket.acquire("a", 1).await.unwrap();
+    bucket.acquire("a").await.unwrap();
     let waiting = bucket.clone();
-    let call = tokio::spawn(async move { waiting.acquire("a", 1).await });
+    let call = tokio::spawn(async move { waiting.acquire("a").await });
     tokio::time::sleep(5 * TICK).await;
     proxy.cut().await;
-    assert_store_error(bucket.acquire("a", 1).await);
+    assert_store_error(bucket.acquire("a").await);
     assert_eq!(call.await.unwrap().unwrap().source, Source::Redis);
 }

@@ -159,7 +159,7 @@ async fn call(limiters: &[Limiter], quota: Quota) -> (Outcomes, Duration) {
                 while quota.is_open(decided.load(Ordering::Relaxed), start) {
                     let case = random.below(limiters.len() as u64) as usize;
                     let (key, cost) = (random.below(KEYS), random.between(1, MAX_COST));
-                    let result = limiters[case].try_acquire(key, cost).await;
+                    let result = limiters[case].try_acquire_n(key, cost).await;
                     let result = result.map(|decision| decision.source);
                     if outcomes.add(case, key, cost, result) == Some(Source::Redis) {
                         decided.fetch_add(1, Ordering::Relaxed);
