@@ -211,11 +211,6 @@ pub mod __private {
     pub use ratelimit_runtime::private::*;
 }
 
-/// Tasks in the context of a request.
-pub mod context {
-    pub use ratelimit_runtime::context::spawn;
-}
-
 #[cfg(feature = "overrides")]
 #[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
 pub use ratelimit_runtime::Override;
@@ -232,9 +227,9 @@ pub use ratelimit_runtime::metrics;
 )]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
-    Algorithm, CallOutcome, CheckError, ClientIp, Decision, Error, FixedWindow, InstallError, IntoKey,
-    InvalidClientIp, InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter, MissingKey, MostLimited,
-    NamedCharge, Observation, OnStoreError, Policy, PolicyDecision, PolicyHandle, PolicyInfo, Quota, Rate,
-    Registry, RegistryBuilder, RequestContext, SlidingWindow, Source, StoreError, StoreHealth, TokenBucket,
-    UnknownPolicy, Usage, check, install, policies,
+    Algorithm, CallOutcome, Charge, CheckError, ClientIp, DecidedBy, Decision, Error, FixedWindow,
+    InstallError, IntoKey, InvalidClientIp, InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter,
+    MissingKey, MostLimited, Observation, OnStoreError, Policy, PolicyDecision, PolicyHandle, PolicyInfo,
+    Quota, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow, StoreError, StoreHealth,
+    TokenBucket, UnknownPolicy, Usage, check_policies, install, policies,
 };

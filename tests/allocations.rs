@@ -107,7 +107,7 @@ fn refused_calls_allocate_nothing() {
     now(registry.scope(async {
         let assert_limited = |result: Result<(), Error>, never: bool| {
             let error = result.unwrap_err();
-            assert!(error.is_limited() && error.is_never() == never);
+            assert!(error.is_limited() && error.is_unsatisfiable() == never);
         };
         now(once_a_day(7)).unwrap();
         now(limiter.try_acquire_n("ann", 2)).unwrap();
@@ -191,11 +191,11 @@ fn numbers_under_an_override_are_not_kept() {
 #[test]
 fn lists_of_limited_keys_keep_little_of_them() {
     const KEYS: usize = 50;
-    let list = MostLimited::new(1000).with_keys();
+    let list = MostLimited::new(1000).keep_keys();
     #[cfg(not(feature = "dashboard"))]
     let builder = Registry::builder();
     #[cfg(feature = "dashboard")]
-    let dashboard = ratelimits::dashboard::Dashboard::new(|_| true).with_keys();
+    let dashboard = ratelimits::dashboard::Dashboard::new(|_| true).keep_keys();
     #[cfg(feature = "dashboard")]
     let builder = Registry::builder().observer(dashboard.observer());
     let registry = builder.observer(list.observer()).in_memory();

@@ -36,21 +36,21 @@ pub use observe::most_limited::{LimitedKey, MostLimited};
 #[doc(hidden)]
 pub use policy::ArgumentValue;
 pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use store::decided_by::DecidedBy;
 pub use store::error::StoreError;
 #[cfg(ratelimits_loom)]
 #[doc(hidden)]
 pub use store::models;
-pub use store::source::Source;
-pub use usage::check::{CheckError, check};
+pub use usage::check::{CheckError, check_policies};
 pub use usage::client_ip::ClientIp;
 pub use usage::client_ip::invalid_client_ip::InvalidClientIp;
-pub use usage::context::{self, RequestContext};
+pub use usage::context::RequestContext;
 #[cfg(feature = "dashboard")]
 pub use usage::dashboard;
 #[cfg(all(feature = "overrides", feature = "redis"))]
 #[doc(hidden)]
 pub use usage::inspect;
-pub use usage::limiter::{Limiter, NamedCharge};
+pub use usage::limiter::{Charge, Limiter};
 #[cfg(feature = "metrics")]
 pub use usage::metrics;
 pub use usage::policies::{PolicyInfo, policies};

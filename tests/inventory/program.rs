@@ -81,5 +81,5 @@ async fn main() {
     };
     Registry::in_memory().scope(calls).await;
     assert_eq!(inventory(), include_str!("after-calls.txt"));
-    ratelimits::check().expect("no two policies share a name");
+    ratelimits::check_policies().expect("no two policies share a name");
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry, SlidingWindow, Source,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry, SlidingWindow,
     TokenBucket,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -21,9 +21,9 @@ const SLOT: Duration = Duration::from_millis(50);
 const CALLS: usize = 6;
 
 /// Runs a test on a registry in process, and on one on the shared Redis.
-fn on_each_registry(test: impl Fn(Registry, Source)) {
-    test(Registry::in_memory(), Source::Memory);
-    test(on(&Server::shared()), Source::Redis);
+fn on_each_registry(test: impl Fn(Registry, DecidedBy)) {
+    test(Registry::in_memory(), DecidedBy::Memory);
+    test(on(&Server::shared()), DecidedBy::Redis);
 }
 
 fn runtime() -> Runtime {
@@ -63,12 +63,12 @@ fn blocking_calls_decide_like_awaited_ones() {
         let error = limiter.blocking_acquire_n_timeout("a", 2, MINUTE / 2).unwrap_err();
         assert!(error.is_limited() && error.retry_after().is_some());
         assert_eq!(limiter.blocking_acquire("a").unwrap().waited, Duration::ZERO);
-        assert_eq!(limiter.blocking_acquire_n("a", 0).unwrap().source, Source::Skipped);
+        assert_eq!(limiter.blocking_acquire_n("a", 0).unwrap().source, DecidedBy::Skipped);
         assert!(limiter.blocking_acquire_n("a", 4).unwrap_err().retry_after().is_none());
     });
     let unlimited = Registry::unlimited().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
     for _ in 0..3 {
-        assert_eq!(unlimited.blocking_acquire("a").unwrap().source, Source::Skipped);
+        assert_eq!(unlimited.blocking_acquire("a").unwrap().source, DecidedBy::Skipped);
     }
 }
 
@@ -97,7 +97,7 @@ fn blocking_calls_wait_without_a_runtime() {
 fn blocking_calls_in_async_code_are_errors() {
     on_each_registry(|registry, source| {
         let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
-        if source == Source::Memory {
+        if source == DecidedBy::Memory {
             // What is decided at once blocks nothing.
             assert_eq!(
                 runtime().block_on(async { limiter.blocking_try_acquire_n("a", 1000) }).unwrap().remaining,
@@ -121,7 +121,7 @@ fn blocking_calls_in_async_code_are_errors() {
                 assert!(refused());
             });
         }
-        assert_eq!(runtime().block_on(limiter.reset("a")).unwrap(), source == Source::Memory);
+        assert_eq!(runtime().block_on(limiter.reset("a")).unwrap(), source == DecidedBy::Memory);
         assert_eq!(limiter.blocking_try_acquire("a").unwrap().remaining, 999);
     });
 }
@@ -180,7 +180,7 @@ fn blocking_calls_share_a_connection_that_outlives_runtimes() {
     let registry = Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&server.url()).unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(1000, MINUTE)).unwrap();
     let call = |limiter: &Limiter| {
-        assert_eq!(limiter.blocking_try_acquire("a").unwrap().source, Source::Redis);
+        assert_eq!(limiter.blocking_try_acquire("a").unwrap().source, DecidedBy::Redis);
     };
     for _ in 0..3 {
         let runtime = runtime();
@@ -209,11 +209,11 @@ fn blocking_calls_fail_over() {
     };
     let policy = TokenBucket::new(Rate::new(1, SLOT)).burst(1);
     let limiter = registry(OnStoreError::Local).limiter("a", policy).unwrap();
-    assert_eq!(limiter.blocking_acquire("a").unwrap().source, Source::Local);
+    assert_eq!(limiter.blocking_acquire("a").unwrap().source, DecidedBy::Local);
     let next = limiter.blocking_acquire("a").unwrap();
-    assert_eq!(next.source, Source::Local);
+    assert_eq!(next.source, DecidedBy::Local);
     let limiter = registry(OnStoreError::Deny).limiter("a", policy).unwrap();
     assert!(matches!(limiter.blocking_acquire("a"), Err(Error::Store(_))));
     let limiter = registry(OnStoreError::Allow).limiter("a", policy).unwrap();
-    assert_eq!(limiter.blocking_acquire("a").unwrap().source, Source::Allowed);
+    assert_eq!(limiter.blocking_acquire("a").unwrap().source, DecidedBy::Allowed);
 }

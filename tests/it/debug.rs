@@ -51,14 +51,14 @@ async fn every_public_type_is_harmless() {
     check("RegistryBuilder", &builder);
     let limiter = registry.limiter("a", TokenBucket::new(Rate::new(1, HOUR)).burst(1)).unwrap();
     check("Limiter", &limiter.prefix("sms").function("app::send").on_store_error(OnStoreError::Deny));
-    check("NamedCharge", &limiter.charge(key(0)));
+    check("Charge", &limiter.charge(key(0)));
     check("RequestContext", &RequestContext::new().with_ip(ip).with_user(SECRET));
     assert!(!format!("{:?}", RequestContext::new().with_ip(ip)).contains("192"));
 
     let decision = limiter.try_acquire(key(0)).await.unwrap();
     check("Decision", &decision);
     check("PolicyDecision", &decision.policies()[0]);
-    check("Source", &decision.source);
+    check("DecidedBy", &decision.source);
     check("StoreHealth", &registry.store_health());
     let error = limiter.try_acquire(key(0)).await.unwrap_err();
     check("Error", &error);
@@ -75,7 +75,7 @@ async fn every_public_type_is_harmless() {
     check("PolicyHandle", &registry.policy(&info.name).unwrap());
     check("PolicyInfo", &info);
     #[cfg(feature = "dashboard")]
-    check("Dashboard", &ratelimits::dashboard::Dashboard::new(|_| true).with_keys());
+    check("Dashboard", &ratelimits::dashboard::Dashboard::new(|_| true).keep_keys());
     check("Usage", &registry.policy("policies.window").unwrap().usage(key(0)).await.unwrap());
 
     let (window, bucket) = (FixedWindow::new(u64::MAX, Duration::MAX), TokenBucket::new(Rate::per_second(1)));
@@ -110,11 +110,11 @@ async fn every_public_type_is_harmless() {
     seen.extend(["Observation", "Quota"]);
 
     // As long as its problems are many, since `main` prints it. Names and files are all it knows.
-    let problems = ratelimits::check().unwrap_err();
+    let problems = ratelimits::check_policies().unwrap_err();
     assert_eq!(format!("{problems:?}"), problems.to_string());
     seen.push("CheckError");
 
-    let most_limited = MostLimited::new(10).with_keys();
+    let most_limited = MostLimited::new(10).keep_keys();
     let observed = Registry::builder().observer(most_limited.observer()).in_memory();
     let limiter = observed.limiter("a", FixedWindow::new(1, HOUR)).unwrap();
     assert!(limiter.try_acquire_n(key(0), 2).await.is_err());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limited, Limiter, Policy, Rate, Registry, SlidingWindow, Source,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Limited, Limiter, Policy, Rate, Registry, SlidingWindow,
     TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
 };
 
@@ -80,7 +80,7 @@ async fn denials_say_what_redis_says() {
         let Err(Error::Limited(later)) = asking.try_acquire_n("a", 2).await else { panic!("{policy:?}") };
         let numbers = |limited: &Limited| {
             let decision = limited.decision();
-            assert_eq!(decision.source, Source::Redis);
+            assert_eq!(decision.source, DecidedBy::Redis);
             (limited.policy().to_owned(), limited.algorithm(), decision.limit, decision.remaining)
         };
         assert_eq!(numbers(&denied), numbers(&by_redis), "{policy:?}");

@@ -11,8 +11,8 @@ mod tls;
 use std::time::Duration;
 
 use ratelimits::{
-    Decision, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, RegistryBuilder, SlidingWindow,
-    Source, TokenBucket,
+    DecidedBy, Decision, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, RegistryBuilder,
+    SlidingWindow, TokenBucket,
 };
 use tracing::instrument::WithSubscriber;
 
@@ -101,7 +101,7 @@ async fn lists_work(registry: &Registry) {
 /// A decision that Redis made.
 fn decided(result: Result<Decision, Error>) -> Decision {
     let decision = result.unwrap_or_else(|error| panic!("{}", chain(&error)));
-    assert_eq!(decision.source, Source::Redis);
+    assert_eq!(decision.source, DecidedBy::Redis);
     decision
 }
 

@@ -25,7 +25,6 @@ mod macros;
 mod metrics;
 mod model;
 mod most_limited;
-mod never;
 mod observer;
 #[cfg(feature = "overrides")]
 mod overrides;
@@ -39,4 +38,5 @@ mod registry;
 mod scripts;
 mod support;
 mod ui;
+mod unsatisfiable;
 mod waiting;

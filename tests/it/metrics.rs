@@ -6,7 +6,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use ratelimits::metrics::{observer, record_state};
 use ratelimits::{
-    CallOutcome, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, Source, count_limit,
+    CallOutcome, DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, count_limit,
     rate_limit, window_limit,
 };
 use serde_json::Value;
@@ -134,7 +134,7 @@ async fn an_outage_shows_in_sources_and_in_the_state_of_the_store() {
     let (mut by_redis, mut by_process) = (1.0, 1.0);
     until("the outage ends", WITHIN, async || {
         match local.try_acquire("a").await.unwrap().source {
-            Source::Redis => by_redis += 1.0,
+            DecidedBy::Redis => by_redis += 1.0,
             _ => by_process += 1.0,
         }
         if registry.store_health().healthy { Ok(()) } else { Err("outage".to_owned()) }
@@ -270,7 +270,7 @@ fn alerts() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn the_dashboard_and_the_alerts_have_the_values_of_labels() {
-    use {CallOutcome::*, Source::*};
+    use {CallOutcome::*, DecidedBy::*};
     let outcomes = [Admitted, Limited, ShadowLimited, NotCharged, MissingKey, StoreError, Invalid];
     let sources = [Memory, Redis, Local, Allowed, Skipped];
     let known = |label: &str, value: &str| match label {

@@ -32,7 +32,7 @@ fn text(list: &MostLimited) -> Vec<String> {
 #[tokio::test]
 async fn only_the_policies_that_refuse_count() {
     let server = Server::shared();
-    let list = MostLimited::new(10).with_keys();
+    let list = MostLimited::new(10).keep_keys();
     for registry in [builder(&list).in_memory(), builder(&list).connect_lazy(&server.url()).unwrap()] {
         for _ in 0..5 {
             _ = send(&registry, "ann", Some(7)).await;
@@ -72,7 +72,7 @@ async fn hashes_are_those_in_the_keys_of_redis() {
 
 #[tokio::test]
 async fn long_keys_are_cut() {
-    let list = MostLimited::new(9).with_keys();
+    let list = MostLimited::new(9).keep_keys();
     let limiter =
         builder(&list).in_memory().limiter("cut", FixedWindow::new(1, Duration::from_secs(3600))).unwrap();
     for (key, shown) in [("é".repeat(128), "é".repeat(128)), ("é".repeat(129), "é".repeat(128) + "…")] {

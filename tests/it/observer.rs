@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, Observation, OnStoreError, Registry, RegistryBuilder, RequestContext, Source,
+    DecidedBy, Error, FixedWindow, Observation, OnStoreError, Registry, RegistryBuilder, RequestContext,
     TokenBucket, count_limit, rate_limit, window_limit,
 };
 use tokio::task::JoinSet;
@@ -32,9 +32,9 @@ impl Seen {
     }
 
     /// A registry in process, and one in Redis.
-    fn registries(&self, server: &Server) -> [(Registry, Source); 2] {
+    fn registries(&self, server: &Server) -> [(Registry, DecidedBy); 2] {
         let redis = self.builder().connect_lazy(&server.url()).unwrap();
-        [(self.builder().in_memory(), Source::Memory), (redis, Source::Redis)]
+        [(self.builder().in_memory(), DecidedBy::Memory), (redis, DecidedBy::Redis)]
     }
 
     fn take(&self) -> Vec<String> {

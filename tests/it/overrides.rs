@@ -90,7 +90,7 @@ async fn on_each_registry(text: &str, test: impl AsyncFn(&Registry, &Overrides))
 
 /// Returns what the check of all policies reports.
 fn reported() -> String {
-    ratelimits::check().map_or_else(|error| error.to_string(), |()| String::new())
+    ratelimits::check_policies().map_or_else(|error| error.to_string(), |()| String::new())
 }
 
 /// Waits until these policies have overrides.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Algorithm, Error, FixedWindow, LeakyBucket, Registry, Source, TokenBucket, count_limit, funnel_limit,
+    Algorithm, DecidedBy, Error, FixedWindow, LeakyBucket, Registry, TokenBucket, count_limit, funnel_limit,
     policies, rate_limit, window_limit,
 };
 
@@ -131,7 +131,7 @@ fn clashes_are_found_before_any_call() {
     }
     let _ = (clashing::one, clashing::other);
 
-    let error = ratelimits::check().unwrap_err();
+    let error = ratelimits::check_policies().unwrap_err();
     let problems: Vec<_> = error.problems().filter(|problem| problem.contains("policies.")).collect();
     let [problem] = problems[..] else { panic!("{problems:?}") };
     assert!(problem.contains("two policies with different numbers (tests/it/policies.rs:"), "{problem}");
@@ -277,5 +277,5 @@ async fn handles_do_as_their_attributes_on_store_errors() {
     assert!(matches!(policy.usage(()).await, Err(Error::Store(_))));
     // By default, calls are decided in process.
     let policy = registry.policy("a:policies.same").unwrap();
-    assert_eq!(policy.peek(()).await.unwrap().source, Source::Local);
+    assert_eq!(policy.peek(()).await.unwrap().source, DecidedBy::Local);
 }

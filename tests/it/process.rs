@@ -6,7 +6,7 @@ use std::process::Command;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, InstallError, Registry, Source, TokenBucket, count_limit, install};
+use ratelimits::{DecidedBy, Error, FixedWindow, InstallError, Registry, TokenBucket, count_limit, install};
 
 use crate::support::log_capture::LogCapture;
 use crate::support::server::Server;
@@ -46,7 +46,7 @@ async fn installed_registry_is_used_and_final() {
     once().await.unwrap();
     let policy = FixedWindow::new(1, Duration::from_secs(86_400));
     let decision = registry.limiter("process.once", policy).unwrap().peek(()).await.unwrap();
-    assert_eq!((decision.source, decision.remaining), (Source::Redis, 0));
+    assert_eq!((decision.source, decision.remaining), (DecidedBy::Redis, 0));
     assert_eq!(install(Registry::in_memory()), Err(InstallError::AlreadyInstalled));
     assert!(Registry::in_memory().scope(once()).await.is_ok());
     assert!(once().await.unwrap_err().is_limited());
@@ -183,7 +183,7 @@ async fn installed_registry_is_logged_once() {
     let (problems, others): (Vec<_>, Vec<_>) =
         log.messages().into_iter().partition(|message| message == "policies have a problem");
     assert_eq!(others, ["limits are decided in this process"]);
-    assert_eq!(problems.len(), ratelimits::check().unwrap_err().problems().count());
+    assert_eq!(problems.len(), ratelimits::check_policies().unwrap_err().problems().count());
 }
 
 #[tokio::test]
@@ -196,7 +196,7 @@ async fn from_env_without_a_url_is_in_memory() {
     tracing::subscriber::set_global_default(log.clone()).unwrap();
     for registry in [Registry::from_env().await, Registry::from_env_lazy()] {
         let limiter = registry.unwrap().limiter("a", TokenBucket::per_second(1)).unwrap();
-        assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Memory);
+        assert_eq!(limiter.try_acquire(()).await.unwrap().source, DecidedBy::Memory);
     }
     let unset = "RATELIMITS_URL is not set: limits are decided in this process alone";
     assert_eq!(log.messages(), [unset, unset]);
@@ -241,7 +241,7 @@ async fn from_env_lazy_needs_no_server() {
     let registry = Registry::from_env_lazy().unwrap();
     assert_eq!(log.messages(), ["limits are decided in Redis"]);
     let limiter = registry.limiter("a", TokenBucket::per_second(1)).unwrap();
-    assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Local);
+    assert_eq!(limiter.try_acquire(()).await.unwrap().source, DecidedBy::Local);
 }
 
 #[tokio::test]
@@ -255,6 +255,6 @@ async fn from_env_of_a_builder_keeps_its_settings() {
         let registry = Registry::builder().namespace(namespace).from_env().await.unwrap();
         let limiter = registry.limiter("a", FixedWindow::new(2, Duration::from_secs(86_400))).unwrap();
         let decision = limiter.try_acquire(()).await.unwrap();
-        assert_eq!((decision.source, decision.remaining), (Source::Redis, remaining));
+        assert_eq!((decision.source, decision.remaining), (DecidedBy::Redis, remaining));
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow, Source,
+    DecidedBy, Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, SlidingWindow,
     TokenBucket, count_limit,
 };
 use redis::FromRedisValue;
@@ -147,7 +147,7 @@ async fn server_without_hello_leaks_no_password() {
         builder.connect(&server.url().replace("redis://", &format!("redis://:{password}@"))).await
     };
     let limiter = registry("right").await.unwrap().limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
-    assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Redis);
+    assert_eq!(limiter.try_acquire("a").await.unwrap().source, DecidedBy::Redis);
 
     let error = registry("wrong-secret").await.unwrap_err();
     let mut texts = vec![format!("{error} {error:?}")];
@@ -170,7 +170,7 @@ fn runtime_without_io_does_not_affect_others() {
     for _ in 0..30 {
         let _ = without_io.block_on(limiter.try_acquire("a"));
         let decision = with_io.block_on(limiter.try_acquire("a")).unwrap();
-        assert_eq!(decision.source, Source::Local);
+        assert_eq!(decision.source, DecidedBy::Local);
         std::thread::sleep(Duration::from_millis(20));
     }
 }

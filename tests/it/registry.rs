@@ -7,7 +7,7 @@ mod request_context;
 use std::time::Duration;
 
 use ratelimits::{
-    Algorithm, Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, Source,
+    Algorithm, DecidedBy, Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow,
     TokenBucket, count_limit, rate_limit,
 };
 
@@ -69,7 +69,7 @@ async fn zero_cost_is_skipped() {
         let limiter = limiter(&registry, "free", 1);
         limiter.try_acquire("a").await.unwrap();
         let decision = limiter.try_acquire_n("a", 0).await.unwrap();
-        assert_eq!((decision.source, decision.remaining), (Source::Skipped, 1));
+        assert_eq!((decision.source, decision.remaining), (DecidedBy::Skipped, 1));
     })
     .await;
 }
@@ -242,7 +242,7 @@ async fn unlimited_registry_refuses_nothing() {
     let registry = Registry::unlimited();
     let limiter = limiter(&registry, "off", 1);
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Skipped);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, DecidedBy::Skipped);
         registry.scope(rebuild()).await.unwrap();
     }
     limiter.refund("a", 1).await.unwrap();

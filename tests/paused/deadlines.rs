@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use ratelimit_runtime::store::{Charge, Key, RedisStore};
-use ratelimits::{Error, FixedWindow, OnStoreError, Policy, Registry, Source, TokenBucket};
+use ratelimits::{DecidedBy, Error, FixedWindow, OnStoreError, Policy, Registry, TokenBucket};
 use tokio::time::{Instant, advance, sleep};
 
 use crate::concurrent::spawn_all;
@@ -147,11 +147,11 @@ async fn fallback_modes_apply_at_the_deadline() {
             };
             let begin = Instant::now();
             let decision = limiter(OnStoreError::Local).try_acquire("k").await.unwrap();
-            assert_eq!((decision.source, decision.remaining, begin.elapsed()), (Source::Local, 1, end));
+            assert_eq!((decision.source, decision.remaining, begin.elapsed()), (DecidedBy::Local, 1, end));
 
             let begin = Instant::now();
             let decision = limiter(OnStoreError::Allow).try_acquire("k").await.unwrap();
-            assert_eq!((decision.source, begin.elapsed()), (Source::Allowed, end));
+            assert_eq!((decision.source, begin.elapsed()), (DecidedBy::Allowed, end));
 
             let begin = Instant::now();
             let error = limiter(OnStoreError::Deny).try_acquire("k").await.unwrap_err();
@@ -230,7 +230,7 @@ async fn deadline_is_at_most_an_hour() {
     let registry = Registry::builder().deadline(Duration::MAX).over(server);
     let limiter = registry.limiter("a", FixedWindow::new(1, Duration::from_secs(60))).unwrap();
     let begin = Instant::now();
-    assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Local);
+    assert_eq!(limiter.try_acquire(()).await.unwrap().source, DecidedBy::Local);
     assert_eq!(begin.elapsed(), Duration::from_secs(3600));
 }
 

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, Limiter, Registry, RegistryBuilder, Source, count_limit};
+use ratelimits::{DecidedBy, Error, FixedWindow, Limiter, Registry, RegistryBuilder, count_limit};
 use tokio::time::{advance, timeout};
 
 use crate::faulty_server::{Fault, FaultyServer};
@@ -35,7 +35,7 @@ impl Fixture {
         let before = self.server.commands();
         let error = self.limiter.try_acquire_n("a", cost).await.unwrap_err();
         let Error::Limited(limited) = &error else { panic!("{error:?}") };
-        assert_eq!(limited.decision().source, Source::Redis);
+        assert_eq!(limited.decision().source, DecidedBy::Redis);
         (error.retry_after().unwrap(), self.server.commands() > before)
     }
 
@@ -148,14 +148,14 @@ async fn calls_that_are_never_admitted_ask() {
     let fixture = full(Registry::builder(), MINUTE);
     for _ in 0..3 {
         let before = fixture.server.commands();
-        assert!(fixture.limiter.try_acquire_n("a", 6).await.unwrap_err().is_never());
+        assert!(fixture.limiter.try_acquire_n("a", 6).await.unwrap_err().is_unsatisfiable());
         assert_eq!(fixture.server.commands(), before + 1);
     }
     // Also beside one that is denied.
     fixture.assert_forgotten().await;
     fixture.assert_denied().await;
     let list = [fixture.limiter.charge("a"), fixture.limiter.charge_n("b", 6)];
-    assert!(fixture.registry.try_acquire_all(list).await.unwrap_err().is_never());
+    assert!(fixture.registry.try_acquire_all(list).await.unwrap_err().is_unsatisfiable());
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,7 +234,7 @@ async fn denials_outlast_the_connection() {
     fixture.assert_denied().await;
     advance(ms(1000)).await;
     let decision = fixture.limiter.try_acquire("a").await.unwrap();
-    assert_eq!((decision.source, decision.remaining), (Source::Local, 4));
+    assert_eq!((decision.source, decision.remaining), (DecidedBy::Local, 4));
 }
 
 #[tokio::test(start_paused = true)]

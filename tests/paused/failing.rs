@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{FixedWindow, Limiter, Registry, RegistryBuilder, Source};
+use ratelimits::{DecidedBy, FixedWindow, Limiter, Registry, RegistryBuilder};
 use tokio::time::sleep;
 
 use crate::faulty_server::{Fault, FaultyServer};
@@ -26,15 +26,15 @@ impl Failing {
     pub(crate) async fn fail(&self) {
         self.server.set(Fault::Refused);
         self.server.hang_up();
-        self.until_decided_by(Source::Local).await;
+        self.until_decided_by(DecidedBy::Local).await;
     }
 
     pub(crate) async fn recover(&self) {
         self.server.set(Fault::None);
-        self.until_decided_by(Source::Redis).await;
+        self.until_decided_by(DecidedBy::Redis).await;
     }
 
-    async fn until_decided_by(&self, source: Source) {
+    async fn until_decided_by(&self, source: DecidedBy) {
         while self.limiter.peek("b").await.unwrap().source != source {
             sleep(Duration::from_millis(10)).await;
         }

@@ -6,7 +6,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use ratelimits::OnStoreError::{Allow, Deny};
-use ratelimits::{Decision, Error, FixedWindow, Registry, RegistryBuilder, Source, TokenBucket, count_limit};
+use ratelimits::{
+    DecidedBy, Decision, Error, FixedWindow, Registry, RegistryBuilder, TokenBucket, count_limit,
+};
 use tokio::time::sleep;
 
 use crate::failing::Failing;
@@ -19,7 +21,7 @@ fn start(builder: RegistryBuilder) -> Failing {
 }
 
 impl Failing {
-    async fn acquire(&self, cost: u64, source: Source) -> Decision {
+    async fn acquire(&self, cost: u64, source: DecidedBy) -> Decision {
         let decision = self.limiter.try_acquire_n("a", cost).await.unwrap();
         assert_eq!(decision.source, source);
         decision
@@ -28,7 +30,7 @@ impl Failing {
     /// What a call would get in process.
     async fn local(&self) -> u64 {
         let decision = self.limiter.peek("a").await.unwrap();
-        assert_eq!(decision.source, Source::Local);
+        assert_eq!(decision.source, DecidedBy::Local);
         decision.remaining
     }
 }
@@ -37,12 +39,12 @@ impl Failing {
 async fn charges_during_a_flap_are_mirrored() {
     let fixture = start(Registry::builder());
     // Before any outage there is nothing to mirror to.
-    fixture.acquire(50, Source::Redis).await;
+    fixture.acquire(50, DecidedBy::Redis).await;
     fixture.fail().await;
     assert_eq!(fixture.local().await, 100);
-    fixture.acquire(10, Source::Local).await;
+    fixture.acquire(10, DecidedBy::Local).await;
     fixture.recover().await;
-    fixture.acquire(20, Source::Redis).await;
+    fixture.acquire(20, DecidedBy::Redis).await;
     fixture.fail().await;
     assert_eq!(fixture.local().await, 70);
 }
@@ -53,7 +55,7 @@ async fn every_key_is_mirrored_during_a_flap() {
     let fixture = start(Registry::builder());
     fixture.fail().await;
     fixture.recover().await;
-    fixture.acquire(20, Source::Redis).await;
+    fixture.acquire(20, DecidedBy::Redis).await;
     fixture.fail().await;
     assert_eq!(fixture.local().await, 80);
 }
@@ -62,12 +64,12 @@ async fn every_key_is_mirrored_during_a_flap() {
 async fn after_a_minute_only_live_keys_are_mirrored() {
     let fixture = start(Registry::builder());
     fixture.fail().await;
-    fixture.acquire(10, Source::Local).await;
+    fixture.acquire(10, DecidedBy::Local).await;
     fixture.recover().await;
     sleep(2 * MINUTE).await;
-    fixture.acquire(20, Source::Redis).await;
+    fixture.acquire(20, DecidedBy::Redis).await;
     let other = fixture.limiter.try_acquire_n("c", 20).await.unwrap();
-    assert_eq!(other.source, Source::Redis);
+    assert_eq!(other.source, DecidedBy::Redis);
     fixture.fail().await;
     assert_eq!(fixture.local().await, 70);
     assert_eq!(fixture.limiter.peek("c").await.unwrap().remaining, 100);
@@ -79,10 +81,10 @@ async fn what_does_not_fit_is_owed_during_a_flap() {
     for (pause, remaining) in [(Duration::ZERO, 70), (2 * MINUTE, 100)] {
         let fixture = start(Registry::builder());
         fixture.fail().await;
-        fixture.acquire(90, Source::Local).await;
+        fixture.acquire(90, DecidedBy::Local).await;
         fixture.recover().await;
         sleep(pause).await;
-        fixture.acquire(40, Source::Redis).await;
+        fixture.acquire(40, DecidedBy::Redis).await;
         fixture.fail().await;
         assert_eq!(fixture.local().await, 0);
         sleep(DAY).await;
@@ -96,7 +98,7 @@ async fn shares_are_charged_in_full() {
     let fixture = start(Registry::builder().instances(4));
     fixture.fail().await;
     fixture.recover().await;
-    fixture.acquire(20, Source::Redis).await;
+    fixture.acquire(20, DecidedBy::Redis).await;
     fixture.fail().await;
     assert_eq!(fixture.local().await, 5);
 }
@@ -105,9 +107,9 @@ async fn shares_are_charged_in_full() {
 async fn refunds_are_mirrored() {
     let fixture = start(Registry::builder());
     fixture.fail().await;
-    fixture.acquire(10, Source::Local).await;
+    fixture.acquire(10, DecidedBy::Local).await;
     fixture.recover().await;
-    let decision = fixture.acquire(20, Source::Redis).await;
+    let decision = fixture.acquire(20, DecidedBy::Redis).await;
     decision.refund().await.unwrap();
     fixture.fail().await;
     assert_eq!(fixture.local().await, 90);
@@ -118,7 +120,7 @@ async fn refunds_are_mirrored() {
 async fn what_was_counted_in_an_outage_is_state_to_reset() {
     let fixture = start(Registry::builder());
     fixture.fail().await;
-    fixture.acquire(10, Source::Local).await;
+    fixture.acquire(10, DecidedBy::Local).await;
     fixture.recover().await;
     assert!(fixture.limiter.reset("a").await.unwrap());
     assert!(!fixture.limiter.reset("a").await.unwrap());
@@ -163,7 +165,7 @@ async fn policies_that_never_decide_locally_are_not_mirrored() {
     fixture.recover().await;
     for mode in [Allow, Deny] {
         let decision = fixture.limiter.on_store_error(mode).try_acquire_n("a", 20).await.unwrap();
-        assert_eq!(decision.source, Source::Redis);
+        assert_eq!(decision.source, DecidedBy::Redis);
     }
     fixture.fail().await;
     assert_eq!(fixture.local().await, 100);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ratelimits::OnStoreError::{Allow, Deny};
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket, funnel_limit,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
+    funnel_limit,
 };
 use tokio::time::{Instant, sleep};
 
@@ -50,7 +51,7 @@ async fn calls_wait_for_their_share() {
         let mut waited = Duration::ZERO;
         for _ in 0..4 {
             let decision = limiter.acquire("a").await.unwrap();
-            assert_eq!(decision.source, Source::Local);
+            assert_eq!(decision.source, DecidedBy::Local);
             waited += decision.waited;
         }
         assert!(begin.elapsed() >= 3 * TICK, "{policy:?}: {:?}", begin.elapsed());
@@ -85,7 +86,7 @@ async fn queue_paces_its_calls() {
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3, "{results:?}");
     assert_eq!(begin.elapsed(), TICK);
     let queue = LeakyBucket::new(2, "20/s".parse().unwrap()).queue();
-    assert_eq!(registry.limiter("paced", queue).unwrap().peek(()).await.unwrap().source, Source::Local);
+    assert_eq!(registry.limiter("paced", queue).unwrap().peek(()).await.unwrap().source, DecidedBy::Local);
 }
 
 /// The store is healthy again once it has answered for a second.
@@ -99,11 +100,11 @@ async fn outages_within_a_second_are_logged_as_one() {
     for _ in 0..8 {
         server.set(Fault::Refused);
         server.hang_up();
-        while limiter.try_acquire("a").await.unwrap().source == Source::Redis {
+        while limiter.try_acquire("a").await.unwrap().source == DecidedBy::Redis {
             sleep(Duration::from_millis(1)).await;
         }
         server.set(Fault::None);
-        while limiter.try_acquire("a").await.unwrap().source == Source::Local {
+        while limiter.try_acquire("a").await.unwrap().source == DecidedBy::Local {
             sleep(Duration::from_millis(1)).await;
         }
         sleep(Duration::from_millis(900)).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
 };
 use tokio::time::{Instant, advance, sleep};
 
@@ -128,7 +128,7 @@ async fn zero_and_unsatisfiable_costs_do_not_wait() {
         let limiter = Registry::in_memory().limiter("a", policy).unwrap();
         exhaust(&limiter).await;
         let begin = Instant::now();
-        assert_eq!(limiter.acquire_n((), 0).await.unwrap().source, Source::Skipped);
+        assert_eq!(limiter.acquire_n((), 0).await.unwrap().source, DecidedBy::Skipped);
         let Some(max) = policy.spec().unwrap().max_cost() else { continue };
         let before = limiter.peek(()).await.unwrap();
         let error = limiter.acquire_n((), max + 1).await.unwrap_err();

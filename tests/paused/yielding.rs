@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use ratelimits::OnStoreError::{self, Allow, Deny, Local};
-use ratelimits::{Error, FixedWindow, Limiter, Registry, SlidingWindow, Source, TokenBucket};
+use ratelimits::{DecidedBy, Error, FixedWindow, Limiter, Registry, SlidingWindow, TokenBucket};
 use ratelimits::{count_limit, rate_limit};
 use tokio::task::yield_now;
 
@@ -111,8 +111,8 @@ async fn calls_that_redis_does_not_decide_let_other_tasks_run() {
     }
 }
 
-fn source(on_store_error: OnStoreError) -> Source {
-    if on_store_error == Local { Source::Local } else { Source::Allowed }
+fn source(on_store_error: OnStoreError) -> DecidedBy {
+    if on_store_error == Local { DecidedBy::Local } else { DecidedBy::Allowed }
 }
 
 #[tokio::test(start_paused = true)]

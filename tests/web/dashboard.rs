@@ -177,7 +177,7 @@ async fn data_has_policies_and_what_was_decided() {
 
 #[tokio::test]
 async fn keys_are_shown_on_request() {
-    let dashboard = open().with_keys();
+    let dashboard = open().keep_keys();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let client = serve_for_operators(&dashboard, &registry).await;
     for _ in 0..3 {

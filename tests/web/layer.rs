@@ -11,9 +11,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::{Stream, StreamExt, stream};
 use ratelimits::web::{PeerAddr, RateLimitLayer};
-use ratelimits::{
-    ClientIp, Error, FixedWindow, Limiter, Registry, RequestContext, TokenBucket, context, count_limit,
-};
+use ratelimits::{ClientIp, Error, FixedWindow, Limiter, Registry, RequestContext, TokenBucket, count_limit};
 use tokio::net::TcpListener;
 
 use crate::axum::serve;
@@ -36,7 +34,7 @@ pub(crate) fn rows(framework: &'static str) -> impl Stream<Item = Result<Bytes, 
 
 /// Two rows, made by tasks.
 pub(crate) async fn spawned(framework: &'static str) -> String {
-    let rows = [context::spawn(row(framework)), context::spawn(row(framework))];
+    let rows = [(), ()].map(|()| RequestContext::current().spawn(row(framework)));
     let [one, other] = rows.map(async |row| row.await.unwrap().unwrap());
     one.await + &other.await
 }

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::decide::request::{AcquireRequest, RequestedPolicy};
+use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::source::Source;
 use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
@@ -17,7 +17,7 @@ pub(crate) struct Acquired<'a> {
     pub(crate) request: &'a AcquireRequest,
     pub(crate) outcome: &'a Outcome,
     pub(crate) waited: Duration,
-    pub(crate) source: Source,
+    pub(crate) source: DecidedBy,
     pub(crate) mirrored: Option<&'a Mirrored>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct DecidedRequest {
     pub(crate) request: Arc<AcquireRequest>,
     pub(crate) outcome: Box<Outcome>,
     pub(crate) waited: Duration,
-    pub(crate) source: Source,
+    pub(crate) source: DecidedBy,
     /// What was charged in process as well.
     pub(crate) mirrored: Option<Box<Mirrored>>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct FailedRequest {
 
 impl<'a> Acquired<'a> {
     /// The outcome of a request that was decided without waiting.
-    pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: Source) -> Self {
+    pub(crate) fn at_once(request: &'a AcquireRequest, outcome: &'a Outcome, source: DecidedBy) -> Self {
         Acquired { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
@@ -138,14 +138,14 @@ impl<'a> Acquired<'a> {
 
 impl DecidedRequest {
     /// A request that was decided without waiting.
-    pub(crate) fn new(request: Arc<AcquireRequest>, outcome: Box<Outcome>, source: Source) -> Self {
+    pub(crate) fn new(request: Arc<AcquireRequest>, outcome: Box<Outcome>, source: DecidedBy) -> Self {
         DecidedRequest { request, outcome, waited: Duration::ZERO, source, mirrored: None }
     }
 
     /// Decides a request in process, without waiting.
     pub(crate) fn in_memory(request: Arc<AcquireRequest>, memory: &MemoryStore) -> Self {
         let outcome = Box::new(memory.decide(request.charges()));
-        DecidedRequest::new(request, outcome, Source::Memory)
+        DecidedRequest::new(request, outcome, DecidedBy::Memory)
     }
 
     pub(crate) fn acquired(&self) -> Acquired<'_> {

@@ -11,8 +11,8 @@ use crate::algorithm::{ChargeId, Verdict};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
+use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::source::Source;
 use crate::store::{PlainReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
@@ -48,7 +48,7 @@ pub struct Decision {
     /// How long the call waited. For a bucket, from the decision to its slot by the store's clock; for a window, from the call.
     pub waited: Duration,
     /// Where the decision was made.
-    pub source: Source,
+    pub source: DecidedBy,
     /// The name of the only policy, if it was not listed at once.
     pub(crate) single: Option<&'static str>,
     /// The algorithm of the reported policy.
@@ -180,7 +180,7 @@ impl Decision {
     }
 
     /// A decision of at least one policy.
-    pub(crate) fn new(policies: Vec<PolicyDecision>, source: Source, waited: Duration) -> Self {
+    pub(crate) fn new(policies: Vec<PolicyDecision>, source: DecidedBy, waited: Duration) -> Self {
         let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow, it.retry_after));
         let reported = refused.unwrap_or_else(|| fewest(&policies, |policy| policy.remaining));
         let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
@@ -208,7 +208,7 @@ impl Decision {
     #[inline]
     pub(crate) fn of_one(
         policy: SinglePolicy,
-        source: Source,
+        source: DecidedBy,
         waited: Duration,
         receipt: Option<PlainReceipt>,
     ) -> Self {
@@ -231,7 +231,7 @@ impl Decision {
     /// A decision of a few policies that are no shadows, of a call that did not wait, with the receipts for their charges.
     pub(crate) fn of_few(
         policies: impl Iterator<Item = (SinglePolicy, PlainReceipt)>,
-        source: Source,
+        source: DecidedBy,
     ) -> Self {
         let mut more = Box::<More>::default();
         for (policy, receipt) in policies {
@@ -242,11 +242,11 @@ impl Decision {
     }
 
     /// A decision of a few policies without receipts.
-    pub(crate) fn of_few_said(few: FewPolicies, source: Source) -> Self {
+    pub(crate) fn of_few_said(few: FewPolicies, source: DecidedBy) -> Self {
         Decision::of_more(More { few, ..More::default() }.into(), source)
     }
 
-    fn of_more(more: Box<More>, source: Source) -> Self {
+    fn of_more(more: Box<More>, source: DecidedBy) -> Self {
         let policy = more.few[reported_of_few(&more.few)];
         let one = Decision::of_one(policy, source, Duration::ZERO, None);
         Decision { single: None, more: LazyBox::of(more), ..one }
@@ -366,7 +366,7 @@ mod tests {
         for admitted in [true, false] {
             let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(admitted));
             let waited = Duration::from_nanos(1);
-            let lazy = Decision::of_one(policy, Source::Memory, waited, None);
+            let lazy = Decision::of_one(policy, DecidedBy::Memory, waited, None);
             let eager = PolicyDecision {
                 policy: "reports".into(),
                 algorithm: Algorithm::FixedWindow,
@@ -378,7 +378,7 @@ mod tests {
                 reset_after: Duration::from_micros(7_000_002),
             };
             assert_eq!(lazy.policies(), slice::from_ref(&eager));
-            let eager = Decision::new(vec![eager], Source::Memory, waited);
+            let eager = Decision::new(vec![eager], DecidedBy::Memory, waited);
             assert_eq!(format!("{lazy:?}"), format!("{eager:?}"));
             assert_eq!((lazy.reported(), lazy.admitted), (eager.reported(), eager.admitted));
             let numbers = |of: &Decision| (of.limit, of.remaining, of.retry_after, of.reset_after, of.waited);
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn list_is_built_once() {
         let policy = SinglePolicy::new("reports", Algorithm::FixedWindow, &verdict(true));
-        let decision = Decision::of_one(policy, Source::Memory, Duration::ZERO, None);
+        let decision = Decision::of_one(policy, DecidedBy::Memory, Duration::ZERO, None);
         assert!(std::ptr::eq(decision.policies(), decision.policies()));
     }
 }

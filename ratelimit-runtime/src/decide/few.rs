@@ -9,7 +9,7 @@ use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, SinglePolicy};
 use crate::decide::error::{Error, Limited};
 use crate::key::PartsOfKey;
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
 
 /// What became of two or three plain charges.
@@ -140,13 +140,13 @@ impl<const N: usize> FewDecision for Few<'_, N> {
     }
 
     fn into_decision(self) -> Decision {
-        Decision::of_few(self.policies(), Source::Memory)
+        Decision::of_few(self.policies(), DecidedBy::Memory)
     }
 
     fn into_error(self) -> (Option<usize>, Error) {
         let policies = self.policies().map(|(said, _)| said);
         let key = |reported: usize| self.parts.map(|parts| parts[reported]);
-        let (limited, reported) = Limited::of_few(policies, Source::Memory, key);
+        let (limited, reported) = Limited::of_few(policies, DecidedBy::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }
 }

@@ -46,7 +46,7 @@ pub(crate) use self::single::SingleDecision;
 use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome};
 
 impl Backend {
@@ -188,7 +188,7 @@ impl Backend {
             None => memory.peek(&charge.in_process(key))?,
         };
         let policy = SinglePolicy::new(name, definition.algorithm, &verdict);
-        Some(Decision::of_one(policy, Source::Memory, Duration::ZERO, None))
+        Some(Decision::of_one(policy, DecidedBy::Memory, Duration::ZERO, None))
     }
 
     /// Returns a single charge with its whole key, or why it is not valid.
@@ -308,7 +308,7 @@ impl Backend {
         if request.is_shadow() {
             request.policies().iter().for_each(|policy| policy.definition.log_shadow_failure(&error));
             let unused = request.unused_outcome();
-            return caller.decided(Acquired::at_once(&request, &unused, Source::Allowed), None);
+            return caller.decided(Acquired::at_once(&request, &unused, DecidedBy::Allowed), None);
         }
         error.log_refusal(request.policy_of(0));
         if is_permanent {
@@ -450,9 +450,9 @@ fn observe_admitted(
 
 /// Lets a call go ahead that is sent to no store.
 fn skip<C: Caller>(request: &AcquireRequest, caller: &C) -> C::Decision {
-    caller.decided(Acquired::at_once(request, &request.unused_outcome(), Source::Skipped), None)
+    caller.decided(Acquired::at_once(request, &request.unused_outcome(), DecidedBy::Skipped), None)
 }
 
 fn skipped(request: &AcquireRequest) -> Decision {
-    Acquired::at_once(request, &request.unused_outcome(), Source::Skipped).into_decision(None)
+    Acquired::at_once(request, &request.unused_outcome(), DecidedBy::Skipped).into_decision(None)
 }

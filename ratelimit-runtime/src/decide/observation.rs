@@ -19,7 +19,7 @@ use crate::decide::request::AcquireRequest;
 use crate::key::KeyParts;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 
 /// A policy's decision about one call, as observers get it: [`RegistryBuilder::observer`](crate::RegistryBuilder::observer).
 ///
@@ -38,7 +38,7 @@ pub struct Observation<'a> {
     /// The outcome of the call.
     pub outcome: CallOutcome,
     /// Where the call was decided; `None` if it was not.
-    pub source: Option<Source>,
+    pub source: Option<DecidedBy>,
     /// How long the call waited for its permits; zero if nothing decided it.
     pub waited: Duration,
     #[cfg_attr(
@@ -123,7 +123,7 @@ impl<'a> Observation<'a> {
     #[must_use]
     pub fn quota(&self) -> Option<Quota> {
         let (verdict, spec) = match self.said {
-            _ if self.source == Some(Source::Allowed) => return None,
+            _ if self.source == Some(DecidedBy::Allowed) => return None,
             Said::Nothing => return None,
             Said::Verdict(verdict, spec) => (*verdict, spec),
             Said::Plain { now, snapshot, admitted, plain, numbers } => {
@@ -148,7 +148,7 @@ impl<'a> Observation<'a> {
     #[cfg(feature = "metrics")]
     pub(crate) fn limit(&self) -> Option<u64> {
         match self.said {
-            _ if self.source == Some(Source::Allowed) => None,
+            _ if self.source == Some(DecidedBy::Allowed) => None,
             Said::Plain { plain, numbers, .. } => Some(numbers.limit(*plain)),
             _ => self.quota().map(|quota| quota.limit),
         }
@@ -252,7 +252,7 @@ impl Observers {
     ) {
         let said = Said::Plain { now, snapshot, admitted, plain, numbers: &charge.numbers };
         let outcome = CallOutcome::of_policy(admitted, charge.shadow, goes_ahead);
-        self.charge(charge, outcome, Source::Memory, parts, said);
+        self.charge(charge, outcome, DecidedBy::Memory, parts, said);
     }
 
     /// Reports the decision about a call with a single charge.
@@ -260,7 +260,7 @@ impl Observers {
         &self,
         charge: &PolicyCharge<'_>,
         verdict: &Verdict,
-        source: Source,
+        source: DecidedBy,
         parts: PartsOfKey<'_>,
     ) {
         let outcome = CallOutcome::of_policy(verdict.admitted, charge.shadow, true);
@@ -272,7 +272,7 @@ impl Observers {
         &self,
         charge: &PolicyCharge<'_>,
         outcome: CallOutcome,
-        source: Source,
+        source: DecidedBy,
         parts: PartsOfKey<'_>,
         said: Said<'_>,
     ) {

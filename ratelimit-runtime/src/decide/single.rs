@@ -9,7 +9,7 @@ use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::decide::error::{Error, KeptKey};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 use crate::store::{MemoryStore, PlainOutcome, PlainReceipt};
 
 /// What became of a single charge.
@@ -18,7 +18,7 @@ pub(crate) struct SingleDecision<'a> {
     pub(crate) charge: &'a PolicyCharge<'a>,
     key: Fingerprint,
     pub(crate) admitted: bool,
-    pub(crate) source: Source,
+    pub(crate) source: DecidedBy,
     said: Said<'a>,
     /// The store that was charged, if it is in process.
     memory: Option<&'a Arc<MemoryStore>>,
@@ -46,7 +46,7 @@ impl<'a> SingleDecision<'a> {
             charge,
             key,
             admitted: outcome.admitted,
-            source: Source::Memory,
+            source: DecidedBy::Memory,
             said: Said::Plain(spec, outcome),
             memory: Some(memory),
             parts: None,
@@ -61,7 +61,7 @@ impl<'a> SingleDecision<'a> {
         verdict: &'a Verdict,
     ) -> Self {
         let memory = Some(memory);
-        SingleDecision { source: Source::Memory, memory, ..Self::known(charge, key, verdict) }
+        SingleDecision { source: DecidedBy::Memory, memory, ..Self::known(charge, key, verdict) }
     }
 
     /// A charge that Redis is known to decide so.
@@ -70,7 +70,7 @@ impl<'a> SingleDecision<'a> {
             charge,
             key,
             admitted: verdict.admitted,
-            source: Source::Redis,
+            source: DecidedBy::Redis,
             said: Said::Verdict(verdict),
             memory: None,
             parts: None,

@@ -11,8 +11,8 @@ use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
 use crate::decide::observation::{Observation, Owner};
 use crate::observe::by_policy::ByPolicy;
+use crate::store::decided_by::DecidedBy;
 use crate::store::series::CALL_TIME;
-use crate::store::source::Source;
 
 const WAIT: &str = "ratelimits_wait_seconds";
 pub(crate) const WAITING: &str = "ratelimits_waiting";
@@ -25,7 +25,7 @@ pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 /// [`RegistryBuilder::observer`](crate::RegistryBuilder::observer), and calls [`describe`].
 ///
 /// `ratelimits_decisions_total` counts calls, whatever they cost, once for each policy that was asked. `outcome` is
-/// [`CallOutcome::name`](crate::CallOutcome::name), `source` is [`Source::name`], or `none` if nothing decided the call.
+/// [`CallOutcome::name`](crate::CallOutcome::name), `source` is [`DecidedBy::name`], or `none` if nothing decided the call.
 ///
 /// `ratelimits_wait_seconds` has the calls that waited, in seconds, also if they were refused in the end. A call with several
 /// policies is in the histogram of each. Calls that could have waited but did not are left out, so the count is that of the calls
@@ -55,7 +55,7 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
                 &other
             }
         };
-        series.record(seen, seen.limit().filter(|_| seen.source != Some(Source::Local)));
+        series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
         if !seen.waited.is_zero() {
             histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
         }

@@ -23,7 +23,7 @@ use crate::decide::observation::{CallOutcome, Observation};
 ///
 /// The list has hashes in place of keys. The hash of a key is the same in every process, and stands in braces in the key's text in
 /// Redis, where it can be looked up. Whoever sees it can try keys, so it hides a long secret, but neither an address nor a number.
-/// [`with_keys`](Self::with_keys) adds the keys themselves, of which at most 256 bytes are kept.
+/// [`keep_keys`](Self::keep_keys) adds the keys themselves, of which at most 256 bytes are kept.
 ///
 /// A refusal takes a lock for a few look-ups, however long the list is; an admitted call takes none. Clones share one list.
 ///
@@ -31,7 +31,7 @@ use crate::decide::observation::{CallOutcome, Observation};
 /// use ratelimits::{MostLimited, Registry, TokenBucket};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
-/// let most_limited = MostLimited::new(100).with_keys();
+/// let most_limited = MostLimited::new(100).keep_keys();
 /// let registry = Registry::builder().observer(most_limited.observer()).in_memory();
 /// let reports = registry.limiter("reports", TokenBucket::new("1/day".parse()?).burst(1))?;
 /// for tenant in [7, 9, 9, 7, 9] {
@@ -57,7 +57,7 @@ pub struct LimitedKey {
     pub policy: String,
     /// A hash of the parts of the key: 16 hexadecimal digits. Empty if all calls share one key.
     pub key_hash: String,
-    /// The parts of the key, which may be personal data; `None` without [`MostLimited::with_keys`]. Of a longer key the first 256
+    /// The parts of the key, which may be personal data; `None` without [`MostLimited::keep_keys`]. Of a longer key the first 256
     /// bytes, with `…` at their end.
     pub key: Option<Vec<String>>,
     /// The number of refused calls, at most `overcount` too high.
@@ -96,7 +96,7 @@ impl MostLimited {
 
     /// Keeps the parts of keys as text, which may be personal data. Observers of this list that exist already do not.
     #[must_use]
-    pub fn with_keys(self) -> Self {
+    pub fn keep_keys(self) -> Self {
         MostLimited { keeps_keys: true, ..self }
     }
 

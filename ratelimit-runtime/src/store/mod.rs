@@ -2,6 +2,7 @@
 //! names or policies.
 
 mod charge;
+pub(crate) mod decided_by;
 mod denials;
 pub(crate) mod error;
 mod judge;
@@ -20,7 +21,6 @@ mod redis;
 mod refund;
 #[cfg(feature = "metrics")]
 pub(crate) mod series;
-pub(crate) mod source;
 pub(crate) mod tls;
 
 pub use charge::{Charge, Outcome, Verdicts};
@@ -51,8 +51,8 @@ pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;
 pub use crate::key::policy_id::PolicyId;
+use crate::store::decided_by::DecidedBy;
 pub use crate::store::error::StoreError;
-use crate::store::source::Source;
 
 /// One of the stores.
 #[derive(Clone, Debug)]
@@ -163,10 +163,10 @@ impl Store {
         }
     }
 
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> DecidedBy {
         match self {
-            Store::Memory(_) => Source::Memory,
-            Store::Redis(_) => Source::Redis,
+            Store::Memory(_) => DecidedBy::Memory,
+            Store::Redis(_) => DecidedBy::Redis,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::base::log::log;
 use crate::decide::overrides::problems as problems_of_overrides;
 use crate::usage::call_site::{CallSite, Claim, Claims};
 
-/// What is wrong with the policies of a program. [`check`] returns it.
+/// What is wrong with the policies of a program. [`check_policies`] returns it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CheckError {
     problems: Vec<String>,
@@ -31,11 +31,11 @@ pub struct CheckError {
 /// }
 ///
 /// # fn the_test() -> Result<(), ratelimits::CheckError> {
-/// ratelimits::check()?;
+/// ratelimits::check_policies()?;
 /// # Ok(()) }
 /// # the_test().unwrap();
 /// ```
-pub fn check() -> Result<(), CheckError> {
+pub fn check_policies() -> Result<(), CheckError> {
     let mut problems = clashes();
     problems.extend(problems_of_overrides());
     if problems.is_empty() { Ok(()) } else { Err(CheckError { problems }) }

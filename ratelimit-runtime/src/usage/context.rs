@@ -24,7 +24,7 @@ tokio::task_local! {
 /// and `<@user_or_ip>` read.
 ///
 /// It applies to everything awaited inside [`scope`](Self::scope), but not to tasks spawned there, unless with
-/// [`context::spawn`](spawn). If a key needs an address or user that the context does not have, the call is refused with
+/// [`spawn`](Self::spawn). If a key needs an address or user that the context does not have, the call is refused with
 /// [`MissingKey`]. Such calls never share a bucket.
 ///
 /// ```
@@ -175,6 +175,38 @@ impl RequestContext {
         ScopedStream { context: self.inherit_record(), stream: Box::pin(stream) }
     }
 
+    /// Spawns the future as a tokio task in this context. `RequestContext::current().spawn(…)` is a task in the context of the
+    /// current call, which `tokio::spawn` would leave behind. The registry of [`Registry::scope`](crate::Registry::scope) does not
+    /// follow.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, as `tokio::spawn` does.
+    ///
+    /// ```
+    /// # use ratelimits::{count_limit, Error, RequestContext};
+    /// #[count_limit(1, "1d", key_type = USER)]
+    /// async fn send() -> Result<(), Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// async fn send_later() -> tokio::task::JoinHandle<Result<(), Error>> {
+    ///     RequestContext::current().spawn(send())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let task = RequestContext::new().with_user("ann").scope(send_later()).await;
+    /// assert!(task.await.unwrap().is_ok());
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        tokio::spawn(self.inherit_record().scope(future))
+    }
+
     /// Gives the record of the current context to one that has none.
     fn inherit_record(self) -> Self {
         #[cfg(feature = "web")]
@@ -221,33 +253,6 @@ pub(crate) fn record() -> Option<Arc<RequestDecisions>> {
 #[cfg(feature = "web")]
 pub(crate) fn with_record(then: impl FnOnce(&RequestDecisions)) {
     let _ = CONTEXT.try_with(|context| context.record.as_deref().map(then));
-}
-
-/// Spawns the future as a tokio task in the [`RequestContext`] of the current call, which `tokio::spawn` would leave behind. The
-/// registry of [`Registry::scope`](crate::Registry::scope) does not follow.
-///
-/// # Panics
-///
-/// Outside a tokio runtime, as `tokio::spawn` does.
-///
-/// ```
-/// # use ratelimits::{count_limit, context, Error, RequestContext};
-/// #[count_limit(1, "1d", key_type = USER)]
-/// async fn send() -> Result<(), Error> {
-///     Ok(())
-/// }
-///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// let later = RequestContext::new().with_user("ann").scope(async { context::spawn(send()) }).await;
-/// assert!(later.await.unwrap().is_ok());
-/// # }
-/// ```
-#[track_caller]
-pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
-where
-    F: Future<Output: Send> + Send + 'static,
-{
-    tokio::spawn(RequestContext::current().scope(future))
 }
 
 /// A stream that is polled in a context.

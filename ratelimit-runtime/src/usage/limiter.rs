@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub(crate) use self::acquire::LimiterCaller;
 use self::acquire::{Acquire, LimiterCall};
-pub use self::charge::NamedCharge;
+pub use self::charge::Charge;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::backend::Backend;
 use crate::decide::decision::Decision;
@@ -209,16 +209,16 @@ impl Limiter {
     }
 
     /// Creates a charge of one permit for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
-    pub fn charge<M>(&self, key: impl IntoKey<M>) -> NamedCharge {
+    pub fn charge<M>(&self, key: impl IntoKey<M>) -> Charge {
         self.charge_n(key, 1)
     }
 
     /// Creates a charge of `n` permits for [`Registry::try_acquire_all`](crate::Registry::try_acquire_all).
-    pub fn charge_n<M>(&self, key: impl IntoKey<M>, n: u64) -> NamedCharge {
+    pub fn charge_n<M>(&self, key: impl IntoKey<M>, n: u64) -> Charge {
         let mut parts = KeyParts::default();
         let hashed = self.numbers().heads.hash.fingerprint(&key, Some(&mut parts));
         let definition = Arc::clone(&self.definition);
-        NamedCharge { backend: self.backend.id(), definition, cost: n, key: hashed.map(|hash| (hash, parts)) }
+        Charge { backend: self.backend.id(), definition, cost: n, key: hashed.map(|hash| (hash, parts)) }
     }
 
     /// Returns what a call of cost 1 that does not wait would get now, without charging or writing anything.

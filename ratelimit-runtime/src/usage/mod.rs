@@ -3,7 +3,7 @@
 pub(crate) mod call_site;
 pub(crate) mod check;
 pub(crate) mod client_ip;
-pub mod context;
+pub(crate) mod context;
 #[cfg(feature = "dashboard")]
 pub mod dashboard;
 #[cfg(all(feature = "overrides", feature = "redis"))]

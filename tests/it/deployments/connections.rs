@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{FixedWindow, OnStoreError, Registry, Source};
+use ratelimits::{DecidedBy, FixedWindow, OnStoreError, Registry};
 
 use super::{MINUTE, builder};
 use crate::support::proxy::{Fault, Proxy};
@@ -77,7 +77,7 @@ async fn registries_on_one_server_share_its_connection() {
         let registry = registry.unwrap();
         let limiter = registry.limiter("a", FixedWindow::new(1, MINUTE)).unwrap();
         let decision = limiter.try_acquire(()).await.unwrap();
-        assert_eq!(decision.source, Source::Redis);
+        assert_eq!(decision.source, DecidedBy::Redis);
         registries.push(registry);
     }
     assert_eq!(connected().await, 1);
@@ -136,7 +136,7 @@ async fn registries_connect_as_soon_as_the_server_is_back() {
     let limiter = registry.limiter("a", FixedWindow::new(100, MINUTE)).unwrap();
     server.pause();
     for _ in 0..20 {
-        assert_eq!(limiter.try_acquire(()).await.unwrap().source, Source::Allowed);
+        assert_eq!(limiter.try_acquire(()).await.unwrap().source, DecidedBy::Allowed);
     }
     server.resume();
     builder().connect(&server.url()).await.unwrap();

@@ -9,7 +9,7 @@ mod waiting;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ratelimits::{Decision, Error, OnStoreError, Registry, RegistryBuilder, Source};
+use ratelimits::{DecidedBy, Decision, Error, OnStoreError, Registry, RegistryBuilder};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -37,5 +37,5 @@ fn assert_store_error(result: Result<impl std::fmt::Debug, Error>) {
 fn assert_local(result: Result<Decision, Error>, limit: u64, remaining: u64) {
     let decision = result.expect("it is admitted");
     let numbers = (decision.source, decision.limit, decision.remaining);
-    assert_eq!(numbers, (Source::Local, limit, remaining));
+    assert_eq!(numbers, (DecidedBy::Local, limit, remaining));
 }

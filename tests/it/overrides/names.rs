@@ -216,7 +216,7 @@ async fn limiters_that_are_off_are_left_out_of_lists() {
 async fn what_is_no_file_of_overrides_changes_nothing() {
     let reported = |registry: &Registry, path: &Path, problem: &str| {
         assert_eq!(registry.overrides(), []);
-        let error = ratelimits::check().unwrap_err().to_string();
+        let error = ratelimits::check_policies().unwrap_err().to_string();
         assert!(error.contains(&format!("could not read {}: {problem}", path.display())), "{error}");
     };
     let file = Overrides::new(&format!("# {}\n", "x".repeat(1 << 20)));

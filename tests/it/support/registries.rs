@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ratelimits::{Registry, Source};
+use ratelimits::{DecidedBy, Registry};
 
 use super::server::Server;
 
@@ -11,12 +11,12 @@ use super::server::Server;
 pub(crate) const LONG_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Runs a test on a registry in process, and on one on the shared Redis, where every key that it leaves must expire.
-pub(crate) async fn on_each_registry(test: impl AsyncFn(Registry, Source)) {
-    test(Registry::in_memory(), Source::Memory).await;
+pub(crate) async fn on_each_registry(test: impl AsyncFn(Registry, DecidedBy)) {
+    test(Registry::in_memory(), DecidedBy::Memory).await;
 
     let server = Server::shared();
     let namespace = namespace();
-    test(in_namespace(&server, &namespace), Source::Redis).await;
+    test(in_namespace(&server, &namespace), DecidedBy::Redis).await;
     let keys: Vec<String> = server.command(&["KEYS", &format!("{namespace}:*")]).await;
     for key in keys {
         let ttl: i64 = server.command(&["PTTL", &key]).await;

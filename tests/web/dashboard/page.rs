@@ -111,7 +111,7 @@ async fn the_page_shows_the_traffic_of_the_service() {
 
 #[tokio::test]
 async fn the_page_is_used_by_keyboard() {
-    let dashboard = open().may_reset(|_| true).with_keys();
+    let dashboard = open().may_reset(|_| true).keep_keys();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let page = dashboard.router(&registry);
     let Client(address) = serve(Router::new().nest_service("/limits", page)).await;
@@ -234,7 +234,7 @@ async fn the_page_shows_overrides_outages_and_an_absent_server() {
 
 #[tokio::test]
 async fn the_page_fits_a_narrow_screen() {
-    let dashboard = open().may_reset(|_| true).with_keys();
+    let dashboard = open().may_reset(|_| true).keep_keys();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let Client(address) = serve(Router::new().nest_service("/limits", dashboard.router(&registry))).await;
     for _ in 0..3 {

@@ -21,8 +21,8 @@ use crate::decide::endpoint::Endpoint;
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::request::AcquireRequest;
+use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::source::Source;
 use crate::store::{Mirrored, Outcome, Store};
 
 /// A request to the primary endpoint of a backend that has to be awaited.
@@ -122,7 +122,7 @@ impl AcquireFuture {
             OnStoreError::Local => self.decide_locally(failed),
             OnStoreError::Allow => {
                 let outcome = Box::new(failed.request.unused_outcome());
-                Some(Ok(DecidedRequest::new(failed.request, outcome, Source::Allowed)))
+                Some(Ok(DecidedRequest::new(failed.request, outcome, DecidedBy::Allowed)))
             }
             OnStoreError::Deny => Some(Err(failed)),
         }
@@ -149,7 +149,7 @@ impl AcquireFuture {
         let local = LocalRequest { since, queued, never_admitted };
         let endpoint = stand_in.endpoint();
         if let Some(outcome) = acquire::decide_at_once(waiting, endpoint) {
-            let decided = DecidedRequest::new(request, Box::new(outcome), Source::Local);
+            let decided = DecidedRequest::new(request, Box::new(outcome), DecidedBy::Local);
             return Some(local.report(Ok(decided)));
         }
         (self.future, self.local) = (acquire::acquire(request, endpoint), Some(Box::new(local)));
@@ -160,7 +160,7 @@ impl AcquireFuture {
 impl LocalRequest {
     fn report(self, result: AcquireResult) -> AcquireResult {
         let mut decided = result?;
-        decided.source = Source::Local;
+        decided.source = DecidedBy::Local;
         let never_admitted = self.never_admitted.into_iter();
         decided.outcome.failed.extend(never_admitted.map(|charge| (charge, EXCEEDS_SHARE.to_owned())));
         // A call that waits for a window has waited since it was made.

@@ -19,8 +19,8 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::decide::overrides::Overrides;
 use crate::decide::waiter_limit::WaiterLimit;
 use crate::key::{Key, NamespaceText, PartsOfKey};
+use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::source::Source;
 use crate::store::{Charge, Clock, MemoryStore, Store};
 
 /// The store of a registry, and the namespace of its keys.
@@ -199,11 +199,11 @@ impl Backend {
     }
 
     /// Returns the store that a decision from this source charged.
-    pub(crate) fn charged_store(&self, source: Source) -> Option<&Store> {
+    pub(crate) fn charged_store(&self, source: DecidedBy) -> Option<&Store> {
         match source {
-            Source::Memory | Source::Redis => self.store(),
-            Source::Local => self.local.as_ref().map(|local| &local.endpoint().store),
-            Source::Allowed | Source::Skipped => None,
+            DecidedBy::Memory | DecidedBy::Redis => self.store(),
+            DecidedBy::Local => self.local.as_ref().map(|local| &local.endpoint().store),
+            DecidedBy::Allowed | DecidedBy::Skipped => None,
         }
     }
 
@@ -233,7 +233,7 @@ impl Backend {
 /// Without keys, and without what the store holds.
 impl fmt::Debug for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = self.store().map_or(Source::Skipped, Store::source);
+        let source = self.store().map_or(DecidedBy::Skipped, Store::source);
         f.debug_struct("Backend").field("namespace", &self.namespace).field("store", &source).finish()
     }
 }

@@ -9,7 +9,7 @@ use crate::base::lazy_box::LazyBox;
 use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
 use crate::key::{KeyParts, PartsOfKey};
 use crate::policy::Algorithm;
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 
 /// The call exceeded a policy. Nothing was charged.
 ///
@@ -28,13 +28,13 @@ pub struct Limited {
     /// The name of the only policy; `None` if the decision names it.
     single: Option<&'static str>,
     algorithm: Algorithm,
-    source: Source,
+    source: DecidedBy,
     limit: u64,
     remaining: u64,
     /// In microseconds, as the next. 0 if the call is never admitted, as an `Option` would be larger.
     retry_after: u64,
     reset_after: u64,
-    is_never: bool,
+    is_unsatisfiable: bool,
     more: LazyBox<More>,
 }
 
@@ -103,7 +103,7 @@ impl Limited {
                 admitted: false,
                 limit: self.limit,
                 remaining: self.remaining,
-                retry_after: (!self.is_never).then_some(self.retry_after),
+                retry_after: (!self.is_unsatisfiable).then_some(self.retry_after),
                 reset_after: self.reset_after,
             };
             let decision = match few.is_empty() {
@@ -119,7 +119,7 @@ impl Limited {
 
     /// The refusal of a call that did not wait, by its only policy. Allocates nothing.
     #[inline(always)]
-    pub(crate) fn of_one(policy: SinglePolicy, source: Source, KeptKey(more): KeptKey) -> Self {
+    pub(crate) fn of_one(policy: SinglePolicy, source: DecidedBy, KeptKey(more): KeptKey) -> Self {
         let SinglePolicy { name, algorithm, limit, remaining, retry_after, reset_after, .. } = policy;
         Limited {
             single: Some(name),
@@ -129,7 +129,7 @@ impl Limited {
             remaining,
             retry_after: retry_after.unwrap_or(0),
             reset_after,
-            is_never: retry_after.is_none(),
+            is_unsatisfiable: retry_after.is_none(),
             more,
         }
     }
@@ -138,7 +138,7 @@ impl Limited {
     /// key, if these may be told.
     pub(crate) fn of_few<'k>(
         policies: impl Iterator<Item = SinglePolicy>,
-        source: Source,
+        source: DecidedBy,
         key: impl FnOnce(usize) -> Option<PartsOfKey<'k>>,
     ) -> (Self, usize) {
         let mut more = Box::<More>::default();
@@ -169,12 +169,12 @@ impl Limited {
         Limited { single: None, more, ..limited }
     }
 
-    pub(super) fn source(&self) -> Source {
+    pub(super) fn source(&self) -> DecidedBy {
         self.source
     }
 
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        (!self.is_never).then(|| Duration::from_micros(self.retry_after))
+        (!self.is_unsatisfiable).then(|| Duration::from_micros(self.retry_after))
     }
 }
 
@@ -236,13 +236,13 @@ mod tests {
     fn refusal_says_the_same_before_and_after_its_decision_is_built() {
         for retry_after in [REFUSED.retry_after, Some(0), None] {
             let policy = SinglePolicy { retry_after, ..REFUSED };
-            let decided = Decision::of_one(policy, Source::Local, Duration::from_micros(1), None);
+            let decided = Decision::of_one(policy, DecidedBy::Local, Duration::from_micros(1), None);
             let (lazy, eager) =
-                (Error::limited_by(policy, Source::Local, KeptKey::none()), decided.into_error());
+                (Error::limited_by(policy, DecidedBy::Local, KeptKey::none()), decided.into_error());
             let said = |error: &Error| {
                 let Error::Limited(limited) = error else { panic!("{error}") };
                 let text = (error.to_string(), limited.policy().to_owned(), limited.algorithm());
-                (text, error.retry_after(), error.is_never(), error.is_limited())
+                (text, error.retry_after(), error.is_unsatisfiable(), error.is_limited())
             };
             assert_eq!(said(&lazy), said(&eager));
             let decisions = [&lazy, &eager].map(|error| match error {
@@ -253,7 +253,7 @@ mod tests {
                 decisions.map(|of| (of.limit, of.remaining, of.retry_after, of.reset_after));
             assert_eq!(lazily, eagerly);
             assert_eq!(decisions[0].policies(), decisions[1].policies());
-            assert_eq!(decisions.map(|decision| decision.source), [Source::Local; 2]);
+            assert_eq!(decisions.map(|decision| decision.source), [DecidedBy::Local; 2]);
             assert_eq!(decisions.map(|decision| decision.waited.as_micros()), [0, 1]);
             assert_eq!(said(&lazy), said(&eager));
             assert!(

@@ -14,8 +14,8 @@ use crate::base::log::log;
 use crate::decide::decision::{Decision, SinglePolicy};
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
+use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::source::Source;
 pub(crate) use limited::KeptKey;
 pub use limited::Limited;
 
@@ -58,7 +58,7 @@ pub enum Error {
 impl Error {
     /// The error of a call that its only policy refuses now. It is logged.
     #[inline(always)]
-    pub(crate) fn limited_by(policy: SinglePolicy, source: Source, key: KeptKey) -> Self {
+    pub(crate) fn limited_by(policy: SinglePolicy, source: DecidedBy, key: KeptKey) -> Self {
         let SinglePolicy { name, algorithm, retry_after, .. } = policy;
         log_limited(|| (name, algorithm, source, retry_after.map(Duration::from_micros)));
         Error::Limited(Limited::of_one(policy, source, key))
@@ -100,13 +100,13 @@ impl Error {
     /// let rows = Registry::in_memory().limiter("rows", TokenBucket::per_second(1).burst(100))?;
     /// rows.try_acquire_n("tenant-7", 100).await?;
     /// let early = rows.try_acquire_n("tenant-7", 100).await.unwrap_err();
-    /// assert!(early.is_limited() && !early.is_never() && early.retry_after().is_some());
+    /// assert!(early.is_limited() && !early.is_unsatisfiable() && early.retry_after().is_some());
     /// let too_many = rows.try_acquire_n("tenant-7", 101).await.unwrap_err();
-    /// assert!(too_many.is_limited() && too_many.is_never() && too_many.retry_after().is_none());
+    /// assert!(too_many.is_limited() && too_many.is_unsatisfiable() && too_many.retry_after().is_none());
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn is_never(&self) -> bool {
+    pub fn is_unsatisfiable(&self) -> bool {
         match self {
             Error::Limited(limited) => limited.retry_after().is_none(),
             Error::MissingKey(_) | Error::Invalid(_) => true,
@@ -124,9 +124,9 @@ impl Error {
 /// Counts and logs a refusal. Whether somebody listens is asked here, because a refusal has little else to do. So the `log` crate, as a stand-in
 /// for a subscriber, does not get it.
 #[inline(always)]
-fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, Source, Option<Duration>)) {
+fn log_limited<'a>(refusal: impl FnOnce() -> (&'a str, Algorithm, DecidedBy, Option<Duration>)) {
     #[cold]
-    fn log((policy, algorithm, source, retry_after): (&str, Algorithm, Source, Option<Duration>)) {
+    fn log((policy, algorithm, source, retry_after): (&str, Algorithm, DecidedBy, Option<Duration>)) {
         let retry_after = retry_after.map(tracing::field::debug);
         log!(DEBUG, policy, algorithm = algorithm.name(), source = ?source, retry_after, "call was limited");
     }

@@ -24,8 +24,8 @@ impl Counts {
     }
 
     /// Counts that show the parts of keys as text.
-    pub(crate) fn with_keys() -> Self {
-        Counts { limited: RecentlyLimited::new().with_keys(), ..Counts::new() }
+    pub(crate) fn keep_keys() -> Self {
+        Counts { limited: RecentlyLimited::new().keep_keys(), ..Counts::new() }
     }
 
     pub(crate) fn count(&self, seen: &Observation<'_>) {

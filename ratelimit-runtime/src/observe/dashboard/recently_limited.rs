@@ -31,7 +31,7 @@ impl RecentlyLimited {
     pub(super) fn new() -> Self {
         RecentlyLimited {
             // So that a key can be reset whose hash is shown.
-            current: MostLimited::new(COUNTED).with_keys(),
+            current: MostLimited::new(COUNTED).keep_keys(),
             period: AtomicU32::new(0),
             previous: Mutex::default(),
             shows_keys: false,
@@ -39,7 +39,7 @@ impl RecentlyLimited {
     }
 
     /// Shows the parts of keys as text.
-    pub(super) fn with_keys(self) -> Self {
+    pub(super) fn keep_keys(self) -> Self {
         RecentlyLimited { shows_keys: true, ..self }
     }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn keys_of_this_period_and_the_one_before_are_listed() {
-        let keys = RecentlyLimited::new().with_keys();
+        let keys = RecentlyLimited::new().keep_keys();
         let expect = |second, expected: &[(&str, u64)]| {
             let expected: Vec<_> = expected.iter().map(|(key, count)| (String::from(*key), *count)).collect();
             assert_eq!(listed(&keys, second), expected, "{second}");

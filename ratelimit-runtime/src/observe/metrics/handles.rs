@@ -11,7 +11,7 @@ use ::metrics::{Counter, Gauge, SharedString, counter, gauge};
 
 use super::recorder;
 use crate::decide::observation::{CallOutcome, Observation};
-use crate::store::source::Source;
+use crate::store::decided_by::DecidedBy;
 
 pub(super) const DECISIONS: &str = "ratelimits_decisions_total";
 pub(super) const LIMIT: &str = "ratelimits_limit";
@@ -39,7 +39,7 @@ struct Kept<T> {
 
 const OUTCOMES: usize = CallOutcome::Invalid as usize + 1;
 /// One more is for calls that nothing decided.
-const SOURCES: usize = Source::Skipped as usize + 2;
+const SOURCES: usize = DecidedBy::Skipped as usize + 2;
 
 impl PolicySeries {
     pub(super) fn new(name: &Arc<str>) -> Self {
@@ -60,7 +60,7 @@ impl PolicySeries {
         let now = seen.now();
         let is_kept = recorder::is_of_process(now);
         let by_name = || {
-            let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", Source::name));
+            let (outcome, source) = (seen.outcome.name(), seen.source.map_or("none", DecidedBy::name));
             counter!(DECISIONS, "policy" => self.label.clone(), "outcome" => outcome, "source" => source)
         };
         if is_kept {

@@ -32,7 +32,7 @@ proptest! {
         capacity in 1..20usize,
         calls in prop::collection::vec((key(), prop::bool::weighted(0.9)), 0..400),
     ) {
-        let list = MostLimited::new(capacity).with_keys();
+        let list = MostLimited::new(capacity).keep_keys();
         let observer = list.observer();
         let mut exact = HashMap::<_, u64>::new();
         for ((policy, key), is_limited) in calls {
@@ -63,7 +63,7 @@ proptest! {
     fn keys_are_identified_by_policy_and_parts(
         keys in prop::collection::vec((0..2usize, prop::collection::vec("[ab]{0,2}", 0..3)), 1..30),
     ) {
-        let list = MostLimited::new(1000).with_keys();
+        let list = MostLimited::new(1000).keep_keys();
         let observer = list.observer();
         let mut exact = HashMap::<_, u64>::new();
         for (policy, parts) in &keys {

@@ -126,8 +126,8 @@ impl Dashboard {
     ///
     /// The dashboard starts afresh: call this before [`observer`](Self::observer).
     #[must_use]
-    pub fn with_keys(self) -> Self {
-        Dashboard { counts: Arc::new(Counts::with_keys()), ..self }
+    pub fn keep_keys(self) -> Self {
+        Dashboard { counts: Arc::new(Counts::keep_keys()), ..self }
     }
 
     /// Returns a function that counts decisions, for [`RegistryBuilder::observer`](crate::RegistryBuilder::observer). Several

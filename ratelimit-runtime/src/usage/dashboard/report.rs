@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::observe::dashboard::counts::Counts;
 use crate::store::Store;
-use crate::usage::check::check;
+use crate::usage::check::check_policies;
 use crate::usage::policies::policies;
 use crate::usage::registry::Registry;
 
 /// Returns the state of a registry, and what an observer has counted.
 pub(super) fn report(counts: &Counts, registry: &Registry, may_reset: bool) -> Value {
     let second = counts.second();
-    let problems = check().err();
+    let problems = check_policies().err();
     let problems: Vec<_> = problems.iter().flat_map(|problems| problems.problems()).collect();
     json!({
         "store": store(registry),

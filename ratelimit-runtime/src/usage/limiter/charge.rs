@@ -27,7 +27,7 @@ use crate::key::{Fingerprint, KeyParts};
 /// # Ok(()) }
 /// ```
 #[must_use = "a charge does nothing until `Registry::try_acquire_all` decides it"]
-pub struct NamedCharge {
+pub struct Charge {
     /// The id of the limiter's backend.
     pub(super) backend: u64,
     pub(super) definition: Arc<Definition>,
@@ -36,11 +36,11 @@ pub struct NamedCharge {
     pub(super) key: Result<(Fingerprint, KeyParts), MissingKey>,
 }
 
-impl NamedCharge {
+impl Charge {
     /// Decides the only charge of a call by the lock-free steps of the memory store, if that is possible.
     #[inline]
     pub(crate) fn decide_alone(&self, backend: &Arc<Backend>) -> Option<Result<Decision, Error>> {
-        let NamedCharge { backend: id, definition, cost, key: Ok((key, _)) } = self else { return None };
+        let Charge { backend: id, definition, cost, key: Ok((key, _)) } = self else { return None };
         let call = LimiterCall { backend, definition, cost: *cost, timeout: Duration::ZERO };
         if *id == backend.id() && call.is_as_written() { call.decide_plain_key(*key) } else { None }
     }
@@ -52,7 +52,7 @@ impl NamedCharge {
         backend: &'a Arc<Backend>,
         is_free: bool,
     ) -> Result<(), InvalidPolicy> {
-        let NamedCharge { backend: id, definition, cost, key } = self;
+        let Charge { backend: id, definition, cost, key } = self;
         if *id != backend.id() {
             return Err(InvalidPolicy::new("charges", "belong to a limiter of another registry"));
         }
@@ -77,9 +77,9 @@ impl NamedCharge {
 }
 
 /// Without the key.
-impl fmt::Debug for NamedCharge {
+impl fmt::Debug for Charge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut charge = f.debug_struct("NamedCharge");
+        let mut charge = f.debug_struct("Charge");
         charge.field("name", &self.definition.name.as_str()).field("cost", &self.cost);
         if let Err(error) = &self.key {
             charge.field("error", error);

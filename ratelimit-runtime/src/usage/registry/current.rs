@@ -17,7 +17,7 @@ tokio::task_local! {
 
 /// Installs the registry of the process, which decides every limited function outside a [`Registry::scope`].
 ///
-/// Logs what [`check`](crate::check) finds at error level.
+/// Logs what [`check_policies`](crate::check_policies) finds at error level.
 ///
 /// # Errors
 ///

@@ -34,7 +34,7 @@ use crate::decide::error::Error;
 use crate::decide::health::StoreHealth;
 use crate::policy::Policy;
 use crate::store::INLINE;
-use crate::usage::limiter::{Limiter, LimiterCaller, NamedCharge};
+use crate::usage::limiter::{Charge, Limiter, LimiterCaller};
 use cache::LimiterCache;
 #[cfg(feature = "overrides")]
 use watch::Watch;
@@ -101,7 +101,7 @@ impl Registry {
     /// ```
     pub async fn try_acquire_all(
         &self,
-        charges: impl IntoIterator<Item = NamedCharge>,
+        charges: impl IntoIterator<Item = Charge>,
     ) -> Result<Decision, Error> {
         match self.decide_all(charges) {
             Ok(decision) => {
@@ -145,9 +145,9 @@ impl Registry {
     #[inline]
     fn decide_all(
         &self,
-        charges: impl IntoIterator<Item = NamedCharge>,
+        charges: impl IntoIterator<Item = Charge>,
     ) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
-        let mut list = SmallVec::<[NamedCharge; INLINE]>::new();
+        let mut list = SmallVec::<[Charge; INLINE]>::new();
         // Moved once, into the list.
         charges.into_iter().for_each(|charge| list.push(charge));
         if let [charge] = &*list
@@ -158,7 +158,7 @@ impl Registry {
         self.decide_list(&list)
     }
 
-    fn decide_list(&self, list: &[NamedCharge]) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
+    fn decide_list(&self, list: &[Charge]) -> Result<Result<Decision, Error>, PendingRequest<'_>> {
         let backend = &self.0.backend;
         let mut call = Charges::new(backend.keeps_parts());
         for is_free in [false, true] {

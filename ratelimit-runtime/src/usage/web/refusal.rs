@@ -63,7 +63,7 @@ pub(super) fn quoted(name: &str) -> String {
 /// Returns the status, the type of the problem, and its title.
 fn summary(error: &Error) -> (u16, &'static str, &'static str) {
     match error {
-        Error::Limited(_) if error.is_never() => {
+        Error::Limited(_) if error.is_unsatisfiable() => {
             (413, "", "The request costs more than its limit ever admits")
         }
         Error::Limited(_) => {

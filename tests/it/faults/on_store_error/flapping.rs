@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ratelimits::{
-    FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
+    DecidedBy, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, TokenBucket,
 };
 
 use super::{DAY, absent};
@@ -27,7 +27,7 @@ async fn calls(limiter: &Limiter, time: Duration, admitted: &mut [u64; 2]) {
             let mut admitted = [0; 2];
             while begin.elapsed() < time {
                 match limiter.try_acquire(()).await {
-                    Ok(decision) => admitted[usize::from(decision.source == Source::Local)] += 1,
+                    Ok(decision) => admitted[usize::from(decision.source == DecidedBy::Local)] += 1,
                     Err(error) => {
                         assert!(error.is_limited(), "{error}");
                         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -108,7 +108,7 @@ async fn partial_outage_adds_the_share_of_the_process_that_is_cut_off() {
             let limiter = registry.limiter(&format!("a{i}"), policy).unwrap();
             for _ in 0..15 {
                 if let Ok(decision) = limiter.try_acquire(()).await {
-                    admitted[usize::from(decision.source == Source::Local)] += 1;
+                    admitted[usize::from(decision.source == DecidedBy::Local)] += 1;
                 }
             }
         }

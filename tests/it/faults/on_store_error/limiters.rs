@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use ratelimits::OnStoreError::{Allow, Deny, Local};
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, Source, TokenBucket,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket,
 };
 
 use super::{DAY, absent, absent_and, assert_local, assert_store_error};
@@ -43,7 +43,7 @@ async fn default_is_to_decide_locally() {
         // A bucket that lends admits one more.
         let _ = limiter.try_acquire("a").await;
         let Err(Error::Limited(limited)) = limiter.try_acquire("a").await else { panic!("{policy:?}") };
-        assert_eq!(limited.decision().source, Source::Local);
+        assert_eq!(limited.decision().source, DecidedBy::Local);
         assert!(limited.decision().retry_after.is_some());
         assert_local(limiter.peek("a").await, 6, 0);
         assert_local(limiter.peek("b").await, 6, 6);
@@ -91,11 +91,11 @@ async fn allowed_calls_are_not_charged() {
         let limiter = registry.limiter("a", policy).unwrap();
         for _ in 0..20 {
             let decision = limiter.try_acquire_n("a", 6).await.unwrap();
-            assert_eq!((decision.source, decision.limit, decision.remaining), (Source::Allowed, 6, 6));
+            assert_eq!((decision.source, decision.limit, decision.remaining), (DecidedBy::Allowed, 6, 6));
             decision.refund().await.unwrap();
         }
-        assert_eq!(limiter.peek("a").await.unwrap().source, Source::Allowed);
-        assert_eq!(limiter.acquire_n("a", 7).await.unwrap().source, Source::Allowed);
+        assert_eq!(limiter.peek("a").await.unwrap().source, DecidedBy::Allowed);
+        assert_eq!(limiter.acquire_n("a", 7).await.unwrap().source, DecidedBy::Allowed);
         assert_local(limiter.on_store_error(Local).try_acquire_n("a", 6).await, 6, 0);
     }
 }
@@ -120,7 +120,7 @@ async fn limiter_overrides_the_registry() {
     let deny = limiter.on_store_error(Deny).prefix("sms").function("send");
     assert_store_error(deny.try_acquire("a").await);
     assert_local(limiter.prefix("sms").function("send").try_acquire("a").await, 5, 4);
-    assert_eq!(limiter.on_store_error(Allow).peek("a").await.unwrap().source, Source::Allowed);
+    assert_eq!(limiter.on_store_error(Allow).peek("a").await.unwrap().source, DecidedBy::Allowed);
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn strictest_of_a_list_applies() {
         registry.try_acquire_all(charges)
     };
     assert_store_error(all(&[&allow, &local_, &deny]).await);
-    assert_eq!(all(&[&allow]).await.unwrap().source, Source::Allowed);
+    assert_eq!(all(&[&allow]).await.unwrap().source, DecidedBy::Allowed);
     for remaining in [1, 0] {
         assert_local(all(&[&allow, &local_]).await, 2, remaining);
     }
@@ -172,7 +172,7 @@ async fn on_store_error_has_no_effect_in_process() {
     let registry = Registry::builder().on_store_error(Deny).instances(3).in_memory();
     let limiter = registry.limiter("a", FixedWindow::new(6, DAY)).unwrap().on_store_error(Allow);
     let decision = limiter.try_acquire_n("a", 6).await.unwrap();
-    assert_eq!((decision.source, decision.remaining), (Source::Memory, 0));
+    assert_eq!((decision.source, decision.remaining), (DecidedBy::Memory, 0));
     assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimits::OnStoreError::{Allow, Deny};
-use ratelimits::{FixedWindow, Limiter, Policy, Registry, Source, TokenBucket};
+use ratelimits::{DecidedBy, FixedWindow, Limiter, Policy, Registry, TokenBucket};
 
 use super::{ABSENT, DAY, absent, assert_store_error};
 use crate::support::log_capture::LogCapture;
@@ -41,7 +41,7 @@ async fn start(policy: impl Into<Policy>) -> Fixture {
 
 async fn redis_decides(limiter: &Limiter) {
     until("Redis decides", WITHIN, async || match limiter.peek("a").await {
-        Ok(decision) if decision.source == Source::Redis => Ok(()),
+        Ok(decision) if decision.source == DecidedBy::Redis => Ok(()),
         other => Err(format!("{other:?}")),
     })
     .await;
@@ -84,7 +84,7 @@ async fn flapping_store_gives_no_fresh_burst() {
             }
             for _ in 0..5 {
                 match limiter.try_acquire("a").await {
-                    Ok(decision) if decision.source == Source::Local => in_process += 1,
+                    Ok(decision) if decision.source == DecidedBy::Local => in_process += 1,
                     Ok(_) => in_redis += 1,
                     Err(error) => assert!(error.is_limited(), "{error}"),
                 }
@@ -102,20 +102,20 @@ async fn flapping_store_gives_no_fresh_burst() {
     })
     .await;
     assert_eq!(log.messages().last().map(String::as_str), Some(ENDS));
-    assert_eq!(limiter.peek("a").await.unwrap().source, Source::Redis);
+    assert_eq!(limiter.peek("a").await.unwrap().source, DecidedBy::Redis);
 }
 
 #[tokio::test]
 async fn outage_costs_one_capacity() {
     let Fixture { limiter, proxy, .. } = &start(FixedWindow::new(3, DAY)).await;
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Redis);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, DecidedBy::Redis);
     }
     // A refused call would be denied for a while.
     assert_eq!(limiter.peek("a").await.unwrap().remaining, 0);
     proxy.cut().await;
     for _ in 0..3 {
-        assert_eq!(limiter.try_acquire("a").await.unwrap().source, Source::Local);
+        assert_eq!(limiter.try_acquire("a").await.unwrap().source, DecidedBy::Local);
     }
     assert!(limiter.try_acquire("a").await.unwrap_err().is_limited());
     proxy.listen().await;
@@ -129,7 +129,7 @@ async fn charges_are_not_refunded_in_the_other_store() {
     let in_redis = limiter.try_acquire_n("a", 2).await.unwrap();
     proxy.cut().await;
     let in_process = limiter.try_acquire_n("a", 3).await.unwrap();
-    assert_eq!((in_process.source, in_process.remaining), (Source::Local, 0));
+    assert_eq!((in_process.source, in_process.remaining), (DecidedBy::Local, 0));
     assert_store_error(in_redis.refund().await.map_err(Into::into));
     assert_eq!(limiter.peek("a").await.unwrap().remaining, 0);
     proxy.listen().await;

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use ratelimits::OnStoreError::Deny;
-use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, Source, TokenBucket};
+use ratelimits::{DecidedBy, FixedWindow, LeakyBucket, Policy, Rate, Registry, TokenBucket};
 
 use super::{DAY, absent, assert_store_error};
 use crate::support::log_capture::LogCapture;
@@ -54,7 +54,7 @@ async fn timeout_includes_the_time_spent_on_redis() {
     assert!(call.await.unwrap_err().is_limited());
     let mut call = pin!(limiter.acquire_timeout("a", 6 * TICK));
     assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    assert_eq!(call.await.unwrap().source, Source::Local);
+    assert_eq!(call.await.unwrap().source, DecidedBy::Local);
 }
 
 /// They waited for a window in Redis.
@@ -80,7 +80,7 @@ async fn waiters_continue_in_process() {
         assert!(decision.waited >= TICK, "{:?}", decision.waited);
         sources.push(decision.source);
     }
-    assert_eq!(sources, [Source::Local; 4]);
+    assert_eq!(sources, [DecidedBy::Local; 4]);
     assert!(begin.elapsed() >= 19 * TICK, "two of them waited for a local window too");
 }
 
@@ -143,9 +143,9 @@ async fn dropped_waiters_are_not_mirrored() {
         .await
     };
     proxy.cut().await;
-    decided_by(Source::Local).await;
+    decided_by(DecidedBy::Local).await;
     proxy.listen().await;
-    decided_by(Source::Redis).await;
+    decided_by(DecidedBy::Redis).await;
     bucket.acquire_n("a", 2).await.unwrap();
     let waiting = bucket.clone();
     let call = tokio::spawn(async move { waiting.acquire("a").await });
@@ -154,7 +154,7 @@ async fn dropped_waiters_are_not_mirrored() {
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
     proxy.cut().await;
-    let decision = decided_by(Source::Local).await;
+    let decision = decided_by(DecidedBy::Local).await;
     assert_eq!(decision.remaining, 0);
     assert!(decision.reset_after <= 2 * DAY, "{:?}", decision.reset_after);
 }
@@ -172,5 +172,5 @@ async fn waiters_start_at_slots_reserved_in_redis() {
     tokio::time::sleep(5 * TICK).await;
     proxy.cut().await;
     assert_store_error(bucket.acquire("a").await);
-    assert_eq!(call.await.unwrap().unwrap().source, Source::Redis);
+    assert_eq!(call.await.unwrap().unwrap().source, DecidedBy::Redis);
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry, RegistryBuilder,
-    SlidingWindow, Source, TokenBucket,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Limiter, OnStoreError, Policy, Rate, Registry,
+    RegistryBuilder, SlidingWindow, TokenBucket,
 };
 
 use super::{Quota, TASKS, storm};
@@ -98,7 +98,7 @@ impl Sum {
 struct Counted {
     case: usize,
     key: u64,
-    source: Source,
+    source: DecidedBy,
 }
 
 /// A call that ended as a store error.
@@ -118,7 +118,13 @@ struct Outcomes {
 
 impl Outcomes {
     /// Returns the source of the decision, or none for a store error.
-    fn add(&mut self, case: usize, key: u64, cost: u64, result: Result<Source, Error>) -> Option<Source> {
+    fn add(
+        &mut self,
+        case: usize,
+        key: u64,
+        cost: u64,
+        result: Result<DecidedBy, Error>,
+    ) -> Option<DecidedBy> {
         self.calls += 1;
         let (source, sum) = match result {
             Ok(source) => (source, Sum { admitted: 1, permits: cost, ..Sum::default() }),
@@ -141,7 +147,7 @@ impl Outcomes {
         }
     }
 
-    fn of(&self, source: Source) -> Sum {
+    fn of(&self, source: DecidedBy) -> Sum {
         let mut total = Sum::default();
         self.sums.iter().filter(|(counted, _)| counted.source == source).for_each(|(_, sum)| total.add(*sum));
         total
@@ -161,7 +167,7 @@ async fn call(limiters: &[Limiter], quota: Quota) -> (Outcomes, Duration) {
                     let (key, cost) = (random.below(KEYS), random.between(1, MAX_COST));
                     let result = limiters[case].try_acquire_n(key, cost).await;
                     let result = result.map(|decision| decision.source);
-                    if outcomes.add(case, key, cost, result) == Some(Source::Redis) {
+                    if outcomes.add(case, key, cost, result) == Some(DecidedBy::Redis) {
                         decided.fetch_add(1, Ordering::Relaxed);
                     } else {
                         // Such decisions are immediate and would crowd out the others.
@@ -194,7 +200,8 @@ async fn check(mode: OnStoreError, instances: u64, change: impl FnOnce(RegistryB
     storm.abort();
     pauses.abort();
 
-    let [redis, local, allowed] = [Source::Redis, Source::Local, Source::Allowed].map(|of| outcomes.of(of));
+    let [redis, local, allowed] =
+        [DecidedBy::Redis, DecidedBy::Local, DecidedBy::Allowed].map(|of| outcomes.of(of));
     let (calls, failed) = (outcomes.calls, outcomes.failed.len() as u64);
     let unanswered = registry.store_health().failed_decisions;
     println!("{mode:?}, {instances} instances: {calls} calls in {took:.1?}, {unanswered} unanswered");
@@ -222,8 +229,8 @@ fn assert_bounds(outcomes: &Outcomes, cases: &[Case], instances: u64, took: Dura
     for (counted, sum) in &outcomes.sums {
         let case = &cases[counted.case];
         let max = match counted.source {
-            Source::Redis => case.bound.of(1, time),
-            Source::Local => case.bound.of(instances, time),
+            DecidedBy::Redis => case.bound.of(1, time),
+            DecidedBy::Local => case.bound.of(instances, time),
             _ => continue,
         };
         assert!(sum.permits as f64 <= max, "{}, {counted:?}: {sum:?} of {max}", case.name);

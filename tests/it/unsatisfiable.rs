@@ -1,10 +1,10 @@
-//! Refusals that no amount of waiting can help: `Error::is_never`.
+//! Refusals that no amount of waiting can help: `Error::is_unsatisfiable`.
 
 use std::time::Duration;
 
 use ratelimits::{
-    Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, RequestContext, SlidingWindow,
-    Source, TokenBucket, count_limit,
+    DecidedBy, Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry, RequestContext,
+    SlidingWindow, TokenBucket, count_limit,
 };
 
 use crate::support::registries::on_each_registry;
@@ -34,7 +34,7 @@ fn policies() -> [(Policy, Option<u64>); 11] {
 /// Asserts that the error is limited, and whether that is for ever.
 fn assert_limited(error: &Error, never: bool) {
     assert!(error.is_limited(), "{error}");
-    assert_eq!((error.is_never(), error.retry_after().is_none()), (never, never), "{error}");
+    assert_eq!((error.is_unsatisfiable(), error.retry_after().is_none()), (never, never), "{error}");
 }
 
 #[tokio::test]
@@ -136,10 +136,10 @@ async fn shares_of_a_policy_are_not_never() {
     let builder = Registry::builder().instances(4).on_store_error(OnStoreError::Local);
     let registry = builder.connect_lazy("redis://127.0.0.1:1").unwrap();
     let limiter = registry.limiter("a", FixedWindow::new(8, HOUR)).unwrap();
-    assert_eq!(limiter.try_acquire_n((), 2).await.unwrap().source, Source::Local);
+    assert_eq!(limiter.try_acquire_n((), 2).await.unwrap().source, DecidedBy::Local);
     assert_limited(&limiter.try_acquire(()).await.unwrap_err(), false);
     let exceeds_the_share = limiter.try_acquire_n((), 3).await.unwrap_err();
-    assert!(matches!(exceeds_the_share, Error::Store(_)) && !exceeds_the_share.is_never());
+    assert!(matches!(exceeds_the_share, Error::Store(_)) && !exceeds_the_share.is_unsatisfiable());
     assert_limited(&limiter.try_acquire_n((), 9).await.unwrap_err(), true);
 }
 
@@ -147,7 +147,7 @@ async fn shares_of_a_policy_are_not_never() {
 async fn calls_that_need_a_change_are_never() {
     let registry = Registry::in_memory();
     let missing = registry.scope(with_shadow(1)).await.unwrap_err();
-    assert!(matches!(missing, Error::MissingKey(_)) && missing.is_never() && !missing.is_limited());
+    assert!(matches!(missing, Error::MissingKey(_)) && missing.is_unsatisfiable() && !missing.is_limited());
     let invalid = registry.limiter("a", FixedWindow::new(0, HOUR)).unwrap_err();
-    assert!(matches!(invalid, Error::Invalid(_)) && invalid.is_never() && !invalid.is_limited());
+    assert!(matches!(invalid, Error::Invalid(_)) && invalid.is_unsatisfiable() && !invalid.is_limited());
 }

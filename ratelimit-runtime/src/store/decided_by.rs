@@ -3,15 +3,15 @@
 /// Where a decision was made: [`Decision::source`](crate::Decision::source).
 ///
 /// ```
-/// # use ratelimits::{Registry, Source, TokenBucket};
+/// # use ratelimits::{Registry, DecidedBy, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let limiter = Registry::in_memory().limiter("reports", TokenBucket::per_second(1))?;
-/// assert_eq!(limiter.try_acquire("tenant-7").await?.source, Source::Memory);
+/// assert_eq!(limiter.try_acquire("tenant-7").await?.source, DecidedBy::Memory);
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Source {
+pub enum DecidedBy {
     /// In process.
     Memory,
     /// In Redis, shared by all processes. Some refusals repeat what Redis has decided less than a second ago
@@ -27,16 +27,16 @@ pub enum Source {
     Skipped,
 }
 
-impl Source {
+impl DecidedBy {
     /// Returns a stable name, such as `redis`, for labels of metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Source::Memory => "memory",
-            Source::Redis => "redis",
-            Source::Local => "local",
-            Source::Allowed => "allowed",
-            Source::Skipped => "skipped",
+            DecidedBy::Memory => "memory",
+            DecidedBy::Redis => "redis",
+            DecidedBy::Local => "local",
+            DecidedBy::Allowed => "allowed",
+            DecidedBy::Skipped => "skipped",
         }
     }
 }
