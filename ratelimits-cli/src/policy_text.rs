@@ -5,9 +5,8 @@ mod literal;
 mod parsing;
 
 use std::str::FromStr;
-use std::time::Duration;
 
-use ratelimit_runtime::{ArgumentValue, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
+use ratelimit_runtime::{ArgumentValue, Policy};
 use ratelimit_syntax::AttributeKind;
 
 use invalid_text::InvalidText;
@@ -82,49 +81,22 @@ fn cost(value: &Value) -> Result<Option<u64>, InvalidText> {
 
 /// Returns a policy with the options of the text, whose numbers are still to be set.
 fn base(attribute: AttributeKind, arguments: &[Argument]) -> Result<Policy, InvalidText> {
-    const SECOND: Duration = Duration::from_secs(1);
-    let has = |name| arguments.iter().any(|argument| argument.name == name);
-    Ok(match attribute {
-        AttributeKind::Rate => {
-            let mut bucket = TokenBucket::per_second(1);
-            if let Some(refill) = arguments.iter().find(|argument| argument.name == "refill") {
-                if !matches!(&refill.value, Value::Word(word) if word == "interval") {
-                    return Err(InvalidText::new(
-                        "`refill` is `interval`; leave it out for continuous refill",
-                    ));
-                }
-                bucket = bucket.interval_refill();
-            }
-            if has("borrow") {
-                bucket = bucket.borrow();
-            }
-            if has("warmup") {
-                bucket = bucket.warmup(SECOND);
-            }
-            bucket.into()
-        }
-        AttributeKind::Count if has("aligned") => FixedWindow::new(1, SECOND).aligned().into(),
-        AttributeKind::Count => FixedWindow::new(1, SECOND).into(),
-        AttributeKind::Funnel if has("queue") => LeakyBucket::new(1, Rate::per_second(1)).queue().into(),
-        AttributeKind::Funnel => LeakyBucket::new(1, Rate::per_second(1)).into(),
-        AttributeKind::Window if has("precision") => {
-            SlidingWindow::new(1, SECOND).precision(SECOND / 2).into()
-        }
-        AttributeKind::Window => SlidingWindow::new(1, SECOND).into(),
-    })
+    let refill = arguments.iter().find(|argument| argument.name == "refill");
+    if refill.is_some_and(|refill| !matches!(&refill.value, Value::Word(word) if word == "interval")) {
+        return Err(InvalidText::new("`refill` is `interval`; leave it out for continuous refill"));
+    }
+    Ok(Policy::with_options(attribute, |name| has(arguments, name)))
+}
+
+fn has(arguments: &[Argument], name: &str) -> bool {
+    arguments.iter().any(|argument| argument.name == name)
 }
 
 fn check_required(attribute: AttributeKind, arguments: &[Argument]) -> Result<(), InvalidText> {
-    let has = |name| arguments.iter().any(|argument| argument.name == name);
-    if has("leak_rate") && has("drain") {
+    if has(arguments, "leak_rate") && has(arguments, "drain") {
         return Err(InvalidText::new("`drain` and `leak_rate` set the same number; leave out one of them"));
     }
-    let missing = attribute.positional().into_iter().find(|name| match *name {
-        "burst" => false,
-        "leak_rate" => !has("leak_rate") && !has("drain"),
-        name => !has(name),
-    });
-    match missing {
+    match Policy::missing(attribute, |name| has(arguments, name)) {
         Some(name) => Err(InvalidText::new(format!("missing argument `{name}`; write `{}`", example(name)))),
         None => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Rates as exact ratios.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::base::units;
 ///
 /// assert_eq!(Rate::new(100, Duration::from_secs(60)), "100/min".parse()?);
 /// assert_eq!(Rate::try_from(1.0 / 60.0)?, Rate::new(1, Duration::from_secs(60)));
+/// assert_eq!(Rate::new(100, Duration::from_secs(60)).to_string(), "100/min");
 /// # Ok::<(), ratelimits::InvalidPolicy>(())
 /// ```
 ///
@@ -55,6 +57,18 @@ impl Rate {
             Ok((permits, period)) => Ok(Rate { permits, period }),
             Err(problem) => Err(InvalidPolicy::new("rate", problem)),
         }
+    }
+
+    /// Returns the permits of one [`period`](Self::period).
+    #[must_use]
+    pub const fn permits(self) -> u64 {
+        self.permits
+    }
+
+    /// Returns the time in which [`permits`](Self::permits) are granted.
+    #[must_use]
+    pub const fn period(self) -> Duration {
+        self.period
     }
 
     /// Returns the same rate in the smallest numbers with a period of whole microseconds. For continuous refill `60/min` and
@@ -132,6 +146,17 @@ impl TryFrom<f64> for Rate {
 
     fn try_from(per_second: f64) -> Result<Self, InvalidPolicy> {
         Rate::from_per_second(per_second)
+    }
+}
+
+/// Writes the rate as [`parse`](Rate::parse) reads it, such as `100/min`, if its period is a whole number of microseconds.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rate { permits, period } = *self;
+        match units::write_rate(permits, period) {
+            Some(text) => f.pad(&text),
+            None => write!(f, "{permits}/{period:?}"),
+        }
     }
 }
 

@@ -109,6 +109,41 @@ const fn unit(name: &[u8]) -> Option<u64> {
     })
 }
 
+/// The units in which durations are written, in microseconds, and their names where nothing counts them: `5m`, but `100/min`.
+const WRITTEN: [(u128, &str, &str); 6] = [
+    (86_400_000_000, "d", "day"),
+    (3_600_000_000, "h", "h"),
+    (60_000_000, "m", "min"),
+    (1_000_000, "s", "s"),
+    (1_000, "ms", "ms"),
+    (1, "us", "us"),
+];
+
+/// Writes a duration in the largest unit of which it is a multiple, such as `90s`, as [`parse_duration`] reads it. `None` if it is
+/// no whole number of microseconds.
+#[cfg(any(test, feature = "serde"))]
+pub(crate) fn write_duration(time: Duration) -> Option<String> {
+    let (count, unit, _) = in_largest_unit(time)?;
+    Some(format!("{count}{unit}"))
+}
+
+/// Writes a rate as [`parse_rate`] reads it, such as `100/min` or `1/5s`. `None` if the period is no whole number of microseconds.
+pub(crate) fn write_rate(permits: u64, period: Duration) -> Option<String> {
+    Some(match in_largest_unit(period)? {
+        (1, _, unit) => format!("{permits}/{unit}"),
+        (count, unit, _) => format!("{permits}/{count}{unit}"),
+    })
+}
+
+fn in_largest_unit(time: Duration) -> Option<(u128, &'static str, &'static str)> {
+    let micros = time.as_micros();
+    let (size, counted, single) = match micros {
+        0 => (1_000_000, "s", "s"),
+        _ => *WRITTEN.iter().find(|(size, ..)| micros.is_multiple_of(*size))?,
+    };
+    time.subsec_nanos().is_multiple_of(1000).then_some((micros / size, counted, single))
+}
+
 const fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() && bytes[at] == b' ' {
         at += 1;
@@ -142,6 +177,26 @@ mod tests {
         ] {
             assert_eq!(parse_duration(text), Ok(Duration::from_micros(micros)), "{text}");
         }
+    }
+
+    #[test]
+    fn durations_and_rates_are_written() {
+        for (micros, duration, rate) in [
+            (86_400_000_000, "1d", "7/day"),
+            (5_400_000_000, "90m", "7/90m"),
+            (60_000_000, "1m", "7/min"),
+            (1_000_000, "1s", "7/s"),
+            (1_500_000, "1500ms", "7/1500ms"),
+            (1, "1us", "7/us"),
+            (0, "0s", "7/0s"),
+        ] {
+            let time = Duration::from_micros(micros);
+            assert_eq!(write_duration(time).as_deref(), Some(duration));
+            assert_eq!(write_rate(7, time).as_deref(), Some(rate));
+            assert_eq!((parse_duration(duration), parse_rate(rate)), (Ok(time), Ok((7, time))));
+        }
+        let finer = Duration::from_nanos(1_000_001);
+        assert_eq!((write_duration(finer), write_rate(7, finer)), (None, None));
     }
 
     #[test]

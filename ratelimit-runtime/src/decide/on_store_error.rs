@@ -1,5 +1,10 @@
 //! What happens to a call that the store cannot decide.
 
+use std::fmt;
+use std::str::FromStr;
+
+use crate::base::invalid_policy::InvalidPolicy;
+
 /// What happens to a call if the store fails or does not respond before the deadline.
 ///
 /// [`RegistryBuilder::on_store_error`](crate::RegistryBuilder::on_store_error) sets it for a registry. An attribute
@@ -21,6 +26,14 @@
 /// let search = registry.limiter("search", TokenBucket::per_second(50))?.on_store_error(OnStoreError::Allow);
 /// let login = registry.limiter("login", TokenBucket::per_second(1))?.on_store_error(OnStoreError::Deny);
 /// # Ok(()) }
+/// ```
+///
+/// A configuration has it as the attributes do:
+///
+/// ```
+/// # use ratelimits::OnStoreError;
+/// assert_eq!("deny".parse(), Ok(OnStoreError::Deny));
+/// assert_eq!(OnStoreError::Deny.to_string(), "deny");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -53,6 +66,18 @@ pub enum OnStoreError {
 }
 
 impl OnStoreError {
+    const ALL: [OnStoreError; 3] = [OnStoreError::Local, OnStoreError::Allow, OnStoreError::Deny];
+
+    /// Returns the name that the attributes have for it: `local`, `allow` or `deny`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            OnStoreError::Local => "local",
+            OnStoreError::Allow => "allow",
+            OnStoreError::Deny => "deny",
+        }
+    }
+
     /// Returns the stricter of two settings.
     pub(crate) fn stricter(self, other: Self) -> Self {
         let is_any = |mode| self == mode || other == mode;
@@ -60,9 +85,33 @@ impl OnStoreError {
     }
 }
 
+impl fmt::Display for OnStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for OnStoreError {
+    type Err = InvalidPolicy;
+
+    fn from_str(name: &str) -> Result<Self, InvalidPolicy> {
+        let unknown = InvalidPolicy::new("on_store_error", "is not known; write `local`, `allow` or `deny`");
+        OnStoreError::ALL.into_iter().find(|mode| mode.name() == name).ok_or(unknown)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::OnStoreError;
     use super::OnStoreError::{Allow, Deny, Local};
+
+    #[test]
+    fn names_are_parsed() {
+        for mode in OnStoreError::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert_eq!("Deny".parse::<OnStoreError>().unwrap_err().argument(), "on_store_error");
+    }
 
     #[test]
     fn strictest_setting_wins() {

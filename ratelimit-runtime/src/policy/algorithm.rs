@@ -25,6 +25,10 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    #[cfg(feature = "serde")]
+    pub(super) const ALL: [Algorithm; 4] =
+        [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::LeakyBucket, Algorithm::SlidingWindow];
+
     /// Returns the textbook name, such as `token bucket`. It is stable: use it as a label in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {

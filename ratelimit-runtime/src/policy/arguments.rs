@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::Policy;
+use ratelimit_syntax::AttributeKind;
+
 use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
+use super::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -23,6 +25,45 @@ pub enum ArgumentValue<'a> {
 }
 
 impl Policy {
+    /// Returns a policy of this attribute with the options that are set, whose numbers are still to be set by
+    /// [`with_argument`](Self::with_argument).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_options(attribute: AttributeKind, is_set: impl Fn(&str) -> bool) -> Self {
+        const SECOND: Duration = Duration::from_secs(1);
+        match attribute {
+            AttributeKind::Rate => TokenBucket {
+                interval_refill: is_set("refill"),
+                borrow: is_set("borrow"),
+                warmup: is_set("warmup").then_some(SECOND),
+                ..TokenBucket::per_second(1)
+            }
+            .into(),
+            AttributeKind::Count => {
+                FixedWindow { aligned: is_set("aligned"), ..FixedWindow::new(1, SECOND) }.into()
+            }
+            AttributeKind::Funnel => {
+                LeakyBucket { queue: is_set("queue"), ..LeakyBucket::new(1, Rate::per_second(1)) }.into()
+            }
+            AttributeKind::Window => SlidingWindow {
+                precision: is_set("precision").then_some(SECOND / 2),
+                ..SlidingWindow::new(1, SECOND)
+            }
+            .into(),
+        }
+    }
+
+    /// Returns the first number that a policy of this attribute needs and has not.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn missing(attribute: AttributeKind, is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
+        attribute.positional().into_iter().find(|name| match *name {
+            "burst" => false,
+            "leak_rate" => !is_set("leak_rate") && !is_set("drain"),
+            name => !is_set(name),
+        })
+    }
+
     /// Replaces a number of the policy, by the name and in the spellings of the attribute's argument. Defaults that depend on
     /// it follow: a bucket without a burst has one second's worth of its new rate. Of `leak_rate` and `drain`, the last
     /// one counts.

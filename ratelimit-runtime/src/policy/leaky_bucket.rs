@@ -27,7 +27,7 @@ pub struct LeakyBucket {
     pub(super) capacity: u64,
     pub(super) leak: Leak,
     pub(super) queue: bool,
-    adjustable: bool,
+    pub(super) adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

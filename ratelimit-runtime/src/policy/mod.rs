@@ -6,9 +6,11 @@ mod attribute_kind;
 mod fixed_window;
 mod leaky_bucket;
 pub(crate) mod numbers;
+#[cfg(feature = "serde")]
+mod serde;
 mod sliding_window;
 mod token_bucket;
-#[cfg(all(feature = "overrides", feature = "redis"))]
+#[cfg(feature = "serde")]
 mod written;
 
 pub use algorithm::Algorithm;
@@ -42,6 +44,22 @@ use crate::base::invalid_policy::InvalidPolicy;
 ///     registry.limiter(name, policy)?.try_acquire("tenant-7").await?;
 /// }
 /// # Ok(()) }
+/// ```
+///
+/// With the feature `serde` a policy is a table of the arguments of its attribute, and of its [`algorithm`](Algorithm::name). What
+/// attributes take without a value is `true`. Numbers are checked as they are read.
+///
+/// ```
+/// # #[cfg(feature = "serde")] fn main() -> Result<(), serde_json::Error> {
+/// # use ratelimits::{LeakyBucket, Policy, Rate, TokenBucket};
+/// let free: Policy = serde_json::from_str(r#"{"algorithm": "token bucket", "rate": "100/min", "burst": 20}"#)?;
+/// assert_eq!(free, TokenBucket::new(Rate::new(100, std::time::Duration::from_secs(60))).burst(20).into());
+///
+/// let paced = Policy::from(LeakyBucket::new(50, Rate::per_second(10)).queue());
+/// let text = r#"{"algorithm":"leaky bucket","capacity":50,"leak_rate":"10/s","queue":true}"#;
+/// assert_eq!(serde_json::to_string(&paced)?, text);
+/// # Ok(()) }
+/// # #[cfg(not(feature = "serde"))] fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

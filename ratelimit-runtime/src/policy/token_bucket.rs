@@ -36,7 +36,7 @@ pub struct TokenBucket {
     pub(super) interval_refill: bool,
     pub(super) borrow: bool,
     pub(super) warmup: Option<Duration>,
-    adjustable: bool,
+    pub(super) adjustable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,65 +6,82 @@ use super::Policy;
 use super::leaky_bucket::Leak;
 use super::token_bucket::BurstSize;
 use crate::base::rate::Rate;
+use crate::base::units;
+
+/// The value of an argument.
+pub(super) enum Written {
+    Count(u64),
+    /// A rate or a duration.
+    Text(String),
+    /// `refill = interval`.
+    Word(&'static str),
+    /// An argument without a value.
+    Flag,
+}
 
 impl Policy {
-    /// Returns the policy as the arguments of its attribute: `limit = 5, period = "60000000us"`. `None` if a time is no whole number
-    /// of microseconds.
+    /// Returns the policy as the arguments of its attribute: `limit = 5, period = "1m"`. `None` if a time is no whole number of
+    /// microseconds.
+    #[cfg(all(feature = "overrides", feature = "redis"))]
     pub(crate) fn arguments(&self) -> Option<String> {
-        let arguments = match self {
+        let arguments = self.written()?.into_iter().map(|(name, value)| match value {
+            Written::Count(count) => format!("{name} = {count}"),
+            Written::Text(text) => format!("{name} = \"{text}\""),
+            Written::Word(word) => format!("{name} = {word}"),
+            Written::Flag => name.to_owned(),
+        });
+        Some(arguments.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Returns the arguments of its attribute, in their order there. `None` if a time is no whole number of microseconds.
+    pub(super) fn written(&self) -> Option<Vec<(&'static str, Written)>> {
+        let mut written = Vec::new();
+        match self {
             Policy::TokenBucket(bucket) => {
-                let rate = format!("rate = {}", rate(bucket.rate)?);
-                let flags = [(bucket.interval_refill, "refill = interval"), (bucket.borrow, "borrow")];
-                let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned());
-                let size = match (bucket.warmup, bucket.burst) {
-                    (Some(warmup), _) => Some(format!("warmup = {}", time(warmup)?)),
-                    (None, BurstSize::Permits(permits)) => Some(format!("burst = {permits}")),
-                    (None, BurstSize::For(worth)) => Some(format!("burst = {}", time(worth)?)),
-                    (None, BurstSize::Default) => None,
-                };
-                [rate].into_iter().chain(size).chain(flags).collect::<Vec<_>>()
+                written.push(("rate", rate(bucket.rate)?));
+                match (bucket.warmup, bucket.burst) {
+                    (Some(warmup), _) => written.push(("warmup", time(warmup)?)),
+                    (None, BurstSize::Permits(permits)) => written.push(("burst", Written::Count(permits))),
+                    (None, BurstSize::For(worth)) => written.push(("burst", time(worth)?)),
+                    (None, BurstSize::Default) => {}
+                }
+                written.extend(bucket.interval_refill.then_some(("refill", Written::Word("interval"))));
+                written.extend(bucket.borrow.then_some(("borrow", Written::Flag)));
             }
             Policy::FixedWindow(window) => {
-                let aligned = window.aligned.then(|| "aligned".to_owned());
-                let numbers =
-                    [format!("limit = {}", window.limit), format!("period = {}", time(window.period)?)];
-                numbers.into_iter().chain(aligned).collect()
+                written.push(("limit", Written::Count(window.limit)));
+                written.push(("period", time(window.period)?));
+                written.extend(window.aligned.then_some(("aligned", Written::Flag)));
             }
             Policy::LeakyBucket(bucket) => {
-                let leak = match bucket.leak {
-                    Leak::Rate(leak) => format!("leak_rate = {}", rate(leak)?),
-                    Leak::Drain(drain) => format!("drain = {}", time(drain)?),
-                };
-                let queue = bucket.queue.then(|| "queue".to_owned());
-                [format!("capacity = {}", bucket.capacity), leak].into_iter().chain(queue).collect()
+                written.push(("capacity", Written::Count(bucket.capacity)));
+                written.push(match bucket.leak {
+                    Leak::Rate(leak) => ("leak_rate", rate(leak)?),
+                    Leak::Drain(drain) => ("drain", time(drain)?),
+                });
+                written.extend(bucket.queue.then_some(("queue", Written::Flag)));
             }
             Policy::SlidingWindow(window) => {
-                let numbers =
-                    [format!("limit = {}", window.limit), format!("period = {}", time(window.period)?)];
-                let precision = match window.precision {
-                    Some(precision) => Some(format!("precision = {}", time(precision)?)),
-                    None => None,
-                };
-                numbers.into_iter().chain(precision).collect::<Vec<_>>()
+                written.push(("limit", Written::Count(window.limit)));
+                written.push(("period", time(window.period)?));
+                if let Some(precision) = window.precision {
+                    written.push(("precision", time(precision)?));
+                }
             }
-        };
-        Some(arguments.join(", "))
+        }
+        Some(written)
     }
 }
 
-fn rate(rate: Rate) -> Option<String> {
-    Some(format!("\"{}/{}us\"", rate.permits, micros(rate.period)?))
+fn rate(rate: Rate) -> Option<Written> {
+    units::write_rate(rate.permits, rate.period).map(Written::Text)
 }
 
-fn time(time: Duration) -> Option<String> {
-    Some(format!("\"{}us\"", micros(time)?))
+fn time(time: Duration) -> Option<Written> {
+    units::write_duration(time).map(Written::Text)
 }
 
-fn micros(time: Duration) -> Option<u128> {
-    time.subsec_nanos().is_multiple_of(1000).then_some(time.as_micros())
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "overrides", feature = "redis"))]
 mod tests {
     use super::*;
     use crate::policy::{FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
@@ -74,23 +91,17 @@ mod tests {
         let (second, per_second) = (Duration::from_secs(1), Rate::per_second(3));
         let bucket = TokenBucket::new(per_second);
         let cases: [(Policy, &str); 9] = [
-            (bucket.into(), "rate = \"3/1000000us\""),
-            (bucket.burst(7).into(), "rate = \"3/1000000us\", burst = 7"),
-            (
-                bucket.burst_for(second).borrow().into(),
-                "rate = \"3/1000000us\", burst = \"1000000us\", borrow",
-            ),
-            (bucket.interval_refill().into(), "rate = \"3/1000000us\", refill = interval"),
-            (bucket.warmup(second).into(), "rate = \"3/1000000us\", warmup = \"1000000us\""),
-            (FixedWindow::new(7, second).aligned().into(), "limit = 7, period = \"1000000us\", aligned"),
-            (
-                LeakyBucket::new(7, per_second).queue().into(),
-                "capacity = 7, leak_rate = \"3/1000000us\", queue",
-            ),
-            (LeakyBucket::draining(7, second).into(), "capacity = 7, drain = \"1000000us\""),
+            (bucket.into(), "rate = \"3/s\""),
+            (bucket.burst(7).into(), "rate = \"3/s\", burst = 7"),
+            (bucket.burst_for(second).borrow().into(), "rate = \"3/s\", burst = \"1s\", borrow"),
+            (bucket.interval_refill().into(), "rate = \"3/s\", refill = interval"),
+            (bucket.warmup(second).into(), "rate = \"3/s\", warmup = \"1s\""),
+            (FixedWindow::new(7, second).aligned().into(), "limit = 7, period = \"1s\", aligned"),
+            (LeakyBucket::new(7, per_second).queue().into(), "capacity = 7, leak_rate = \"3/s\", queue"),
+            (LeakyBucket::draining(7, second).into(), "capacity = 7, drain = \"1s\""),
             (
                 SlidingWindow::new(7, second).precision(second / 2).into(),
-                "limit = 7, period = \"1000000us\", precision = \"500000us\"",
+                "limit = 7, period = \"1s\", precision = \"500ms\"",
             ),
         ];
         for (policy, arguments) in cases {

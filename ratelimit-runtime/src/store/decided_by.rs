@@ -1,12 +1,16 @@
 //! Where a decision was made.
 
+use std::fmt;
+
 /// Where a decision was made: [`Decision::source`](crate::Decision::source).
 ///
 /// ```
 /// # use ratelimits::{Registry, DecidedBy, TokenBucket};
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let limiter = Registry::in_memory().limiter("reports", TokenBucket::per_second(1))?;
-/// assert_eq!(limiter.try_acquire("tenant-7").await?.source, DecidedBy::Memory);
+/// let decision = limiter.try_acquire("tenant-7").await?;
+/// assert_eq!(decision.source, DecidedBy::Memory);
+/// assert_eq!(decision.source.to_string(), "memory");
 /// # Ok(()) }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,5 +42,11 @@ impl DecidedBy {
             DecidedBy::Allowed => "allowed",
             DecidedBy::Skipped => "skipped",
         }
+    }
+}
+
+impl fmt::Display for DecidedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }

@@ -18,11 +18,12 @@ const LATE: Duration = Duration::from_millis(20);
 /// An error is transient or permanent. A transient error is an outage, to which
 /// [`OnStoreError`](crate::OnStoreError) applies; it reaches the caller only where that is
 /// [`Deny`](crate::OnStoreError::Deny) or cannot be followed. A permanent error, such as another program's value under a
-/// key, always reaches the caller.
+/// key, always reaches the caller. [`is_transient`](Self::is_transient) tells which one it is.
 ///
 /// ```
 /// let error = ratelimits::Registry::connect_lazy("redis://127.0.0.1:no-port").unwrap_err();
-/// assert!(matches!(error, ratelimits::Error::Store(_)));
+/// let ratelimits::Error::Store(error) = error else { panic!("{error}") };
+/// assert!(!error.is_transient());
 /// ```
 // The box is never empty. It is lazy for how it is dropped: so what a caller ignores of a limiter's decision costs nothing.
 pub struct StoreError(LazyBox<Inner>);
@@ -75,6 +76,13 @@ impl StoreError {
     pub(crate) fn with_subject(self, subject: &str) -> Self {
         let message = format!("{subject}: {self}");
         StoreError(LazyBox::of(Inner { message, ..self.inner().clone() }))
+    }
+
+    /// Whether this is an outage, which ends by itself: no connection, no reply in time, a server that is loading or out of memory.
+    /// The same call may succeed later. Otherwise somebody has to change something first.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        !self.is_permanent()
     }
 
     pub(crate) fn is_permanent(&self) -> bool {

@@ -18,6 +18,7 @@ use crate::decide::decision::Decision;
 use crate::decide::definition::{Definition, Numbers};
 use crate::decide::error::Error;
 use crate::decide::on_store_error::OnStoreError;
+#[cfg(feature = "web")]
 use crate::key::missing_key::MissingKey;
 use crate::key::{IntoKey, KeyParts};
 use crate::policy::Policy;

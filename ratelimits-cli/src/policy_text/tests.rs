@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use ratelimit_runtime::{FixedWindow, LeakyBucket, Rate, SlidingWindow, TokenBucket};
+
 use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
