@@ -28,8 +28,6 @@ pub use decide::on_store_error::OnStoreError;
 #[cfg(feature = "overrides")]
 #[doc(hidden)]
 pub use decide::overrides;
-#[cfg(feature = "overrides")]
-pub use decide::overrides::Override;
 pub use key::IntoKey;
 pub use key::missing_key::MissingKey;
 pub use observe::most_limited::{LimitedKey, MostLimited};
@@ -58,6 +56,8 @@ pub use usage::policy_handle::{PolicyHandle, Usage};
 #[doc(hidden)]
 pub use usage::private;
 pub use usage::registry::install_error::InstallError;
+#[cfg(feature = "overrides")]
+pub use usage::registry::overrides::Override;
 pub use usage::registry::{Registry, RegistryBuilder, install};
 pub use usage::unknown_policy::UnknownPolicy;
 #[cfg(feature = "web")]

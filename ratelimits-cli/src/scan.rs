@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ratelimit_runtime::inspect::{
     KeyPieces, KeyState, Keyspace, Reading, inventory_key, key_text, overrides_key, path_of, policy_of,
 };
-use ratelimit_runtime::overrides::{Override, parse};
+use ratelimit_runtime::overrides::{Entry, parse};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) inventory: &'a Inventory,
     /// What an operator has changed.
-    overrides: Vec<Override>,
+    overrides: Vec<Entry>,
 }
 
 /// Which states are meant: all those with these pieces.
@@ -95,7 +95,7 @@ impl<'a> Scan<'a> {
         connection: &'a Connection,
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
-        change: Override,
+        change: Entry,
     ) -> Self {
         Scan { connection, keyspace, inventory, overrides: vec![change] }
     }
@@ -185,7 +185,7 @@ impl<'a> Scan<'a> {
         if changed.off { Some("off") } else { (changed.shadow == Some(true)).then_some("shadow") }
     }
 
-    fn changed(&self, prefix: &str, name: &str) -> Option<&Override> {
+    fn changed(&self, prefix: &str, name: &str) -> Option<&Entry> {
         let full_name = format!("{prefix}:{name}");
         self.overrides.iter().find(|it| it.policy == name || it.policy == full_name)
     }

@@ -97,7 +97,7 @@ fn reported() -> String {
 async fn in_force(registry: &Registry, policies: &[&str]) {
     until("the overrides are in force", WITHIN, async || {
         let found = registry.overrides();
-        let names: Vec<_> = found.iter().map(|it| &*it.policy).collect();
+        let names: Vec<_> = found.iter().map(|it| it.policy()).collect();
         if names == policies { Ok(()) } else { Err(format!("{found:?}")) }
     })
     .await;

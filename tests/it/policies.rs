@@ -99,7 +99,7 @@ fn attributes_are_listed_before_their_first_calls() {
     }
 
     let policies = policies();
-    let named = |name: &str| policies.iter().find(|policy| policy.name == name).expect("it is listed");
+    let named = |name: &str| policies.iter().find(|policy| *policy.name == *name).expect("it is listed");
     let function = "it::policies::attributes_are_listed_before_their_first_calls::uncalled";
     let uncalled = named(function);
     assert_eq!((uncalled.attribute, uncalled.algorithm), ("rate_limit", Algorithm::TokenBucket));

@@ -54,7 +54,7 @@ pub struct MostLimited {
 #[non_exhaustive]
 pub struct LimitedKey {
     /// The name of the policy that refused.
-    pub policy: String,
+    pub policy: Arc<str>,
     /// A hash of the parts of the key: 16 hexadecimal digits. Empty if all calls share one key.
     pub key_hash: String,
     /// The parts of the key, which may be personal data; `None` without [`MostLimited::keep_keys`]. Of a longer key the first 256
@@ -74,7 +74,7 @@ const LONGEST_KEY: usize = 256;
 /// What is kept of a key that was refused.
 #[derive(Clone)]
 struct RefusedKey {
-    policy: Box<str>,
+    policy: Arc<str>,
     hash: Box<str>,
     key: Option<KeptTexts>,
 }
@@ -118,7 +118,7 @@ impl MostLimited {
         let keys = refusals.counters().iter().map(|counter| {
             let RefusedKey { policy, hash, key } = &counter.item;
             LimitedKey {
-                policy: String::from(&**policy),
+                policy: Arc::clone(policy),
                 key_hash: String::from(&**hash),
                 key: key.as_ref().map(|key| key.texts.to_vec()),
                 is_cut: key.as_ref().is_none_or(|key| key.is_cut),

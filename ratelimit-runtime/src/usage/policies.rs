@@ -1,7 +1,7 @@
 //! The policies of a program, known before their first calls.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::policy::{Algorithm, Policy};
 use crate::usage::call_site::{Attribute, CallSite, SiteName, SiteOptions, SiteText};
@@ -13,7 +13,7 @@ use crate::usage::call_site::{Attribute, CallSite, SiteName, SiteOptions, SiteTe
 #[non_exhaustive]
 pub struct PolicyInfo {
     /// The name, by which logs, metrics and overrides know the policy.
-    pub name: Cow<'static, str>,
+    pub name: Arc<str>,
     /// The prefix of its keys; empty if the attribute sets none.
     pub prefix: &'static str,
     /// The name of the attribute, such as `rate_limit`.
@@ -82,7 +82,7 @@ fn of_site(site: &'static CallSite) -> Vec<PolicyInfo> {
 }
 
 impl PolicyInfo {
-    fn new(site: &'static Attribute, name: Cow<'static, str>, function: String) -> Self {
+    fn new(site: &'static Attribute, name: Arc<str>, function: String) -> Self {
         let Attribute { module, file, line, options, text, .. } = site;
         let SiteOptions { prefix, algorithm, .. } = *options;
         let SiteText { attribute, arguments, key, flags } = *text;
@@ -136,7 +136,7 @@ impl serde::Serialize for PolicyInfo {
         use serde::ser::SerializeStruct;
 
         let mut info = serializer.serialize_struct("PolicyInfo", 12)?;
-        info.serialize_field("name", &self.name)?;
+        info.serialize_field("name", &*self.name)?;
         info.serialize_field("prefix", self.prefix)?;
         info.serialize_field("attribute", self.attribute)?;
         info.serialize_field("algorithm", self.algorithm.name())?;

@@ -70,11 +70,11 @@ impl Registry {
     pub fn policy(&self, name: &str) -> Result<PolicyHandle, UnknownPolicy> {
         let mut named = policies();
         let with_prefix = |info: &PolicyInfo| format!("{}:{}", info.prefix, info.name);
-        if !named.iter().any(|info| info.name == name || with_prefix(info) == name) {
+        if !named.iter().any(|info| *info.name == *name || with_prefix(info) == name) {
             let meant = closest_path(name, named.iter().map(|info| &*info.name)).map(str::to_owned);
             return Err(UnknownPolicy::new(name, meant.into_iter().collect()));
         }
-        named.retain(|info| info.name == name || with_prefix(info) == name);
+        named.retain(|info| *info.name == *name || with_prefix(info) == name);
         // Attributes may share a policy, and then agree on all that matters here.
         named.dedup_by_key(|info| info.prefix);
         match named.pop() {

@@ -3,7 +3,7 @@
 use std::slice;
 
 use ratelimit_runtime::inspect::{Keyspace, policy_of};
-use ratelimit_runtime::overrides::{KnownPolicy, Override, check};
+use ratelimit_runtime::overrides::{Entry, KnownPolicy, check};
 use ratelimit_syntax::closest_path;
 
 use crate::connection::Connection;
@@ -26,8 +26,8 @@ impl Known {
         connection: &Connection,
         keyspace: &Keyspace,
         inventory: &Inventory,
-        change: &Override,
-        others: &[Override],
+        change: &Entry,
+        others: &[Entry],
     ) -> Result<Known, Failure> {
         let policies: Vec<_> = inventory.entries().filter_map(|entry| entry.known()).collect();
         let of_inventory = policies.len();
@@ -50,7 +50,7 @@ impl Known {
     }
 
     /// Checks a change. Tells what is wrong with the overrides beside it, which programs ignore.
-    pub(super) fn check(&self, change: &Override, others: &[Override]) -> Result<(), Failure> {
+    pub(super) fn check(&self, change: &Entry, others: &[Entry]) -> Result<(), Failure> {
         if !self.has(&change.policy) {
             return Err(Failure::NoSuchKey(self.unknown(&change.policy)));
         }
@@ -65,7 +65,7 @@ impl Known {
     }
 
     /// Returns the numbers of a change that the program computes for each call.
-    pub(super) fn computed(&self, change: &Override) -> Vec<String> {
+    pub(super) fn computed(&self, change: &Entry) -> Vec<String> {
         let named = self.policies[..self.of_inventory].iter().filter(|it| it.is_named(&change.policy));
         let mut computed: Vec<_> = named.flat_map(|it| it.computed.iter().cloned()).collect();
         computed.retain(|computed| change.numbers.iter().any(|(number, _)| number == computed));

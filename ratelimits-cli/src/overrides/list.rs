@@ -2,7 +2,7 @@
 
 use clap::Args;
 use jiff::Timestamp;
-use ratelimit_runtime::overrides::Override;
+use ratelimit_runtime::overrides::Entry;
 use serde_json::{Map, json};
 
 use super::text::{json_of, parse_all, read, text_of};
@@ -44,7 +44,7 @@ impl List {
 }
 
 /// Writes overrides, with the times at which they end for people.
-fn with_times(overrides: &[Override]) -> String {
+fn with_times(overrides: &[Entry]) -> String {
     let line = |line: &str| {
         let until = line.strip_prefix("until = ").and_then(|until| until.parse().ok());
         let time = until.and_then(|until| Timestamp::from_second(until).ok());

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::SignedDuration;
 use ratelimit_runtime::inspect::{KeyState, Keyspace};
-use ratelimit_runtime::overrides::Override;
+use ratelimit_runtime::overrides::Entry;
 use serde_json::json;
 
 use super::known::Known;
@@ -73,7 +73,7 @@ impl Set {
         let others = parse_all(&text)?;
         let before = others.iter().find(|other| other.policy == change.policy).cloned();
         let known = Known::read(&self.connection, &keyspace, &inventory, &change, &others).await?;
-        let apply = |overrides: &mut Vec<Override>| {
+        let apply = |overrides: &mut Vec<Entry>| {
             overrides.retain(|other| other.policy != change.policy);
             known.check(&change, overrides)?;
             overrides.push(change.clone());
@@ -110,7 +110,7 @@ impl Set {
         keyspace: &Keyspace,
         inventory: &Inventory,
         known: &Known,
-        change: &Override,
+        change: &Entry,
     ) -> Result<Limited, Failure> {
         let scan = Scan::with_override(&self.connection, keyspace, inventory, change.clone());
         let mut refused = Limited::default();
@@ -126,8 +126,8 @@ impl Set {
 
     fn report(
         &self,
-        change: &Override,
-        before: Option<&Override>,
+        change: &Entry,
+        before: Option<&Entry>,
         refused: Option<Limited>,
     ) -> Result<(), Failure> {
         if self.json {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use ratelimit_runtime::overrides::{Override, Value};
+use ratelimit_runtime::overrides::{Entry, Value};
 
 /// `name=value`.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,8 +28,8 @@ impl FromStr for Setting {
 }
 
 /// Returns the override of these settings. Of two with the same name the last one counts.
-pub(super) fn override_of(policy: &str, settings: &[Setting]) -> Override {
-    let mut change = Override { policy: policy.to_owned(), ..Override::default() };
+pub(super) fn override_of(policy: &str, settings: &[Setting]) -> Entry {
+    let mut change = Entry { policy: policy.to_owned(), ..Entry::default() };
     for setting in settings {
         match setting {
             Setting::Shadow(shadow) => change.shadow = Some(*shadow),

@@ -1,7 +1,7 @@
 //! The overrides in Redis, and how they are written.
 
 use ratelimit_runtime::inspect::Keyspace;
-use ratelimit_runtime::overrides::{Override, Value, parse};
+use ratelimit_runtime::overrides::{Entry, Value, parse};
 use serde_json::{Map, json};
 
 use crate::connection::Connection;
@@ -22,7 +22,7 @@ pub(super) async fn read(connection: &Connection, keyspace: &Keyspace) -> Result
 pub(super) async fn update(
     connection: &Connection,
     keyspace: &Keyspace,
-    change: impl Fn(&mut Vec<Override>) -> Result<(), Failure>,
+    change: impl Fn(&mut Vec<Entry>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     replace(connection, keyspace, |text| {
         let mut overrides = parse_all(text)?;
@@ -53,7 +53,7 @@ pub(super) async fn replace(
     Err(Failure::Redis("the overrides change all the time; try again".to_owned()))
 }
 
-pub(super) fn parse_all(text: &str) -> Result<Vec<Override>, Failure> {
+pub(super) fn parse_all(text: &str) -> Result<Vec<Entry>, Failure> {
     let invalid = |problem: &str| {
         Failure::Redis(format!(
             "the overrides in Redis are invalid: {problem}\nDelete them: ratelimits override clear --all"
@@ -63,11 +63,11 @@ pub(super) fn parse_all(text: &str) -> Result<Vec<Override>, Failure> {
     if parsed.problems.is_empty() { Ok(parsed.overrides) } else { Err(invalid(&parsed.problems.join("; "))) }
 }
 
-pub(super) fn text_of(overrides: &[Override]) -> String {
+pub(super) fn text_of(overrides: &[Entry]) -> String {
     overrides.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-pub(super) fn json_of(it: &Override) -> serde_json::Value {
+pub(super) fn json_of(it: &Entry) -> serde_json::Value {
     let mut settings = Map::new();
     for (argument, value) in &it.numbers {
         let value = match value {

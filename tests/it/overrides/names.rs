@@ -134,7 +134,7 @@ async fn one_name_overrides_a_method_of_all_types() {
     on_each_registry(&format!("[\"{NAME}\"]\nburst = 2\n"), async |registry, file| {
         assert_eq!(admitted(async || registry.scope(Ping.provided()).await).await, 2);
         assert_eq!(admitted(async || registry.scope(Pong.provided()).await).await, 2);
-        assert!(policies().iter().all(|policy| policy.name != NAME));
+        assert!(policies().iter().all(|policy| *policy.name != *NAME));
 
         file.replace(&format!("[\"{NAME}\"]\nburst = 3\n[\"{PONG}\"]\nburst = 4\n"));
         in_force(registry, &[PONG, NAME]).await;

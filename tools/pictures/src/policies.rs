@@ -5,7 +5,7 @@ use ratelimits::{Error, PolicyInfo, count_limit, funnel_limit, rate_limit, windo
 
 /// Returns the policy of this name.
 pub(crate) fn find(name: &str) -> PolicyInfo {
-    let found = ratelimits::policies().into_iter().find(|policy| policy.name == name);
+    let found = ratelimits::policies().into_iter().find(|policy| *policy.name == *name);
     found.unwrap_or_else(|| panic!("no function below has a policy of the name {name}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::entry::Override;
+use super::entry::Entry;
 use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
@@ -11,7 +11,7 @@ use crate::policy::{Number, Policy};
 /// An override that policies look up.
 #[derive(Debug)]
 pub(crate) struct ActiveOverride {
-    settings: Override,
+    settings: Entry,
     /// Those of the settings, so that no call parses text.
     numbers: Vec<Number>,
     /// Whether it is logged that it does not fit some policy of its name.
@@ -22,14 +22,14 @@ impl ActiveOverride {
     /// # Errors
     ///
     /// If the value of a number is invalid by itself.
-    pub(super) fn new(settings: Override) -> Result<Self, InvalidPolicy> {
+    pub(super) fn new(settings: Entry) -> Result<Self, InvalidPolicy> {
         let numbers = settings.numbers.iter();
         let numbers = numbers.map(|(argument, value)| Number::new(argument, value.as_argument()));
         let numbers = numbers.collect::<Result<_, _>>()?;
         Ok(ActiveOverride { settings, numbers, misfit_is_logged: AtomicBool::new(false) })
     }
 
-    pub(super) fn settings(&self) -> &Override {
+    pub(super) fn settings(&self) -> &Entry {
         &self.settings
     }
 

@@ -2,7 +2,7 @@
 
 use ratelimit_syntax::closest_path;
 
-use super::entry::Override;
+use super::entry::Entry;
 use crate::policy::Policy;
 
 /// A policy that overrides may change.
@@ -25,7 +25,7 @@ const WITH_HINT: usize = 10;
 
 /// Checks that each override names a policy and leaves it valid. Returns all problems.
 #[must_use]
-pub fn check(overrides: &[Override], known: &[KnownPolicy]) -> Vec<String> {
+pub fn check(overrides: &[Entry], known: &[KnownPolicy]) -> Vec<String> {
     overrides.iter().fold(Vec::new(), |mut found, it| {
         found.extend(problems(it, known, found.len() < WITH_HINT));
         found
@@ -33,11 +33,11 @@ pub fn check(overrides: &[Override], known: &[KnownPolicy]) -> Vec<String> {
 }
 
 /// Whether the override changes one of these policies.
-pub(super) fn fits(it: &Override, known: &[KnownPolicy]) -> bool {
+pub(super) fn fits(it: &Entry, known: &[KnownPolicy]) -> bool {
     known.iter().any(|known| known.is_named(&it.policy) && known.problem(it).is_none())
 }
 
-fn problems(it: &Override, known: &[KnownPolicy], with_hint: bool) -> Vec<String> {
+fn problems(it: &Entry, known: &[KnownPolicy], with_hint: bool) -> Vec<String> {
     let name = &it.policy;
     let mut named = known.iter().filter(|known| known.is_named(name)).peekable();
     if named.peek().is_none() {
@@ -60,7 +60,7 @@ impl KnownPolicy {
         self.name == name || prefix.is_some_and(|prefix| self.prefix.as_ref().is_none_or(|own| own == prefix))
     }
 
-    fn problem(&self, it: &Override) -> Option<String> {
+    fn problem(&self, it: &Entry) -> Option<String> {
         if self.shadow && it.shadow == Some(false) {
             return Some(
                 "`shadow` is in its attribute; remove it there, as the function may have no way to refuse"

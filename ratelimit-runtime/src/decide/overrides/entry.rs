@@ -1,41 +1,26 @@
-//! The override of one policy.
+//! The entry of one policy in a file of overrides.
 
 use std::fmt::{self, Display};
 
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::policy::{ArgumentValue, Policy};
 
-/// What an operator changes of a policy. [`Registry::overrides`](crate::Registry::overrides) returns those in force.
-///
-/// Its text is the table of the policy in a file of overrides.
-///
-/// ```
-/// let registry = ratelimits::Registry::in_memory();
-/// for overridden in registry.overrides() {
-///     println!("{}: {}", overridden.policy, overridden.settings().join(", "));
-/// }
-/// ```
+/// What an operator changes of a policy. Its text is the table of the policy in a file of overrides.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Override {
+pub struct Entry {
     /// The name of the policy, or `prefix:name`.
     pub policy: String,
     /// The numbers that replace those of the policy, by their arguments.
-    #[doc(hidden)]
     pub numbers: Vec<(String, Value)>,
     /// Whether the policy is in shadow, if it sets that.
-    #[doc(hidden)]
     pub shadow: Option<bool>,
     /// Whether the policy limits nothing.
-    #[doc(hidden)]
     pub off: bool,
     /// When it ends, in seconds since the Unix epoch, by the clock of the store.
-    #[doc(hidden)]
     pub until: Option<u64>,
     /// Who has set it.
-    #[doc(hidden)]
     pub author: Option<String>,
     /// Why.
-    #[doc(hidden)]
     pub reason: Option<String>,
 }
 
@@ -50,7 +35,7 @@ pub enum Value {
     Text(String),
 }
 
-impl Override {
+impl Entry {
     /// Returns the policy with these numbers in place of its own.
     ///
     /// # Errors
@@ -69,11 +54,8 @@ impl Override {
         let shadow = self.shadow.map(|shadow| format!("shadow = {shadow}"));
         numbers.chain(shadow).chain(self.off.then(|| "off = true".to_owned())).collect()
     }
-}
 
-impl Override {
     /// Whether it has ended at this time, in seconds since the Unix epoch.
-    #[doc(hidden)]
     #[must_use]
     pub fn has_ended(&self, now: u64) -> bool {
         self.until.is_some_and(|until| until <= now)
@@ -90,7 +72,7 @@ impl Value {
     }
 }
 
-impl Display for Override {
+impl Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "[{}]", Quoted(&self.policy))?;
         self.settings().iter().try_for_each(|setting| writeln!(f, "{setting}"))?;

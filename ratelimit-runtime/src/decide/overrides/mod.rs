@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 pub(crate) use self::active::ActiveOverride;
 pub use self::check::{KnownPolicy, check};
-pub use self::entry::{Override, Value};
+pub use self::entry::{Entry, Value};
 pub use self::parse::{Parsed, parse};
 pub(crate) use self::problems::{Problems, problems};
 pub(crate) use self::set::OverrideSet;

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::entry::{Override, Value};
+use super::entry::{Entry, Value};
 
 /// Overrides that were parsed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parsed {
     /// Those that can be read.
-    pub overrides: Vec<Override>,
+    pub overrides: Vec<Entry>,
     /// What is wrong with the others, with their lines.
     pub problems: Vec<String>,
 }
@@ -61,9 +61,8 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
 
 type Problem = (Option<Range<usize>>, String);
 
-fn section(name: &str, settings: DeTable<'_>) -> Result<Override, Vec<Problem>> {
-    let (mut section, mut problems) =
-        (Override { policy: name.to_owned(), ..Override::default() }, Vec::new());
+fn section(name: &str, settings: DeTable<'_>) -> Result<Entry, Vec<Problem>> {
+    let (mut section, mut problems) = (Entry { policy: name.to_owned(), ..Entry::default() }, Vec::new());
     let mut settings: Vec<_> = settings.into_iter().collect();
     settings.sort_by_key(|(name, _)| name.span().start);
     for (argument, value) in settings {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::active::ActiveOverride;
 use super::check::{KnownPolicy, check, fits};
-use super::entry::Override;
+use super::entry::Entry;
 use super::parse::{Parsed, parse};
 
 /// All overrides of a text, which policies look up by their names.
@@ -83,7 +83,7 @@ impl OverrideSet {
     }
 
     /// Returns those that change one of these policies, by name.
-    pub(crate) fn in_force(&self, known: &[KnownPolicy]) -> Vec<Override> {
+    pub(crate) fn in_force(&self, known: &[KnownPolicy]) -> Vec<Entry> {
         let mut list: Vec<_> = self.parsed.overrides.iter().filter(|it| fits(it, known)).cloned().collect();
         list.sort_by(|a, b| a.policy.cmp(&b.policy));
         list

@@ -47,7 +47,7 @@ impl RecentlyLimited {
     pub(super) fn find(&self, second: u32, policy: &str, key_hash: &str) -> Option<Vec<String>> {
         let current = self.at(second).list();
         let previous = self.previous.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_it = |key: &LimitedKey| key.policy == policy && key.key_hash == key_hash && !key.is_cut;
+        let is_it = |key: &LimitedKey| *key.policy == *policy && key.key_hash == key_hash && !key.is_cut;
         current.into_iter().chain(previous).find(is_it)?.key
     }
 
@@ -84,7 +84,7 @@ impl RecentlyLimited {
         let keys = keys.iter().take(SHOWN).map(|key| {
             let LimitedKey { policy, key_hash, key, refusals, overcount, is_cut } = key;
             let key = key.as_ref().filter(|_| self.shows_keys);
-            json!({ "policy": policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount })
+            json!({ "policy": &**policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount })
         });
         json!({ "seconds": second.min(second % PERIOD + PERIOD), "keys": keys.collect::<Vec<_>>() })
     }

@@ -1,6 +1,7 @@
 //! The list, compared with exact counts.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -51,7 +52,7 @@ proptest! {
         prop_assert_eq!(entries.iter().map(|entry| entry.refusals).sum::<u64>(), total);
         let smallest = entries.last().map_or(0, |entry| entry.refusals);
         for LimitedKey { policy, key, refusals, overcount, .. } in entries {
-            let count = exact.remove(&(policy, key.unwrap())).unwrap();
+            let count = exact.remove(&(policy.to_string(), key.unwrap())).unwrap();
             prop_assert!(count <= refusals && refusals - overcount <= count);
             prop_assert!(overcount <= max_overcount);
         }
@@ -69,7 +70,7 @@ proptest! {
         for (policy, parts) in &keys {
             let key = key_of(parts);
             observer(&Observation::of_key(POLICIES[*policy], &key, CallOutcome::Limited, None));
-            *exact.entry((POLICIES[*policy].to_owned(), Some(parts.clone()))).or_default() += 1;
+            *exact.entry((Arc::from(POLICIES[*policy]), Some(parts.clone()))).or_default() += 1;
         }
         let entries = list.list();
         prop_assert!(entries.iter().all(|entry| entry.overcount == 0));

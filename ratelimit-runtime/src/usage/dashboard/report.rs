@@ -7,6 +7,8 @@ use crate::store::Store;
 use crate::usage::check::check_policies;
 use crate::usage::policies::policies;
 use crate::usage::registry::Registry;
+#[cfg(feature = "overrides")]
+use crate::usage::registry::overrides::Override;
 
 /// Returns the state of a registry, and what an observer has counted.
 pub(super) fn report(counts: &Counts, registry: &Registry, may_reset: bool) -> Value {
@@ -45,8 +47,7 @@ fn store(registry: &Registry) -> Value {
 /// Returns the overrides in force; null without the feature `overrides`.
 #[cfg(feature = "overrides")]
 fn overrides(registry: &Registry) -> Value {
-    let of_policy =
-        |it: &crate::decide::overrides::Override| json!({ "policy": it.policy, "settings": it.settings() });
+    let of_policy = |it: &Override| json!({ "policy": it.policy(), "settings": it.settings() });
     registry.overrides().iter().map(of_policy).collect()
 }
 

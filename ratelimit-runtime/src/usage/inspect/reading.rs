@@ -6,7 +6,7 @@ use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::GcraKind;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::rate::Rate;
-use crate::decide::overrides::Override;
+use crate::decide::overrides::Entry;
 use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
 /// How the state under keys of one shape is read.
@@ -43,7 +43,7 @@ impl Reading {
     /// operator has changed of it. Keys with another shape than the policy then has are read by what their own says. Returns `None`
     /// if no policy has this shape.
     #[must_use]
-    pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Override>) -> Option<Self> {
+    pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Entry>) -> Option<Self> {
         let changed = changed.filter(|changed| !changed.numbers.is_empty());
         let in_force = policy.and_then(|policy| match changed {
             Some(changed) => changed.numbers_on(*policy).ok().map(Policy::computed),
@@ -206,9 +206,9 @@ mod tests {
 
     #[test]
     fn overridden_policies_are_read_by_the_numbers_in_force() {
-        let overridden = |argument: &str, number| Override {
+        let overridden = |argument: &str, number| Entry {
             numbers: vec![(argument.to_owned(), Value::Integer(number))],
-            ..Override::default()
+            ..Entry::default()
         };
         let bucket = Policy::from(TokenBucket::per_second(1).burst(5));
         let burst = overridden("burst", 8);
@@ -219,7 +219,7 @@ mod tests {
         let written = Some(Reading { spec: bucket.spec().unwrap(), knows_limit: true });
         assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&burst)), written);
         assert!(!Reading::of("tb3", None, Some(&burst)).unwrap().knows_limit);
-        let shadow = Override { shadow: Some(true), ..Override::default() };
+        let shadow = Entry { shadow: Some(true), ..Entry::default() };
         assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&shadow)), written);
 
         let window = |limit| Policy::from(FixedWindow::new(limit, Duration::from_secs(1)));

@@ -7,7 +7,7 @@ mod from_env;
 pub(crate) mod install_error;
 mod off;
 #[cfg(feature = "overrides")]
-mod overrides;
+pub(crate) mod overrides;
 #[cfg(test)]
 mod shortcuts;
 #[cfg(feature = "overrides")]

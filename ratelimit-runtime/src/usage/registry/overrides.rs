@@ -1,12 +1,27 @@
 //! The overrides of a registry.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use super::Registry;
 use super::watch::{Member, Watch, known};
-use crate::decide::overrides::Override;
+use crate::decide::overrides::Entry;
 #[cfg(feature = "redis")]
 use crate::store::Store;
+
+/// What an operator changes of a policy. [`Registry::overrides`] returns those in force.
+///
+/// Its text is the table of the policy in a file of overrides.
+///
+/// ```
+/// let registry = ratelimits::Registry::in_memory();
+/// for overridden in registry.overrides() {
+///     println!("{}: {}", overridden.policy(), overridden.settings().join(", "));
+/// }
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct Override(Entry);
 
 /// Where the overrides of a registry are.
 #[derive(Clone, Debug)]
@@ -35,14 +50,15 @@ impl Registry {
     /// let registry = Registry::builder().overrides(&limits).in_memory();
     /// # std::fs::remove_file(limits)?;
     /// let [search] = &registry.overrides()[..] else { panic!("one policy is overridden") };
-    /// assert_eq!(search.policy, "search");
+    /// assert_eq!(search.policy(), "search");
     /// assert_eq!(search.settings(), ["rate = \"100/min\"", "shadow = true"]);
     /// # Ok(()) }
     /// ```
     #[must_use]
     pub fn overrides(&self) -> Vec<Override> {
         let set = self.backend().overrides().set();
-        if set.is_empty() { Vec::new() } else { set.in_force(&known([&*self.0.limiters])) }
+        let entries = if set.is_empty() { Vec::new() } else { set.in_force(&known([&*self.0.limiters])) };
+        entries.into_iter().map(Override).collect()
     }
 
     /// Returns how many problems there are with the overrides.
@@ -65,5 +81,53 @@ impl Registry {
             },
         };
         let _ = self.0.watch.set(watch);
+    }
+}
+
+impl Override {
+    /// Returns the name of the policy, or `prefix:name`.
+    #[must_use]
+    pub fn policy(&self) -> &str {
+        &self.0.policy
+    }
+
+    /// Returns what it sets, such as `rate = "100/min"` and `shadow = true`.
+    #[must_use]
+    pub fn settings(&self) -> Vec<String> {
+        self.0.settings()
+    }
+
+    /// Returns when it ends, by the clock of the store, if it does by itself.
+    #[must_use]
+    pub fn until(&self) -> Option<SystemTime> {
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(self.0.until?))
+    }
+
+    /// Returns who has set it, if that is said.
+    #[must_use]
+    pub fn author(&self) -> Option<&str> {
+        self.0.author.as_deref()
+    }
+
+    /// Returns why it was set, if that is said.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        self.0.reason.as_deref()
+    }
+}
+
+impl fmt::Display for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Entry { policy, .. } = &self.0;
+        f.debug_struct("Override")
+            .field("policy", policy)
+            .field("settings", &self.settings())
+            .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 /// Returns the overrides of a text without problems.
-fn overrides(text: &str) -> Vec<Override> {
+fn overrides(text: &str) -> Vec<Entry> {
     let parsed = parse(text).unwrap();
     assert_eq!(parsed.problems, [""; 0]);
     parsed.overrides
@@ -15,25 +15,25 @@ fn overrides(text: &str) -> Vec<Override> {
 fn overrides_are_parsed() {
     let text = "# a comment\n[\"a::b#2\"]\nrate = \"100/min\"\nburst = 20\n\n[\"sms.daily\"]\nshadow = true\nlimit = 1_000\n\n[c]\noff = true\nleak_rate = 0.5\n";
     let expected = [
-        Override {
+        Entry {
             policy: "a::b#2".into(),
             numbers: vec![
                 ("rate".into(), Value::Text("100/min".into())),
                 ("burst".into(), Value::Integer(20)),
             ],
-            ..Override::default()
+            ..Entry::default()
         },
-        Override {
+        Entry {
             policy: "sms.daily".into(),
             numbers: vec![("limit".into(), Value::Integer(1000))],
             shadow: Some(true),
-            ..Override::default()
+            ..Entry::default()
         },
-        Override {
+        Entry {
             policy: "c".into(),
             numbers: vec![("leak_rate".into(), Value::Float(0.5))],
             off: true,
-            ..Override::default()
+            ..Entry::default()
         },
     ];
     assert_eq!(overrides(text), expected);
@@ -44,7 +44,7 @@ fn overrides_are_parsed() {
 #[test]
 fn written_overrides_are_parsed_again() {
     let written = vec![
-        Override {
+        Entry {
             policy: "a::<B as C<'\"'>>::d\\".into(),
             numbers: vec![
                 ("rate".into(), Value::Float(1e300)),
@@ -57,7 +57,7 @@ fn written_overrides_are_parsed_again() {
             author: Some("ann \"b\"".into()),
             reason: Some("too\nmany".into()),
         },
-        Override { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Override::default() },
+        Entry { policy: "é\n\u{7f}".into(), shadow: Some(true), ..Entry::default() },
     ];
     let text: String = written.iter().map(|it| format!("{it}\n")).collect();
     assert_eq!(overrides(&text), written, "{text}");

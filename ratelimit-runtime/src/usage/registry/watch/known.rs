@@ -18,7 +18,7 @@ pub(in crate::usage::registry) fn known(
         computed: attribute.computed.iter().map(ToString::to_string).collect(),
         shadow: attribute.options.shadow,
     };
-    let of_attributes = policies().into_iter().map(|info| known(info.site, info.name.into_owned()));
+    let of_attributes = policies().into_iter().map(|info| known(info.site, String::from(&*info.name)));
     // One name for all types of a function.
     let declared =
         CallSite::all().into_iter().map(|site| known(&site.attribute, site.names_without_call().1));

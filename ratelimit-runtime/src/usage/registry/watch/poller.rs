@@ -11,7 +11,7 @@ use super::known::{known, known_version};
 use super::source::{Found, POLL_INTERVAL, Source, system_time};
 use super::watched::Watch;
 use crate::base::log::log;
-use crate::decide::overrides::{Override, OverrideSet};
+use crate::decide::overrides::{Entry, OverrideSet};
 
 /// The maximum number of problems in an event. Further ones mostly have the same cause.
 const MOST_LOGGED: usize = 10;
@@ -26,7 +26,7 @@ pub(super) struct Poller {
     unread: Vec<String>,
     /// Which overrides and policies were checked, the overrides that were found to be in force, and the problems of the others.
     checked: Option<(u64, u64)>,
-    in_force: Vec<Override>,
+    in_force: Vec<Entry>,
     ignored: Vec<String>,
     #[cfg(feature = "redis")]
     inventory: Publisher,
@@ -164,7 +164,7 @@ impl Poller {
     }
 
     /// Logs what became of overrides, of which some may be new.
-    fn log_check(&mut self, in_force: Vec<Override>, ignored: Vec<String>, is_new: bool) {
+    fn log_check(&mut self, in_force: Vec<Entry>, ignored: Vec<String>, is_new: bool) {
         let source = &self.source;
         if !in_force.is_empty() && (is_new || in_force != self.in_force) {
             log!(INFO, %source, policies = in_force.len(), "overrides are in force");
