@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Router, serve};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use ratelimits::{Error, MostLimited, Registry, funnel_limit, install, metrics, rate_limit};
+use ratelimits::observe::MostLimited;
+use ratelimits::{Error, Registry, funnel_limit, install, metrics, rate_limit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -211,9 +211,24 @@ pub mod __private {
     pub use ratelimit_runtime::private::*;
 }
 
-#[cfg(feature = "overrides")]
-#[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
-pub use ratelimit_runtime::Override;
+/// Errors, and what they are about. [`Error`] is the one of a call.
+pub mod error {
+    pub use ratelimit_runtime::{
+        CheckError, InstallError, InvalidClientIp, InvalidPolicy, Limited, MissingKey, StoreError,
+        UnknownPolicy,
+    };
+}
+
+/// What is seen of decisions and policies: by observers, dashboards and operators.
+pub mod observe {
+    #[cfg(feature = "overrides")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "overrides")))]
+    pub use ratelimit_runtime::Override;
+    pub use ratelimit_runtime::{
+        CallOutcome, LimitedKey, MostLimited, Observation, PolicyInfo, Quota, StoreHealth, Usage,
+    };
+}
+
 #[cfg(feature = "dashboard")]
 #[cfg_attr(docsrs, doc(cfg(feature = "dashboard")))]
 pub use ratelimit_runtime::dashboard;
@@ -227,9 +242,7 @@ pub use ratelimit_runtime::metrics;
 )]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
-    Algorithm, CallOutcome, Charge, CheckError, ClientIp, DecidedBy, Decision, Error, FixedWindow,
-    InstallError, IntoKey, InvalidClientIp, InvalidPolicy, LeakyBucket, Limited, LimitedKey, Limiter,
-    MissingKey, MostLimited, Observation, OnStoreError, Policy, PolicyDecision, PolicyHandle, PolicyInfo,
-    Quota, Rate, Registry, RegistryBuilder, RequestContext, SlidingWindow, StoreError, StoreHealth,
-    TokenBucket, UnknownPolicy, Usage, check_policies, install, policies,
+    Algorithm, Charge, ClientIp, DecidedBy, Decision, Error, FixedWindow, IntoKey, LeakyBucket, Limiter,
+    OnStoreError, Policy, PolicyDecision, PolicyHandle, Rate, Registry, RegistryBuilder, RequestContext,
+    SlidingWindow, TokenBucket, check_policies, install, policies,
 };

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use ratelimits::observe::MostLimited;
 use ratelimits::{
-    Error, FixedWindow, MostLimited, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit,
-    window_limit,
+    Error, FixedWindow, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);

@@ -69,7 +69,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn client_ip() -> Result<ClientIp, ratelimits::InvalidClientIp> {
+fn client_ip() -> Result<ClientIp, ratelimits::error::InvalidClientIp> {
     match std::env::var("TRUSTED_PROXIES") {
         Ok(proxies) => ClientIp::header("x-forwarded-for", proxies.split(',')),
         Err(_) => Ok(ClientIp::peer()),

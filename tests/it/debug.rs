@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ratelimits::error::{InstallError, Limited, MissingKey};
+use ratelimits::observe::{CallOutcome, MostLimited, Observation};
 use ratelimits::{
-    Algorithm, CallOutcome, ClientIp, Error, FixedWindow, InstallError, LeakyBucket, Limited, MissingKey,
-    MostLimited, Observation, OnStoreError, Policy, Rate, Registry, RequestContext, SlidingWindow,
-    TokenBucket,
+    Algorithm, ClientIp, Error, FixedWindow, LeakyBucket, OnStoreError, Policy, Rate, Registry,
+    RequestContext, SlidingWindow, TokenBucket,
 };
 
 use crate::support::registries::on_each_registry;

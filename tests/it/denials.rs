@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use ratelimits::error::Limited;
 use ratelimits::{
-    DecidedBy, Error, FixedWindow, LeakyBucket, Limited, Limiter, Policy, Rate, Registry, SlidingWindow,
-    TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
+    DecidedBy, Error, FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, TokenBucket,
+    count_limit, funnel_limit, rate_limit, window_limit,
 };
 
 use crate::support::registries::{LONG_DEADLINE, namespace};

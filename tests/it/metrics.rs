@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use ratelimits::metrics::{observer, record_state};
+use ratelimits::observe::CallOutcome;
 use ratelimits::{
-    CallOutcome, DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, count_limit,
-    rate_limit, window_limit,
+    DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, count_limit, rate_limit,
+    window_limit,
 };
 use serde_json::Value;
 

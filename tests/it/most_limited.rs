@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use ratelimits::{
-    Error, FixedWindow, LimitedKey, MostLimited, Registry, RegistryBuilder, count_limit, rate_limit,
-};
+use ratelimits::observe::{LimitedKey, MostLimited};
+use ratelimits::{Error, FixedWindow, Registry, RegistryBuilder, count_limit, rate_limit};
 
 use crate::support::registries::{LONG_DEADLINE, namespace};
 use crate::support::server::Server;

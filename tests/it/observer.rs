@@ -5,9 +5,10 @@ use std::fmt::{self, Display};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ratelimits::observe::Observation;
 use ratelimits::{
-    DecidedBy, Error, FixedWindow, Observation, OnStoreError, Registry, RegistryBuilder, RequestContext,
-    TokenBucket, count_limit, rate_limit, window_limit,
+    DecidedBy, Error, FixedWindow, OnStoreError, Registry, RegistryBuilder, RequestContext, TokenBucket,
+    count_limit, rate_limit, window_limit,
 };
 use tokio::task::JoinSet;
 

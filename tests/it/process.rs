@@ -6,7 +6,8 @@ use std::process::Command;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ratelimits::{DecidedBy, Error, FixedWindow, InstallError, Registry, TokenBucket, count_limit, install};
+use ratelimits::error::InstallError;
+use ratelimits::{DecidedBy, Error, FixedWindow, Registry, TokenBucket, count_limit, install};
 
 use crate::support::log_capture::LogCapture;
 use crate::support::server::Server;

@@ -7,7 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ratelimits::{Decision, Error, FixedWindow, Limiter, Registry, StoreError, count_limit, rate_limit};
+use ratelimits::error::StoreError;
+use ratelimits::{Decision, Error, FixedWindow, Limiter, Registry, count_limit, rate_limit};
 
 use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use axum::http::request::Parts;
-use ratelimits::{
-    Error, FixedWindow, Limiter, MissingKey, OnStoreError, Policy, Registry, TokenBucket, count_limit,
-};
+use ratelimits::error::MissingKey;
+use ratelimits::{Error, FixedWindow, Limiter, OnStoreError, Policy, Registry, TokenBucket, count_limit};
 
 use crate::client::Client;
 

@@ -20,7 +20,7 @@ use crate::base::units;
 /// assert_eq!(Rate::new(100, Duration::from_secs(60)), "100/min".parse()?);
 /// assert_eq!(Rate::try_from(1.0 / 60.0)?, Rate::new(1, Duration::from_secs(60)));
 /// assert_eq!(Rate::new(100, Duration::from_secs(60)).to_string(), "100/min");
-/// # Ok::<(), ratelimits::InvalidPolicy>(())
+/// # Ok::<(), ratelimits::error::InvalidPolicy>(())
 /// ```
 ///
 /// Rates are equal if both permits and period are equal. `2/2s` and `1/s` are different rates, because they refill a bucket

@@ -8,7 +8,8 @@ use std::fmt;
 /// Such a call is refused. It never shares a bucket with other calls that lack the same part.
 ///
 /// ```
-/// use ratelimits::{Error, MissingKey, rate_limit};
+/// use ratelimits::{Error, rate_limit};
+/// use ratelimits::error::MissingKey;
 ///
 /// #[rate_limit(5.0, key_type = IP)]
 /// async fn search() -> Result<(), Error> {

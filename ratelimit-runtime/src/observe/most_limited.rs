@@ -28,7 +28,8 @@ use crate::decide::observation::{CallOutcome, Observation};
 /// A refusal takes a lock for a few look-ups, however long the list is; an admitted call takes none. Clones share one list.
 ///
 /// ```
-/// use ratelimits::{MostLimited, Registry, TokenBucket};
+/// use ratelimits::{Registry, TokenBucket};
+/// use ratelimits::observe::MostLimited;
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
 /// let most_limited = MostLimited::new(100).keep_keys();

@@ -30,7 +30,7 @@ pub struct CheckError {
 ///     Ok(())
 /// }
 ///
-/// # fn the_test() -> Result<(), ratelimits::CheckError> {
+/// # fn the_test() -> Result<(), ratelimits::error::CheckError> {
 /// ratelimits::check_policies()?;
 /// # Ok(()) }
 /// # the_test().unwrap();

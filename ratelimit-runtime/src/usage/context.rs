@@ -83,7 +83,8 @@ impl RequestContext {
     /// `<@user_or_ip>` counts by address. Otherwise all blank users would share one limit.
     ///
     /// ```
-    /// # use ratelimits::{count_limit, Error, MissingKey, RequestContext};
+    /// # use ratelimits::{count_limit, Error, RequestContext};
+    /// # use ratelimits::error::MissingKey;
     /// #[count_limit(1, "1d", key_type = USER)]
     /// async fn send() -> Result<(), Error> {
     ///     Ok(())

@@ -1,6 +1,7 @@
 //! Keys: templates, expressions and the request context.
 
-use ratelimits::{MissingKey, RequestContext, count_limit};
+use ratelimits::error::MissingKey;
+use ratelimits::{RequestContext, count_limit};
 
 use super::{AppError, AppResult, User, assert_admits_one, assert_limited, isolated};
 use crate::support::log_capture::LogCapture;

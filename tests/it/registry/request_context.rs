@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use ratelimits::{Error, MissingKey, RequestContext, count_limit};
+use ratelimits::error::MissingKey;
+use ratelimits::{Error, RequestContext, count_limit};
 
 use crate::support::registries::on_each_registry;
 

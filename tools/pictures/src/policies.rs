@@ -1,7 +1,8 @@
 //! The policies of the pictures, as users write them. Each has the name of its picture's file.
 #![allow(dead_code, reason = "the functions are there for their attributes")]
 
-use ratelimits::{Error, PolicyInfo, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::observe::PolicyInfo;
+use ratelimits::{Error, count_limit, funnel_limit, rate_limit, window_limit};
 
 /// Returns the policy of this name.
 pub(crate) fn find(name: &str) -> PolicyInfo {

@@ -1,7 +1,7 @@
 //! The calls of the pictures, decided by a policy.
 
 use ratelimit_runtime::algorithm::{AlgorithmSpec, State, Verdict};
-use ratelimits::PolicyInfo;
+use ratelimits::observe::PolicyInfo;
 
 /// How long the pictures are, in microseconds.
 pub(crate) const END: u64 = 20 * SECOND;

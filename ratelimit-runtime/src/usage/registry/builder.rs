@@ -282,7 +282,8 @@ impl RegistryBuilder {
     /// ```
     /// use std::sync::Arc;
     /// use std::sync::atomic::{AtomicU64, Ordering};
-    /// use ratelimits::{CallOutcome, Registry, TokenBucket};
+    /// use ratelimits::{Registry, TokenBucket};
+    /// use ratelimits::observe::CallOutcome;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
     /// let limited = Arc::new(AtomicU64::new(0));

@@ -6,7 +6,8 @@ use std::fmt;
 /// A registry could not be installed.
 ///
 /// ```
-/// use ratelimits::{InstallError, Registry, install};
+/// use ratelimits::{Registry, install};
+/// use ratelimits::error::InstallError;
 ///
 /// install(Registry::in_memory()).unwrap();
 /// assert_eq!(install(Registry::in_memory()), Err(InstallError::AlreadyInstalled));
