@@ -1,5 +1,8 @@
 //! The outcome of a rate-limit check.
 
+#[cfg(feature = "test-util")]
+mod for_tests;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,8 @@
 //! What observers get of every decision.
 
+#[cfg(any(test, feature = "test-util"))]
+mod for_tests;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -15,8 +18,6 @@ use crate::decide::charges::PolicyCharge;
 use crate::decide::definition::{ChargeNumbers, Definition};
 use crate::decide::error::Error;
 use crate::decide::request::AcquireRequest;
-#[cfg(test)]
-use crate::key::KeyParts;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::decided_by::DecidedBy;
@@ -64,7 +65,7 @@ enum Said<'a> {
         plain: &'a PlainSpec,
         numbers: &'a ChargeNumbers<'a>,
     },
-    #[cfg(test)]
+    #[cfg(any(test, feature = "test-util"))]
     Quota(Quota),
 }
 
@@ -132,7 +133,7 @@ impl<'a> Observation<'a> {
                 let limit = numbers.limit(*plain);
                 (plain.verdict(limit, snapshot, now, cost, admitted), numbers.spec())
             }
-            #[cfg(test)]
+            #[cfg(any(test, feature = "test-util"))]
             Said::Quota(quota) => return Some(quota),
         };
         Some(Quota {
@@ -320,30 +321,6 @@ impl Observers {
     #[inline]
     fn tell(&self, observation: &Observation<'_>) {
         self.0.iter().for_each(|observer| observer(observation));
-    }
-}
-
-#[cfg(test)]
-impl<'a> Observation<'a> {
-    /// What a policy said about a key, for tests of observers.
-    pub(crate) fn of_key(
-        policy: &'a str,
-        key: &'a KeyParts,
-        outcome: CallOutcome,
-        quota: Option<Quota>,
-    ) -> Self {
-        Observation {
-            policy,
-            algorithm: Algorithm::TokenBucket,
-            cost: 1,
-            shadow: false,
-            outcome,
-            source: None,
-            waited: Duration::ZERO,
-            definition: None,
-            parts: key.all(),
-            said: quota.map_or(Said::Nothing, Said::Quota),
-        }
     }
 }
 

@@ -187,7 +187,7 @@ impl KeyHead {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "test-util"))]
 impl KeyParts {
     /// Returns the parts of a key.
     pub(crate) fn of<M>(key: &impl IntoKey<M>) -> Result<Self, MissingKey> {

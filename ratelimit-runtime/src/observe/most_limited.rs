@@ -39,7 +39,7 @@ use crate::decide::observation::{CallOutcome, Observation};
 ///     let _ = reports.try_acquire(tenant).await;
 /// }
 /// let list = most_limited.list();
-/// assert_eq!((list[0].policy.as_str(), list[0].refusals), ("reports", 2));
+/// assert_eq!((&*list[0].policy, list[0].refusals), ("reports", 2));
 /// assert_eq!(list[0].key, Some(vec!["9".to_owned()]));
 /// # Ok(()) }
 /// ```

@@ -1,5 +1,7 @@
 //! Why a call did not go ahead.
 
+#[cfg(feature = "test-util")]
+mod for_tests;
 mod limited;
 
 use std::error::Error as StdError;
