@@ -53,6 +53,14 @@ pub(crate) struct Number {
 }
 
 impl Number {
+    /// Whether it is written as 0, with a unit or without.
+    pub(crate) fn is_zero(&self) -> bool {
+        match whole(&self.expr) {
+            Some(digits) => digits == "0",
+            None => literal(&self.expr).is_some_and(|text| is_zero_duration(&text.value())),
+        }
+    }
+
     /// Reads the argument's value, if it is written in a form that its unit allows.
     pub(crate) fn read(args: &Args, name: &'static str, unit: Unit, errors: &mut Errors) -> Option<Number> {
         let expr = args.value(name)?;
@@ -189,6 +197,14 @@ fn is_unquoted_rate(expr: &Expr, args: &Args) -> bool {
 /// Returns whether it is like `15m`, a number with a unit and without quotes.
 fn has_unit_suffix(expr: &Expr) -> bool {
     any_literal(expr, &|lit| UNITS.contains(&lit.suffix()))
+}
+
+/// Whether a duration with a unit has no digit but 0.
+fn is_zero_duration(text: &str) -> bool {
+    let has = |of: fn(char) -> bool| text.contains(of);
+    has(|char| char == '0')
+        && has(|char| char.is_ascii_alphabetic())
+        && !has(|char| matches!(char, '1'..='9'))
 }
 
 /// Returns the digits of a whole number without a unit.

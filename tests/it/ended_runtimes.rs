@@ -1,12 +1,16 @@
 //! Runtimes that end while calls are under way. Counts panics, which are printed even where they are caught, and so runs in a
 //! process of its own.
 
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::pin;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, Registry, SlidingWindow, TokenBucket};
+use ratelimits::{FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
@@ -34,6 +38,20 @@ fn runtimes() -> [Runtime; 2] {
         .map(|mut builder| builder.enable_all().build().unwrap())
 }
 
+/// Makes a call, and counts it once it has been polled.
+async fn acquire(limiter: Limiter, begun: Arc<AtomicUsize>) {
+    let mut call = pin!(limiter.acquire(()));
+    let mut is_counted = false;
+    let decided = poll_fn(|context| {
+        let polled = call.as_mut().poll(context);
+        if !mem::replace(&mut is_counted, true) {
+            begun.fetch_add(1, Ordering::Relaxed);
+        }
+        polled
+    });
+    drop(decided.await);
+}
+
 #[test]
 fn calls_that_are_under_way_end_quietly_with_their_runtime() {
     let Ok(url) = std::env::var(URL) else {
@@ -57,14 +75,21 @@ fn calls_that_are_under_way_end_quietly_with_their_runtime() {
         for (i, policy) in policies.iter().enumerate() {
             let limiter = registry.limiter(&i.to_string(), *policy).unwrap();
             for runtime in runtimes() {
+                let begun = Arc::<AtomicUsize>::default();
                 let wait = |_| {
-                    let (limiter, runtime) = (limiter.clone(), runtime.handle().clone());
-                    thread::spawn(move || drop(runtime.block_on(limiter.acquire(()))))
+                    let call = acquire(limiter.clone(), Arc::clone(&begun));
+                    let runtime = runtime.handle().clone();
+                    thread::spawn(move || runtime.block_on(call))
                 };
                 let threads: Vec<_> = (0..CALLS).map(wait).collect();
-                let task = limiter.clone();
-                runtime.spawn(async move { task.acquire(()).await });
-                runtime.block_on(async { sleep(Duration::from_millis(50)).await });
+                runtime.spawn(acquire(limiter.clone(), Arc::clone(&begun)));
+                runtime.block_on(async {
+                    while begun.load(Ordering::Relaxed) <= CALLS {
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                    // Those on Redis get their replies.
+                    sleep(Duration::from_millis(100)).await;
+                });
                 drop(runtime);
                 threads.into_iter().for_each(|call| call.join().unwrap());
             }

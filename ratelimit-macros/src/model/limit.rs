@@ -56,6 +56,7 @@ impl Limit {
         let prefix = text(args, "prefix", "sms", errors);
         let cost = Number::read(args, "cost", Unit::Cost, errors);
         let timeout = Number::read(args, "timeout", Unit::Timeout, errors);
+        without_effect(args, [&cost, &timeout], errors);
         if args.has("shadow")
             && let Some(timeout) = args.span("timeout")
         {
@@ -88,6 +89,24 @@ impl Limit {
             registry: expr("registry"),
             krate,
         })
+    }
+}
+
+/// Reports a cost and a timeout of 0, which leave nothing to do. A queue waits unless it is told not to.
+fn without_effect(args: &Args, [cost, timeout]: [&Option<Number>; 2], errors: &mut Errors) {
+    if let Some(cost) = cost
+        && cost.is_zero()
+    {
+        errors.on(
+            &cost.expr,
+            "a call that costs 0 passes without a decision; leave out the attribute, or write `skip_when = …` for calls that are free",
+        );
+    }
+    if let Some(timeout) = timeout
+        && timeout.is_zero()
+        && !args.has("queue")
+    {
+        errors.on(&timeout.expr, "a call never waits without a `timeout`; leave it out");
     }
 }
 

@@ -116,3 +116,13 @@ fn literals_after_computed_numbers_are_not_checked() {
         assert_eq!(checked(kind, args), expected, "{args}");
     }
 }
+
+#[test]
+fn costs_of_zero_are_errors() {
+    let message = "a call that costs 0 passes without a decision; leave out the attribute, or write `skip_when = …` for calls that are free";
+    for kind in [Rate, Count, Funnel, Window] {
+        fails_with(kind, "5, 60, cost", &["0", "0_u64", "00"], message);
+    }
+    expands(Rate, "5, cost = 10", SEND);
+    expands(Rate, "5, cost = user.cost", SEND);
+}

@@ -26,6 +26,16 @@ fn timeouts_have_a_unit() {
 }
 
 #[test]
+fn timeouts_of_zero_are_errors_except_of_queues() {
+    let message = "a call never waits without a `timeout`; leave it out";
+    for kind in [Rate, Count, Funnel, Window] {
+        fails_with(kind, "5, 60, timeout", &["\"0s\"", "\"0 ms\"", "\"0h0m\""], message);
+    }
+    expands(Funnel, "5, 60, queue, timeout = \"0s\"", SEND);
+    expands(Rate, "5, timeout = \"10ms\"", SEND);
+}
+
+#[test]
 fn shadow_never_waits() {
     for args in ["5, 60, shadow, timeout = \"1s\"", "5, 60, timeout = \"1s\", shadow"] {
         fails(Count, args, &[("timeout", "a policy in `shadow` never waits; leave out `timeout`")]);

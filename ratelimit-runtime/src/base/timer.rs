@@ -104,7 +104,7 @@ async fn until_on<F: Future>(
 }
 
 /// Whether the runtime has shut down, or is about to: it drops at once what it is given.
-fn has_ended(runtime: &Handle) -> bool {
+pub(crate) fn has_ended(runtime: &Handle) -> bool {
     let task = runtime.spawn(pending::<()>());
     let has_ended = task.is_finished();
     task.abort();

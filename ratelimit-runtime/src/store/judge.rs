@@ -7,7 +7,7 @@ use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 impl Outcome {
     /// Sets the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
     /// others report the state as it is. The snapshots of charges that are made for a later slot are moved to it.
-    pub(crate) fn judge(&mut self, charges: &[Charge], snapshots: &mut [Snapshot]) {
+    pub fn judge(&mut self, charges: &[Charge], snapshots: &mut [Snapshot]) {
         let Outcome { now, admitted, verdicts, .. } = self;
         verdicts.clear();
         let is_peek = is_peek(charges);

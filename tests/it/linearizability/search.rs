@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use ratelimit_runtime::algorithm::State;
-use ratelimit_runtime::store::{AlgorithmSpec, ChargeId, Outcome};
+use ratelimit_runtime::store::{AlgorithmSpec, Charge, ChargeId, Key, Outcome};
 
 use super::Request;
 
@@ -100,31 +100,29 @@ impl Keys {
         let mut after = self.clone();
         match event {
             Event::Decided(requests, outcome) => {
-                let is_peek = requests.iter().all(|request| request.cost == 0);
-                let verdict = |spec: &AlgorithmSpec, snapshot, cost, wait| match is_peek {
-                    true => spec.peek(snapshot, now),
-                    false => spec.verdict(snapshot, now, cost, wait),
+                let charge = |&Request { key, cost, wait }: &Request| Charge {
+                    key: Key::raw(&key.to_string()),
+                    spec: specs[key],
+                    cost,
+                    wait,
+                    shadow: false,
                 };
-                for (i, &Request { key, cost, wait }) in requests.iter().enumerate() {
-                    let (spec, state) = (specs[key], &mut after.states[key]);
-                    let snapshot = spec.check(state.as_ref(), now, cost);
-                    let mut expected = verdict(&spec, snapshot, cost, wait);
-                    if outcome.admitted && cost > 0 {
-                        spec.commit(state, snapshot, now, cost);
-                    } else if expected.admitted {
-                        expected = spec.verdict(snapshot, now, 0, 0);
-                    }
-                    if expected != outcome.verdicts[i] || self.written[key] > now {
-                        return None;
-                    }
-                }
-                let refuses = |request: &Request| {
+                let charges: Vec<Charge> = requests.iter().map(charge).collect();
+                let check = |request: &Request| {
                     let (spec, state) = (specs[request.key], self.states[request.key].as_ref());
-                    let snapshot = spec.check(state, now, request.cost);
-                    !verdict(&spec, snapshot, request.cost, request.wait).admitted
+                    spec.check(state, now, request.cost)
                 };
-                if outcome.admitted == requests.iter().any(refuses) {
+                let mut snapshots: Vec<_> = requests.iter().map(check).collect();
+                let mut expected = Outcome { now, ..Outcome::clone(outcome) };
+                expected.judge(&charges, &mut snapshots);
+                if (expected.admitted, &expected.verdicts) != (outcome.admitted, &outcome.verdicts)
+                    || requests.iter().any(|request| self.written[request.key] > now)
+                {
                     return None;
+                }
+                let charged = requests.iter().zip(snapshots).filter(|(request, _)| request.cost > 0);
+                for (&Request { key, cost, .. }, snapshot) in charged.filter(|_| outcome.admitted) {
+                    specs[key].commit(&mut after.states[key], snapshot, now, cost);
                 }
             }
             Event::Refunded { key, cost, id } => {

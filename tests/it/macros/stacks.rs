@@ -212,8 +212,10 @@ async fn stacked_keys_share_a_hash_tag() {
     assert!(by_key.iter().all(|tag| *tag == by_key[0] && !tag.contains('/')), "{keys:?}");
 }
 
+const FREE: u64 = 0;
+
 #[count_limit(1, "9d", skip_when = skipped, fallback = |_| "skipped")]
-#[count_limit(5, "9d", cost = 0, fallback = |_| "free")]
+#[count_limit(5, "9d", cost = FREE, fallback = |_| "free")]
 #[count_limit(1, "8d", shadow, fallback = |_| "shadow")]
 #[count_limit(limit = limit, period = "1d", fallback = |_| "counted")]
 async fn last_of_four(skipped: bool, limit: u8) -> &'static str {
@@ -315,7 +317,7 @@ async fn shadow_store_errors_are_not_logged_as_limited() {
 }
 
 #[count_limit(1, "1d", name = "stacks.full")]
-#[count_limit(1, "1d", name = "stacks.free", cost = 0)]
+#[count_limit(1, "1d", name = "stacks.free", cost = FREE)]
 async fn beside_a_free_policy() -> Result<(), Error> {
     Ok(())
 }

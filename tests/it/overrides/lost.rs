@@ -100,7 +100,14 @@ async fn stale_replicas_change_no_override() {
     let (master, replica) = (Server::start(), Server::start());
     let program = Program::start(&master).await;
     replica.replicate(Some(&master.address())).await;
-    master.replicated_to(&replica).await;
+    let key = format!("{}:overrides", program.namespace);
+    until("the replica has the first version", WITHIN, async || {
+        match replica.command(&["EXISTS", &key]).await {
+            1 => Ok(()),
+            found => Err(format!("{found}")),
+        }
+    })
+    .await;
     replica.replicate(None).await;
     program.write(&master, "8", &format!("[\"{NAME}\"]\nlimit = 1\nshadow = true\n")).await;
     let settings = || program.registry.overrides()[0].settings().len();

@@ -36,7 +36,7 @@ async fn sum_of_floats() -> Result<(), Error> {
     Ok(())
 }
 
-#[funnel_limit(capacity = 1_000_000_000_000, drain = drain, cost = 0)]
+#[funnel_limit(capacity = 1_000_000_000_000, drain = drain, cost = 1)]
 async fn capacity(drain: u32) -> Result<(), Error> {
     let _ = drain;
     Ok(())

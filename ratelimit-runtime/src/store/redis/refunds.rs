@@ -15,6 +15,7 @@ use super::cluster::common_slot;
 use super::scripts::{MAX_REFUNDS, key_text};
 use crate::base::number_map::NumberMap;
 use crate::base::runtime::BACKGROUND;
+use crate::base::timer::has_ended;
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::refund::{OnRefunded, Refund};
@@ -70,9 +71,14 @@ impl Refunds {
         let call = CallRefunds { refunds, denials, done: Some(done) };
         // What is refused from now on may be out of date, and what was.
         call.forget_denials();
-        match runtime.cloned().map_or_else(Handle::try_current, Ok) {
-            Ok(runtime) => self.push(client, &runtime, call),
-            Err(_) => self.push_in_background(client, call),
+        let runtime = match runtime {
+            // A call that waited is dropped with it.
+            Some(runtime) => Some(runtime.clone()).filter(|runtime| !has_ended(runtime)),
+            None => Handle::try_current().ok(),
+        };
+        match runtime {
+            Some(runtime) => self.push(client, &runtime, call),
+            None => self.push_in_background(client, call),
         }
     }
 
