@@ -101,7 +101,7 @@ impl Keys {
         match event {
             Event::Decided(requests, outcome) => {
                 let charge = |&Request { key, cost, wait }: &Request| Charge {
-                    key: Key::raw(&key.to_string()),
+                    key: Key::raw(key.to_string()),
                     spec: specs[key],
                     cost,
                     wait,
