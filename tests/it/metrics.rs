@@ -227,7 +227,7 @@ fn queries(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_dashboard_the_alerts_and_the_guide_have_the_series_that_are_recorded() {
+async fn recorded_series_are_in_dashboard_alerts_and_guide() {
     let recorder = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;

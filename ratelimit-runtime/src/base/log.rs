@@ -16,7 +16,7 @@ macro_rules! log {
 
 pub(crate) use log;
 
-/// How often an event is logged at most that tells what calls do, or what goes wrong with them.
+/// The periods of events that are bounded: about what calls do, and about what goes wrong with them.
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 

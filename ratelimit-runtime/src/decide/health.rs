@@ -72,13 +72,13 @@ struct Outage {
     began: Instant,
     last_failure: Instant,
     failed_decisions: u64,
-    /// When the log last told of it.
+    /// When it was last logged.
     logged: Instant,
 }
 
 /// What is logged of a failure.
 #[derive(Debug, PartialEq)]
-enum Told {
+enum OutageEvent {
     Begins,
     GoesOn { failed_decisions: u64, lasted: Duration },
 }
@@ -101,14 +101,14 @@ impl HealthMonitor {
 
     /// Records a decision that the store failed to make.
     pub(crate) fn record_failure(&self, error: &StoreError) {
-        let Some(told) = self.record_failure_at(Instant::now()) else { return };
+        let Some(event) = self.record_failure_at(Instant::now()) else { return };
         let server = self.server();
-        match told {
-            Told::Begins => {
+        match event {
+            OutageEvent::Begins => {
                 let deadline = self.redis.as_ref().map(|redis| debug(redis.timeout()));
                 log!(WARN, server, deadline, %error, "store unavailable; applying `on_store_error`");
             }
-            Told::GoesOn { failed_decisions, lasted } => {
+            OutageEvent::GoesOn { failed_decisions, lasted } => {
                 log!(WARN, server, failed_decisions, ?lasted, %error, "store still unavailable");
             }
         }
@@ -147,7 +147,7 @@ impl HealthMonitor {
         }
     }
 
-    fn record_failure_at(&self, at: Instant) -> Option<Told> {
+    fn record_failure_at(&self, at: Instant) -> Option<OutageEvent> {
         let mut record = self.lock();
         record.failed_decisions += 1;
         let begins = record.current.is_none();
@@ -160,13 +160,13 @@ impl HealthMonitor {
         outage.last_failure = outage.last_failure.max(at);
         outage.failed_decisions += 1;
         let is_due = begins || at.saturating_duration_since(outage.logged) >= MINUTE;
-        let told = is_due.then(|| {
+        let event = is_due.then(|| {
             outage.logged = at;
             let lasted = at.saturating_duration_since(outage.began);
             if begins {
-                Told::Begins
+                OutageEvent::Begins
             } else {
-                Told::GoesOn { failed_decisions: outage.failed_decisions, lasted }
+                OutageEvent::GoesOn { failed_decisions: outage.failed_decisions, lasted }
             }
         });
         record.outages += u64::from(begins);
@@ -176,7 +176,7 @@ impl HealthMonitor {
             let _ = record.failed_refunds.take_if(is_earlier);
         }
         self.in_outage.store(true, Ordering::Relaxed);
-        told
+        event
     }
 
     fn is_first_failed_refund(&self, at: Instant) -> bool {
@@ -232,15 +232,15 @@ mod tests {
     fn outages_are_logged_every_minute() {
         let (monitor, began) = (HealthMonitor::default(), Instant::now());
         let after = Duration::from_millis;
-        let told: Vec<_> = (0..200)
+        let events: Vec<_> = (0..200)
             .filter_map(|second| Some((second, monitor.record_failure_at(began + after(second * 1000))?)))
             .collect();
         let goes_on = |seconds| {
-            (seconds, Told::GoesOn { failed_decisions: seconds + 1, lasted: after(seconds * 1000) })
+            (seconds, OutageEvent::GoesOn { failed_decisions: seconds + 1, lasted: after(seconds * 1000) })
         };
-        assert_eq!(told, [(0, Told::Begins), goes_on(60), goes_on(120), goes_on(180)]);
+        assert_eq!(events, [(0, OutageEvent::Begins), goes_on(60), goes_on(120), goes_on(180)]);
         monitor.record_success_at(began + after(201_000));
-        assert_eq!(monitor.record_failure_at(began + after(202_000)), Some(Told::Begins));
+        assert_eq!(monitor.record_failure_at(began + after(202_000)), Some(OutageEvent::Begins));
     }
 
     #[test]

@@ -127,8 +127,7 @@ impl BoundChecker {
         wait: i128,
     ) -> Result<(), String> {
         self.moved = true;
-        self.add_by(id, policy, cost, now, wait);
-        self.check()
+        self.add_next(id, policy, cost, now, wait)
     }
 
     /// Adds an admitted call, in any order.

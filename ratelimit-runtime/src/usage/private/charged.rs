@@ -167,7 +167,7 @@ impl Charged {
     }
 }
 
-/// Adds a charge that was given back to what the response tells.
+/// Adds a charge that was given back to what the response reports.
 fn tell_refund(policy: &str) {
     #[cfg(feature = "web")]
     crate::usage::context::with_record(|record| record.give_back(policy));

@@ -325,7 +325,7 @@ impl RegistryBuilder {
     /// are overridden, which starts full; a window keeps its count.
     ///
     /// A thread that all registries share reads the file every two seconds, once it has not been written to for half a second. An
-    /// override that is invalid or names no policy changes nothing and concerns no other: one event at error level tells what is
+    /// override that is invalid or names no policy changes nothing and concerns no other: one event at error level says what is
     /// wrong, and [`check_policies`](crate::check_policies) returns it. While there is no file, or it is empty or no TOML, what was in force stays so; a
     /// comment line alone ends all overrides. Limiters take theirs when they are created.
     ///

@@ -66,7 +66,7 @@ impl Publisher {
                 self.wait = RENEWAL;
                 self.log_failure(&error);
             }
-            // An outage, which reading tells.
+            // An outage, which the next read reports.
             Err(_) => {}
         }
     }
