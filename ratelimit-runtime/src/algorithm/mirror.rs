@@ -18,13 +18,19 @@ impl AlgorithmSpec {
         let cost = self.max_cost().map_or(cost, |most| cost.min(most));
         let (level, owes) = (snapshot[0].saturating_sub(now), u64::from(owes));
         let takes = match self {
-            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => match spec
-                .kind
-            {
-                GcraKind::Borrowing(_) => level <= spec.capacity + owes * (spec.capacity + spec.charge(cost)),
-                _ => level < spec.capacity + owes * spec.capacity,
-            },
-            AlgorithmSpec::IntervalBucket(spec) => snapshot[1] < spec.burst + owes * spec.burst,
+            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+                match spec.kind {
+                    // The calls before it, decided here or there, may each have borrowed as much as the bucket holds.
+                    GcraKind::Borrowing(_) => {
+                        level <= spec.capacity + owes * (2 * spec.capacity + spec.charge(cost))
+                    }
+                    _ => level < spec.capacity + owes * spec.capacity,
+                }
+            }
+            // The intervals of the other store may have begun later than the ones here, which is worth one refill.
+            AlgorithmSpec::IntervalBucket(spec) => {
+                snapshot[1] < spec.burst + owes * (spec.burst + spec.refill)
+            }
             AlgorithmSpec::WarmingUp(_) => {
                 let verdict = self.verdict(snapshot, now, cost, u64::MAX);
                 verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
