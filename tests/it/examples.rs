@@ -1,6 +1,5 @@
 //! Runs every example and checks its output.
 
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::support::server::Server;
@@ -75,7 +74,6 @@ fn pace_spaces_calls_of_two_processes() {
     assert!(text.contains("\nsmallest spacing: "), "{text}");
 }
 
-#[cfg(feature = "metrics")]
 #[test]
 fn metrics_serves_what_was_decided() {
     let text = succeeds(example("metrics").output());
@@ -92,13 +90,11 @@ fn metrics_serves_what_was_decided() {
     }
 }
 
-/// Cargo builds examples next to the tests.
+/// Cargo builds programs next to the folder of the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");
     let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
-    let mut path = PathBuf::from(profile);
-    path.extend(["examples", name]);
-    Command::new(path)
+    Command::new(profile.join(name))
 }
 
 fn succeeds(output: std::io::Result<Output>) -> String {

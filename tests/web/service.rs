@@ -1,7 +1,6 @@
 //! The example service, over HTTP.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -20,11 +19,9 @@ pub(crate) const BOB: &str = "authorization: Bearer token-of-bob";
 
 impl Service {
     pub(crate) fn start(trusted_proxies: &str) -> Self {
-        // Cargo builds examples next to the tests.
+        // Cargo builds programs next to the folder of the tests.
         let test = std::env::current_exe().unwrap();
-        let mut path = PathBuf::from(test.ancestors().nth(2).unwrap());
-        path.extend(["examples", "service"]);
-        let mut command = Command::new(path);
+        let mut command = Command::new(test.ancestors().nth(2).unwrap().join("service"));
         command.env("PORT", "0").env("TRUSTED_PROXIES", trusted_proxies).env_remove("RATELIMITS_URL");
         let mut process = command.stdout(Stdio::piped()).spawn().expect("the example is built");
         let (mut output, mut line) = (BufReader::new(process.stdout.take().unwrap()), String::new());
