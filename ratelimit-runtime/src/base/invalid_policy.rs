@@ -13,7 +13,7 @@ use std::fmt;
 /// assert_eq!(invalid.argument(), "limit");
 /// assert_eq!(invalid.to_string(), "`limit` is 0, which admits nothing; write at least 1");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPolicy {
     argument: &'static str,
     problem: &'static str,
@@ -32,13 +32,13 @@ impl InvalidPolicy {
 
     /// Returns the name of the wrong argument, as the attributes call it.
     #[must_use]
-    pub const fn argument(&self) -> &'static str {
+    pub const fn argument(&self) -> &str {
         self.argument
     }
 
     /// Returns what is wrong with the argument, and what to write instead.
     #[must_use]
-    pub const fn problem(&self) -> &'static str {
+    pub const fn problem(&self) -> &str {
         self.problem
     }
 }

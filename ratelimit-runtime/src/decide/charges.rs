@@ -56,7 +56,7 @@ pub(crate) struct Failure<'a> {
 }
 
 /// The numbers of a call, any of which may be invalid.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CallNumbers<'c> {
     /// The policy, if its numbers are computed for the call.
     pub(crate) policy: Option<&'c Result<Policy, InvalidPolicy>>,
@@ -132,8 +132,8 @@ impl<'a> Charges<'a> {
         overrides: &Overrides,
     ) {
         self.close();
-        let CallNumbers { policy, cost, wait } = *numbers;
-        let (is_free, mut shadow) = (cost == Ok(0), definition.attribute.shadow);
+        let CallNumbers { policy, ref cost, ref wait } = *numbers;
+        let (is_free, mut shadow) = (*cost == Ok(0), definition.attribute.shadow);
         if is_free && !keeps_free {
             return;
         }
@@ -149,15 +149,15 @@ impl<'a> Charges<'a> {
         let invalid = match numbers {
             Err(invalid) => invalid,
             Ok(numbers) => match (cost, wait) {
-                (Ok(cost), Ok(wait)) => {
+                (&Ok(cost), &Ok(wait)) => {
                     let wait = if shadow { 0 } else { wait };
                     let head = definition.key_head(&numbers);
                     return self.push_open(definition, numbers, &head, (cost, wait), shadow);
                 }
-                (Err(invalid), _) | (_, Err(invalid)) => invalid,
+                (Err(invalid), _) | (_, Err(invalid)) => invalid.clone(),
             },
         };
-        self.fail(definition, cost, shadow, invalid.into());
+        self.fail(definition, cost.clone(), shadow, invalid.into());
     }
 
     /// Adds a part to the key of the last charge.

@@ -222,7 +222,7 @@ impl Definition {
     ) -> Result<ChargeNumbers<'_>, InvalidPolicy> {
         match (computed, &self.literal) {
             (Some(Ok(policy)), _) => Ok(ChargeNumbers::Computed(policy.spec()?)),
-            (Some(Err(invalid)), _) => Err(*invalid),
+            (Some(Err(invalid)), _) => Err(invalid.clone()),
             (None, Some(literal)) => Ok(ChargeNumbers::Literal(literal)),
             (None, None) => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
         }

@@ -29,7 +29,7 @@ struct Known {
 }
 
 /// What an override makes of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Overridden {
     pub(crate) is_off: bool,
     pub(crate) is_shadow: bool,
@@ -62,8 +62,8 @@ impl KnownOverride {
             return Some(Overridden { is_off: false, is_shadow: is_shadow == 1, numbers: Ok(spec.spec()) });
         }
         let known = match &*self.with.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(known) if known.version == version => match (computed, known.literal) {
-                (None, Some(numbers)) => return Some(known.overridden.of_call(numbers)),
+            Some(known) if known.version == version => match (computed, &known.literal) {
+                (None, Some(numbers)) => return Some(known.overridden.of_call(numbers.clone())),
                 _ => Some(Arc::clone(&known.overridden)),
             },
             _ => None,
@@ -85,7 +85,7 @@ impl KnownOverride {
                     self.without.store(version, Ordering::Relaxed);
                     return None;
                 };
-                let (overridden, literal) = (Arc::clone(&known.overridden), known.literal);
+                let (overridden, literal) = (Arc::clone(&known.overridden), known.literal.clone());
                 let mut with = self.with.write().unwrap_or_else(PoisonError::into_inner);
                 self.plain.set(known.plain());
                 *with = Some(known);
@@ -98,7 +98,7 @@ impl KnownOverride {
         };
         let numbers = match computed {
             Some(Ok(policy)) => overridden.spec(None, *policy)?,
-            Some(Err(invalid)) => Err(*invalid),
+            Some(Err(invalid)) => Err(invalid.clone()),
             None => Err(InvalidPolicy::new("policy", "has numbers that are no literals")),
         };
         Some(overridden.of_call(numbers))

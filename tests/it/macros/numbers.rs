@@ -125,7 +125,7 @@ fn negative_cost_message() {
 fn invalid_numbers_name_the_argument() {
     isolated(async {
         let invalid = |result: AppResult<()>| match result {
-            Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => invalid.argument(),
+            Err(AppError::Refused(ratelimits::Error::Invalid(invalid))) => invalid.argument().to_owned(),
             other => panic!("{other:?}"),
         };
         assert_eq!(invalid(by_user(&User { id: 1, daily: 0 }).await), "limit");

@@ -160,7 +160,7 @@ impl Call {
             Err(_) if numbers.cost == Ok(0) => {}
             Err(clash) => {
                 let shadow = definition.attribute.shadow;
-                charges.fail(definition, numbers.cost, shadow, clash.into());
+                charges.fail(definition, numbers.cost.clone(), shadow, clash.into());
             }
         }
     }
