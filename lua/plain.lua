@@ -188,7 +188,7 @@ while first <= count do
           return second, type(call('EXPIREAT', key, second)) == 'table'
         end
       end
-      if size == 1 and ok and cost > 0 and not shadow then
+      if size == 1 and ok and cost > 0 then
         -- The only charge of a decision is written at once.
         local after, second, fails = ((total or 0) + cost) % 1125899906842624, nil, nil
         if total and newest >= here then

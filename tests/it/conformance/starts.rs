@@ -88,3 +88,18 @@ async fn refunds_give_back_what_was_charged_for_a_slot() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn refunds_give_back_nothing_that_refills_before_the_slot() {
+    on_each_lane(async |lane| {
+        let (line, wide) = (line(), token_bucket(1, SECOND, 3).unwrap());
+        let call = async || decide(&lane, 0, &[("line", &line, FOREVER), ("wide", &wide, 0)]).await;
+        let (at_once, waiting) = (call().await, call().await);
+        assert_eq!((waits(&at_once), waits(&waiting)), (vec![0, 0], vec![S, S]));
+        // What the first took is back when the second starts.
+        lane.refund(0, "wide", &wide, 1, at_once.receipts[1]).await;
+        let started = lane.decide(S + 1, &[Request::new("wide", &wide, 0)]).await;
+        assert_eq!(started.remaining(), [2]);
+    })
+    .await;
+}

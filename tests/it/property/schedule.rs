@@ -7,6 +7,10 @@ use crate::support::policies::{self, Pair, adjustable};
 use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
 
+/// The kinds of policies below, and those that wait for the slots of others.
+const KINDS: u64 = 21;
+const LITERAL_BUCKETS: [u64; 6] = [0, 1, 2, 3, 11, 12];
+
 /// A key and its policies: one, or several that differ only in numbers that may change.
 #[derive(Clone, Debug)]
 pub(super) struct TestKey {
@@ -53,15 +57,18 @@ impl TestKey {
 
 pub(super) fn keys(random: &mut Random, schedule: u64) -> Vec<TestKey> {
     let scale = random.pick(&[1, 1, 3, 1000, 250_000, 1_000_000]);
-    let count = random.pick(&[1, 1, 2, 3]);
-    (0..count).map(|i| key(random, scale, format!("{schedule}-{i}"))).collect()
+    // Often several literal buckets, which start together.
+    let are_buckets = random.percent(25);
+    let count = if are_buckets { random.between(2, 3) } else { random.pick(&[1, 1, 2, 3]) };
+    (0..count).map(|i| key(random, are_buckets, scale, format!("{schedule}-{i}"))).collect()
 }
 
-fn key(random: &mut Random, scale: u64, name: String) -> TestKey {
+fn key(random: &mut Random, is_bucket: bool, scale: u64, name: String) -> TestKey {
     loop {
         let limit = random.between(1, 8);
         let period = random.between(1, 40) * scale;
-        let pairs = pairs(random, limit, period);
+        let kind = if is_bucket { random.pick(&LITERAL_BUCKETS) } else { random.below(KINDS) };
+        let pairs = pairs(random, kind, limit, period);
         if !pairs.is_empty() {
             return TestKey { name, pairs, limit, period };
         }
@@ -69,11 +76,11 @@ fn key(random: &mut Random, scale: u64, name: String) -> TestKey {
 }
 
 /// Returns no policy if the library rejects the numbers: a rate too fast for whole microseconds.
-fn pairs(random: &mut Random, limit: u64, period: u64) -> Vec<Pair> {
+fn pairs(random: &mut Random, kind: u64, limit: u64, period: u64) -> Vec<Pair> {
     let time = Duration::from_micros(period);
     let permits = random.between(1, 5);
     let limits = [limit, limit + random.between(1, 4), random.between(1, limit)];
-    let (kind, parts) = (random.below(21), random.between(2, 10));
+    let parts = random.between(2, 10);
     let windows = |window: &dyn Fn(u64) -> Option<Pair>| limits.iter().copied().filter_map(window).collect();
     match kind {
         0 => policies::token_bucket(permits, time, limit).into_iter().collect(),

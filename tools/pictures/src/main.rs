@@ -1,9 +1,10 @@
-//! Draws the pictures of the guide, every algorithm on the same calls: `cargo run -p guide-pictures`.
+//! Draws the pictures of the guide, every algorithm on the same calls, and that of the README: `cargo run -p guide-pictures`.
 #![forbid(unsafe_code)]
 
 mod algorithms;
 mod chart;
 mod overview;
+mod peers;
 mod policies;
 mod run;
 mod svg;
@@ -43,6 +44,8 @@ fn files() -> Vec<File> {
         name: format!("{}.svg", algorithm.file),
         text: chart::draw(algorithm, run),
     }));
+    let benchmarks = include_str!("../../../guide/benchmarks.md");
+    files.push(File { name: "peers.svg".to_owned(), text: peers::draw(benchmarks) });
     let definitions = files.iter().map(definition).collect();
     files.push(File { name: "data-uris.md".to_owned(), text: definitions });
     files

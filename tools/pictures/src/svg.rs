@@ -81,6 +81,13 @@ impl Svg {
         }
     }
 
+    /// Draws a bar of this length, in the color of calls or that of lines.
+    pub(crate) fn bar(&mut self, x: u64, y: u64, length: u64, of_calls: bool) {
+        let class = if of_calls { "a" } else { "g" };
+        let style = "stroke-width:14;stroke-linecap:butt";
+        _ = writeln!(self.body, "<path class=\"{class}\" style=\"{style}\" d=\"M{x} {y}h{length}\"/>");
+    }
+
     pub(crate) fn path(&mut self, class: &str, path: &str) {
         if !path.is_empty() {
             _ = writeln!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
