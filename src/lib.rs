@@ -4,7 +4,7 @@
 //! [Choosing a limit]: guide::choosing
 //! [arguments]: guide::attributes
 //! [Coming from other libraries]: guide::migrating
-#![cfg_attr(feature = "axum", doc = "[Limits in an axum service]: guide::axum")]
+//! [Limits in an axum service]: guide::axum
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
 //! [What a decision costs]: guide::performance
@@ -14,7 +14,7 @@
 //! [Metrics]: guide::metrics
 //! [Operating]: guide::operating
 //! [Security]: guide::security
-#![cfg_attr(feature = "dashboard", doc = "[Dashboard]: guide::dashboard")]
+//! [Dashboard]: guide::dashboard
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.
@@ -159,51 +159,7 @@ pub use ratelimit_macros::funnel_limit;
 #[doc = include_str!("../guide/attributes.md")]
 pub use ratelimit_macros::window_limit;
 
-/// Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-/// costs, capacity, metrics, operating, testing, running with Redis, moving to another one, security, a production checklist, log
-/// events, and what to do about them.
-pub mod guide {
-    #[doc = include_str!("../guide/attributes.md")]
-    pub mod attributes {}
-    #[cfg(feature = "axum")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "axum")))]
-    #[doc = include_str!("../guide/axum.md")]
-    pub mod axum {}
-    #[doc = include_str!("../guide/capacity.md")]
-    pub mod capacity {}
-    // The pictures. Of two definitions of a link the first counts, and the paths in the guide work only in the repository.
-    #[doc = include_str!("../guide/pictures/data-uris.md")]
-    #[doc = include_str!("../guide/choosing.md")]
-    pub mod choosing {}
-    #[cfg(feature = "dashboard")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "dashboard")))]
-    #[doc = include_str!("../guide/dashboard.md")]
-    pub mod dashboard {}
-    #[doc = include_str!("../guide/functions.md")]
-    pub mod functions {}
-    #[doc = include_str!("../guide/logs.md")]
-    pub mod logs {}
-    #[doc = include_str!("../guide/metrics.md")]
-    pub mod metrics {}
-    #[doc = include_str!("../guide/migrating.md")]
-    pub mod migrating {}
-    #[doc = include_str!("../guide/moving.md")]
-    pub mod moving {}
-    #[doc = include_str!("../guide/operating.md")]
-    pub mod operating {}
-    #[doc = include_str!("../guide/performance.md")]
-    pub mod performance {}
-    #[doc = include_str!("../guide/production.md")]
-    pub mod production {}
-    #[doc = include_str!("../guide/redis.md")]
-    pub mod redis {}
-    #[doc = include_str!("../guide/runbook.md")]
-    pub mod runbook {}
-    #[doc = include_str!("../guide/security.md")]
-    pub mod security {}
-    #[doc = include_str!("../guide/testing.md")]
-    pub mod testing {}
-}
+pub mod guide;
 
 #[doc(hidden)]
 pub mod __private {

@@ -1,0 +1,50 @@
+//! Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
+//! costs, capacity, metrics, operating, testing, running with Redis, moving to another one, security, a production checklist, log
+//! events, and what to do about them.
+
+// How to.
+
+#[cfg_attr(feature = "axum", doc = include_str!("../guide/axum.md"))]
+#[cfg_attr(not(feature = "axum"), doc = "Documented with the feature `axum`.")]
+pub mod axum {}
+#[doc = include_str!("../guide/testing.md")]
+pub mod testing {}
+#[doc = include_str!("../guide/production.md")]
+pub mod production {}
+#[doc = include_str!("../guide/operating.md")]
+pub mod operating {}
+#[doc = include_str!("../guide/metrics.md")]
+pub mod metrics {}
+#[cfg_attr(feature = "dashboard", doc = include_str!("../guide/dashboard.md"))]
+#[cfg_attr(not(feature = "dashboard"), doc = "Documented with the feature `dashboard`.")]
+pub mod dashboard {}
+#[doc = include_str!("../guide/runbook.md")]
+pub mod runbook {}
+#[doc = include_str!("../guide/moving.md")]
+pub mod moving {}
+#[doc = include_str!("../guide/migrating.md")]
+pub mod migrating {}
+
+// Explanation.
+
+// The pictures. Of two definitions of a link the first counts, and the paths in the guide work only in the repository.
+#[doc = include_str!("../guide/pictures/data-uris.md")]
+#[doc = include_str!("../guide/choosing.md")]
+pub mod choosing {}
+#[doc = include_str!("../guide/performance.md")]
+pub mod performance {}
+#[doc = include_str!("../guide/capacity.md")]
+pub mod capacity {}
+#[doc = include_str!("../guide/security.md")]
+pub mod security {}
+
+// Reference.
+
+#[doc = include_str!("../guide/attributes.md")]
+pub mod attributes {}
+#[doc = include_str!("../guide/redis.md")]
+pub mod redis {}
+#[doc = include_str!("../guide/logs.md")]
+pub mod logs {}
+#[doc = include_str!("../guide/functions.md")]
+pub mod functions {}
