@@ -58,7 +58,9 @@
 /// }
 /// ```
 ///
-#[doc = include_str!("../guide/attributes.md")]
+/// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
+/// `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from the start of a window to its end.
@@ -86,7 +88,9 @@ pub use ratelimit_macros::rate_limit;
 /// | `aligned` | Starts windows at multiples of `period` since the Unix epoch, UTC. By default the first call of a key opens its window |
 /// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::redis#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, and other limits on the function |
 ///
-#[doc = include_str!("../guide/attributes.md")]
+/// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
+/// `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::count_limit;
 
 /// Leaky bucket: calls fill a bucket that leaks at a rate, and calls that do not fit are refused. With `queue`, calls leave
@@ -130,7 +134,9 @@ pub use ratelimit_macros::count_limit;
 /// | `drain` | Instead of `leak_rate`: the time in which a full bucket drains (`"30m"`) |
 /// | `queue` | Queues calls and starts them evenly spaced. Without `timeout` a call waits as long as the queue takes; with one, a call whose slot is later is refused at once |
 ///
-#[doc = include_str!("../guide/attributes.md")]
+/// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
+/// `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::funnel_limit;
 
 /// Sliding window: at most `limit` permits in every interval of length `period`.
@@ -156,7 +162,9 @@ pub use ratelimit_macros::funnel_limit;
 /// | `period` | The length of the interval: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
 /// | `precision` | Counts by sub-windows of this length (`"1s"`, or a [`Duration`](std::time::Duration)), which divides `period` into 2 to 1,000, instead of logging every charge. Calls may be refused for up to one `precision` longer |
 ///
-#[doc = include_str!("../guide/attributes.md")]
+/// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
+/// `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::window_limit;
 
 pub mod guide;
