@@ -46,5 +46,7 @@ pub mod attributes {}
 pub mod redis {}
 #[doc = include_str!("../guide/logs.md")]
 pub mod logs {}
+#[doc = include_str!("../guide/benchmarks.md")]
+pub mod benchmarks {}
 #[doc = include_str!("../guide/functions.md")]
 pub mod functions {}

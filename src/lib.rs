@@ -8,6 +8,7 @@
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
 //! [What a decision costs]: guide::performance
+//! [Benchmarks]: guide::benchmarks
 //! [Log events]: guide::logs
 //! [Production checklist]: guide::production
 //! [Testing]: guide::testing
