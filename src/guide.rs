@@ -31,6 +31,10 @@ pub mod migrating {}
 #[doc = include_str!("../guide/pictures/data-uris.md")]
 #[doc = include_str!("../guide/choosing.md")]
 pub mod choosing {}
+#[doc = include_str!("../guide/outages.md")]
+pub mod outages {}
+#[doc = include_str!("../guide/leases.md")]
+pub mod leases {}
 #[doc = include_str!("../guide/performance.md")]
 pub mod performance {}
 #[doc = include_str!("../guide/capacity.md")]

@@ -7,6 +7,7 @@
 //! [Limits in an axum service]: guide::axum
 //! [Charging by output]: guide::functions#charging-by-output
 //! [Redis in production]: guide::redis
+//! [Outages]: guide::outages
 //! [What a decision costs]: guide::performance
 //! [Benchmarks]: guide::benchmarks
 //! [Log events]: guide::logs
@@ -45,7 +46,7 @@
 /// | `refill = interval` | Refills all permits of a period at once, every period from the call that found the bucket full. `rate` must be a string or a [`Rate`]; `burst` defaults to the permits of one period |
 /// | `borrow` | Admits a call of any cost while there is no debt, and makes the next one wait for it, as `SmoothBursty` of Guava's `RateLimiter` does. `burst` defaults to exactly one second's worth. Every interval may admit one call's cost more |
 /// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill` and `charge_when`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::redis#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, `borrow`, `warmup`, and other limits on the function |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, `borrow`, `warmup`, and other limits on the function |
 ///
 /// Refilling one permit takes a whole number of microseconds, rounded up; [`TokenBucket`] gives the loss. With `borrow` and
 /// `warmup` only the total cost of a call is rounded up.
@@ -87,7 +88,7 @@ pub use ratelimit_macros::rate_limit;
 /// | `limit` | The permits of a window |
 /// | `period` | The length of a window: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
 /// | `aligned` | Starts windows at multiples of `period` since the Unix epoch, UTC. By default the first call of a key opens its window |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::redis#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, and other limits on the function |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, and other limits on the function |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
 /// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
