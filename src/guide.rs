@@ -7,6 +7,17 @@
 #[cfg_attr(feature = "axum", doc = include_str!("../guide/axum.md"))]
 #[cfg_attr(not(feature = "axum"), doc = "Documented with the feature `axum`.")]
 pub mod axum {}
+#[doc = include_str!("../guide/waiting.md")]
+pub mod waiting {}
+#[doc = include_str!("../guide/limiters.md")]
+pub mod limiters {}
+#[cfg_attr(feature = "overrides", doc = "[`overrides`]: crate::RegistryBuilder::overrides")]
+#[cfg_attr(
+    all(feature = "overrides", feature = "redis"),
+    doc = "[`overrides_in_redis`]: crate::RegistryBuilder::overrides_in_redis"
+)]
+#[doc = include_str!("../guide/changing.md")]
+pub mod changing {}
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 #[doc = include_str!("../guide/production.md")]
@@ -31,10 +42,16 @@ pub mod migrating {}
 #[doc = include_str!("../guide/pictures/data-uris.md")]
 #[doc = include_str!("../guide/choosing.md")]
 pub mod choosing {}
+#[doc = include_str!("../guide/stacks.md")]
+pub mod stacks {}
+#[doc = include_str!("../guide/charging.md")]
+pub mod charging {}
 #[doc = include_str!("../guide/outages.md")]
 pub mod outages {}
 #[doc = include_str!("../guide/leases.md")]
 pub mod leases {}
+#[doc = include_str!("../guide/memory.md")]
+pub mod memory {}
 #[doc = include_str!("../guide/performance.md")]
 pub mod performance {}
 #[doc = include_str!("../guide/capacity.md")]
@@ -46,11 +63,13 @@ pub mod security {}
 
 #[doc = include_str!("../guide/attributes.md")]
 pub mod attributes {}
+#[doc = include_str!("../guide/names.md")]
+pub mod names {}
+#[doc = include_str!("../guide/responses.md")]
+pub mod responses {}
 #[doc = include_str!("../guide/redis.md")]
 pub mod redis {}
 #[doc = include_str!("../guide/logs.md")]
 pub mod logs {}
 #[doc = include_str!("../guide/benchmarks.md")]
 pub mod benchmarks {}
-#[doc = include_str!("../guide/functions.md")]
-pub mod functions {}

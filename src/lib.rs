@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 // The first definition of a link wins: these replace the README's own, which point to files of the repository.
 //! [Choosing a limit]: guide::choosing
+//! [Changing a limit]: guide::changing
 //! [arguments]: guide::attributes
 //! [Coming from other libraries]: guide::migrating
 //! [Limits in an axum service]: guide::axum
-//! [Charging by output]: guide::functions#charging-by-output
+//! [Calls that wait]: guide::waiting
+//! [Charging by output]: guide::charging
 //! [Redis in production]: guide::redis
 //! [Outages]: guide::outages
 //! [What a decision costs]: guide::performance
