@@ -1,6 +1,33 @@
-//! Guides: choosing a limit, the arguments of the attributes, limits in an axum service, coming from other libraries, what a decision
-//! costs, capacity, metrics, operating, testing, running with Redis, moving to another one, security, a production checklist, log
-//! events, and what to do about them.
+// The first definition of a link wins: these replace the index's own, which point to files of the repository.
+//! [README]: crate
+//! [Limits in an axum service]: self::axum
+//! [Calls that wait]: self::waiting
+//! [Limits without attributes]: self::limiters
+//! [Changing a limit]: self::changing
+//! [Testing]: self::testing
+//! [Production checklist]: self::production
+//! [Operating]: self::operating
+//! [Metrics]: self::metrics
+//! [Dashboard]: self::dashboard
+//! [Runbook]: self::runbook
+//! [Another Redis, and several regions]: self::moving
+//! [Coming from other libraries]: self::migrating
+//! [Choosing a limit]: self::choosing
+//! [Several limits on one function]: self::stacks
+//! [Charging by output, and refunds]: self::charging
+//! [Outages]: self::outages
+//! [Leases and local denials]: self::leases
+//! [Memory in process]: self::memory
+//! [What a decision costs]: self::performance
+//! [Capacity]: self::capacity
+//! [Security]: self::security
+//! [Attributes]: self::attributes
+//! [Names of policies]: self::names
+//! [HTTP responses]: self::responses
+//! [Redis]: self::redis
+//! [Log events]: self::logs
+//! [Benchmarks]: self::benchmarks
+#![doc = include_str!("../guide/README.md")]
 
 // How to.
 

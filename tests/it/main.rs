@@ -17,6 +17,7 @@ mod flood;
 #[cfg(unix)]
 mod forked;
 mod guava;
+mod guide;
 mod known_limiter_bugs;
 mod leases;
 mod linearizability;
