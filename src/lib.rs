@@ -1,24 +1,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 // The first definition of a link wins: these replace the README's own, which point to files of the repository.
-//! [Choosing a limit]: guide::choosing
-//! [Changing a limit]: guide::changing
-//! [arguments]: guide::attributes
-//! [Coming from other libraries]: guide::migrating
-//! [Limits in an axum service]: guide::axum
-//! [Calls that wait]: guide::waiting
-//! [Charging by output]: guide::charging
-//! [Redis in production]: guide::redis
-//! [Outages]: guide::outages
-//! [What a decision costs]: guide::performance
+//! [Attributes]: guide::attributes
 //! [Benchmarks]: guide::benchmarks
-//! [Log events]: guide::logs
-//! [Production checklist]: guide::production
-//! [Testing]: guide::testing
-//! [Metrics]: guide::metrics
-//! [Operating]: guide::operating
+//! [Changing a limit]: guide::changing
+//! [Choosing a limit]: guide::choosing
+//! [guide]: guide
+//! [Limits in an axum service]: guide::axum
+//! [Outages]: guide::outages
+//! [production checklist]: guide::production
+//! [Redis]: guide::redis
 //! [Security]: guide::security
-//! [Dashboard]: guide::dashboard
+#![doc = include_str!("../guide/pictures/data-uris.md")]
 #![doc = include_str!("../README.md")]
 
 /// Token bucket: permits refill at a rate, and up to `burst` of them accumulate.

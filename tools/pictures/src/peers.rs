@@ -30,7 +30,7 @@ pub(crate) fn draw(benchmarks: &str) -> String {
 
 /// Returns the libraries of the table, and the calls of each for one of ours.
 fn rows(benchmarks: &str) -> Vec<(&str, f64)> {
-    let table = benchmarks.split("<!-- bench peers -->").nth(1).and_then(|rest| rest.split("<!--").next());
+    let table = benchmarks.split("\n## ").find(|part| part.starts_with("Whole libraries"));
     let rows = table.expect("the page has a table of peers").lines().filter_map(|line| {
         let columns: Vec<_> = line.split('|').map(str::trim).collect();
         let ratio: f64 = columns.get(5)?.split(' ').next()?.parse().ok()?;
