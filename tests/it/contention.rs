@@ -16,7 +16,7 @@ use crate::support::random::Random;
 use crate::support::registries::LONG_DEADLINE;
 use crate::support::server::Server;
 use crate::support::test_store::MAX_STEP_BACK;
-use replay::{Record, check_counts, replay, replay_threads};
+use replay::{Record, StoreClock, check_counts, replay, replay_threads};
 
 const PROCESSES: u64 = 4;
 const TASKS: u64 = 128;
@@ -67,7 +67,7 @@ async fn processes_share_limits_exactly() {
     for (name, pair) in policies() {
         let lines = lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         let records = lines.map(|line| line.parse().expect("a record"));
-        replay(name, pair.model, records.collect(), MAX_STEP_BACK.into());
+        replay(name, pair.model, records.collect(), StoreClock::new(MAX_STEP_BACK.into()));
         // The key may expire between the two commands.
         let (reset_after, ttl) = loop {
             let peek = decide(&store, name, pair, &[Request { cost: 1, max_wait: 0 }]).await.remove(0);
@@ -83,14 +83,16 @@ async fn processes_share_limits_exactly() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_are_exact_on_a_clock_that_steps_back() {
+    // As the step is even, a time tells by itself whether it has stepped back.
     const STEP: i128 = 50;
     let now = format!("time[1] * 1000000 + time[2] - {STEP} * (time[2] % 2)");
+    let clock = StoreClock { made_at: |now| now + STEP * (now % 2), ..StoreClock::new(MAX_STEP_BACK.into()) };
     for change in [|store| store, RedisStore::without_batches, RedisStore::without_first_pass] {
         let server = Server::start();
         let store = redis_store(&server.url()).with_time(&now, "redis.call('EXPIREAT', key, second)");
         let store = Store::Redis(Arc::new(change(store)));
         for (name, pair) in policies() {
-            replay(name, pair.model, decide_concurrently(&store, name, pair, 1, TASKS).await, STEP);
+            replay(name, pair.model, decide_concurrently(&store, name, pair, 1, TASKS).await, clock);
         }
     }
 }

@@ -17,11 +17,26 @@ pub(super) struct Record {
     pub(super) verdict: Verdict,
 }
 
+/// What the times of decisions say of their order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoreClock {
+    /// Returns the time at which a decision was made from the one by which it was made.
+    pub(super) made_at: fn(i128) -> i128,
+    /// By how much the former steps back at most.
+    pub(super) max_step_back: i128,
+}
+
+impl StoreClock {
+    pub(super) fn new(max_step_back: i128) -> Self {
+        StoreClock { made_at: |now| now, max_step_back }
+    }
+}
+
 /// Checks all decisions on one key, given in any order, against the model and against the promise of the policy.
-pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, max_step_back: i128) {
+pub(super) fn replay(name: &str, policy: Policy, records: Vec<Record>, clock: StoreClock) {
     check_counts(name, policy, &records);
-    let ordered = in_order(name, policy, records, max_step_back)
-        .unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
+    let ordered =
+        in_order(name, policy, records, clock).unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
     check_bounds(name, policy, &ordered);
 }
 
@@ -39,7 +54,8 @@ pub(super) fn check_counts(name: &str, policy: Policy, records: &[Record]) {
 pub(super) fn replay_threads(name: &str, policy: Policy, records: Vec<Record>) {
     let charges = |record: &Record| record.verdict.admitted && record.cost > 0;
     let (charges, mut others) = records.into_iter().partition::<Vec<_>, _>(charges);
-    let ordered = in_order(name, policy, charges, 0).unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
+    let ordered = in_order(name, policy, charges, StoreClock::new(0))
+        .unwrap_or_else(|mismatch| panic!("{name}: {mismatch}"));
     check_bounds(name, policy, &ordered);
     others.sort_by_key(|record| record.now);
     let mut model = Model::default();
@@ -67,18 +83,18 @@ struct Choice {
     alternatives: Vec<usize>,
 }
 
-/// Returns an order in which the model makes every decision as the store did. The clock steps back by at most
-/// `max_step_back`, so the next decision is one of those up to so much later than the earliest one left.
+/// Returns an order in which the model makes every decision as the store did. The next decision is one of those that were made up
+/// to `max_step_back` later than the earliest one left.
 fn in_order(
     name: &str,
     policy: Policy,
     mut records: Vec<Record>,
-    max_step_back: i128,
+    StoreClock { made_at, max_step_back }: StoreClock,
 ) -> Result<Vec<Record>, String> {
     // At one time each admitted decision leaves fewer permits or a longer queue than the one before.
     records.sort_by_key(|record| {
         let Verdict { admitted, remaining, wait, reset_after, .. } = record.verdict;
-        (record.now, admitted, -remaining, wait, reset_after)
+        (made_at(record.now), admitted, -remaining, wait, reset_after)
     });
     let mut model = Model::default();
     let peek = |model: &Model, it: &Record| model.verdict(it.now, name, policy, it.cost, it.max_wait);
@@ -87,8 +103,8 @@ fn in_order(
     let mut used_up_to = 0;
     while let Some(earliest) = (used_up_to..records.len()).find(|i| !used[*i]) {
         used_up_to = earliest;
-        let end = records[earliest].now + max_step_back;
-        let window = (earliest..records.len()).take_while(|i| records[*i].now <= end);
+        let end = made_at(records[earliest].now) + max_step_back;
+        let window = (earliest..records.len()).take_while(|i| made_at(records[*i].now) <= end);
         let mut candidates: Vec<usize> =
             window.filter(|i| !used[*i] && peek(&model, &records[*i]) == records[*i].verdict).collect();
         // Where states from the future are moved to now, several decisions match: then the latest is the next one. A decision
@@ -231,7 +247,7 @@ fn replay_detects_missing_and_changed_decisions() {
         let verdict = model.decide(now, &[charge]).verdicts[0];
         records.push(Record { now, cost, max_wait, verdict });
     }
-    let replay = |records: Vec<Record>| in_order("a", policy, records, STEP.into());
+    let replay = |records: Vec<Record>| in_order("a", policy, records, StoreClock::new(STEP.into()));
     assert_eq!(replay(records.clone()).map(|ordered| ordered.len()), Ok(100));
     for i in (30..60).filter(|i| records[*i].verdict.admitted) {
         let mut missing = records.clone();
