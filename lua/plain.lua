@@ -188,8 +188,8 @@ while first <= count do
           return second, type(call('EXPIREAT', key, second)) == 'table'
         end
       end
-      if size == 1 and ok and cost > 0 then
-        -- The only charge of a decision is written at once.
+      if size == 1 and ok and cost > 0 and not shadow then
+        -- The only charge of a decision is written at once, but not a shadow, whose failure fails no decision.
         local after, second, fails = ((total or 0) + cost) % 1125899906842624, nil, nil
         if total and newest >= here then
           fails = call('LSET', key, '-1', after).err
