@@ -1,5 +1,6 @@
 //! Runs every example and checks its output.
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use crate::support::server::Server;
@@ -90,11 +91,13 @@ fn metrics_serves_what_was_decided() {
     }
 }
 
-/// Cargo builds programs next to the folder of the tests.
+/// Cargo builds examples next to the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");
     let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
-    Command::new(profile.join(name))
+    let mut path = PathBuf::from(profile);
+    path.extend(["examples", name]);
+    Command::new(path)
 }
 
 fn succeeds(output: std::io::Result<Output>) -> String {

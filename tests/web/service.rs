@@ -1,6 +1,7 @@
 //! The example service, over HTTP.
 
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
@@ -19,9 +20,11 @@ pub(crate) const BOB: &str = "authorization: Bearer token-of-bob";
 
 impl Service {
     pub(crate) fn start(trusted_proxies: &str) -> Self {
-        // Cargo builds programs next to the folder of the tests.
+        // Cargo builds examples next to the tests.
         let test = std::env::current_exe().unwrap();
-        let mut command = Command::new(test.ancestors().nth(2).unwrap().join("service"));
+        let mut path = PathBuf::from(test.ancestors().nth(2).unwrap());
+        path.extend(["examples", "service"]);
+        let mut command = Command::new(path);
         command.env("PORT", "0").env("TRUSTED_PROXIES", trusted_proxies).env_remove("RATELIMITS_URL");
         let mut process = command.stdout(Stdio::piped()).spawn().expect("the example is built");
         let (mut output, mut line) = (BufReader::new(process.stdout.take().unwrap()), String::new());

@@ -15,6 +15,7 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidPolicy {
+    // Of types without a destructor, so that constants may match what `check` returns.
     argument: &'static str,
     problem: &'static str,
 }

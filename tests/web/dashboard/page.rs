@@ -99,7 +99,7 @@ async fn the_page_shows_the_traffic_of_the_service() {
     for text in [
         "Limits are decided in this process.",
         "#[rate_limit(rate = \"60/min\", burst = 20)] by <@ip>",
-        "examples/web/src/bin/service/articles.rs:",
+        "examples/web/service/articles.rs:",
         "a limiter or a layer",
         "Healthy",
     ] {

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin quickstart`: the four algorithms on a small service.
+//! Run with `cargo run -p examples --example quickstart`: the four algorithms on a small service.
 
 use std::future::Future;
 use std::net::Ipv4Addr;

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin fallback`: what a refused call returns.
+//! Run with `cargo run -p examples --example fallback`: what a refused call returns.
 
 use ratelimits::{Error, rate_limit};
 

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p web-examples --bin metrics`: a server with limits, and what Prometheus scrapes from it.
+//! Run with `cargo run -p web-examples --example metrics`: a server with limits, and what Prometheus scrapes from it.
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

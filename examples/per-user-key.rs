@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin per-user-key`: keys from arguments and from the request context.
+//! Run with `cargo run -p examples --example per-user-key`: keys from arguments and from the request context.
 
 use ratelimits::{Error, RequestContext, count_limit};
 

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin redis`: two processes share one policy.
+//! Run with `cargo run -p examples --example redis`: two processes share one policy.
 //!
 //! Needs Redis at redis://127.0.0.1:6379, or at the URL in RATELIMITS_URL.
 

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p web-examples --bin service`: a web service whose limits count by address, user,
+//! Run with `cargo run -p web-examples --example service`: a web service whose limits count by address, user,
 //! plan and size. With the argument `policies` it prints its policies, for the command `ratelimits`.
 //!
 //! `PORT` is the port, 3000 by default. With `RATELIMITS_URL=redis://localhost`, all processes count together. `TRUSTED_PROXIES`

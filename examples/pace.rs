@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin pace`: two processes space their calls to a server evenly.
+//! Run with `cargo run -p examples --example pace`: two processes space their calls to a server evenly.
 //!
 //! Needs Redis at redis://127.0.0.1:6379, or at the URL in RATELIMITS_URL.
 

@@ -1,4 +1,4 @@
-//! Run with `cargo run -p examples --bin login`: two limits in one decision, one of which counts only failures.
+//! Run with `cargo run -p examples --example login`: two limits in one decision, one of which counts only failures.
 
 use ratelimits::{Error, RequestContext, count_limit, window_limit};
 
