@@ -23,7 +23,7 @@ impl StoredOverrides {
         let mut publish = cmd("EVAL");
         publish.arg(PUBLISH).arg(1).arg(&self.inventory_key).arg(LIFETIME).arg(version);
         policies.iter().for_each(|(field, policy)| _ = publish.arg(field).arg(policy));
-        let reply = self.client.send(&[&self.inventory_key], &publish, self.client.deadline(), false).await?;
+        let reply = self.client.send(&[&self.inventory_key], &publish, self.deadline(), false).await?;
         Ok(redis::from_redis_value(reply).unwrap_or_default())
     }
 
@@ -34,7 +34,7 @@ impl StoredOverrides {
     /// If Redis fails.
     pub(crate) async fn inventory(&self) -> Result<Vec<String>, StoreError> {
         let (key, read) = (&*self.inventory_key, cmd("HGETALL").arg(&self.inventory_key).take());
-        let reply = self.client.send(&[key], &read, self.client.deadline(), false).await?;
+        let reply = self.client.send(&[key], &read, self.deadline(), false).await?;
         let fields: Vec<(String, String)> = redis::from_redis_value(reply).map_err(|error| {
             StoreError::transient("Redis holds something else than an inventory").caused_by(error)
         })?;

@@ -2,13 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::cmd;
+use tokio::time::Instant;
 
 use super::RedisStore;
 use super::client::Client;
 use crate::key::NamespaceText;
 use crate::store::error::StoreError;
+
+/// How long calls may take that nobody waits for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The overrides under a key.
 #[derive(Clone)]
@@ -16,17 +21,29 @@ pub(crate) struct StoredOverrides {
     pub(super) client: Arc<Client>,
     key: String,
     pub(super) inventory_key: String,
+    timeout: Duration,
 }
 
 impl RedisStore {
     /// Returns those of a namespace.
     pub(crate) fn overrides(&self, namespace: &NamespaceText) -> StoredOverrides {
         let (key, inventory_key) = (namespace.overrides_key(), namespace.inventory_key());
-        StoredOverrides { client: Arc::clone(&self.client), key, inventory_key }
+        let (client, timeout) = (Arc::clone(&self.client), self.client.timeout);
+        StoredOverrides { client, key, inventory_key, timeout }
     }
 }
 
 impl StoredOverrides {
+    /// For a task in the background: on a busy machine, one of its calls may miss a deadline that is short enough for requests.
+    pub(crate) fn patient(self) -> Self {
+        StoredOverrides { timeout: self.timeout.max(PATIENCE), ..self }
+    }
+
+    /// Returns the deadline of a call that begins now.
+    pub(super) fn deadline(&self) -> Instant {
+        Instant::now() + self.timeout
+    }
+
     /// Whether these are the same, over the same connections.
     pub(crate) fn is(&self, other: &StoredOverrides) -> bool {
         self.key == other.key && Arc::ptr_eq(&self.client.deployment, &other.client.deployment)
@@ -62,7 +79,7 @@ impl StoredOverrides {
     ///
     /// If Redis fails.
     pub(crate) async fn now(&self) -> Result<u64, StoreError> {
-        let reply = self.client.send(&[&self.key], &cmd("TIME"), self.client.deadline(), false).await?;
+        let reply = self.client.send(&[&self.key], &cmd("TIME"), self.deadline(), false).await?;
         let time = redis::from_redis_value::<(u64, u64)>(reply);
         time.map(|(seconds, _)| seconds)
             .map_err(|error| StoreError::transient("invalid `TIME` reply").caused_by(error))
@@ -70,7 +87,7 @@ impl StoredOverrides {
 
     async fn fields(&self, fields: &[&str]) -> Result<Vec<Option<String>>, StoreError> {
         let command = cmd("HMGET").arg(&self.key).arg(fields).take();
-        let reply = self.client.send(&[&self.key], &command, self.client.deadline(), false).await?;
+        let reply = self.client.send(&[&self.key], &command, self.deadline(), false).await?;
         redis::from_redis_value(reply).map_err(|error| {
             StoreError::transient("Redis holds something else than overrides").caused_by(error)
         })
@@ -83,7 +100,7 @@ impl StoredOverrides {
     /// If Redis fails. The overrides may be replaced all the same.
     pub(crate) async fn replace(&self, version: &str, text: &str) -> Result<bool, StoreError> {
         let replace = cmd("EVAL").arg(REPLACE).arg(1).arg(&self.key).arg(version).arg(text).take();
-        let reply = self.client.send(&[&self.key], &replace, self.client.deadline(), false).await?;
+        let reply = self.client.send(&[&self.key], &replace, self.deadline(), false).await?;
         Ok(matches!(reply, redis::Value::Int(1)))
     }
 }

@@ -75,7 +75,7 @@ impl Registry {
             #[cfg(feature = "redis")]
             OverridesFrom::Redis => match self.backend().store() {
                 Some(Store::Redis(store)) => {
-                    Watch::redis(store.overrides(self.backend().namespace_text()), member)
+                    Watch::redis(store.overrides(self.backend().namespace_text()).patient(), member)
                 }
                 _ => return,
             },

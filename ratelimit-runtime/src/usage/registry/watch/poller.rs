@@ -8,13 +8,17 @@ use tokio::time::sleep;
 #[cfg(feature = "redis")]
 use super::inventory::Publisher;
 use super::known::{known, known_version};
-use super::source::{Found, POLL_INTERVAL, Source, system_time};
+use super::source::{Found, POLL_INTERVAL, Source, Unread, system_time};
 use super::watched::Watch;
 use crate::base::log::log;
 use crate::decide::overrides::{Entry, OverrideSet};
 
 /// The maximum number of problems in an event. Further ones mostly have the same cause.
 const MOST_LOGGED: usize = 10;
+
+/// How many failures of the store in a row are a problem, as it has not been read for seconds then. Fewer are a busy machine or a
+/// restart.
+const MOST_FAILURES: u32 = 3;
 
 /// Looks for new overrides.
 pub(super) struct Poller {
@@ -24,6 +28,8 @@ pub(super) struct Poller {
     unparsed: Option<String>,
     /// Why the source could not be read, as it was logged since it last could.
     unread: Vec<String>,
+    /// How often the store has failed since it last did not.
+    failures: u32,
     /// Which overrides and policies were checked, the overrides that were found to be in force, and the problems of the others.
     checked: Option<(u64, u64)>,
     in_force: Vec<Entry>,
@@ -58,6 +64,7 @@ impl Poller {
             source,
             unparsed: None,
             unread: Vec::new(),
+            failures: 0,
             checked: None,
             in_force: Vec::new(),
             ignored: Vec::new(),
@@ -76,7 +83,7 @@ impl Poller {
                 matches!(&found, Ok(Parsed::Set(set)) if set.have_ends()) || watch.set().have_ends();
             let now = if has_ends { self.source.now().await } else { None };
             #[cfg(feature = "redis")]
-            let is_lost = found.is_err() && self.unread.is_empty();
+            let is_lost = matches!(&found, Err(unread) if !unread.is_outage) && self.unread.is_empty();
             next = self.take(&watch, found, now);
             #[cfg(feature = "redis")]
             if let Source::Redis { stored, version: Some(version) } = &self.source {
@@ -97,10 +104,12 @@ impl Poller {
     pub(super) fn take(
         &mut self,
         watch: &Watch,
-        found: Result<Parsed, String>,
+        found: Result<Parsed, Unread>,
         now: Option<u64>,
     ) -> Duration {
         let in_time = |set: &OverrideSet| now.and_then(|now| set.without_ended(now));
+        let is_outage = matches!(&found, Err(unread) if unread.is_outage);
+        self.failures = if is_outage { self.failures + 1 } else { 0 };
         let problem = match found {
             Ok(Parsed::Unsettled(rest)) => return rest,
             Ok(Parsed::Same) => self.unparsed.clone(),
@@ -113,10 +122,14 @@ impl Poller {
                 self.unparsed = Some(problem);
                 self.unparsed.clone()
             }
-            Err(problem) => Some(problem),
+            Err(unread) => Some(unread.problem),
         };
         if let Some(set) = in_time(&watch.set()) {
             watch.replace(set);
+        }
+        if is_outage && self.failures < MOST_FAILURES {
+            self.check(watch);
+            return POLL_INTERVAL;
         }
         self.log_reading(problem.as_deref());
         self.check(watch);
@@ -144,23 +157,26 @@ impl Poller {
         }
     }
 
-    /// Logs each problem of reading once, until the source can be read again.
+    /// Logs each problem of reading once, until the source can be read again, and of an outage only the first.
     fn log_reading(&mut self, problem: Option<&str>) {
         let source = &self.source;
-        match problem {
-            // Errors of an outage alternate, and more than a few are no news.
-            Some(problem)
-                if self.unread.len() < MOST_LOGGED && !self.unread.iter().any(|it| it == problem) =>
-            {
-                log!(ERROR, %source, problem, "overrides could not be read and stay as they are");
-                self.unread.push(problem.to_owned());
-            }
-            None if !self.unread.is_empty() => {
+        let Some(problem) = problem else {
+            if !self.unread.is_empty() {
                 log!(INFO, %source, "overrides can be read again");
                 self.unread.clear();
             }
-            _ => {}
+            return;
+        };
+        let is_known = self.unread.len() == MOST_LOGGED || self.unread.iter().any(|it| it == problem);
+        if is_known || self.failures > MOST_FAILURES {
+            return;
         }
+        if self.failures > 0 {
+            log!(WARN, %source, problem, "overrides have not been read for a while and stay as they are");
+        } else {
+            log!(ERROR, %source, problem, "overrides could not be read and stay as they are");
+        }
+        self.unread.push(problem.to_owned());
     }
 
     /// Logs what became of overrides, of which some may be new.

@@ -9,6 +9,8 @@ use super::file::MAX_SIZE;
 use super::file::read_settled;
 #[cfg(feature = "redis")]
 use crate::store::StoredOverrides;
+#[cfg(feature = "redis")]
+use crate::store::error::StoreError;
 
 /// How often a source is read.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -26,6 +28,21 @@ pub(super) enum Source {
         stored: StoredOverrides,
         version: Option<Option<String>>,
     },
+}
+
+/// Why a source could not be read.
+#[derive(Debug)]
+pub(super) struct Unread {
+    /// For people.
+    pub(super) problem: String,
+    /// Whether the store failed, which may end by itself. Otherwise somebody has to do something.
+    pub(super) is_outage: bool,
+}
+
+impl From<String> for Unread {
+    fn from(problem: String) -> Self {
+        Unread { problem, is_outage: false }
+    }
 }
 
 /// What a look at the source gives.
@@ -48,9 +65,9 @@ impl Source {
         Source::Redis { stored, version: None }
     }
 
-    /// Looks for another text, while there are overrides in force or not. Fails with a problem for people.
+    /// Looks for another text, while there are overrides in force or not.
     #[cfg_attr(not(feature = "redis"), expect(unused_variables, reason = "a file is either there or not"))]
-    pub(super) async fn read(&mut self, is_in_force: bool) -> Result<Found, String> {
+    pub(super) async fn read(&mut self, is_in_force: bool) -> Result<Found, Unread> {
         match self {
             Source::File { .. } => self.read_file(),
             #[cfg(feature = "redis")]
@@ -68,13 +85,13 @@ impl Source {
     }
 
     /// Looks at a file.
-    pub(super) fn read_file(&mut self) -> Result<Found, String> {
+    pub(super) fn read_file(&mut self) -> Result<Found, Unread> {
         match self {
             Source::File { path, text } => match read_settled(path) {
                 Ok(Ok(found)) if text.as_ref() == Some(&found) => Ok(Found::Same),
                 Ok(Ok(found)) => Ok(Found::Text(Ok(text.insert(found).clone()))),
                 Ok(Err(rest)) => Ok(Found::Unsettled(rest)),
-                Err(error) => Err(format!("could not read {}: {error}", path.display())),
+                Err(error) => Err(format!("could not read {}: {error}", path.display()).into()),
             },
             #[cfg(feature = "redis")]
             Source::Redis { .. } => Ok(Found::Same),
@@ -94,19 +111,22 @@ async fn read_stored(
     stored: &StoredOverrides,
     version: &mut Option<Option<String>>,
     is_in_force: bool,
-) -> Result<Found, String> {
+) -> Result<Found, Unread> {
     let key = stored.key();
-    let failed = |error| format!("could not read the key `{key}`: {error}");
+    let failed = |error: StoreError| Unread {
+        problem: format!("could not read the key `{key}`: {error}"),
+        is_outage: error.is_transient(),
+    };
     let last = version.clone().flatten();
     let check = |found: &Option<String>| match (found, &last) {
-        (None, _) if is_in_force => Err(format!(
+        (None, _) if is_in_force => Err(Unread::from(format!(
             "the key `{key}` is gone, because Redis has lost data or somebody has deleted it; set the overrides again, \
              or end them with `ratelimits override clear --all`"
-        )),
-        (Some(found), Some(last)) if is_earlier(found, last) => Err(format!(
+        ))),
+        (Some(found), Some(last)) if is_earlier(found, last) => Err(Unread::from(format!(
             "the key `{key}` has version {found}, which is earlier than {last}: Redis has lost changes, or somebody has \
              written it without a greater version"
-        )),
+        ))),
         _ => Ok(()),
     };
     let found = stored.version().await.map_err(failed)?;

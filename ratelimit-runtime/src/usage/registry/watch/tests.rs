@@ -9,7 +9,7 @@ use tracing::subscriber::{DefaultGuard, set_default};
 use tracing::{Event, Metadata, Subscriber, span};
 
 use super::poller::parsed;
-use super::source::{Found, POLL_INTERVAL};
+use super::source::{Found, POLL_INTERVAL, Unread};
 use super::*;
 use crate::Registry;
 use crate::policy::{FixedWindow, TokenBucket};
@@ -147,6 +147,27 @@ fn each_change_is_logged_once() {
         watched.file.put(text, SystemTime::UNIX_EPOCH);
         (0..3).for_each(|_| watched.poll());
         assert_eq!(watched.messages.take(), logged, "{text:?}");
+    }
+}
+
+#[test]
+fn failures_of_the_store_are_logged_when_they_last() {
+    const UNREAD: &str = "overrides have not been read for a while and stay as they are";
+    const READABLE: &str = "overrides can be read again";
+    let mut watched = Watched::new("watch.outage");
+    let mut next = 0;
+    let mut failed = || {
+        next += 1;
+        Err(Unread { problem: format!("no reply {next}"), is_outage: true })
+    };
+    for (failures, logged, problems) in
+        [(2, &[][..], 0), (3, &[UNREAD, READABLE], 1), (9, &[UNREAD, READABLE], 1)]
+    {
+        (0..failures).for_each(|_| _ = watched.poller.take(&watched.watch, failed(), None));
+        assert_eq!(watched.watch.problems().len(), problems, "{failures} failures");
+        watched.poller.take(&watched.watch, Ok(parsed(Found::Same)), None);
+        assert_eq!(watched.messages.take(), logged, "{failures} failures");
+        assert_eq!(watched.watch.problems(), [""; 0]);
     }
 }
 
