@@ -86,7 +86,11 @@ async fn a_layer_inside_another_does_not_count_the_proxy() {
 async fn faults_of_the_program_are_warnings() {
     const MESSAGE: &str = "calls are refused, as their policy cannot decide them";
     for (path, policy, error) in [
-        ("/outside", "events-by-address", "no client address"),
+        (
+            "/outside",
+            "events-by-address",
+            "no client address to use as the key; add `.layer(RateLimitLayer::new())`",
+        ),
         ("/invalid", "events-invalid", "`limit` is negative"),
     ] {
         let log = LogCapture::default();

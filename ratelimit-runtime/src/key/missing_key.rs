@@ -32,18 +32,29 @@ pub enum MissingKey {
     Part,
 }
 
+/// How web services provide the address, which most programs with these features are.
+const LAYER: &str = if cfg!(feature = "tower") {
+    "add `.layer(RateLimitLayer::new())` below the routes, or "
+} else if cfg!(feature = "actix") {
+    "wrap the `App` with `RateLimitMiddleware::new()`, or "
+} else {
+    ""
+};
+
 impl fmt::Display for MissingKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MissingKey::Ip => {
-                "no client address to use as the key; run the call inside `RequestContext::new().with_ip(address).scope(…)`, and \
-                 check that trusted proxies send the header that `ClientIp` reads"
-            }
-            MissingKey::User => {
-                "no user to use as the key; run the call inside `RequestContext::new().with_user(user).scope(…)`"
-            }
-            MissingKey::Part => "a part of the key is `None`, or could not be formatted",
-        })
+        match self {
+            MissingKey::Ip => write!(
+                f,
+                "no client address to use as the key; {LAYER}run the call inside \
+                 `RequestContext::new().with_ip(address).scope(…)`, and check that trusted proxies send the header that \
+                 `ClientIp` reads"
+            ),
+            MissingKey::User => f.write_str(
+                "no user to use as the key; run the call inside `RequestContext::new().with_user(user).scope(…)`",
+            ),
+            MissingKey::Part => f.write_str("a part of the key is `None`, or could not be formatted"),
+        }
     }
 }
 
