@@ -208,5 +208,5 @@ fn text(error: &StoreError) -> String {
 }
 
 fn is_permanent(error: &StoreError) -> bool {
-    format!("{error:?}").contains("permanent: true")
+    !error.is_transient()
 }

@@ -28,7 +28,7 @@ const LATE: Duration = Duration::from_millis(20);
 // The box is never empty. It is lazy for how it is dropped: so what a caller ignores of a limiter's decision costs nothing.
 pub struct StoreError(LazyBox<Inner>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Inner {
     message: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -118,9 +118,16 @@ impl Clone for StoreError {
     }
 }
 
+/// What `main` prints of an error that it returns, so a text for people: with the underlying error only if that says more.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("StoreError").field(self.inner()).finish()
+        let Inner { message, source, .. } = self.inner();
+        let source = source.as_ref().map(ToString::to_string);
+        let source = source.filter(|source| !message.contains(source));
+        let mut error = f.debug_tuple("StoreError");
+        error.field(message);
+        source.iter().for_each(|source| _ = error.field(source));
+        error.finish()
     }
 }
 
@@ -144,6 +151,17 @@ mod tests {
     fn errors_are_one_line() {
         let error = StoreError::transient("could not connect: \r\n  no route\nto host\n");
         assert_eq!(error.to_string(), "could not connect: no route to host");
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn main_prints_a_text_for_people() {
+        let debug = |message: &str| {
+            let error = StoreError::transient(message).caused_by(std::io::Error::other("refused"));
+            format!("{:?}", crate::Error::from(error))
+        };
+        assert_eq!(debug("could not connect: refused"), r#"Store(StoreError("could not connect: refused"))"#);
+        assert_eq!(debug("invalid reply"), r#"Store(StoreError("invalid reply", "refused"))"#);
     }
 
     #[test]
