@@ -70,7 +70,7 @@ async fn user_logs_in_at_every_node() {
 async fn server_without_cluster_support_is_an_error() {
     let server = Server::start();
     let error = connect_error(&url(&[&server.address()])).await;
-    assert!(error.contains("cluster support disabled"), "{error}");
+    assert!(error.contains("cluster support disabled; the server belongs to no Redis Cluster"), "{error}");
 }
 
 #[tokio::test]

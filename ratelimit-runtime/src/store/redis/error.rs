@@ -129,7 +129,12 @@ impl ServerState {
 pub(super) fn cannot_connect(ConnectError { server, error }: ConnectError) -> StoreError {
     match error.code() {
         Some(code) => StoreError::transient(format!("could not connect to {server}: {}", text(code, &error))),
-        None => StoreError::transient(format!("could not connect to {server}: {error}")).caused_by(error),
+        None => {
+            // A server of HTTP replies, but with something else.
+            let question = if error.kind() == ErrorKind::Parse { "; is this a Redis server?" } else { "" };
+            StoreError::transient(format!("could not connect to {server}: {error}{question}"))
+                .caused_by(error)
+        }
     }
 }
 
@@ -144,6 +149,9 @@ fn command_failed(error: RedisError) -> StoreError {
         _ if is_permanent(&text) => StoreError::permanent(message),
         "MOVED" | "ASK" => StoreError::transient(format!(
             "{message}; the server belongs to a Redis Cluster, whose URL starts with redis+cluster://"
+        )),
+        _ if text.contains("cluster support disabled") => StoreError::transient(format!(
+            "{message}; the server belongs to no Redis Cluster, so its URL starts with redis://"
         )),
         _ => StoreError::transient(message),
     }
