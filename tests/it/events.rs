@@ -48,7 +48,7 @@ async fn registries_log_where_they_decide() {
         ("redis+cluster://one:7000,two".to_owned(), "one:7000, two:6379".to_owned(), "cluster"),
     ] {
         let expected = format!(
-            "level=INFO\nmessage=limits are decided in Redis\nserver={server}\ndeployment={deployment}\n"
+            "level=INFO\nmessage=limits are decided in Redis\nserver={server}\ndeployment={deployment}\nnamespace=rl\n"
         );
         assert_eq!(starts(|| Registry::connect_lazy(&url).unwrap()).0, expected, "{url}");
     }

@@ -169,8 +169,8 @@ impl Backend {
     pub(crate) fn log_store(&self, version: Option<&str>) {
         match self.store() {
             Some(Store::Redis(redis)) => {
-                let (server, deployment) = (redis.server(), redis.deployment());
-                log!(INFO, %server, deployment, version, "limits are decided in Redis");
+                let (server, deployment, namespace) = (redis.server(), redis.deployment(), &*self.namespace);
+                log!(INFO, %server, deployment, namespace, version, "limits are decided in Redis");
             }
             Some(Store::Memory(_)) => log!(INFO, "limits are decided in this process"),
             None => {}

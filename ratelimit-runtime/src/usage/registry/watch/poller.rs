@@ -13,7 +13,7 @@ use super::watched::Watch;
 use crate::base::log::log;
 use crate::decide::overrides::{Entry, OverrideSet};
 
-/// The maximum number of problems in an event. Further ones mostly have the same cause.
+/// The maximum number of problems or names in an event. Further problems mostly have the same cause.
 const MOST_LOGGED: usize = 10;
 
 /// How many failures of the store in a row are a problem, as it has not been read for seconds then. Fewer are a busy machine or a
@@ -183,17 +183,24 @@ impl Poller {
     fn log_check(&mut self, in_force: Vec<Entry>, ignored: Vec<String>, is_new: bool) {
         let source = &self.source;
         if !in_force.is_empty() && (is_new || in_force != self.in_force) {
-            log!(INFO, %source, policies = in_force.len(), "overrides are in force");
+            let names = listed(in_force.iter().map(|entry| &*entry.policy), ", ");
+            log!(INFO, %source, policies = in_force.len(), names, "overrides are in force");
         } else if in_force.is_empty() && !self.in_force.is_empty() {
             log!(INFO, %source, "overrides have ended");
         }
         if !ignored.is_empty() && ignored != self.ignored {
-            let mut problem = ignored[..ignored.len().min(MOST_LOGGED)].join("; ");
-            if ignored.len() > MOST_LOGGED {
-                problem += &format!("; and {} more", ignored.len() - MOST_LOGGED);
-            }
+            let problem = listed(ignored.iter().map(String::as_str), "; ");
             log!(ERROR, %source, problem, "overrides that are invalid are ignored");
         }
         (self.in_force, self.ignored) = (in_force, ignored);
     }
+}
+
+/// Returns a list for an event, which is cut off.
+fn listed<'a>(mut items: impl ExactSizeIterator<Item = &'a str>, separator: &str) -> String {
+    let mut list = items.by_ref().take(MOST_LOGGED).collect::<Vec<_>>().join(separator);
+    if items.len() > 0 {
+        list += &format!("{separator}and {} more", items.len());
+    }
+    list
 }

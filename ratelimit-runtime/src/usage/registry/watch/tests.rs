@@ -186,6 +186,7 @@ fn late_policies_are_checked() {
     assert!(problem.contains("`limit` is no argument of `rate_limit`"), "{problem}");
     let [in_force] = &watched.registry.overrides()[..] else { panic!("{:?}", watched.registry.overrides()) };
     assert_eq!(in_force.policy(), "watch.late");
+    assert_eq!(watched.messages.of("names"), ["watch.late"]);
 }
 
 #[test]
