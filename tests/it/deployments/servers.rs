@@ -171,3 +171,20 @@ async fn unresponsive_server_is_an_error() {
     let error = connect_error(&server.url()).await;
     assert!(error.contains("timed out") || error.contains("before the deadline"), "{error}");
 }
+
+#[tokio::test]
+async fn server_of_something_else_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let serve = async {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    };
+    let error = tokio::select! {
+        error = connect_error(&url) => error,
+        () = serve => unreachable!("it serves for ever"),
+    };
+    assert!(error.contains("is this a Redis server?"), "{error}");
+}
