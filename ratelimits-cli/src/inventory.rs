@@ -30,6 +30,8 @@ pub(crate) struct InventoryFile {
 pub(crate) struct Inventory {
     by_name: HashMap<String, Vec<Entry>>,
     is_given: bool,
+    /// Whether it is what programs have published, which may be nothing.
+    is_published: bool,
 }
 
 /// A policy of a program. Other fields are for other uses.
@@ -95,6 +97,7 @@ impl Inventory {
                 failure => return Err(failure),
             },
         };
+        self.is_published = true;
         // Programs of other versions may have policies that this one does not know.
         let entries = published.iter().filter_map(|entry| serde_json::from_str::<Entry>(entry).ok());
         for entry in entries {
@@ -112,6 +115,18 @@ impl Inventory {
 
     pub(crate) fn is_given(&self) -> bool {
         self.is_given
+    }
+
+    /// Says that it lacks a policy that has keys, and why that may be. Says nothing if it could not be read.
+    pub(crate) fn lacks(&self, policy: &str) -> Option<String> {
+        if self.is_published {
+            Some(format!(
+                "no program has published `{policy}`: is `overrides_in_redis()` set, without which programs ignore overrides, \
+                 and has one run in the last minutes?"
+            ))
+        } else {
+            self.is_given.then(|| format!("the inventory has no `{policy}`; keys in Redis do"))
+        }
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {

@@ -6,7 +6,8 @@ use serde_json::json;
 use super::text::{parse_all, read, replace, update};
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
-use crate::output::write_json;
+use crate::output::{write, write_json};
+use crate::table::printable;
 
 /// Change a policy no longer.
 #[derive(Debug, Args)]
@@ -54,6 +55,16 @@ impl Clear {
                 parse_all(&text).unwrap_or_default().into_iter().map(|it| it.policy).collect()
             }
         };
-        if self.json { write_json(&json!({"cleared": cleared})) } else { Ok(()) }
+        if self.json {
+            return write_json(&json!({"cleared": cleared}));
+        }
+        let names =
+            cleared.iter().map(|name| format!("`{}`", printable(name))).collect::<Vec<_>>().join(", ");
+        write(&match cleared.len() {
+            // Lost, or unreadable.
+            0 => "cleared all overrides\n".to_owned(),
+            1 => format!("cleared the override of {names}\n"),
+            _ => format!("cleared the overrides of {names}\n"),
+        })
     }
 }

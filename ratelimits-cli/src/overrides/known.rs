@@ -21,7 +21,6 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Warns of a change to a policy that the inventory lacks.
     pub(super) async fn read(
         connection: &Connection,
         keyspace: &Keyspace,
@@ -32,8 +31,7 @@ impl Known {
         let policies: Vec<_> = inventory.entries().filter_map(|entry| entry.known()).collect();
         let of_inventory = policies.len();
         let mut known = Known { policies, of_inventory, has_inventory: inventory.is_given() };
-        let is_in_inventory = known.has(&change.policy);
-        if is_in_inventory && others.iter().all(|other| known.has(&other.policy)) {
+        if known.has(&change.policy) && others.iter().all(|other| known.has(&other.policy)) {
             return Ok(known);
         }
         let scan = Scan::without_overrides(connection, keyspace, inventory);
@@ -43,9 +41,6 @@ impl Known {
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };
             Some(KnownPolicy { name: kind.name, prefix: Some(kind.prefix), policy, computed, shadow: false })
         }));
-        if known.has_inventory && !is_in_inventory && known.has(&change.policy) {
-            write_message(format_args!("the inventory has no `{}`; keys in Redis do", change.policy));
-        }
         Ok(known)
     }
 
@@ -64,9 +59,17 @@ impl Known {
         Ok(())
     }
 
-    /// Returns the numbers of a change that the program computes for each call.
+    /// Whether the inventory has the policy.
+    pub(super) fn is_in_inventory(&self, name: &str) -> bool {
+        self.policies[..self.of_inventory].iter().any(|policy| policy.is_named(name))
+    }
+
+    /// Returns the numbers of a change that the program computes for each call, or may compute, if the inventory lacks the policy:
+    /// those that are not in its keys.
     pub(super) fn computed(&self, change: &Entry) -> Vec<String> {
-        let named = self.policies[..self.of_inventory].iter().filter(|it| it.is_named(&change.policy));
+        let (of_inventory, of_keys) = self.policies.split_at(self.of_inventory);
+        let policies = if self.is_in_inventory(&change.policy) { of_inventory } else { of_keys };
+        let named = policies.iter().filter(|it| it.is_named(&change.policy));
         let mut computed: Vec<_> = named.flat_map(|it| it.computed.iter().cloned()).collect();
         computed.retain(|computed| change.numbers.iter().any(|(number, _)| number == computed));
         computed.sort();

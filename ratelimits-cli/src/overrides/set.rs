@@ -20,6 +20,9 @@ use crate::scan::{Kind, Scan};
 use crate::table::keys;
 use crate::top::Limited;
 
+/// When a change takes effect.
+const IN_FORCE: &str = "in force within 3 seconds, in programs with `overrides_in_redis()`";
+
 /// How many keys are named that a change would refuse.
 const NAMED: usize = 10;
 
@@ -86,11 +89,7 @@ impl Set {
             update(&self.connection, &keyspace, apply).await?;
             None
         };
-        for computed in known.computed(&change) {
-            write_message(format_args!(
-                "`{computed}` is computed for each call, and is now the same for all of them: every customer gets this number"
-            ));
-        }
+        warn(&inventory, &known, &change);
         self.report(&change, before.as_ref(), refused)
     }
 
@@ -140,7 +139,11 @@ impl Set {
             }
             return write_json(&report);
         }
-        let Some(refused) = refused else { return write(&change.to_string()) };
+        let Some(refused) = refused else {
+            write(&change.to_string())?;
+            write_message(IN_FORCE);
+            return Ok(());
+        };
         let before = before.map_or("# no override\n".to_owned(), ToString::to_string);
         write(&format!("# before\n{before}# after\n{change}"))?;
         write_message(format_args!("nothing is changed; it would refuse {} now", keys(refused.count)));
@@ -148,5 +151,24 @@ impl Set {
             write_message(format_args!("of {}, the limit is unknown", keys(refused.unknown)));
         }
         if refused.count > 0 { write(&refused.table()) } else { Ok(()) }
+    }
+}
+
+/// Says what a change does beyond its settings, or may do, as far as it is unknown what programs have.
+fn warn(inventory: &Inventory, known: &Known, change: &Entry) {
+    let is_known = known.is_in_inventory(&change.policy);
+    if let (false, Some(problem)) = (is_known, inventory.lacks(&change.policy)) {
+        write_message(problem);
+    }
+    for computed in known.computed(change) {
+        if is_known {
+            write_message(format_args!(
+                "`{computed}` is computed for each call, and is now the same for all of them: every customer gets this number"
+            ));
+        } else {
+            write_message(format_args!(
+                "it is unknown whether `{computed}` is computed for each call; if it is, every customer gets this number"
+            ));
+        }
     }
 }

@@ -7,6 +7,9 @@ use crate::command::{HOUR, command, registry, run, run_with_input, slow_bucket};
 use crate::support::server::Server;
 use crate::support::until::until;
 
+/// What follows a change on standard error.
+const IN_FORCE: &str = "in force within 3 seconds, in programs with `overrides_in_redis()`\n";
+
 #[test]
 fn changes_are_reported_as_json() {
     let server = Server::shared();
@@ -91,7 +94,47 @@ fn computed_numbers_are_said_to_be_the_same_for_all() {
     };
     let limit = set("limit=50");
     assert!(limit.code == 0 && limit.err.contains("`limit` is computed for each call"), "{limit:?}");
-    assert_eq!(set("shadow=true").err, "");
+    assert_eq!(set("shadow=true").err, IN_FORCE);
+}
+
+#[tokio::test]
+async fn policies_that_no_program_has_published_are_named() {
+    let server = Server::shared();
+    let namespace = "set-unpublished";
+    let registry = registry(&server.url(), namespace).await;
+    registry.limiter("computed", slow_bucket(5).adjustable()).unwrap().try_acquire("k").await.unwrap();
+    registry.limiter("literal", slow_bucket(5)).unwrap().try_acquire("k").await.unwrap();
+    let set = |arguments: &[&str]| {
+        let set =
+            run(&server.url(), &[&["override", "set"], arguments, &["--namespace", namespace]].concat());
+        assert_eq!(set.code, 0, "{set:?}");
+        set
+    };
+    let unknown = "it is unknown whether `burst` is computed for each call; if it is, every customer gets this number\n";
+    for (arguments, is_unknown) in [
+        (&["computed", "burst=9", "--dry-run"][..], true),
+        (&["computed", "burst=9", "--json"], true),
+        (&["computed", "burst=9"], true),
+        (&["computed", "shadow=true"], false),
+        // All numbers are in the keys.
+        (&["literal", "burst=9"], false),
+    ] {
+        let set = set(arguments);
+        let problem = format!("no program has published `{}`: is `overrides_in_redis()` set", arguments[0]);
+        assert!(set.err.starts_with(&problem), "{arguments:?}: {set:?}");
+        assert_eq!(set.err.contains(unknown), is_unknown, "{arguments:?}: {set:?}");
+        assert_eq!(set.err.ends_with(IN_FORCE), arguments.len() == 2, "{arguments:?}: {set:?}");
+    }
+    // Of another program.
+    let entry = r#"{"name": "else", "attribute": "rate_limit", "algorithm": "token bucket", "arguments": "rate = 5.0"}"#;
+    let key = format!("{namespace}:inventory");
+    let [now, _]: [u64; 2] = server.command(&["TIME"]).await;
+    server.command::<()>(&["HSET", &key, ":else", &format!("{now} {entry}")]).await;
+    let another = set(&["computed", "burst=8"]).err;
+    assert!(
+        another.starts_with("no program has published `computed`") && another.contains(unknown),
+        "{another}"
+    );
 }
 
 #[test]
