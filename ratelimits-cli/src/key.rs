@@ -21,6 +21,8 @@ pub(crate) struct KeyRow {
     /// What overrides put the policy in.
     #[serde(rename = "override")]
     switch: Option<&'static str>,
+    /// Whether calls use the state: not that of a bucket from before its numbers were overridden.
+    in_use: bool,
     #[serde(flatten, serialize_with = "serialize_state")]
     pub(crate) state: KeyState,
     /// The key as it is in Redis.
@@ -40,6 +42,7 @@ impl KeyRow {
                 None => Vec::new(),
             },
             switch: kind.switch,
+            in_use: kind.is_in_force,
             state: *state,
             redis_key: redis_key.to_owned(),
         }
@@ -76,6 +79,9 @@ impl KeyRow {
             lines.iter().filter(|(title, text)| !(["prefix", "override"].contains(title) && text.is_empty()));
         let mut text: String =
             lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
+        if !self.in_use {
+            text += "not in use while the override is in force\n";
+        }
         if limit.is_none() {
             text += &format!("?: {}\n", unknown_limits(has_inventory));
         }

@@ -45,6 +45,9 @@ pub(crate) struct Counts {
     pub(crate) limited: u64,
     /// The keys of which it is not known whether they are limited.
     pub(crate) unknown: u64,
+    /// The keys, beside the others, that no call uses while an override is in force: those of a bucket from before its numbers were
+    /// overridden.
+    pub(crate) unused: u64,
     /// The keys whose value is not the state of a policy.
     pub(crate) unreadable: u64,
 }
@@ -72,7 +75,8 @@ impl Summary {
         }
         let add = |kind: &Kind, _: &str, state: Option<&KeyState>| {
             let algorithm = kind.reading.map_or("unknown", |reading| reading.algorithm().name());
-            policies.entry(PolicyId::new(&kind.name, &kind.prefix, algorithm)).or_default().add(state);
+            let counts = policies.entry(PolicyId::new(&kind.name, &kind.prefix, algorithm)).or_default();
+            if kind.is_in_force { counts.add(state) } else { counts.unused += 1 }
         };
         let foreign_keys = scan.states(selection, progress, add).await?;
         let row = |(id, counts): (PolicyId, Counts)| {
@@ -119,6 +123,10 @@ impl Summary {
         let total = |of: fn(&Counts) -> u64| self.policies.iter().map(|row| of(&row.counts)).sum::<u64>();
         if total(|counts| counts.unknown) > 0 {
             notes.push(format!("?: {}", unknown_limits(has_inventory)));
+        }
+        if let unused @ 1.. = total(|counts| counts.unused) {
+            notes
+                .push(format!("not in use while an override is in force, and not counted: {}", keys(unused)));
         }
         if let unreadable @ 1.. = total(|counts| counts.unreadable) {
             notes.push(format!("no state of a policy: the values of {}", keys(unreadable)));

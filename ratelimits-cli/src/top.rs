@@ -58,7 +58,7 @@ impl Top {
         let mut is_found = false;
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| {
             is_found = true;
-            if let Some(state) = state {
+            if let Some(state) = state.filter(|_| kind.is_in_force) {
                 limited.add(KeyRow::new(kind, key, state), count);
             }
         };

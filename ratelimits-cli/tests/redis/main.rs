@@ -5,6 +5,7 @@ mod deployments;
 mod inventory;
 mod list;
 mod many_keys;
+mod overridden;
 mod override_set;
 mod overrides;
 mod peek;
