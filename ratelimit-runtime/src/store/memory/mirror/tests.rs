@@ -91,8 +91,9 @@ fn case(random: &mut Random) -> Case {
     let (capacity, lent) = match &policy {
         Policy::TokenBucket(bucket) if *bucket == bucket.borrow() => (burst, max_cost),
         Policy::LeakyBucket(bucket) if *bucket == bucket.queue() => (0, max_cost),
-        // The intervals of the two stores begin at different times, which is worth one refill.
+        // The intervals of the two stores begin at different times, which is worth one refill or window.
         Policy::TokenBucket(bucket) if *bucket == bucket.interval_refill() => (burst + permits, 0),
+        Policy::FixedWindow(window) if *window != window.aligned() => (2 * permits, 0),
         _ => policy.spec().unwrap().max_cost().map_or((0, max_cost), |most| (most, 0)),
     };
     Case { policy, admits, capacity, lent, memory, max_cost }
