@@ -83,8 +83,8 @@ struct Choice {
     alternatives: Vec<usize>,
 }
 
-/// Returns an order in which the model makes every decision as the store did. The next decision is one of those that were made up
-/// to `max_step_back` later than the earliest one left.
+/// Returns an order in which the model makes every decision as the store did. The next decision is one of those that were made
+/// up to `max_step_back` later than the earliest one left.
 fn in_order(
     name: &str,
     policy: Policy,
