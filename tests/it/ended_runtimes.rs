@@ -1,17 +1,17 @@
 //! Runtimes that end while calls are under way. Counts panics, which are printed even where they are caught, and so runs in a
 //! process of its own.
 
-use std::future::{Future, poll_fn};
-use std::mem;
 use std::pin::pin;
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use ratelimits::{FixedWindow, LeakyBucket, Limiter, Policy, Rate, Registry, SlidingWindow, TokenBucket};
 use tokio::runtime::{Builder, Runtime};
+use tokio::select;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::watch::{self, Receiver};
 use tokio::time::sleep;
 
 use crate::support::server::Server;
@@ -21,6 +21,7 @@ const URL: &str = "RATELIMITS_TEST_ENDED_RUNTIMES";
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
 const CALLS: usize = 16;
+const ROUNDS: usize = 4;
 
 /// One permit an hour, in every kind of policy that waits.
 fn policies() -> [Policy; 4] {
@@ -38,18 +39,18 @@ fn runtimes() -> [Runtime; 2] {
         .map(|mut builder| builder.enable_all().build().unwrap())
 }
 
-/// Makes a call, and counts it once it has been polled.
-async fn acquire(limiter: Limiter, begun: Arc<AtomicUsize>) {
+/// Makes a call. Polls it once more in each round, and says whether it still waits.
+async fn acquire(limiter: Limiter, mut rounds: Receiver<usize>, polled: UnboundedSender<bool>) {
     let mut call = pin!(limiter.acquire(()));
-    let mut is_counted = false;
-    let decided = poll_fn(|context| {
-        let polled = call.as_mut().poll(context);
-        if !mem::replace(&mut is_counted, true) {
-            begun.fetch_add(1, Ordering::Relaxed);
+    let mut waits = true;
+    while waits {
+        select! {
+            biased;
+            _ = &mut call => waits = false,
+            Ok(()) = rounds.changed() => {}
         }
-        polled
-    });
-    drop(decided.await);
+        polled.send(waits).unwrap();
+    }
 }
 
 #[test]
@@ -75,20 +76,26 @@ fn calls_that_are_under_way_end_quietly_with_their_runtime() {
         for (i, policy) in policies.iter().enumerate() {
             let limiter = registry.limiter(&i.to_string(), *policy).unwrap();
             for runtime in runtimes() {
-                let begun = Arc::<AtomicUsize>::default();
+                drop(runtime.block_on(limiter.try_acquire(())));
+                let (round, rounds) = watch::channel(0);
+                let (polled, mut polls) = unbounded_channel();
+                let call = || acquire(limiter.clone(), rounds.clone(), polled.clone());
                 let wait = |_| {
-                    let call = acquire(limiter.clone(), Arc::clone(&begun));
-                    let runtime = runtime.handle().clone();
+                    let (runtime, call) = (runtime.handle().clone(), call());
                     thread::spawn(move || runtime.block_on(call))
                 };
                 let threads: Vec<_> = (0..CALLS).map(wait).collect();
-                runtime.spawn(acquire(limiter.clone(), Arc::clone(&begun)));
+                runtime.spawn(call());
                 runtime.block_on(async {
-                    while begun.load(Ordering::Relaxed) <= CALLS {
-                        sleep(Duration::from_millis(1)).await;
+                    // A call that is just about to set its timer when the runtime ends cannot see that in time. So all of them,
+                    // however slow their threads are, are polled again after they have had time for a reply.
+                    for i in 1..=ROUNDS {
+                        round.send(i).unwrap();
+                        for _ in 0..=CALLS {
+                            assert!(polls.recv().await.unwrap(), "a call does not wait");
+                        }
+                        sleep(Duration::from_millis(25)).await;
                     }
-                    // Those on Redis get their replies.
-                    sleep(Duration::from_millis(100)).await;
                 });
                 drop(runtime);
                 threads.into_iter().for_each(|call| call.join().unwrap());
