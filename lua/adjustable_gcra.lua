@@ -8,8 +8,9 @@
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires
--- refund args: charge, tat right after the charge and its time or '', credited, pace, 1 if only the last charge is
---        refundable
+-- correct args: charge, negative for a debt; tat right after the charge and its time or '', for a debt the most that may be missing;
+--        credited, pace, 1 if only the last charge is refundable
+
 -- Up to here products are exact.
 local EXACT = 2 ^ 53
 -- More than any call waits.
@@ -124,14 +125,22 @@ local function undo(entry)
   if entry.moved then keep(entry.key, entry.bucket, entry.was) end
 end
 
--- Refunds as gcra.lua does, but nothing of a charge that was made before the rate changed.
-local function refund(key, at)
+-- Corrects as gcra.lua does, but refunds nothing of a charge that was made before the rate changed.
+local function correct(key, at)
   local charge, from, made, credited =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
   local stored = load(redis.call('GET', key))
-  if not stored then return end
+  if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
+  if charge < 0 then
+    local debt = pace == bucket.pace and -charge or rounded_up(-charge, pace, bucket.pace)
+    bucket.tat = math.max(bucket.tat, now)
+    local owed, most = bucket.tat + debt, math.max(bucket.tat, now + from)
+    bucket.tat = math.min(owed, most)
+    keep(key, bucket, stored and ends(stored))
+    return owed > most
+  end
   local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
   if identified and (made < bucket.changed or pace ~= bucket.pace) then return end
   if not identified then from, credited = tat, total end

@@ -8,8 +8,8 @@
 --                                          that of one permit; wait is the maximum wait, or -1 less that if the call starts
 --                                          at the slot of another bucket, by which this one has to be ready
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
--- refund args: charge, tat and credited right after the charge or '', capacity, interval, 1 if only the last charge is
---        refundable
+-- correct args: charge, negative for a debt; tat and credited right after the charge or '', for a debt the most that may be missing;
+--        capacity, interval, 1 if only the last charge is refundable
 
 local function arguments(at)
   return args[at], args[at + 1], args[at + 2], args[at + 3]
@@ -132,13 +132,20 @@ local function undo(entry)
   end
 end
 
-local function refund(key, at)
+local function correct(key, at)
   local charge, from, credited = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local capacity, interval, last_only = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
   local value = redis.call('GET', key)
-  if not value then return end
+  if not value and charge > 0 then return end
   local stored = load(value)
   local bucket = current(stored, capacity)
+  if charge < 0 then
+    bucket.tat = math.max(bucket.tat, now)
+    local owed, most = bucket.tat - charge, math.max(bucket.tat, now + from)
+    bucket.tat = math.min(owed, most)
+    keep(key, bucket, capacity, value and ends(stored))
+    return owed > most
+  end
   local tat, total, identified = bucket.tat, bucket.credited, from ~= nil
   if not identified then from, credited = tat, total end
   local last = from == tat and credited == total

@@ -9,8 +9,9 @@
 -- reply  anchor, missing, credited                             as of the last refill, and the total of refunds; if burst and
 --                                                              refill can change, also when the call would be admitted
 --                                                              without waiting, and when the state expires
--- refund args: cost, anchor, missing and credited right after the charge or '', burst, refill, period; if burst and refill can
---        change, the time of the charge instead of the anchor
+-- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or '', for a debt the most permits
+--        that may be missing; burst, refill, period; if burst and refill can change, the time of the charge instead of the anchor
+
 -- The maximum of missing permits. Up to it, division by a refill is exact.
 local MOST_MISSING = 2 ^ 52
 
@@ -146,14 +147,21 @@ end
 
 local restore = restore_value
 
-local function refund(key, at)
+local function correct(key, at)
   local cost, from, level, credited =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local spec = {burst = tonumber(ARGV[at + 4]), refill = tonumber(ARGV[at + 5]), period = tonumber(ARGV[at + 6])}
   local value = redis.call('GET', key)
-  if not value then return end
+  if not value and cost > 0 then return end
   local stored = load(value, spec)
   local bucket = current(stored, spec)
+  if cost < 0 then
+    if adjustable and not bucket.changed then bucket.refill, bucket.changed = spec.refill, now end
+    local owed, most = bucket.missing - cost, math.max(from, bucket.missing)
+    bucket.missing = math.min(owed, most)
+    keep(key, bucket, spec, value and ends(stored, spec))
+    return owed > most
+  end
   local anchor, missing, total, identified = bucket.anchor, bucket.missing, bucket.credited, from ~= nil
   if adjustable and identified then
     if from < bucket.changed or bucket.refill ~= spec.refill then return end

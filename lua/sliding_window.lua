@@ -6,9 +6,10 @@
 --        time of the first, which identifies it for refunds; the sub-windows of the log are single microseconds
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
--- refund args: cost, timestamp of the charged entry or '', period, precision
+-- correct args: cost, negative for a debt; timestamp of the charged entry or '', for a debt the most permits that may be counted;
+--        period, precision
 
--- Running totals wrap here. The difference of two is exact, because it never exceeds the limit.
+-- Running totals wrap here. The difference of two is exact, because it is less than that.
 local WRAP = 2 ^ 50
 
 -- The number of values per command: Lua's stack holds only some thousands.
@@ -173,10 +174,27 @@ local function restore(entry)
   if entry.expiry_set then expire(key, entry.was, entry.expires) end
 end
 
+-- Charges a debt, which counts from now on. Returns whether it was cut.
+local function debit(key, debt, most, period, precision)
+  args = {debt, 0, period, precision}
+  local entry = check(key, 1)
+  entry.cost = math.min(debt, math.max(most - entry[1], 0))
+  if entry.cost > 0 then
+    local ok, err = pcall(commit, entry)
+    if not ok then
+      restore(entry)
+      error(err)
+    end
+    if entry.clean_up then entry.clean_up(entry) end
+  end
+  return entry.cost < debt
+end
+
 -- Without a charge, refunds the newest charges first.
-local function refund(key, at)
+local function correct(key, at)
   local cost, from, period, precision =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  if cost < 0 then return debit(key, -cost, from, period, precision) end
   local n = entries(key)
   if n < 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)

@@ -6,7 +6,7 @@
 -- args   cost, interval, warmup, wait      permits, microseconds of a permit when warm, microseconds, microseconds
 -- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
 --                                          change also 0, 0, and when the state expires
--- refund args: cost, next right after the charge and stored before it or '', interval, warmup
+-- correct args: cost, next right after the charge and stored before it or '', interval, warmup
 local COLD_FACTOR = 3
 
 local function curve_of(interval, warmup)
@@ -118,7 +118,7 @@ end
 local restore = restore_value
 
 -- Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.
-local function refund(key, at)
+local function correct(key, at)
   local cost, from, before = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
   local value = redis.call('GET', key)

@@ -1,12 +1,13 @@
 //! The Redis scripts of `ratelimits`: one `.lua` file per algorithm, and the scripts assembled from them. Not covered by
 //! semver.
 //!
-//! An algorithm's file defines `check`, `commit`, `undo`, `restore` and `refund`. Its header specifies its state, its
+//! An algorithm's file defines `check`, `commit`, `undo`, `restore` and `correct`. Its header specifies its state, its
 //! arguments with their units, and its reply. Some algorithms exist in a second form, `adjustable_…`, for numbers that change
 //! from call to call: `gcra` in a file of its own, the others in the same file with `adjustable` set.
 //!
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
-//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script refunds. The
+//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script gives permits
+//! back, or charges what calls have used beyond their costs. The
 //! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
 //!
 //! # Errors
@@ -59,7 +60,7 @@ const ALGORITHMS_BY_NUMBER: &str = include_str!("../algorithms.lua");
 const DECIDE: &str = include_str!("../decide.lua");
 const PLAIN: &str = include_str!("../plain.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
-const REFUND: &str = include_str!("../refund.lua");
+const CORRECT: &str = include_str!("../correct.lua");
 
 /// Turns the pass over plain states on.
 const FIRST_PASS: &str = "local has_first_pass = true\n";
@@ -80,10 +81,10 @@ pub fn without_first_pass(decide: &str) -> String {
     decide.replace(FIRST_PASS, "local has_first_pass = false\n")
 }
 
-/// Returns the script that refunds charges of any algorithms.
+/// Returns the script that corrects what keys of any algorithms were charged.
 #[must_use]
-pub fn refund() -> String {
-    assemble(&[REFUND], &ALGORITHMS)
+pub fn correct() -> String {
+    assemble(&[CORRECT], &ALGORITHMS)
 }
 
 /// Returns the names of the commands that a script may call, including alternatives to denied ones.
@@ -99,7 +100,7 @@ fn assemble(pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
         .zip(algorithms)
         .map(|(kind, (_, source))| {
             format!(
-                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, refund = refund}}\nend\n"
+                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, correct = correct}}\nend\n"
             )
         })
         .collect();
@@ -125,7 +126,7 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, REFUND, assemble, commands, decide, refund};
+    use super::{ALGORITHMS, CORRECT, assemble, commands, correct, decide};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -134,19 +135,19 @@ mod tests {
         const LIST: &[&str] =
             &["DEL", "EXPIREAT", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
         let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let refund_of = |algorithm| assemble(&[REFUND], &[algorithm]);
+        let correct_of = |algorithm| assemble(&[CORRECT], &[algorithm]);
         for (name, source) in ALGORITHMS {
             let documented = match name {
                 "gcra" => BUCKET,
                 "sliding_window" => LIST,
                 _ => STRING,
             };
-            assert_eq!(called(&refund_of((name, source))), documented, "{name}");
+            assert_eq!(called(&correct_of((name, source))), documented, "{name}");
         }
         assert_eq!(called(&decide(Some("gcra"))), BUCKET);
         let all: Vec<&str> = [BUCKET, LIST].concat();
         let all: std::collections::BTreeSet<&str> = all.into_iter().collect();
         assert_eq!(commands(&decide(None)), all);
-        assert_eq!(commands(&refund()), all);
+        assert_eq!(commands(&correct()), all);
     }
 }

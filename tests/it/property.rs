@@ -206,27 +206,65 @@ impl Run<'_> {
 
     /// Returns the key if it may have been written.
     async fn refund(&mut self, at: i64, refund: Refund) -> Result<Option<usize>, String> {
-        let (request, charged) = match refund {
-            Refund::Unchecked(request) => (request, None),
+        match refund {
+            Refund::Unchecked(request) => self.give_back(at, request, request.cost, None).await,
+            Refund::Debt(request) => Ok(self.charge_debt(at, request, request.cost).await),
             Refund::Receipt(index) => {
-                let charged = self.receipts.remove(self.receipts.len() - 1 - index);
-                (charged.request, Some(charged))
+                let charged = self.take_receipt(index);
+                self.give_back(at, charged.request, charged.request.cost, Some(charged)).await
             }
-        };
+            Refund::Settlement(index, _, more) if more > 0 => {
+                let Charged { request, .. } = self.take_receipt(index);
+                Ok(self.charge_debt(at, request, more).await)
+            }
+            Refund::Settlement(index, quarters, _) => {
+                let charged = self.take_receipt(index);
+                let Request { key, pair, cost, .. } = charged.request;
+                let used = if self.keys[key].pairs[pair].spec.can_owe() { cost / 4 * quarters } else { 0 };
+                self.give_back(at, charged.request, cost - used, Some(charged)).await
+            }
+        }
+    }
+
+    fn take_receipt(&mut self, index: usize) -> Charged {
+        self.receipts.remove(self.receipts.len() - 1 - index)
+    }
+
+    async fn give_back(
+        &mut self,
+        at: i64,
+        request: Request,
+        cost: u64,
+        charged: Option<Charged>,
+    ) -> Result<Option<usize>, String> {
         let TestKey { name, pairs, .. } = &self.keys[request.key];
         let pair = &pairs[request.pair];
         for (i, store) in self.stores.iter().enumerate() {
             let charge_id = charged.as_ref().map(|charged| charged.charge_ids[i]);
-            store.refund(name, pair, request.cost, charge_id).await;
+            store.refund(name, pair, cost, charge_id).await;
         }
         let receipt = charged.as_ref().map(|charged| charged.receipt);
-        let refunded = self.model.refund(absolute(at), name, pair.model, request.cost.into(), receipt);
+        let refunded = self.model.refund(absolute(at), name, pair.model, cost.into(), receipt);
         let Some(refunded) = refunded else { return Ok(None) };
         match charged {
             Some(charged) => self.checkers[request.key].refund(charged.id, refunded)?,
             None => self.checkers[request.key].disable(),
         }
         Ok(Some(request.key))
+    }
+
+    async fn charge_debt(&mut self, at: i64, request: Request, cost: u64) -> Option<usize> {
+        let TestKey { name, pairs, .. } = &self.keys[request.key];
+        let pair = &pairs[request.pair];
+        if !pair.spec.can_owe() {
+            return None;
+        }
+        for store in self.stores {
+            store.debit(name, pair, cost).await;
+        }
+        self.model.debit(absolute(at), name, pair.model, cost.into());
+        self.checkers[request.key].add_debt();
+        Some(request.key)
     }
 
     /// Checks the model, and with it the stores, against the bound checkers.

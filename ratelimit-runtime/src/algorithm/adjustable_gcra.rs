@@ -29,15 +29,6 @@ impl AdjustableGcraSpec {
         }
     }
 
-    /// Returns the microseconds of refill that a cost takes. Another call may have charged more than this bucket holds.
-    pub(crate) fn refundable(&self, cost: u64) -> u64 {
-        let charge = match self.0.kind {
-            GcraKind::Borrowing(_) => self.0.charge(cost),
-            _ => cost.saturating_mul(self.0.interval),
-        };
-        charge.min(MAX_LEVEL as u64)
-    }
-
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
         let bucket = self.current(stored(state), now);
         let (from, to) = (bucket.pace, self.pace());
@@ -128,7 +119,7 @@ impl AdjustableGcraSpec {
         if charge_id.is_some_and(|charge_id| charge_id.level < changed || self.pace() != pace) {
             return;
         }
-        let (charge, own) = (self.refundable(cost), self.pace());
+        let (charge, own) = (self.0.worth(cost), self.pace());
         let charge = if own == pace { charge } else { rounded_up(charge, own, pace) };
         let unchanging = GcraState { tat, credited, until, slot, written: None };
         let Some((left, _)) = self.0.refunded(unchanging, now, charge, charge_id) else { return };
@@ -136,6 +127,16 @@ impl AdjustableGcraSpec {
         // Each of the remaining charges takes at least a permit.
         let slot = slot.min(tat.saturating_sub(pace as u64));
         store(state, keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, now));
+    }
+
+    /// Charges a debt as [`GcraSpec`] does, at the rate of the state.
+    pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        let (bucket, own) = (self.current(stored(state.as_ref()), now), self.pace());
+        let debt = self.0.worth(cost);
+        let debt = if own == bucket.pace { debt } else { rounded_up(debt, own, bucket.pace) };
+        let (tat, is_cut) = self.0.owing(bucket.tat.max(now), now, debt);
+        store(state, keep(AdjustableGcraState { tat, ..bucket }, now));
+        is_cut
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {

@@ -4,8 +4,12 @@
 
 use std::fmt;
 
+use super::debt::longest_debt;
 use super::state::{FixedWindowState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
+
+/// The most permits that are owed. Sums of them stay below 2^53.
+const MOST_OWED: u64 = 1 << 50;
 
 /// A limit for each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,49 +28,60 @@ impl FixedWindowSpec {
         if self.aligned { opened - opened % self.period } else { opened }
     }
 
-    /// Returns the window that follows, if this one is over and it owes permits.
-    fn current(&self, window: FixedWindowState, now: u64) -> FixedWindowState {
-        let end = self.start(window.opened) + self.period;
-        if window.owed == 0 || now < end {
-            return window;
+    /// Returns the window as of now, unless nothing of it is left. One that is over has passed on what it owed: each window after it
+    /// pays as much as it holds.
+    fn current(&self, window: FixedWindowState, now: u64) -> Option<FixedWindowState> {
+        let FixedWindowState { opened, owed, pays, .. } = window;
+        let end = self.start(opened) + self.period;
+        if now < end {
+            return Some(window);
         }
-        FixedWindowState { opened: end, count: window.owed, owed: 0 }
+        let over = now.saturating_sub(end) / self.period;
+        let left = owed.saturating_sub(over.saturating_mul(pays));
+        let count = left.min(pays);
+        let window = FixedWindowState { opened: end + over * self.period, count, owed: left - count, pays };
+        (left > 0).then_some(window)
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
-        match stored(state).map(|window| self.current(window, now)) {
-            Some(FixedWindowState { opened, count, owed }) if self.start(opened) > now => {
-                [now, count, owed, 0, 0]
+        match stored(state).and_then(|window| self.current(window, now)) {
+            Some(FixedWindowState { opened, count, owed, pays }) => {
+                let opened = if self.start(opened) > now { now } else { opened };
+                [opened, count, owed, pays, 0]
             }
-            Some(FixedWindowState { opened, count, owed }) if now < self.start(opened) + self.period => {
-                [opened, count, owed, 0, 0]
-            }
-            _ => [now, 0, 0, 0, 0],
+            None => [now, 0, 0, 0, 0],
         }
     }
 
     #[inline(always)]
     pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, _wait: u64) -> Verdict {
-        let [opened, count, owed, ..] = snapshot;
-        let admitted = cost <= self.limit.saturating_sub(count) && (owed == 0 || cost == 0);
-        let after = if admitted { count + cost } else { count };
+        let [opened, count, owed, pays, _] = snapshot;
+        let used = count + owed;
+        let admitted = cost <= self.limit.saturating_sub(used);
+        let after = if admitted { used + cost } else { used };
         let left = (self.start(opened) + self.period).saturating_sub(now);
-        let next = if owed > 0 { self.period } else { 0 };
-        let full = if cost > self.limit.saturating_sub(owed) { next } else { 0 };
+        // The time in which the next windows pay so much.
+        let windows = |permits: u64| permits.div_ceil(pays.max(1)).saturating_mul(self.period);
+        let is_unchanged = cost == 0 || !admitted;
+        let fits = |owed: u64| if owed > 0 { windows((owed + cost).saturating_sub(self.limit)) } else { 0 };
         Verdict {
             admitted,
             wait: 0,
             limit: self.limit,
             remaining: self.limit.saturating_sub(after),
-            retry_after: (!admitted && cost <= self.limit).then_some(left + full),
-            reset_after: if after == 0 { 0 } else { left + next },
+            retry_after: (!admitted && cost <= self.limit).then(|| left.saturating_add(fits(owed))),
+            reset_after: match after {
+                0 => 0,
+                _ if is_unchanged && owed > 0 => left.saturating_add(windows(owed)),
+                _ => left,
+            },
             charge_id: ChargeId { at: opened, level: 0, credited: 0 },
         }
     }
 
     pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, _now: u64, cost: u64) {
         let [opened, count, owed, ..] = snapshot;
-        *state = Some(State::FixedWindow(FixedWindowState { opened, count: count + cost, owed }));
+        *state = window(FixedWindowState { opened, count: count + owed + cost, owed: 0, pays: 0 });
     }
 
     /// Charges what fits. The next window owes the rest, if it is to owe any. Returns how much is charged.
@@ -80,45 +95,62 @@ impl FixedWindowSpec {
         let [opened, count, owed, ..] = self.check(state.as_ref(), now, cost);
         let fits = cost.min(self.limit.saturating_sub(count));
         let owes = if owes { (cost - fits).min(self.limit.saturating_sub(owed)) } else { 0 };
-        *state =
-            Some(State::FixedWindow(FixedWindowState { opened, count: count + fits, owed: owed + owes }));
+        *state = window(self.owing(opened, count + fits, owed + owes));
         Some((fits + owes, ChargeId { at: opened, level: 0, credited: 0 }))
     }
 
+    /// Charges what fits. The next windows owe the rest, up to the longest debt. Returns whether it was cut.
+    pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        let [opened, count, owed, ..] = self.check(state.as_ref(), now, cost);
+        let room = if owed == 0 { self.limit.saturating_sub(count) } else { 0 };
+        let (fits, most) = (cost.min(room), self.most_owed());
+        let owes = owed.saturating_add(cost - fits);
+        *state = window(self.owing(opened, count + fits, owes.min(most)));
+        owes > most
+    }
+
+    /// Returns the permits that the windows after one owe at most.
+    pub(crate) fn most_owed(&self) -> u64 {
+        (longest_debt(self.period) / self.period).saturating_mul(self.limit).min(MOST_OWED)
+    }
+
+    fn owing(&self, opened: u64, count: u64, owed: u64) -> FixedWindowState {
+        FixedWindowState { opened, count, owed, pays: if owed > 0 { self.limit } else { 0 } }
+    }
+
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some(window) = stored(state.as_ref())
-            && self.start(window.opened) > now
+        if let Some(future) = stored(state.as_ref())
+            && self.start(future.opened) > now
         {
-            *state = Some(State::FixedWindow(FixedWindowState { opened: now, ..window }));
+            *state = window(FixedWindowState { opened: now, ..future });
         }
     }
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        let Some(window) = stored(state.as_ref()) else { return };
-        let FixedWindowState { opened, count, owed } = self.current(window, now);
-        if now >= self.start(opened) + self.period
-            || charge_id.is_some_and(|charge_id| charge_id.at != opened)
-        {
+        let current = stored(state.as_ref()).and_then(|window| self.current(window, now));
+        let Some(FixedWindowState { opened, count, owed, pays }) = current else { return };
+        if charge_id.is_some_and(|charge_id| charge_id.at != opened) {
             return;
         }
         let (owed, cost) = (owed.saturating_sub(cost), cost.saturating_sub(owed));
-        let left = FixedWindowState { opened, count: count.saturating_sub(cost), owed };
-        *state = (left.count > 0).then_some(State::FixedWindow(left));
+        let pays = if owed > 0 { pays } else { 0 };
+        *state = window(FixedWindowState { opened, count: count.saturating_sub(cost), owed, pays });
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {
-        match stored(Some(state)) {
-            Some(window) => {
-                let windows = if window.owed > 0 { 2 } else { 1 };
-                self.start(window.opened) + windows * self.period
-            }
-            None => 0,
-        }
+        stored(Some(state)).map_or(0, |FixedWindowState { opened, owed, pays, .. }| {
+            self.start(opened) + (1 + owed.div_ceil(pays.max(1))) * self.period
+        })
     }
 
     pub(super) fn shape(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}2-{}", if self.aligned { "fa" } else { "fw" }, self.period)
     }
+}
+
+/// Returns the state to store.
+fn window(window: FixedWindowState) -> Option<State> {
+    (window.count > 0).then_some(State::FixedWindow(window))
 }
 
 fn stored(state: Option<&State>) -> Option<FixedWindowState> {

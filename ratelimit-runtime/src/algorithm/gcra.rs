@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::credits::{CREDITS_WRAP, since};
+use super::debt::longest_debt;
 use super::state::{GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 use crate::base::bounds::{MAX_PERIOD_MICROS, MAX_PERMITS};
@@ -158,10 +159,39 @@ impl GcraSpec {
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
         let bucket = self.current(stored(state.as_ref()), now);
-        let Some((left, gone)) = self.refunded(bucket, now, self.charge(cost), charge_id) else { return };
+        let Some((left, gone)) = self.refunded(bucket, now, self.worth(cost), charge_id) else { return };
         let bound = if gone && bucket.credited == 0 { self.capacity } else { self.interval };
         let slot = bucket.slot.min(left.tat.saturating_sub(bound));
         *state = self.keep(GcraState { slot, written: None, ..left }, now);
+    }
+
+    /// Charges a debt. Returns whether it was cut.
+    pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        let bucket = self.current(stored(state.as_ref()), now);
+        let (tat, is_cut) = self.owing(bucket.tat.max(now), now, self.worth(cost));
+        *state = self.keep(GcraState { tat, ..bucket }, now);
+        is_cut
+    }
+
+    /// Returns the microseconds of refill that a cost is worth which may have been charged by other numbers or as a debt, cut to more
+    /// than any bucket may owe.
+    pub(crate) fn worth(&self, cost: u64) -> u64 {
+        let most = 4 * MAX_PERIOD_MICROS;
+        match self.kind {
+            GcraKind::Borrowing(rate) => rate.micros_up_to(cost, most),
+            _ => cost.saturating_mul(self.interval).min(most),
+        }
+    }
+
+    /// Returns the arrival time after a debt, and whether that was cut to the longest that the bucket may have.
+    pub(super) fn owing(&self, tat: u64, now: u64, debt: u64) -> (u64, bool) {
+        let most = (now + self.most_missing()).max(tat);
+        (most.min(tat + debt), tat + debt > most)
+    }
+
+    /// Returns the microseconds of refill that are missing at most once the bucket owes.
+    pub(crate) fn most_missing(&self) -> u64 {
+        self.capacity + longest_debt(self.capacity)
     }
 
     /// Refunds the part of the charge that has not refilled by now or by the last slot that a call waits for, assuming that

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::credits::{CREDITS_WRAP, since};
+use super::debt::longest_debt;
 use super::state::{ChangingRefill, IntervalBucketState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 
@@ -129,6 +130,25 @@ impl IntervalBucketSpec {
             ((credited + credit) % CREDITS_WRAP, until.max(refills.full(anchor, missing)))
         };
         *state = self.keep(IntervalBucketState { missing: left, credited, until, slot, ..bucket }, now);
+    }
+
+    /// Charges a debt. Returns whether it was cut.
+    pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        let mut bucket = self.current(stored(state.as_ref()), now);
+        if self.adjustable && bucket.refill.is_none() {
+            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: now }));
+        }
+        let owed = bucket.missing.saturating_add(cost);
+        let missing = owed.min(self.most_missing().max(bucket.missing));
+        *state = self.keep(IntervalBucketState { missing, ..bucket }, now);
+        missing < owed
+    }
+
+    /// Returns the permits that are missing at most once the bucket owes.
+    pub(crate) fn most_missing(&self) -> u64 {
+        let recovery = self.burst.div_ceil(self.refill).saturating_mul(self.period);
+        let refills = longest_debt(recovery) / self.period;
+        refills.saturating_mul(self.refill).saturating_add(self.burst).min(MOST_MISSING)
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {

@@ -7,6 +7,7 @@
 
 pub mod adjustable_gcra;
 mod credits;
+mod debt;
 pub mod fixed_window;
 pub mod gcra;
 pub mod interval_bucket;

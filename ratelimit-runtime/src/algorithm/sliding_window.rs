@@ -10,8 +10,11 @@ use std::fmt;
 use super::state::{LogEntry, SlidingWindowState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
 
-/// Running totals wrap here. The difference of two is exact, because it never exceeds the limit.
+/// Running totals wrap here. The difference of two is exact, because it is less than that.
 const WRAP: u64 = 1 << 50;
+
+/// More permits than any limit. A debt is cut to them.
+pub(crate) const MOST_COUNTED: u64 = WRAP / 2;
 
 /// A limit for every interval of one period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +95,7 @@ impl SlidingWindowSpec {
 
     /// Reads a log that owes permits, and so admits nothing before it has been charged them.
     fn check_owing(&self, mut log: SlidingWindowState, now: u64, cost: u64) -> Snapshot {
-        self.settle(&mut log, now);
+        self.pay(&mut log, now);
         if log.owed == 0 {
             return self.check(Some(&State::SlidingWindow(log)), now, cost);
         }
@@ -101,13 +104,13 @@ impl SlidingWindowSpec {
             && (log.owed > 0 || log.counted(self.live(&log, fits_at)) + cost > self.limit)
         {
             fits_at = self.ends_at(log.stamp(self.live(&log, fits_at)));
-            self.settle(&mut log, fits_at);
+            self.pay(&mut log, fits_at);
         }
         [self.limit, fits_at, newest, 0, 0]
     }
 
     /// Charges what is owed to the times at which entries have ended.
-    fn settle(&self, log: &mut SlidingWindowState, now: u64) {
+    fn pay(&self, log: &mut SlidingWindowState, now: u64) {
         while log.owed > 0 {
             let Some(stamp) = log.entries.front().map(|entry| self.ends_at(entry.stamp)) else { return };
             if stamp > now {
@@ -157,7 +160,7 @@ impl SlidingWindowSpec {
             *state = Some(State::SlidingWindow(SlidingWindowState::default()));
         }
         let Some(log) = stored_mut(state) else { return };
-        self.settle(log, now);
+        self.pay(log, now);
         let live = self.live(log, now);
         if self.is_future(log, now) {
             self.repair(log, now);
@@ -178,7 +181,7 @@ impl SlidingWindowSpec {
         owes: bool,
     ) -> Option<(u64, ChargeId)> {
         if let Some(log) = stored_mut(state) {
-            self.settle(log, now);
+            self.pay(log, now);
         }
         let snapshot = self.check(state.as_ref(), now, 0);
         let fits = cost.min(self.limit.saturating_sub(snapshot[0]));
@@ -189,6 +192,16 @@ impl SlidingWindowSpec {
         let owes = if owes { (cost - fits).min(self.limit.saturating_sub(log.owed)) } else { 0 };
         log.owed += owes;
         Some((fits + owes, ChargeId { at: log.newest()?, level: 0, credited: 0 }))
+    }
+
+    /// Charges a debt, which counts from now on. Returns whether it was cut.
+    pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        let counted = stored(state.as_ref()).map_or(0, |log| log.counted(self.live(log, now)));
+        let fits = cost.min(MOST_COUNTED.saturating_sub(counted));
+        if fits > 0 {
+            self.commit(state, Snapshot::default(), now, fits);
+        }
+        fits < cost
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
@@ -208,7 +221,7 @@ impl SlidingWindowSpec {
         charge_id: Option<ChargeId>,
     ) {
         let Some(log) = stored_mut(state) else { return };
-        self.settle(log, now);
+        self.pay(log, now);
         let (n, sum, live) = (log.len(), log.total, self.live(log, now));
         let mut kept = n;
         if let Some(charge_id) = charge_id {

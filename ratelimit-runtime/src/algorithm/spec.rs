@@ -101,6 +101,25 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
     }
 
+    /// Charges what a call has used beyond its cost, whatever the key holds. The debt is paid as permits come back, before other calls
+    /// get any. Returns whether it was cut to the longest that this policy may have.
+    pub fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
+        match self {
+            AlgorithmSpec::Gcra(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::AdjustableGcra(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::IntervalBucket(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::FixedWindow(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::SlidingWindow(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::WarmingUp(_) => false,
+        }
+    }
+
+    /// Returns whether a call can be charged more than its cost once it has ended.
+    #[must_use]
+    pub fn can_owe(&self) -> bool {
+        self.queue().is_none() && !matches!(self, AlgorithmSpec::WarmingUp(_))
+    }
+
     /// Returns when the state expires.
     #[must_use]
     pub fn ends(&self, state: &State) -> u64 {

@@ -110,8 +110,17 @@ pub struct FixedWindowState {
     pub(super) opened: u64,
     /// The permits charged to it.
     pub(super) count: u64,
-    /// The permits of mirrored charges that did not fit, which the next window is charged.
+    /// The permits of debts and mirrored charges that did not fit, which the next windows are charged.
     pub(super) owed: u64,
+    /// How much of that each of them is charged at most.
+    pub(super) pays: u64,
+}
+
+impl FixedWindowState {
+    /// A window that owes nothing.
+    pub(super) fn of_plain(opened: u64, count: u64) -> Self {
+        FixedWindowState { opened, count, owed: 0, pays: 0 }
+    }
 }
 
 /// The charges of a sliding window in order of their timestamps.

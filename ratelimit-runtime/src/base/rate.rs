@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::base::bounds::MAX_PERIOD;
+use crate::base::bounds::{MAX_PERIOD, MAX_PERIOD_MICROS};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::units;
 
@@ -98,9 +98,17 @@ impl Rate {
 
     /// Returns the microseconds that this many permits take, rounded up, or `None` if they exceed what a policy covers.
     pub(crate) const fn micros_for(self, permits: u64) -> Option<u64> {
-        let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return None };
+        match self.micros_up_to(permits, MAX_PERIOD_MICROS + 1) {
+            micros if micros > MAX_PERIOD_MICROS => None,
+            micros => Some(micros),
+        }
+    }
+
+    /// Returns the same, or `most` if it is longer.
+    pub(crate) const fn micros_up_to(self, permits: u64, most: u64) -> u64 {
+        let Some(nanos) = self.period.as_nanos().checked_mul(permits as u128) else { return most };
         let micros = div_ceil(nanos, self.permits as u128 * 1000);
-        if micros > MAX_PERIOD.as_micros() { None } else { Some(micros as u64) }
+        if micros > most as u128 { most } else { micros as u64 }
     }
 
     /// Returns the microseconds that one permit takes.

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::decide::health::HealthMonitor;
 use crate::decide::wait_queues::WaitQueues;
 use crate::decide::waiter_limit::WaiterLimit;
-use crate::store::{Receipt, Refund, Store};
+use crate::store::{Correction, Receipt, Store};
 
 /// A store, the queues of calls that wait for its windows, and its health.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ impl Endpoint {
     pub(crate) fn give_back_leased(
         &self,
         runtime: Option<&Handle>,
-        refunds: impl IntoIterator<Item = Refund>,
+        refunds: impl IntoIterator<Item = Correction>,
     ) {
-        refunds.into_iter().for_each(|refund| self.store.give_back(runtime, vec![refund], drop));
+        refunds.into_iter().for_each(|refund| self.store.correct(runtime, vec![refund], drop));
     }
 }
 

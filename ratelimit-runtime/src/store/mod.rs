@@ -2,6 +2,7 @@
 //! names or policies.
 
 mod charge;
+mod correction;
 pub(crate) mod decided_by;
 mod denials;
 pub(crate) mod error;
@@ -18,7 +19,6 @@ mod redis;
 #[cfg(not(feature = "redis"))]
 #[path = "redis_disabled.rs"]
 mod redis;
-mod refund;
 #[cfg(feature = "metrics")]
 pub(crate) mod series;
 pub(crate) mod tls;
@@ -46,7 +46,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-pub(crate) use self::refund::Refund;
+pub(crate) use self::correction::{Corrected, Correction, CorrectionKind};
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;
@@ -102,36 +102,40 @@ impl Store {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.refund_all(vec![Refund { key: key.clone(), spec: *spec, cost, charge_id }]).await
+        self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
     }
 
-    /// Gives back what one call was charged. Once polled, it ends even if it is dropped.
-    pub(crate) async fn refund_all(&self, refunds: Vec<Refund>) -> Result<(), StoreError> {
+    /// Charges `cost` permits that a call has used beyond its cost. Once polled, it ends even if it is dropped.
+    pub async fn debit(&self, key: &Key, spec: &AlgorithmSpec, cost: u64) -> Result<(), StoreError> {
+        let kind = CorrectionKind::Debit;
+        self.correct_all(vec![Correction { key: key.clone(), spec: *spec, cost, kind }]).await
+    }
+
+    /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
+    pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         match self {
             Store::Memory(_) => {
-                self.give_back(None, refunds, drop);
+                self.correct(None, corrections, drop);
                 Ok(())
             }
-            Store::Redis(store) => store.refund_all(refunds).await,
+            Store::Redis(store) => store.correct_all(corrections).await,
         }
     }
 
-    /// Gives back what one call was charged, and calls `done` with the first error: at once in process; in Redis with one call that is
-    /// sent whether or not anybody waits for it, at most once, by a task of this runtime or else the current one.
-    pub(crate) fn give_back(
+    /// Corrects what one call was charged, and calls `done` with the result or the first error: at once in process; in Redis with one
+    /// call that is sent whether or not anybody waits for it, at most once, by a task of this runtime or else the current one.
+    pub(crate) fn correct(
         &self,
         runtime: Option<&Handle>,
-        refunds: Vec<Refund>,
-        done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+        corrections: Vec<Correction>,
+        done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
         match self {
             Store::Memory(store) => {
-                for Refund { key, spec, cost, charge_id } in &refunds {
-                    store.refund(key, spec, *cost, *charge_id);
-                }
-                done(Ok(()));
+                let corrected = corrections.iter().map(|correction| store.correct(correction));
+                done(Ok(corrected.fold(Corrected::Whole, Corrected::and)));
             }
-            Store::Redis(store) => store.give_back(runtime, refunds, Box::new(done)),
+            Store::Redis(store) => store.correct(runtime, corrections, Box::new(done)),
         }
     }
 

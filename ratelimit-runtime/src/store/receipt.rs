@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::charge::Charge;
-use super::refund::Refund;
+use super::correction::{Corrected, Correction};
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::store::error::StoreError;
@@ -69,7 +69,7 @@ impl Receipt {
     /// it is dropped.
     pub(crate) async fn refund(&self) -> Result<(), StoreError> {
         self.mirrored.iter().for_each(Mirrored::refund);
-        self.store.refund_all(self.refunds().collect()).await
+        self.store.correct_all(self.refunds().collect()).await
     }
 
     /// Refunds all charges of these receipts of one store, by a task of this runtime or else the current one, and calls `done` with
@@ -77,7 +77,7 @@ impl Receipt {
     pub(crate) fn give_back(
         runtime: Option<&Handle>,
         receipts: impl IntoIterator<Item = Receipt>,
-        done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
+        done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
         let (mut store, mut refunds) = (None, Vec::new());
         for receipt in receipts {
@@ -86,17 +86,14 @@ impl Receipt {
             store = Some(receipt.store);
         }
         match store {
-            Some(store) => store.give_back(runtime, refunds, done),
-            None => done(Ok(())),
+            Some(store) => store.correct(runtime, refunds, done),
+            None => done(Ok(Corrected::Whole)),
         }
     }
 
-    fn refunds(&self) -> impl Iterator<Item = Refund> {
-        self.charges.iter().map(|(Charge { key, spec, cost, .. }, charge_id)| Refund {
-            key: key.clone(),
-            spec: *spec,
-            cost: *cost,
-            charge_id: Some(*charge_id),
+    fn refunds(&self) -> impl Iterator<Item = Correction> {
+        self.charges.iter().map(|(Charge { key, spec, cost, .. }, charge_id)| {
+            Correction::refund(key.clone(), *spec, *cost, Some(*charge_id))
         })
     }
 }

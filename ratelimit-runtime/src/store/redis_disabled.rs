@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
+use crate::store::correction::{Correction, OnCorrected};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
-use crate::store::refund::{OnRefunded, Refund};
 use crate::store::tls::Tls;
 
 /// A store that no value of exists.
@@ -93,11 +93,16 @@ impl RedisStore {
         match *self {}
     }
 
-    pub(crate) async fn refund_all(&self, _refunds: Vec<Refund>) -> Result<(), StoreError> {
+    pub(crate) async fn correct_all(&self, _corrections: Vec<Correction>) -> Result<(), StoreError> {
         match *self {}
     }
 
-    pub(crate) fn give_back(&self, _runtime: Option<&Handle>, _refunds: Vec<Refund>, _done: OnRefunded) {
+    pub(crate) fn correct(
+        &self,
+        _runtime: Option<&Handle>,
+        _corrections: Vec<Correction>,
+        _done: OnCorrected,
+    ) {
         match *self {}
     }
 

@@ -1,7 +1,7 @@
 //! A bucket that refills continuously and whose numbers change from call to call. Its permits refill at the rate of the last
 //! charge; a charge at another rate finds the same permits missing.
 
-use super::{Algorithm, Event, LONGEST, Policy, Receipt, Verdict, ceil};
+use super::{Algorithm, Event, LONGEST, Policy, Receipt, Verdict, ceil, longest_debt};
 
 /// The most microseconds that are counted.
 const MAX_LEVEL: i128 = 1 << 51;
@@ -270,6 +270,25 @@ fn state(history: &[Event]) -> Option<State> {
                     }
                 }
             }
+            (Event::Debited { cost, policy, .. }, before) => {
+                let Policy::Adjustable(bucket) = policy else { unreachable!("an adjustable bucket") };
+                let new = State {
+                    pace: bucket.pace,
+                    full_at: at,
+                    slot: 0,
+                    credits: 0,
+                    until: 0,
+                    changed: 0,
+                    made: at,
+                    written: at,
+                };
+                let state = before.filter(|state| state.full_at.max(state.until) > at).unwrap_or(new);
+                let found = state.full_at.max(at);
+                let most = at + bucket.full + longest_debt(bucket.full);
+                // No bucket owes more, so a longer debt needs no exact conversion.
+                let debt = state.pace.time_of(bucket.price(*cost).min(4 * LONGEST), bucket.pace);
+                State { full_at: (found + debt).min(most.max(found)), ..state }
+            }
             (_, None) => unreachable!("the first event is a charge"),
             (Event::Credited { amount, .. }, Some(state)) => State {
                 full_at: state.full_at - amount,
@@ -281,7 +300,7 @@ fn state(history: &[Event]) -> Option<State> {
             (Event::Repaired { .. }, Some(state)) => state,
             (Event::Rewound { .. } | Event::Lowered { .. }, _) => unreachable!("for a bucket that warms up"),
         };
-        if !matches!(event, Event::Charged { .. }) {
+        if !matches!(event, Event::Charged { .. } | Event::Debited { .. }) {
             // Each of the remaining charges takes at least a permit.
             let permit = state.pace.micros / state.pace.permits;
             if !matches!(event, Event::Repaired { .. }) {

@@ -1,7 +1,7 @@
 //! A bucket that refills continuously, one microsecond of refill per microsecond, and starts full. Calls may reserve refill
 //! that is yet to come, and wait for it.
 
-use super::{Algorithm, Event, LONGEST, Receipt, Verdict, ceil};
+use super::{Algorithm, Event, LONGEST, Receipt, Verdict, ceil, longest_debt};
 
 #[derive(Clone, Copy)]
 pub(super) struct Bucket {
@@ -185,6 +185,11 @@ impl Bucket {
                     // Without other refunds the bucket is now as the charge before the last one left it.
                     let above = if state.credits == 0 { self.full } else { self.price(1) };
                     state.slot = state.slot.map(|slot| slot.min(state.full_at - above));
+                }
+                Event::Debited { cost, .. } => {
+                    let found = before.full_at.max(at);
+                    let most = at + self.full + longest_debt(self.full);
+                    state.full_at = (found + self.price(*cost)).min(most.max(found));
                 }
                 Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }

@@ -1,6 +1,9 @@
 //! Consecutive windows: a key's first call opens one, or they lie on multiples of the period.
 
-use super::{Algorithm, Event, Receipt, Verdict};
+use super::{Algorithm, Event, Policy, Receipt, Verdict, ceil, longest_debt};
+
+/// The most permits that are owed.
+const MOST_OWED: i128 = 1 << 50;
 
 #[derive(Clone, Copy)]
 pub(super) struct FixedWindow {
@@ -15,6 +18,9 @@ struct Window {
     count: i128,
     /// The time of the first charge, unique among the windows of a key.
     opened: i128,
+    /// What the windows after it are charged, and how much of that each of them at most.
+    owed: i128,
+    pays: i128,
 }
 
 impl Algorithm for FixedWindow {
@@ -23,19 +29,21 @@ impl Algorithm for FixedWindow {
     }
 
     fn verdict(&self, history: &[Event], now: i128, cost: i128, _max_wait: i128) -> Verdict {
-        let mut window = self.current(self.last(history), now);
-        let admitted = cost == 0 || window.count + cost <= self.limit;
-        if admitted {
-            window.count += cost;
-        }
+        let window = self.current(self.last(history), now);
+        let used = window.count + window.owed;
+        let admitted = cost == 0 || used + cost <= self.limit;
         let left = window.start + self.period - now;
+        // A charge that is admitted counts what was owed as this window's own.
+        let windows = if admitted && cost > 0 { 0 } else { ceil(window.owed, window.pays) };
+        let after = if admitted { used + cost } else { used };
+        let until_fits = ceil((window.owed + cost - self.limit).max(0), window.pays) * self.period;
         Verdict {
             admitted,
             wait: 0,
             limit: self.limit,
-            remaining: (self.limit - window.count).max(0),
-            retry_after: (!admitted && cost <= self.limit).then_some(left),
-            reset_after: if window.count > 0 { left } else { 0 },
+            remaining: (self.limit - after).max(0),
+            retry_after: (!admitted && cost <= self.limit).then_some(left + until_fits),
+            reset_after: if after > 0 { left + windows * self.period } else { 0 },
         }
     }
 
@@ -45,13 +53,12 @@ impl Algorithm for FixedWindow {
 
     /// A receipt is valid for its own window, while that is open.
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
-        let window = self.last(history).filter(|window| {
+        let window = self.last(history).map(|window| self.paid(window, now)).filter(|window| {
             now < window.start + self.period
                 && receipt.is_none_or(|receipt| receipt == Receipt::Window(window.opened))
         });
-        let amount = window.map_or(0, |window| cost.min(window.count));
-        let credit = (amount > 0).then_some(Event::Credited { at: now, amount, stamp: None });
-        credit.into_iter().collect()
+        let amount = window.map_or(0, |window| cost.min(window.count + window.owed));
+        if amount > 0 { vec![Event::Credited { at: now, amount, stamp: None }] } else { Vec::new() }
     }
 
     fn is_in_the_future(&self, history: &[Event], now: i128) -> bool {
@@ -59,7 +66,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn end(&self, history: &[Event]) -> Option<i128> {
-        self.last(history).map(|window| window.start + self.period)
+        self.last(history).map(|window| window.start + (1 + ceil(window.owed, window.pays)) * self.period)
     }
 
     fn has_expired(&self, history: &[Event], now: i128) -> bool {
@@ -68,14 +75,28 @@ impl Algorithm for FixedWindow {
 }
 
 impl FixedWindow {
-    /// Returns the window that is open at `now`: the last one, moved to now if it lies in the future, or a new one.
+    /// Returns the window that is open at `now`: the last one, one that pays what it has left, the last one moved to now if it lies in
+    /// the future, or a new one.
     fn current(self, window: Option<Window>, now: i128) -> Window {
         let start = if self.aligned { now - now.rem_euclid(self.period) } else { now };
-        match window {
-            Some(window) if window.start <= now && now < window.start + self.period => window,
-            Some(window) if window.start > now => Window { start, count: window.count, opened: now },
-            _ => Window { start, count: 0, opened: now },
+        match window.map(|window| self.paid(window, now)) {
+            Some(window) if window.start <= now && now < window.start + self.period && window.count > 0 => {
+                window
+            }
+            Some(window) if window.start > now => Window { start, opened: now, ..window },
+            _ => Window { start, count: 0, opened: now, owed: 0, pays: 1 },
         }
+    }
+
+    /// Lets each window that has begun since pay as much as it holds.
+    fn paid(self, window: Window, now: i128) -> Window {
+        let begun = (now - window.start).div_euclid(self.period);
+        let left = window.owed - (begun - 1) * window.pays;
+        if window.owed == 0 || begun < 1 || left <= 0 {
+            return window;
+        }
+        let (start, count) = (window.start + begun * self.period, left.min(window.pays));
+        Window { start, count, opened: start, owed: left - count, ..window }
     }
 
     fn last(self, history: &[Event]) -> Option<Window> {
@@ -84,12 +105,21 @@ impl FixedWindow {
             last = Some(match event {
                 Event::Charged { at, cost, .. } => {
                     let window = self.current(last, *at);
-                    Window { count: window.count + cost, ..window }
+                    Window { count: window.count + window.owed + cost, owed: 0, ..window }
+                }
+                Event::Debited { at, cost, policy: Policy::Fixed { limit, period, .. } } => {
+                    let window = self.current(last, *at);
+                    let fits = if window.owed == 0 { (limit - window.count).clamp(0, *cost) } else { 0 };
+                    let most = (longest_debt(*period) / period * limit).min(MOST_OWED);
+                    let owed = (window.owed + cost - fits).min(most);
+                    Window { count: window.count + fits, owed, pays: *limit, ..window }
                 }
                 Event::Repaired { at, .. } => self.current(last, *at),
-                Event::Credited { amount, .. } => {
-                    let window = last.expect("a charge was made");
-                    Window { count: window.count - amount, ..window }
+                Event::Credited { at, amount, .. } => {
+                    let window = self.paid(last.expect("a charge was made"), *at);
+                    let of_owed = window.owed.min(*amount);
+                    let count = window.count - (amount - of_owed);
+                    Window { count, owed: window.owed - of_owed, ..window }
                 }
                 _ => unreachable!("only buckets undo"),
             });

@@ -1,7 +1,7 @@
 //! A bucket that gets all permits of a refill at once, every period from the call that found it full. Calls may reserve
 //! refills that are yet to come, and wait for them.
 
-use super::{Algorithm, Event, Policy, Receipt, Verdict, ceil};
+use super::{Algorithm, Event, Policy, Receipt, Verdict, ceil, longest_debt};
 
 /// The most permits that can be missing, including those of waiting calls.
 const MAX_MISSING: i128 = 1 << 52;
@@ -209,6 +209,21 @@ impl IntervalBucket {
                         0 if !self.adjustable => self.slot(state.since, state.missing, state.refill),
                         _ => state.slot.map(|slot| slot.min(self.not_full_at(state))),
                     };
+                }
+                Event::Debited { cost, policy, .. } => {
+                    let &Policy::Interval { burst, refill, .. } = policy else {
+                        unreachable!("an interval bucket")
+                    };
+                    if last.is_none() {
+                        (state.refill, state.changed) = (refill, at);
+                    }
+                    let recovery = ceil(burst, refill) * self.every;
+                    let most = (burst + longest_debt(recovery) / self.every * refill).min(MAX_MISSING);
+                    state.missing = (before.missing + cost).min(most.max(before.missing));
+                    if !self.adjustable {
+                        // From what is missing alone, a debt is a call that waits.
+                        state.slot = state.slot.max(self.slot(state.since, state.missing, refill));
+                    }
                 }
                 Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }

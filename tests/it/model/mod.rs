@@ -19,6 +19,14 @@ pub(crate) use policy::Policy;
 /// The longest debt of one call, in microseconds.
 const LONGEST: i128 = 3650 * 86_400 * 1_000_000;
 
+/// The shortest time that the longest debt lasts, in microseconds.
+const DAY: i128 = 86_400 * 1_000_000;
+
+/// Returns how long a debt lasts at most that is left of a policy which recovers in this time.
+fn longest_debt(recovery: i128) -> i128 {
+    (10 * recovery).clamp(DAY, 2 * LONGEST)
+}
+
 /// An event in the life of a key.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -38,6 +46,8 @@ enum Event {
     Rewound { at: i128, warmth: Warmth, policy: Policy },
     /// A refund without a receipt to a bucket that warms up, in microseconds.
     Lowered { at: i128, amount: i128, policy: Policy },
+    /// A debt: permits that a call has used beyond its cost.
+    Debited { at: i128, cost: i128, policy: Policy },
     /// A call found a state from the future and moved it to now.
     Repaired { at: i128, policy: Policy },
 }
@@ -50,6 +60,7 @@ impl Event {
             | Event::Undone { at, .. }
             | Event::Rewound { at, .. }
             | Event::Lowered { at, .. }
+            | Event::Debited { at, .. }
             | Event::Repaired { at, .. } => *at,
         }
     }
@@ -236,12 +247,17 @@ impl Model {
         if !credits.is_empty() && algorithm.has_expired(self.history(key), now) {
             self.reset(key);
         }
-        credits.first().map(|event| match event {
+        credits.last().map(|event| match event {
             Event::Credited { amount, .. } | Event::Undone { amount, .. } | Event::Lowered { amount, .. } => {
                 Refund::Of(*amount)
             }
             _ => Refund::All,
         })
+    }
+
+    /// Charges a debt.
+    pub(crate) fn debit(&mut self, now: i128, key: &str, policy: Policy, cost: i128) {
+        self.record(key, Event::Debited { at: now, cost, policy });
     }
 
     /// Returns the verdict about a charge, without making it.

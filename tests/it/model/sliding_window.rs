@@ -2,6 +2,9 @@
 
 use super::{Algorithm, Event, Receipt, Verdict};
 
+/// The most permits that are counted.
+const MOST: i128 = 1 << 49;
+
 #[derive(Clone, Copy)]
 pub(super) struct SlidingWindow {
     pub(super) limit: i128,
@@ -118,6 +121,13 @@ impl SlidingWindow {
                 Event::Charged { at, cost, .. } => {
                     log = self.current(log, *at);
                     add(&mut log, self.stamp(*at), *cost, *at);
+                }
+                Event::Debited { at, cost, .. } => {
+                    log = self.current(log, *at);
+                    let fits = (MOST - permits(&log)).min(*cost);
+                    if fits > 0 {
+                        add(&mut log, self.stamp(*at), fits, *at);
+                    }
                 }
                 // Drops nothing that has expired.
                 Event::Repaired { at, .. } => log = self.moved(log, *at),

@@ -44,6 +44,10 @@ pub(super) enum Operation {
 pub(super) enum Refund {
     /// The receipt at this index from the newest.
     Receipt(usize),
+    /// The same, of which this share was used, in quarters of the cost, or this many permits more.
+    Settlement(usize, u64, u64),
+    /// A debt of the key, whatever its calls were charged.
+    Debt(Request),
     /// The key and cost of this request.
     Unchecked(Request),
 }
@@ -148,11 +152,17 @@ fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
     // Mostly one of the last, like a call that leaves the wait queue.
     let last = random.pick(&[2, 6, 20]).min(receipts as u64);
     if last > 0 && random.percent(90) {
-        return Refund::Receipt(random.below(last) as usize);
+        let index = random.below(last) as usize;
+        return match random.below(100) {
+            0..60 => Refund::Receipt(index),
+            60..80 => Refund::Settlement(index, random.below(4), 0),
+            _ => Refund::Settlement(index, 4, random.pick(&[1, 1, 2, 5, 20, 1000])),
+        };
     }
     let key = random.below(keys.len() as u64) as usize;
     let request = request(random, keys, key);
-    Refund::Unchecked(Request { cost: request.cost.max(1), ..request })
+    let request = Request { cost: request.cost.max(1), ..request };
+    if random.percent(80) { Refund::Unchecked(request) } else { Refund::Debt(request) }
 }
 
 /// The keys of one decision are distinct.

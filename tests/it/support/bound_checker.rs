@@ -15,6 +15,8 @@ pub(crate) struct BoundChecker {
     /// When an interval bucket was refilled or found full, as its charges report.
     anchors: Vec<i128>,
     refunded: bool,
+    /// Whether calls have used more than they were charged, so that later ones are admitted later.
+    owes: bool,
     /// Whether charges were made for the slots of other buckets: ahead of calls that start earlier.
     moved: bool,
     /// Whether the promise holds. It does not after a clock that stepped back, a refund without a receipt, or a refund of a
@@ -70,6 +72,7 @@ impl BoundChecker {
             calls: Vec::new(),
             anchors: Vec::new(),
             refunded: false,
+            owes: false,
             moved: false,
             enabled: !policy.is_window(),
         }
@@ -83,7 +86,7 @@ impl BoundChecker {
     pub(crate) fn reset(&mut self) {
         self.calls.clear();
         self.anchors.clear();
-        (self.refunded, self.moved) = (false, false);
+        (self.refunded, self.owes, self.moved) = (false, false, false);
     }
 
     pub(crate) fn disable(&mut self) {
@@ -145,6 +148,11 @@ impl BoundChecker {
     pub(crate) fn add_between(&mut self, id: usize, cost: i128, start: i128, end: i128) {
         let price = self.policy.price(cost);
         self.calls.push(AdmittedCall { id, called_at: start, earliest: start, slot: end, price });
+    }
+
+    /// Records a debt.
+    pub(crate) fn add_debt(&mut self) {
+        self.owes = true;
     }
 
     /// Records a refund. The rest of the call has been paid by time, or later calls depend on it.
@@ -243,7 +251,7 @@ impl BoundChecker {
     /// Replays the calls on an empty bucket, without what was refunded, and compares the state with a peek.
     pub(crate) fn check_state(&self, now: i128, peek: &Verdict) -> Result<(), String> {
         let (actual, expected) = match self.policy {
-            _ if !self.enabled || self.is_changing_interval() => return Ok(()),
+            _ if !self.enabled || self.owes || self.is_changing_interval() => return Ok(()),
             Policy::Bucket { .. } | Policy::Borrowing { .. } => {
                 let full_at = self.calls.iter().fold(0, |full_at, call| full_at.max(call.slot) + call.price);
                 (peek.reset_after, 0.max(full_at - now))

@@ -150,6 +150,10 @@ impl TestStore {
         refunded.expect("the store responds");
     }
 
+    pub(crate) async fn debit(&self, name: &str, pair: &Pair, cost: u64) {
+        self.store.debit(&self.key(name), &pair.spec, cost).await.expect("the store responds");
+    }
+
     pub(crate) async fn reset(&self, name: &str) {
         self.store.reset(&self.key(name)).await.expect("the store responds");
     }

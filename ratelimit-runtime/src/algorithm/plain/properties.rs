@@ -89,7 +89,7 @@ proptest! {
         count in prop_oneof![0..100u64, 0..1u64 << 53],
     ) {
         let spec = AlgorithmSpec::FixedWindow(FixedWindowSpec { limit: 1, period, aligned: true });
-        let state = State::FixedWindow(FixedWindowState { opened, count, owed: 0 });
+        let state = State::FixedWindow(FixedWindowState::of_plain(opened, count));
         if let Some(plain) = PlainState::of(&state, &spec) {
             prop_assert_eq!(plain.state(&spec), Some(state));
         } else {

@@ -26,11 +26,11 @@ impl PlainState {
                 adjustable_state(full, written, pace)
             }
             (
-                State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, aligned, .. }),
             ) if *aligned => aligned_state(*opened, *count, *period),
             (
-                State::FixedWindow(FixedWindowState { opened, count, owed: 0 }),
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, .. }),
             ) => Some(PlainState::Window { end: opened + period, number: *count }),
             _ => None,
@@ -59,7 +59,7 @@ impl PlainState {
             }
             (PlainState::Window { end, number }, _) => (end, number),
         };
-        Some(State::FixedWindow(FixedWindowState { opened, count, owed: 0 }))
+        Some(State::FixedWindow(FixedWindowState::of_plain(opened, count)))
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::Leases;
 use crate::key::Fingerprint;
-use crate::store::refund::Refund;
+use crate::store::correction::Correction;
 
 /// The leases of a key, for one task of a runtime to end.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Leases {
     }
 
     /// Ends all leases. Returns what is given back of them.
-    pub(crate) fn end_all(&self) -> Vec<Refund> {
+    pub(crate) fn end_all(&self) -> Vec<Correction> {
         let (now, mut refunds) = (Instant::now(), Vec::new());
         for shard in self.0.get().into_iter().flat_map(|shards| &**shards) {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Kept {
     }
 
     /// Ends the leases whose time has come. Returns what is given back of them, and when the next one ends, unless this is over.
-    pub(crate) fn end(&mut self) -> (Vec<Refund>, Option<Instant>) {
+    pub(crate) fn end(&mut self) -> (Vec<Correction>, Option<Instant>) {
         if self.is_over {
             return (Vec::new(), None);
         }

@@ -9,7 +9,7 @@ use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::key::Key;
 use crate::store::charge::Charge;
-use crate::store::refund::Refund;
+use crate::store::correction::Correction;
 
 /// How long leased permits live at most.
 const MAX_LIFE: Duration = Duration::from_secs(1);
@@ -131,7 +131,7 @@ impl LeasedPermits {
     }
 
     /// Takes what is left of leases that have ended. Returns what is given back of it, and when the next one ends.
-    pub(super) fn end(&mut self, now: Instant) -> (Vec<Refund>, Option<Instant>) {
+    pub(super) fn end(&mut self, now: Instant) -> (Vec<Correction>, Option<Instant>) {
         let ended = self.leases.iter().take_while(|lease| lease.until <= now).count();
         let refunds = self.take(ended, now);
         let next = self.leases.first().map(|lease| lease.until);
@@ -139,18 +139,15 @@ impl LeasedPermits {
     }
 
     /// Takes what is left of all leases. Returns what is given back of it.
-    pub(super) fn end_all(&mut self, now: Instant) -> Vec<Refund> {
+    pub(super) fn end_all(&mut self, now: Instant) -> Vec<Correction> {
         self.take(self.leases.len(), now)
     }
 
-    fn take(&mut self, count: usize, now: Instant) -> Vec<Refund> {
+    fn take(&mut self, count: usize, now: Instant) -> Vec<Correction> {
         let LeasedPermits { key, spec, leases, .. } = self;
         let counting = leases.drain(..count).filter(|lease| now < lease.counts_until);
-        let refund = |Lease { permits, charge_id, .. }| Refund {
-            key: key.clone(),
-            spec: *spec,
-            cost: permits,
-            charge_id: Some(charge_id),
+        let refund = |Lease { permits, charge_id, .. }| {
+            Correction::refund(key.clone(), *spec, permits, Some(charge_id))
         };
         counting.map(refund).collect()
     }

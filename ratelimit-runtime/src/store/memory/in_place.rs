@@ -136,7 +136,7 @@ impl MemoryStore {
         &self,
         key: &Key,
         spec: &AlgorithmSpec,
-        change: impl Fn(&mut Option<State>, u64),
+        change: impl FnOnce(&mut Option<State>, u64),
     ) -> Option<()> {
         let mut held = self.hold_one(key.fingerprint())?;
         self.take_state(&mut held, spec)?;

@@ -35,6 +35,7 @@ use self::slots::Slots;
 use self::table::{KeyIndex, Table};
 pub(crate) use self::waiter::Waiter;
 use super::charge::{Charge, Outcome};
+use super::correction::{Corrected, Correction, CorrectionKind};
 use crate::algorithm::{AlgorithmSpec, ChargeId, PlainSpec, State, Verdict};
 use crate::base::clock::Clock;
 use crate::base::log::log;
@@ -160,6 +161,36 @@ impl MemoryStore {
         } else {
             self.refund(key, &spec.spec(), cost, Some(charge_id));
         }
+    }
+
+    pub(crate) fn correct(&self, Correction { key, spec, cost, kind }: &Correction) -> Corrected {
+        match kind {
+            CorrectionKind::Refund(charge_id) => self.refund(key, spec, *cost, *charge_id),
+            CorrectionKind::Debit => return Corrected::cut(self.debit(key, spec, *cost)),
+        }
+        Corrected::Whole
+    }
+
+    /// Charges what a call has used beyond its cost, behind all calls that wait. Returns whether the debt was cut.
+    pub fn debit(&self, key: &Key, spec: &AlgorithmSpec, cost: u64) -> bool {
+        let mut is_cut = false;
+        let debit = |state: &mut _, now| is_cut = spec.debit(state, now, cost);
+        if self.change_in_place(key, spec, debit).is_none() {
+            is_cut = self.debit_under_lock(key, spec, cost);
+        }
+        is_cut
+    }
+
+    fn debit_under_lock(&self, key: &Key, spec: &AlgorithmSpec, cost: u64) -> bool {
+        let (mut table, index, mut is_cut) = (self.lock(), self.index(key), false);
+        table.settle(index, self.clock.now_in_order());
+        table.hold(index, spec);
+        let now = self.clock.now_in_order();
+        // Those that wait keep their slots.
+        table.end_queue(index.fingerprint);
+        table.change(index, spec, now, |state| is_cut = spec.debit(state, now, cost));
+        self.unlock(table);
+        is_cut
     }
 
     fn refund_under_lock(&self, key: &Key, spec: &AlgorithmSpec, refund: impl Fn(&mut Option<State>, u64)) {

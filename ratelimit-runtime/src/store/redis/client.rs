@@ -16,8 +16,8 @@ use super::error::CallError;
 use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use crate::store::charge::{Charge, Outcome};
+use crate::store::correction::{Corrected, Correction};
 use crate::store::error::StoreError;
-use crate::store::refund::Refund;
 #[cfg(feature = "metrics")]
 use crate::store::series::CALL_TIME;
 
@@ -30,13 +30,13 @@ pub(super) struct Client {
     /// Whether a server that is not known as a Cluster wants the keys of a call in one slot.
     pub(super) has_slots: AtomicBool,
     /// Whether a server has run the script that refunds.
-    pub(super) knows_refund: AtomicBool,
+    pub(super) knows_correct: AtomicBool,
 }
 
 impl Client {
     pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
-        let (has_slots, knows_refund) = (AtomicBool::new(false), AtomicBool::new(false));
-        Client { deployment, timeout, scripts, has_slots, knows_refund }
+        let (has_slots, knows_correct) = (AtomicBool::new(false), AtomicBool::new(false));
+        Client { deployment, timeout, scripts, has_slots, knows_correct }
     }
 
     /// Returns the deadline of a call that begins now.
@@ -125,18 +125,21 @@ impl Client {
         outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()])
     }
 
-    /// Gives back to several keys with one call, sent at most once. Returns the result for each.
-    pub(super) async fn refund(&self, refunds: &[&Refund]) -> Result<Vec<Result<(), StoreError>>, CallError> {
-        let invocation = self.scripts.refund(refunds).map_err(CallError::NotSent)?;
-        let (deadline, is_batch) = (self.deadline(), refunds.len() > 1);
-        let reply = if self.knows_refund.load(Ordering::Relaxed) {
+    /// Corrects what several keys were charged with one call, sent at most once. Returns the result for each.
+    pub(super) async fn correct(
+        &self,
+        corrections: &[&Correction],
+    ) -> Result<Vec<Result<Corrected, StoreError>>, CallError> {
+        let invocation = self.scripts.correct(corrections).map_err(CallError::NotSent)?;
+        let (deadline, is_batch) = (self.deadline(), corrections.len() > 1);
+        let reply = if self.knows_correct.load(Ordering::Relaxed) {
             self.invoke(&invocation, deadline, is_batch).await?
         } else {
-            // To learn that the server does not know the hash would let what this process asks meanwhile overtake the refund.
+            // To learn that the server does not know the hash would let what this process asks meanwhile overtake the correction.
             self.send(invocation.keys(), &invocation.eval(), deadline, is_batch).await?
         };
-        self.knows_refund.store(true, Ordering::Relaxed);
-        Ok(scripts::refunded(refunds.len(), reply))
+        self.knows_correct.store(true, Ordering::Relaxed);
+        Ok(scripts::corrected(corrections.len(), reply))
     }
 
     /// Whether an error of keys that were sent together may concern only some of them.

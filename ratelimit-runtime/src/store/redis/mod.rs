@@ -7,6 +7,7 @@ mod client;
 mod cluster;
 mod connect;
 mod connection;
+mod corrections;
 mod deployment;
 mod error;
 mod error_code;
@@ -17,7 +18,6 @@ mod keyspace;
 mod node;
 #[cfg(feature = "overrides")]
 mod overrides;
-mod refunds;
 mod scripts;
 #[cfg(any(test, feature = "test-util"))]
 mod testing;
@@ -35,13 +35,13 @@ use self::client::Client;
 use self::cluster::slot_of;
 #[cfg(feature = "test-util")]
 use self::connect::Target;
+use self::corrections::Corrections;
 use self::deployment::Deployment;
 pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
 #[cfg(feature = "overrides")]
 pub(crate) use self::overrides::StoredOverrides;
-use self::refunds::Refunds;
 use self::scripts::{Form, Scripts, Sequence};
 #[cfg(feature = "test-util")]
 use self::testing::test_stream::Dialer;
@@ -50,10 +50,10 @@ pub use self::testing::test_stream::{Dial, Stream};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
+use crate::store::correction::{Corrected, Correction, OnCorrected};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
-use crate::store::refund::{OnRefunded, Refund};
 use crate::store::tls::Tls;
 
 /// State in Redis.
@@ -65,7 +65,7 @@ pub struct RedisStore {
     client: Arc<Client>,
     /// `None` if no calls share a batch.
     batches: Option<Batches>,
-    refunds: Refunds,
+    corrections: Corrections,
     denials: Option<Arc<Denials>>,
     leases: Arc<Leases>,
 }
@@ -115,7 +115,13 @@ impl RedisStore {
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
         let (client, batches) = (Arc::new(client), Some(Batches::default()));
-        RedisStore { client, batches, refunds: Refunds::default(), denials: None, leases: Arc::default() }
+        RedisStore {
+            client,
+            batches,
+            corrections: Corrections::default(),
+            denials: None,
+            leases: Arc::default(),
+        }
     }
 
     /// Sets the deadline of each call, at most an hour.
@@ -245,23 +251,23 @@ impl RedisStore {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.refund_all(vec![Refund { key: key.clone(), spec: *spec, cost, charge_id }]).await
+        self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
     }
 
-    /// Gives back what one call was charged. Once polled, it ends even if it is dropped.
-    pub(crate) async fn refund_all(&self, refunds: Vec<Refund>) -> Result<(), StoreError> {
+    /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
+    pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         let (sender, receiver) = oneshot::channel();
-        self.give_back(None, refunds, Box::new(|result| drop(sender.send(result))));
-        receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the refund was given up")))
+        self.correct(None, corrections, Box::new(|result| drop(sender.send(result.map(drop::<Corrected>)))));
+        receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the correction was given up")))
     }
 
-    /// Gives back what one call was charged, by a task of this runtime or else the current one, with one call to Redis. It is sent
+    /// Corrects what one call was charged, by a task of this runtime or else the current one, with one call to Redis. It is sent
     /// whether or not anybody waits for it, and at most once.
-    pub(crate) fn give_back(&self, runtime: Option<&Handle>, refunds: Vec<Refund>, done: OnRefunded) {
-        if refunds.is_empty() {
-            return done(Ok(()));
+    pub(crate) fn correct(&self, runtime: Option<&Handle>, corrections: Vec<Correction>, done: OnCorrected) {
+        if corrections.is_empty() {
+            return done(Ok(Corrected::Whole));
         }
-        self.refunds.send(&self.client, runtime, refunds, self.denials.clone(), done);
+        self.corrections.send(&self.client, runtime, corrections, self.denials.clone(), done);
     }
 
     /// Deletes the state of the key. Returns whether there was any.

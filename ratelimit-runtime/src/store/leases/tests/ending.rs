@@ -1,7 +1,7 @@
 //! What is left of leases when they end.
 
 use super::*;
-use crate::store::refund::Refund;
+use crate::store::correction::Correction;
 
 const DAY: Duration = ms(86_400_000);
 
@@ -13,7 +13,7 @@ impl Leases {
     }
 }
 
-fn costs(refunds: &[Refund]) -> Vec<u64> {
+fn costs(refunds: &[Correction]) -> Vec<u64> {
     refunds.iter().map(|refund| refund.cost).collect()
 }
 

@@ -10,14 +10,14 @@ use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
+use crate::algorithm::sliding_window::MOST_COUNTED;
 use crate::algorithm::warming_up::MAX_COST;
-use crate::base::bounds::MAX_PERMITS;
 use crate::store::charge::Charge;
+use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::judge::line_of;
-use crate::store::refund::Refund;
 
-/// The number of arguments of each refund. Shorter ones are padded.
-const REFUND_WIDTH: usize = 8;
+/// The number of arguments of each correction. Shorter ones are padded.
+const WIDTH: usize = 8;
 
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
@@ -184,41 +184,57 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the number of the algorithm and the arguments of `refund`.
-pub(super) fn refund(refund: &Refund) -> Vec<Argument> {
-    let Refund { spec, cost, charge_id, .. } = *refund;
-    let at = Argument::from(charge_id.map(|charge_id| charge_id.at));
+/// Returns the number of the algorithm and the arguments of `correct`. A debt is a negative cost, with the most that may be owed in
+/// place of what identifies a charge.
+pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
+    let Correction { spec, cost, kind, .. } = *correction;
+    let (charge_id, owes) = match kind {
+        CorrectionKind::Refund(charge_id) => (charge_id, false),
+        CorrectionKind::Debit => (None, true),
+    };
+    let of = |cost: u64| if owes { Argument::Text(format!("-{cost}").into()) } else { cost.into() };
+    let at =
+        |most| if owes { Argument::Number(most) } else { charge_id.map(|charge_id| charge_id.at).into() };
     let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
     let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
     let mut arguments = match spec {
         AlgorithmSpec::Gcra(spec) => {
             let last_only = u64::from(spec.kind == GcraKind::Queue);
             let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
-            [spec.charge(cost).into(), at, credited].into_iter().chain(numbers).collect()
+            [of(spec.worth(cost)), at(spec.most_missing()), credited].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
             let last_only = u64::from(spec.kind == GcraKind::Queue).into();
-            vec![adjustable.refundable(cost).into(), at, level, credited, adjustable.pace().into(), last_only]
+            vec![
+                of(spec.worth(cost)),
+                at(spec.most_missing()),
+                level,
+                credited,
+                adjustable.pace().into(),
+                last_only,
+            ]
         }
         AlgorithmSpec::IntervalBucket(spec) => {
             let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
             // Another call may have charged more than this bucket holds.
-            [cost.min(MOST_MISSING).into(), at, level, credited].into_iter().chain(numbers).collect()
+            let first = [of(cost.min(MOST_MISSING)), at(spec.most_missing()), level, credited];
+            first.into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::WarmingUp(spec) => {
             let stored =
                 charge_id.map_or(Argument::EMPTY, |charge_id| f64::from_bits(charge_id.level).into());
-            vec![cost.min(MAX_COST).into(), at, stored, spec.interval().into(), spec.warmup.into()]
+            vec![cost.min(MAX_COST).into(), at(0), stored, spec.interval().into(), spec.warmup.into()]
         }
         AlgorithmSpec::FixedWindow(spec) => {
-            vec![cost.min(MAX_PERMITS).into(), at, spec.period.into(), u64::from(spec.aligned).into()]
+            let numbers = [spec.period, u64::from(spec.aligned), spec.limit].map(Argument::from);
+            [of(cost.min(MOST_COUNTED)), at(spec.most_owed())].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::SlidingWindow(spec) => {
-            vec![cost.min(MAX_PERMITS).into(), at, spec.period.into(), spec.precision.into()]
+            vec![of(cost.min(MOST_COUNTED)), at(MOST_COUNTED), spec.period.into(), spec.precision.into()]
         }
     };
     arguments.insert(0, u64::from(spec.kind()).into());
-    arguments.resize(REFUND_WIDTH, Argument::EMPTY);
+    arguments.resize(WIDTH, Argument::EMPTY);
     arguments
 }

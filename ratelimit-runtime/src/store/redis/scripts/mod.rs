@@ -8,11 +8,11 @@ use std::fmt;
 use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
-pub(super) use self::reply::{outcome, outcomes, refunded};
+pub(super) use self::reply::{corrected, outcome, outcomes};
 use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
+use crate::store::correction::Correction;
 use crate::store::error::StoreError;
-use crate::store::refund::Refund;
 
 /// The scripts of a store.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Scripts {
     decide: Script,
     /// For lists of nothing but plain buckets. `None` if the other script decides about these too.
     decide_buckets: Option<Script>,
-    refund: Script,
+    correct: Script,
 }
 
 #[derive(Clone)]
@@ -52,8 +52,8 @@ const MAX_WEIGHT: usize = 500;
 /// That of a charge which no pass decides.
 const IN_FULL: usize = 55;
 
-/// How many charges a call gives back, which takes as long as to make them in full.
-pub(super) const MAX_REFUNDS: usize = MAX_WEIGHT / IN_FULL;
+/// How many charges a call corrects, which takes as long as to make them in full.
+pub(super) const MAX_CORRECTIONS: usize = MAX_WEIGHT / IN_FULL;
 
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
 const MAY_WAIT: u8 = 8;
@@ -73,7 +73,7 @@ impl Scripts {
         Scripts {
             decide: script(ratelimit_lua::decide(None)),
             decide_buckets: Some(script(ratelimit_lua::decide(Some("gcra")))),
-            refund: script(ratelimit_lua::refund()),
+            correct: script(ratelimit_lua::correct()),
         }
     }
 
@@ -115,11 +115,14 @@ impl Scripts {
         Ok(Invocation { script, keys, arguments })
     }
 
-    /// Returns the invocation of the script that gives these back.
-    pub(super) fn refund<'a>(&'a self, refunds: &[&'a Refund]) -> Result<Invocation<'a>, StoreError> {
-        let keys: Result<_, _> = refunds.iter().map(|refund| key_text(&refund.key)).collect();
-        let arguments = refunds.iter().flat_map(|refund| arguments::refund(refund)).collect();
-        Ok(Invocation { script: &self.refund, keys: keys?, arguments })
+    /// Returns the invocation of the script that makes these corrections.
+    pub(super) fn correct<'a>(
+        &'a self,
+        corrections: &[&'a Correction],
+    ) -> Result<Invocation<'a>, StoreError> {
+        let keys: Result<_, _> = corrections.iter().map(|correction| key_text(&correction.key)).collect();
+        let arguments = corrections.iter().flat_map(|correction| arguments::correct(correction)).collect();
+        Ok(Invocation { script: &self.correct, keys: keys?, arguments })
     }
 }
 

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots, is_peek};
+use crate::store::correction::Corrected;
 use crate::store::error::StoreError;
 use crate::store::redis::error_code::{is_permanent, message};
 
@@ -38,12 +39,13 @@ pub(in crate::store::redis) fn outcomes(
     Ok(outcomes)
 }
 
-/// Returns the result of each refund of a reply.
-pub(in crate::store::redis) fn refunded(count: usize, reply: Value) -> Vec<Result<(), StoreError>> {
+/// Returns the result of each correction of a reply.
+pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Result<Corrected, StoreError>> {
     let Value::Array(texts) = reply else { return vec![Err(unexpected()); count] };
     let mut texts = texts.into_iter();
     let result = |text| match text {
-        Some(Value::BulkString(text)) if text.is_empty() => Ok(()),
+        Some(Value::BulkString(text)) if text.is_empty() => Ok(Corrected::Whole),
+        Some(Value::BulkString(text)) if text == b"CUT" => Ok(Corrected::Cut),
         Some(Value::BulkString(text)) => Err(failure(&text)),
         _ => Err(unexpected()),
     };
@@ -221,8 +223,9 @@ fn width(spec: &AlgorithmSpec) -> usize {
         AlgorithmSpec::AdjustableGcra(_) => 5,
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => 5,
         AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
-        AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::FixedWindow(_) => 2,
+        AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) => 2,
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
+        AlgorithmSpec::FixedWindow(_) => 4,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Refunds on their way to Redis. Tasks of their own send them, so that none depends on a caller who waits for it: at once if few are
+//! Corrections on their way to Redis: refunds, and debts. Tasks of their own send them, so that none depends on a caller who waits for it: at once if few are
 //! in flight, or else together with others.
 
 use std::collections::VecDeque;
@@ -12,22 +12,22 @@ use tokio::runtime::{Handle, Id};
 
 use super::client::Client;
 use super::cluster::common_slot;
-use super::scripts::{MAX_REFUNDS, key_text};
+use super::scripts::{MAX_CORRECTIONS, key_text};
 use crate::base::number_map::NumberMap;
 use crate::base::runtime::BACKGROUND;
 use crate::base::timer::has_ended;
+use crate::store::correction::{Corrected, Correction, CorrectionKind, OnCorrected};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
-use crate::store::refund::{OnRefunded, Refund};
 
-/// The tasks that send the refunds of a queue, unless many wait. Few of these are sent together, but each at once.
+/// The tasks that send the corrections of a queue, unless many wait. Few of these are sent together, but each at once.
 const USUAL_SENDERS: usize = 8;
 
-/// The refunds of a store that wait, and the tasks that send them.
+/// The corrections of a store that wait, and the tasks that send them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refunds(Arc<Mutex<NumberMap<QueueId, Queue>>>);
+pub(super) struct Corrections(Arc<Mutex<NumberMap<QueueId, Queue>>>);
 
-/// What refunds have in common that share a call: a runtime, which has a connection of its own, and a slot in a Cluster.
+/// What corrections have in common that share a call: a runtime, which has a connection of its own, and a slot in a Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct QueueId {
     runtime: Id,
@@ -37,20 +37,20 @@ struct QueueId {
 #[derive(Debug, Default)]
 struct Queue {
     senders: usize,
-    waiting: VecDeque<CallRefunds>,
+    waiting: VecDeque<CallCorrections>,
 }
 
-/// What one call gives back. Dropped before Redis responds, it has failed.
-struct CallRefunds {
-    refunds: Vec<Refund>,
+/// Those of one call. Dropped before Redis responds, it has failed.
+struct CallCorrections {
+    corrections: Vec<Correction>,
     denials: Option<Arc<Denials>>,
     /// `None` once it has been called.
-    done: Option<OnRefunded>,
+    done: Option<OnCorrected>,
 }
 
-/// Sends refunds until none waits.
+/// Sends corrections until none waits.
 struct Sender {
-    queues: Refunds,
+    queues: Corrections,
     client: Arc<Client>,
     runtime: Handle,
     id: QueueId,
@@ -58,17 +58,17 @@ struct Sender {
     counted: bool,
 }
 
-impl Refunds {
-    /// Gives back what one call was charged, by a task of this runtime or else the current one, and calls `done` with the result.
+impl Corrections {
+    /// Corrects what one call was charged, by a task of this runtime or else the current one, and calls `done` with the result.
     pub(super) fn send(
         &self,
         client: &Arc<Client>,
         runtime: Option<&Handle>,
-        refunds: Vec<Refund>,
+        corrections: Vec<Correction>,
         denials: Option<Arc<Denials>>,
-        done: OnRefunded,
+        done: OnCorrected,
     ) {
-        let call = CallRefunds { refunds, denials, done: Some(done) };
+        let call = CallCorrections { corrections, denials, done: Some(done) };
         // What is refused from now on may be out of date, and what was.
         call.forget_denials();
         let runtime = match runtime {
@@ -83,14 +83,14 @@ impl Refunds {
     }
 
     /// The same where there is no runtime, or no longer.
-    fn push_in_background(&self, client: &Arc<Client>, call: CallRefunds) {
+    fn push_in_background(&self, client: &Arc<Client>, call: CallCorrections) {
         match BACKGROUND.handle() {
             Ok(runtime) => self.push(client, &runtime, call),
-            Err(error) => call.end(Err(StoreError::permanent("no thread for a refund").caused_by(error))),
+            Err(error) => call.end(Err(StoreError::permanent("no thread for a correction").caused_by(error))),
         }
     }
 
-    fn push(&self, client: &Arc<Client>, runtime: &Handle, call: CallRefunds) {
+    fn push(&self, client: &Arc<Client>, runtime: &Handle, call: CallCorrections) {
         let slot = match call.slot(client) {
             Ok(slot) => slot,
             Err(error) => return call.end(Err(error)),
@@ -100,7 +100,7 @@ impl Refunds {
             let mut queues = self.lock();
             let queue = queues.entry(id).or_default();
             queue.waiting.push_back(call);
-            let starts = queue.senders < USUAL_SENDERS || queue.waiting.len() >= MAX_REFUNDS;
+            let starts = queue.senders < USUAL_SENDERS || queue.waiting.len() >= MAX_CORRECTIONS;
             queue.senders += usize::from(starts);
             starts
         };
@@ -126,18 +126,22 @@ impl Refunds {
     }
 }
 
-impl CallRefunds {
+impl CallCorrections {
     /// Returns the slot of the keys, if it matters.
     fn slot(&self, client: &Client) -> Result<Option<u16>, StoreError> {
-        let keys = self.refunds.iter().map(|refund| key_text(&refund.key)).collect::<Result<Vec<_>, _>>()?;
+        let keys = self
+            .corrections
+            .iter()
+            .map(|correction| key_text(&correction.key))
+            .collect::<Result<Vec<_>, _>>()?;
         client.has_slots().then(|| common_slot(&keys)).transpose()
     }
 
-    fn end(mut self, result: Result<(), StoreError>) {
+    fn end(mut self, result: Result<Corrected, StoreError>) {
         self.finish(result);
     }
 
-    fn finish(&mut self, result: Result<(), StoreError>) {
+    fn finish(&mut self, result: Result<Corrected, StoreError>) {
         let Some(done) = self.done.take() else { return };
         self.forget_denials();
         done(result);
@@ -145,12 +149,13 @@ impl CallRefunds {
 
     fn forget_denials(&self) {
         if let Some(denials) = &self.denials {
-            self.refunds.iter().for_each(|refund| drop(denials.forget_after(&refund.key)));
+            let refunds = self.corrections.iter().filter(|it| matches!(it.kind, CorrectionKind::Refund(_)));
+            refunds.for_each(|refund| drop(denials.forget_after(&refund.key)));
         }
     }
 }
 
-impl Drop for CallRefunds {
+impl Drop for CallCorrections {
     fn drop(&mut self) {
         self.finish(Err(StoreError::transient("the tokio runtime shut down before Redis responded")));
     }
@@ -163,20 +168,20 @@ impl Sender {
             if batch.is_empty() {
                 return;
             }
-            self.refund(batch).await;
+            self.correct(batch).await;
         }
     }
 
-    /// Takes the refunds of the next call. If there are none, the queue counts this sender no longer.
-    fn take(&mut self) -> Vec<CallRefunds> {
+    /// Takes the corrections of the next call. If there are none, the queue counts this sender no longer.
+    fn take(&mut self) -> Vec<CallCorrections> {
         let mut queues = self.queues.lock();
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return Vec::new() };
         let queue = entry.get_mut();
         let (mut batch, mut size) = (Vec::new(), 0);
         while let Some(call) = queue.waiting.front()
-            && (batch.is_empty() || size + call.refunds.len() <= MAX_REFUNDS)
+            && (batch.is_empty() || size + call.corrections.len() <= MAX_CORRECTIONS)
         {
-            size += call.refunds.len();
+            size += call.corrections.len();
             batch.extend(queue.waiting.pop_front());
         }
         if batch.is_empty() {
@@ -189,19 +194,17 @@ impl Sender {
         batch
     }
 
-    /// Sends refunds together, or those of each call alone if Redis refuses these keys together.
-    async fn refund(&self, batch: Vec<CallRefunds>) {
-        let refunds: Vec<&Refund> = batch.iter().flat_map(|call| &call.refunds).collect();
-        let count = refunds.len();
-        let results = match self.client.refund(&refunds).await {
+    /// Sends corrections together, or those of each call alone if Redis refuses these keys together.
+    async fn correct(&self, batch: Vec<CallCorrections>) {
+        let corrections: Vec<&Correction> = batch.iter().flat_map(|call| &call.corrections).collect();
+        let count = corrections.len();
+        let results = match self.client.correct(&corrections).await {
             Ok(results) => results,
             Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
                 for call in batch {
-                    let refunds: Vec<&Refund> = call.refunds.iter().collect();
-                    let results = self.client.refund(&refunds).await;
-                    call.end(
-                        results.map_err(StoreError::from).and_then(|results| results.into_iter().collect()),
-                    );
+                    let corrections: Vec<&Correction> = call.corrections.iter().collect();
+                    let results = self.client.correct(&corrections).await;
+                    call.end(results.map_err(StoreError::from).and_then(common));
                 }
                 return;
             }
@@ -209,11 +212,16 @@ impl Sender {
         };
         let mut results = results.into_iter();
         for call in batch {
-            let own = results.by_ref().take(call.refunds.len());
-            let result = own.fold(Ok(()), Result::and);
+            let own = results.by_ref().take(call.corrections.len());
+            let result = common(own);
             call.end(result);
         }
     }
+}
+
+/// Returns what came of all corrections of a call, or the first error.
+fn common(results: impl IntoIterator<Item = Result<Corrected, StoreError>>) -> Result<Corrected, StoreError> {
+    results.into_iter().try_fold(Corrected::Whole, |all, result| result.map(|one| all.and(one)))
 }
 
 /// A runtime that ends leaves what has not been sent to another.
@@ -240,8 +248,10 @@ impl Drop for Sender {
 }
 
 /// Without keys.
-impl fmt::Debug for CallRefunds {
+impl fmt::Debug for CallCorrections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallRefunds").field("refunds", &self.refunds.len()).finish_non_exhaustive()
+        f.debug_struct("CallCorrections")
+            .field("corrections", &self.corrections.len())
+            .finish_non_exhaustive()
     }
 }

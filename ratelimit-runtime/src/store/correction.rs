@@ -1,0 +1,51 @@
+//! What a key is charged less, or more, once a call has been decided.
+
+use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::key::Key;
+use crate::store::error::StoreError;
+
+/// Permits that a key gets back, or is charged beyond what it was.
+#[derive(Debug)]
+pub(crate) struct Correction {
+    pub(crate) key: Key,
+    pub(crate) spec: AlgorithmSpec,
+    pub(crate) cost: u64,
+    pub(crate) kind: CorrectionKind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CorrectionKind {
+    /// Gives back: of one charge as far as it still counts, or of whatever the key holds.
+    Refund(Option<ChargeId>),
+    /// Charges what a call has used beyond its cost, whatever the key holds.
+    Debit,
+}
+
+/// How much of a correction was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Corrected {
+    #[default]
+    Whole,
+    /// A debt was cut to the longest that its policy may have.
+    Cut,
+}
+
+/// Learns whether the store has corrected what it was to.
+pub(crate) type OnCorrected = Box<dyn FnOnce(Result<Corrected, StoreError>) + Send>;
+
+impl Correction {
+    pub(crate) fn refund(key: Key, spec: AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Self {
+        Correction { key, spec, cost, kind: CorrectionKind::Refund(charge_id) }
+    }
+}
+
+impl Corrected {
+    /// What came of both.
+    pub(crate) fn and(self, other: Corrected) -> Self {
+        if self == Corrected::Cut { self } else { other }
+    }
+
+    pub(crate) fn cut(is_cut: bool) -> Self {
+        if is_cut { Corrected::Cut } else { Corrected::Whole }
+    }
+}
