@@ -1,5 +1,5 @@
-//! The model to tokens: a prologue in front of the body. The body is not wrapped, except for `charge_when`, which must see the
-//! output.
+//! The model to tokens: a prologue in front of the body. The body is not wrapped, except for `charge_when` and `settle`, which must
+//! see the output.
 //!
 //! Local variables have the hygiene of the macro, so that no argument captures them. Items and paths have none, so paths are
 //! absolute, and items are in blocks without any expression of the user.

@@ -14,7 +14,7 @@ pub enum AttributeKind {
 }
 
 /// The arguments with a value that all attributes have.
-const SHARED: [&str; 12] = [
+const SHARED: [&str; 13] = [
     "key",
     "key_type",
     "prefix",
@@ -25,6 +25,7 @@ const SHARED: [&str; 12] = [
     "on_store_error",
     "skip_when",
     "charge_when",
+    "settle",
     "registry",
     "crate",
 ];

@@ -37,6 +37,7 @@ mod redis;
 mod refunds;
 mod registry;
 mod scripts;
+mod settling;
 mod support;
 mod ui;
 mod unsatisfiable;

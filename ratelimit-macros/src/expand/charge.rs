@@ -79,7 +79,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
         Policy::LeakyBucket { .. } => quote!(LeakyBucket),
         Policy::SlidingWindow { .. } => quote!(SlidingWindow),
     };
-    let refundable = limit.charge_when.is_some();
+    let refundable = limit.sees_output();
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
         "allow" => quote!(__ratelimits::OnStoreError::Allow),

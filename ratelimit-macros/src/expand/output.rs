@@ -1,6 +1,6 @@
 //! The body and its output.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 
@@ -10,7 +10,7 @@ use crate::model::Limit;
 
 /// Returns whether a policy looks at the output.
 pub(super) fn is_seen(limits: &[Limit]) -> bool {
-    limits.iter().any(|limit| limit.charge_when.is_some())
+    limits.iter().any(Limit::sees_output)
 }
 
 /// Returns the output type as an expression can name it, and where it is written.
@@ -25,7 +25,7 @@ pub(super) fn written(function: &Function) -> (TokenStream, Span) {
 }
 
 /// Returns the body after the statements that restore its arguments. If a policy looks at the output, the body is in an async
-/// block, and the calls that are not charged are refunded after it. `brace` is the span of the function's braces.
+/// block, and charges are corrected after it. `brace` is the span of the function's braces.
 pub(super) fn body(
     expansion: &Expansion<'_>,
     restored: TokenStream,
@@ -54,10 +54,15 @@ pub(super) fn body(
     // The user's span, because coverage leaves out blocks of macros.
     let block = braced(quote!(#typing #restored #body), brace);
     let charges = limits.iter().enumerate().filter_map(|(index, limit)| {
-        let condition = limit.charge_when.as_ref()?;
-        let span = hygienic(condition.span());
-        let satisfied = quote_spanned!(span=> __ratelimits::satisfies(&#output, #condition));
-        Some(quote!((#index, #satisfied)))
+        let (function, argument) = match (&limit.charge_when, &limit.settle) {
+            (Some(condition), _) => ("charge_when", condition),
+            (None, Some(used)) => ("settle", used),
+            (None, None) => return None,
+        };
+        let span = hygienic(argument.span());
+        let function = Ident::new(function, span);
+        let used = quote_spanned!(span=> __ratelimits::#function(&#output, #argument));
+        Some(quote!((#index, #used)))
     });
     // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
     let body = quote_spanned!(brace=> async move #block);
@@ -66,7 +71,7 @@ pub(super) fn body(
         #[allow(clippy::redundant_closure_for_method_calls)]
         {
             #import
-            __ratelimits::Charged::refund(#charged, &[#(#charges),*]);
+            __ratelimits::Charged::correct(#charged, &[#(#charges),*]);
         }
         #output
     }

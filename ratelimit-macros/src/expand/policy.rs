@@ -33,6 +33,7 @@ impl<'a> Numbers<'a> {
             let function = Ident::new(
                 match number.unit {
                     Unit::Count => "count",
+                    Unit::Cost if self.limit.settle.is_some() => "estimate",
                     Unit::Cost => "cost",
                     Unit::Rate => "rate",
                     Unit::Period => "period",
@@ -57,12 +58,19 @@ impl<'a> Numbers<'a> {
         let policy = self.checked_policy();
         let permits = self.limit.cost.iter().chain(&self.limit.lease).filter(|permits| permits.is_literal());
         let permits = permits.map(|permits| {
-            let (name, value, local) = (permits.name, literal(permits), local(permits.name));
+            let (name, local) = (permits.name, local(permits.name));
+            let value = if permits.unit == Unit::Cost { self.literal_cost(permits) } else { literal(permits) };
             let check = quote_spanned!(hygienic(permits.expr.span())=> __ratelimits::const_args::check_permits(&POLICY, #name, #local));
             let check = self.is_literal.then_some(check);
             constant(permits, &quote!({ let #local = #value; #check; #local }))
         });
         quote!(#(#named)* #policy #(#permits)*)
+    }
+
+    /// Returns the value of a literal cost, which is an estimate if calls are settled.
+    fn literal_cost(&self, cost: &Number) -> TokenStream {
+        let function = if self.limit.settle.is_some() { "estimate" } else { "cost" };
+        literal_by(cost, function, Some("i128"))
     }
 
     /// Returns the permits of a lease.
@@ -99,7 +107,7 @@ impl<'a> Numbers<'a> {
     }
 
     fn checked_policy_of_call(&self) -> TokenStream {
-        let policy = build(&self.limit.policy, |number| {
+        let policy = build(self.limit, |number| {
             if number.is_literal() {
                 constant_name(number).into_token_stream()
             } else {
@@ -144,7 +152,7 @@ impl<'a> Numbers<'a> {
 
     /// Returns the policy of the literals, with any numbers for those that are computed.
     pub(super) fn policy_of_literals(&self) -> TokenStream {
-        build(&self.limit.policy, |number| match number.unit {
+        build(self.limit, |number| match number.unit {
             _ if number.is_literal() && self.is_literal => literal(number),
             _ if number.is_literal() => constant_name(number).into_token_stream(),
             Unit::Count | Unit::Cost => quote!(1),
@@ -158,11 +166,11 @@ impl<'a> Numbers<'a> {
 /// Returns the policy, with these values of its numbers.
 ///
 /// If some of its numbers are computed, a bucket keeps one state per key whatever they are: otherwise each burst would come
-/// with a fresh bucket.
-fn build(policy: &Policy, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
-    let is_computed = policy.numbers().any(|number| !number.is_literal());
-    let adjustable = is_computed.then(|| quote!(.adjustable()));
-    match policy {
+/// with a fresh bucket. So it does if its calls are settled: otherwise an override would forget its debts.
+fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
+    let is_computed = limit.policy.numbers().any(|number| !number.is_literal());
+    let adjustable = (is_computed || limit.settle.is_some()).then(|| quote!(.adjustable()));
+    match &limit.policy {
         Policy::TokenBucket { rate, burst, refill } => {
             let rate = value(rate);
             let mut bucket = quote!(__ratelimits::TokenBucket::new(#rate));
@@ -232,8 +240,6 @@ fn constant_name(number: &Number) -> Ident {
 
 /// Returns the value of a literal, checked.
 fn literal(number: &Number) -> TokenStream {
-    let (name, expr) = (number.name, &number.expr);
-    let span = hygienic(expr.span());
     let (function, operand) = match (number.unit, number.form) {
         (Unit::Rate, Form::Text) => ("rate_str", None),
         (Unit::Rate, Form::Float) => ("rate_float", Some("f64")),
@@ -244,6 +250,12 @@ fn literal(number: &Number) -> TokenStream {
         (Unit::Count | Unit::Burst, _) => ("count", Some("i128")),
         (Unit::Cost, _) => ("cost", Some("i128")),
     };
+    literal_by(number, function, operand)
+}
+
+fn literal_by(number: &Number, function: &str, operand: Option<&str>) -> TokenStream {
+    let (name, expr) = (number.name, &number.expr);
+    let span = hygienic(expr.span());
     let function = Ident::new(function, span);
     // A literal with a type suffix does not become the operand's type by itself.
     let value = match operand.filter(|_| number.has_suffix()).map(|operand| Ident::new(operand, span)) {

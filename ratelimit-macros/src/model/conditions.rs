@@ -1,4 +1,4 @@
-//! The arguments `on_store_error`, `charge_when` and `crate`.
+//! The arguments `on_store_error`, `charge_when`, `settle` and `crate`.
 
 use ratelimit_syntax::expr::{peel, word};
 use ratelimit_syntax::{ON_STORE_ERROR, listed};
@@ -20,16 +20,46 @@ pub(super) fn on_store_error(args: &Args, errors: &mut Errors) -> Option<&'stati
 
 /// Reads the function that decides by a call's output whether it is charged.
 pub(super) fn charge_when(args: &Args, function: &Function, errors: &mut Errors) -> Option<Expr> {
-    let value = args.value("charge_when")?;
+    of_output(args, "charge_when", "|out| out.is_err()", function, errors)
+}
+
+/// Reads the function that says by a call's output what it has used.
+pub(super) fn settle(args: &Args, function: &Function, errors: &mut Errors) -> Option<Expr> {
+    for (argument, problem) in [
+        (
+            "charge_when",
+            "`settle` says what a call has used, which may be 0; leave out `charge_when` or `settle`",
+        ),
+        ("queue", "a call in a queue takes slots, which cannot be settled; leave out `queue` or `settle`"),
+        (
+            "warmup",
+            "a bucket with `warmup` cannot be settled; leave out `settle`, or write `borrow` instead of `warmup`",
+        ),
+        ("lease", "leased permits cannot be settled; leave out `lease` or `settle`"),
+    ] {
+        if let Some(span) = args.span(argument).filter(|_| args.has("settle")) {
+            errors.at(span, problem);
+        }
+    }
+    of_output(args, "settle", "|out| out.len()", function, errors)
+}
+
+/// Reads a function of a call's output.
+fn of_output(
+    args: &Args,
+    name: &'static str,
+    example: &str,
+    function: &Function,
+    errors: &mut Errors,
+) -> Option<Expr> {
+    let value = args.value(name)?;
     if let Some(Type::Never(_)) = function.declared_output() {
-        errors.on(value, "a function that never returns has no output; leave out `charge_when`");
+        errors.on(value, format!("a function that never returns has no output; leave out `{name}`"));
         return None;
     }
     if !matches!(peel(value), Expr::Path(_) | Expr::Closure(_)) {
-        errors.on(
-            value,
-            "`charge_when` takes a closure that gets the output; write `charge_when = |out| out.is_err()`",
-        );
+        errors
+            .on(value, format!("`{name}` takes a closure that gets the output; write `{name} = {example}`"));
         return None;
     }
     Some(peel(value).clone())

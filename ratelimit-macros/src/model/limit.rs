@@ -35,6 +35,7 @@ pub(crate) struct Limit {
     pub(crate) on_store_error: Option<&'static str>,
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
+    pub(crate) settle: Option<Expr>,
     pub(crate) shadow: bool,
     pub(crate) registry: Option<Expr>,
     /// Where the facade lives. `crate` is a keyword.
@@ -50,6 +51,11 @@ pub(crate) enum Tag {
 }
 
 impl Limit {
+    /// Returns whether the policy looks at the output.
+    pub(crate) fn sees_output(&self) -> bool {
+        self.charge_when.is_some() || self.settle.is_some()
+    }
+
     pub(super) fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Limit> {
         let policy = Policy::read(args, errors);
         let name = text(args, "name", "sms.send", errors);
@@ -67,6 +73,7 @@ impl Limit {
         let fallback = Fallback::read(args, function, errors);
         let on_store_error = conditions::on_store_error(args, errors);
         let charge_when = conditions::charge_when(args, function, errors);
+        let settle = conditions::settle(args, function, errors);
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
         Some(Limit {
@@ -85,6 +92,7 @@ impl Limit {
             on_store_error,
             skip_when: expr("skip_when"),
             charge_when,
+            settle,
             shadow: args.has("shadow"),
             registry: expr("registry"),
             krate,
@@ -92,10 +100,12 @@ impl Limit {
     }
 }
 
-/// Reports a cost and a timeout of 0, which leave nothing to do. A queue waits unless it is told not to.
+/// Reports a cost and a timeout of 0, which leave nothing to do. A queue waits unless it is told not to, and a call that is settled
+/// needs a free permit.
 fn without_effect(args: &Args, [cost, timeout]: [&Option<Number>; 2], errors: &mut Errors) {
     if let Some(cost) = cost
         && cost.is_zero()
+        && !args.has("settle")
     {
         errors.on(
             &cost.expr,

@@ -32,6 +32,10 @@ struct Pending {
 }
 
 impl LogBound {
+    pub(crate) const fn new() -> Self {
+        LogBound(Mutex::new(Pending { last: None, calls: 0 }))
+    }
+
     /// Counts a call. If the event, which is logged at most once in this time, is to be logged now, returns the number of calls
     /// since the last one.
     pub(crate) fn count(&self, period: Duration) -> Option<u64> {

@@ -9,7 +9,7 @@ use crate::decide::decision::{Decision, PolicyDecision, SinglePolicy};
 use crate::decide::request::{AcquireRequest, RequestedPolicy};
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Store, Verdict, Waiter};
+use crate::store::{MemoryStore, Mirrored, Outcome, PlainReceipt, Receipt, Share, Store, Verdict, Waiter};
 
 /// The outcome of a request, to be converted to what the caller sees.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,24 @@ impl<'a> Acquired<'a> {
     pub(crate) fn receipt(&self, store: &Store) -> Receipt {
         let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
         Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted))
+            .with_shares(self.shares())
             .with_mirrored(self.mirrored.cloned())
+    }
+
+    /// Returns what each policy of several was charged.
+    fn shares(&self) -> Vec<Share> {
+        let policies = self.request.policies();
+        if policies.len() < 2 {
+            return Vec::new();
+        }
+        let charges = self.request.charges().iter().zip(&self.outcome.verdicts);
+        let made: Vec<bool> = charges.map(|(charge, verdict)| charge.is_made(verdict)).collect();
+        let share = |&RequestedPolicy { charge, cost, .. }: &RequestedPolicy| Share {
+            charge,
+            made: made[charge].then(|| made[..charge].iter().filter(|made| **made).count()),
+            cost,
+        };
+        policies.iter().map(share).collect()
     }
 
     /// Returns the receipt for the charge of one policy.
@@ -166,9 +183,11 @@ impl DecidedRequest {
 
     /// Converts it to the receipt for all that was charged.
     pub(crate) fn into_receipt(self, store: &Store) -> Receipt {
+        let shares = self.acquired().shares();
         let DecidedRequest { mut request, outcome, mirrored, .. } = self;
         let charges = Arc::make_mut(&mut request).take_charges().zip(&outcome.verdicts);
         Receipt::new(store.clone(), charges.filter(|_| outcome.admitted))
+            .with_shares(shares)
             .with_mirrored(mirrored.map(|it| *it))
     }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "test-util")]
 mod for_tests;
+pub(crate) mod settling;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -58,6 +59,8 @@ pub struct Decision {
     pub(crate) algorithm: Algorithm,
     /// Whether the reported policy admits the call.
     pub(crate) admitted: bool,
+    /// Whether what was charged has been replaced by what was used.
+    settled: bool,
     /// The receipt, if it is a plain one.
     receipt: Option<PlainReceipt>,
     /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
@@ -165,14 +168,17 @@ impl Decision {
     /// the charge, and in a bucket the permits that have not been refilled since, or fewer if later charges were refunded first.
     /// If nothing was charged, as by [`peek`](crate::Limiter::peek), it does nothing.
     ///
-    /// All policies of the call are refunded together. Once the future has been polled, the refund is sent even if the future is
+    /// All policies of the call are refunded together, and what has been [settled](Self::settle) stays. Once the future has been polled, the refund is sent even if the future is
     /// dropped. A bucket that has been [reset](crate::Limiter::reset) since may be credited all the same.
     ///
     /// # Errors
     ///
     /// If the store fails. Whether it has refunded the permits is then unknown, and the refund is not repeated.
     pub async fn refund(self) -> Result<(), StoreError> {
-        let Decision { receipt, more, .. } = self;
+        let Decision { receipt, more, settled, .. } = self;
+        if settled {
+            return Ok(());
+        }
         receipt.iter().for_each(PlainReceipt::refund);
         let Some(More { receipt, plain_receipts, .. }) = more.get() else { return Ok(()) };
         plain_receipts.iter().for_each(PlainReceipt::refund);
@@ -202,6 +208,7 @@ impl Decision {
             single,
             algorithm,
             admitted,
+            settled: false,
             receipt,
             more,
         }
@@ -226,6 +233,7 @@ impl Decision {
             single: Some(name),
             algorithm,
             admitted,
+            settled: false,
             receipt,
             more: LazyBox::empty(),
         }

@@ -34,6 +34,26 @@ pub(crate) enum Corrected {
 pub(crate) type OnCorrected = Box<dyn FnOnce(Result<Corrected, StoreError>) + Send>;
 
 impl Correction {
+    /// Returns what makes a cost one of what was really used, given what identifies its charge.
+    pub(crate) fn settlement(
+        key: &Key,
+        spec: &AlgorithmSpec,
+        (cost, used): (i128, i128),
+        charge_id: ChargeId,
+    ) -> Option<Self> {
+        let (cost, kind) = match used - cost {
+            0 => return None,
+            less @ ..0 => (-less, CorrectionKind::Refund(Some(charge_id))),
+            more => (more, CorrectionKind::Debit),
+        };
+        Some(Correction {
+            key: key.clone(),
+            spec: *spec,
+            cost: u64::try_from(cost).unwrap_or(u64::MAX),
+            kind,
+        })
+    }
+
     pub(crate) fn refund(key: Key, spec: AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Self {
         Correction { key, spec, cost, kind: CorrectionKind::Refund(charge_id) }
     }

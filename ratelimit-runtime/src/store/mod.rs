@@ -32,7 +32,7 @@ pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{PlainCharge, PlainOutcome, SingleOutcome};
 pub(crate) use plain_receipt::PlainReceipt;
-pub(crate) use receipt::{Mirrored, Receipt};
+pub(crate) use receipt::{Mirrored, Receipt, Share};
 #[cfg(feature = "redis")]
 pub use redis::Master;
 pub use redis::RedisStore;

@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::charge::Charge;
+use super::correction::Corrected;
 use super::memory::StoreId;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, PlainSpec, Verdict};
@@ -51,12 +52,34 @@ impl PlainReceipt {
 
     /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund. Called once.
     pub(crate) fn refund(&self) {
-        let PlainReceipt { store, fingerprint, policy, spec, cost, at, level_or_credited } = *self;
-        let Some(store) = MemoryStore::by_id(store) else { return };
-        let key = Key(Repr::Hash(fingerprint), policy);
+        self.refund_part(self.cost);
+    }
+
+    /// Replaces the charge by what was used. Called once. Returns what came of it.
+    pub(crate) fn settle(&self, used: u64) -> Corrected {
+        if used <= self.cost {
+            self.refund_part(self.cost - used);
+            return Corrected::Whole;
+        }
+        let Some(store) = MemoryStore::by_id(self.store) else { return Corrected::Whole };
+        Corrected::cut(store.debit(&self.key(), &self.spec.spec(), used - self.cost))
+    }
+
+    /// Whether the charge is of a policy that can be settled.
+    pub(crate) fn can_settle(&self) -> bool {
+        self.spec.spec().can_owe()
+    }
+
+    fn refund_part(&self, cost: u64) {
+        let PlainReceipt { store, spec, at, level_or_credited, .. } = *self;
+        let Some(store) = MemoryStore::by_id(store).filter(|_| cost > 0) else { return };
         let [level, credited] =
             if spec.is_adjustable() { [level_or_credited, 0] } else { [0, level_or_credited] };
-        store.refund_charge(&key, &spec, cost, ChargeId { at, level, credited });
+        store.refund_charge(&self.key(), &spec, cost, ChargeId { at, level, credited });
+    }
+
+    fn key(&self) -> Key {
+        Key(Repr::Hash(self.fingerprint), self.policy)
     }
 }
 

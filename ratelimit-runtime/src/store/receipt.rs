@@ -10,13 +10,25 @@ use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::store::error::StoreError;
 
-/// Gives charges back, once.
+/// Gives charges back, or replaces them by what was used, once.
 #[derive(Debug)]
 pub(crate) struct Receipt {
     store: Store,
     charges: Vec<(Charge, ChargeId)>,
     /// The same charges, as far as they were mirrored.
     mirrored: Option<Mirrored>,
+    /// What each policy of several was charged.
+    shares: Vec<Share>,
+}
+
+/// What a policy was charged. Policies of the same key share a charge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// The index of the charge in the decision.
+    pub(crate) charge: usize,
+    /// Its index among those that were made, if it was.
+    pub(crate) made: Option<usize>,
+    pub(crate) cost: u64,
 }
 
 /// Charges of a decision that were made in process too.
@@ -32,9 +44,10 @@ impl Mirrored {
         Mirrored { memory, charges }
     }
 
-    /// Returns the charge at this index of the decision alone.
+    /// Returns the charge at this index of the decision alone, as the only one.
     pub(crate) fn only(&self, index: usize) -> Self {
-        let charges = self.charges.iter().filter(|(of, ..)| *of == index).cloned().collect();
+        let charges = self.charges.iter().filter(|(of, ..)| *of == index);
+        let charges = charges.map(|(_, charge, charge_id)| (0, charge.clone(), *charge_id)).collect();
         Mirrored { memory: Arc::clone(&self.memory), charges }
     }
 
@@ -43,6 +56,26 @@ impl Mirrored {
             self.memory.refund(key, spec, *cost, Some(*charge_id));
         }
     }
+
+    /// Settles as the other store does, but gives back no more than was mirrored.
+    fn settle(&self, settled: &[Settled]) {
+        for (index, Charge { key, spec, cost: mirrored, .. }, charge_id) in &self.charges {
+            let Some(&Settled { cost, used, .. }) = settled.get(*index) else { continue };
+            let used = used.max(cost - i128::from(*mirrored));
+            if let Some(correction) = Correction::settlement(key, spec, (cost, used), *charge_id) {
+                self.memory.correct(&correction);
+            }
+        }
+    }
+}
+
+/// What the charge of a decision cost, and what was used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Settled {
+    /// Where the receipt has the charge, if it was made.
+    made: Option<usize>,
+    cost: i128,
+    used: i128,
 }
 
 impl Receipt {
@@ -52,7 +85,12 @@ impl Receipt {
         let mut charged = Vec::with_capacity(charges.size_hint().1.unwrap_or(0));
         let made = charges.filter(|(charge, verdict)| charge.is_made(verdict));
         charged.extend(made.map(|(charge, verdict)| (charge, verdict.charge_id)));
-        Receipt { store, charges: charged, mirrored: None }
+        Receipt { store, charges: charged, mirrored: None, shares: Vec::new() }
+    }
+
+    /// Says what each policy of several was charged.
+    pub(crate) fn with_shares(self, shares: Vec<Share>) -> Self {
+        Receipt { shares, ..self }
     }
 
     /// Refunds these as well.
@@ -79,22 +117,81 @@ impl Receipt {
         receipts: impl IntoIterator<Item = Receipt>,
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
-        let (mut store, mut refunds) = (None, Vec::new());
-        for receipt in receipts {
-            receipt.mirrored.iter().for_each(Mirrored::refund);
-            refunds.extend(receipt.refunds());
+        Receipt::settle_all(runtime, receipts.into_iter().map(|receipt| (receipt, None)), done);
+    }
+
+    /// Replaces the charges of these receipts of one store by what was used, or refunds those without a figure, by a task of this
+    /// runtime or else the current one, and calls `done` with the result or the first error.
+    pub(crate) fn settle_all(
+        runtime: Option<&Handle>,
+        receipts: impl IntoIterator<Item = (Receipt, Option<u64>)>,
+        done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
+    ) {
+        let (mut store, mut corrections) = (None, Vec::new());
+        for (receipt, used) in receipts {
+            match used {
+                Some(used) => corrections.extend(receipt.settlements(&[used])),
+                None => {
+                    receipt.mirrored.iter().for_each(Mirrored::refund);
+                    corrections.extend(receipt.refunds());
+                }
+            }
             store = Some(receipt.store);
         }
         match store {
-            Some(store) => store.correct(runtime, refunds, done),
+            Some(store) => store.correct(runtime, corrections, done),
             None => done(Ok(Corrected::Whole)),
         }
+    }
+
+    /// Replaces what each policy was charged by what it has used, by a task of the current runtime, and calls `done` with the result
+    /// or the first error.
+    pub(crate) fn settle(
+        &self,
+        used: &[u64],
+        done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
+    ) {
+        self.store.correct(None, self.settlements(used), done);
+    }
+
+    /// Whether a charge is of a policy that cannot be settled.
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.charges.iter().any(|(charge, _)| !charge.spec.can_owe())
     }
 
     fn refunds(&self) -> impl Iterator<Item = Correction> {
         self.charges.iter().map(|(Charge { key, spec, cost, .. }, charge_id)| {
             Correction::refund(key.clone(), *spec, *cost, Some(*charge_id))
         })
+    }
+
+    /// Returns what settles the charges that were made, once those that were mirrored are settled.
+    fn settlements(&self, used: &[u64]) -> Vec<Correction> {
+        let settled = self.settled(used);
+        self.mirrored.iter().for_each(|mirrored| mirrored.settle(&settled));
+        let settlement = |&Settled { made, cost, used }: &Settled| {
+            let (Charge { key, spec, .. }, charge_id) = self.charges.get(made?)?;
+            Correction::settlement(key, spec, (cost, used), *charge_id).filter(|_| spec.can_owe())
+        };
+        settled.iter().filter_map(settlement).collect()
+    }
+
+    /// Returns what each charge of the decision cost, and what was used.
+    fn settled(&self, used: &[u64]) -> Vec<Settled> {
+        if self.shares.is_empty() {
+            let cost = self.charges.first().map_or(0, |(charge, _)| charge.cost);
+            let used = used.first().copied().unwrap_or(cost);
+            return vec![Settled { made: Some(0), cost: cost.into(), used: used.into() }];
+        }
+        let mut settled = vec![Settled::default(); self.shares.len()];
+        for (Share { charge, made, cost }, used) in self.shares.iter().zip(used) {
+            // There are no more charges than policies.
+            let Some(of) = settled.get_mut(*charge) else { continue };
+            of.made = *made;
+            of.cost += i128::from(*cost);
+            of.used += i128::from(*used);
+        }
+        settled
     }
 }
 

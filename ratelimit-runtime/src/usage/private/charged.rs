@@ -4,12 +4,15 @@ use std::cell::Cell;
 use std::thread::LocalKey;
 
 use super::spare::{Reusable, Spare};
+use super::used::Used;
+use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::acquired::Acquired;
+use crate::decide::decision::settling;
 use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
-use crate::store::{PlainReceipt, Receipt, Store};
+use crate::store::{Corrected, PlainReceipt, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
 pub struct Refusal(Box<Refused>);
@@ -19,9 +22,9 @@ struct Refused {
     error: Error,
 }
 
-/// The charges of an admitted call that `charge_when` may refund once the output is known.
+/// The charges of an admitted call that `charge_when` or `settle` may correct once the output is known.
 ///
-/// Dropped, as with a call that is cancelled or panics, it refunds nothing.
+/// Dropped, as with a call that is cancelled or panics, it corrects nothing.
 pub struct Charged(Option<Box<Refundable>>);
 
 enum Refundable {
@@ -137,34 +140,73 @@ impl Charged {
     /// No charge that may be refunded.
     pub const NOTHING: Charged = Charged(None);
 
-    /// Refunds the charges of all policies except those listed with `true`, by the index of their attribute. The call has ended, so
-    /// it does not wait for Redis.
-    pub fn refund(self, charges: &[(usize, bool)]) {
-        let is_refunded = |definition: &Definition| {
-            definition.attribute.index.is_none_or(|index| !charges.contains(&(index, true)))
+    /// Corrects the charges by what each policy has used, by the index of its attribute. The call has ended, so it does not wait for
+    /// Redis.
+    pub fn correct(self, used: &[(usize, Used)]) {
+        let used_of = |definition: &Definition| {
+            let index = definition.attribute.index;
+            used.iter().find(|(of, _)| Some(*of) == index).map_or(&Used::Nothing, |(_, used)| used)
         };
         let Some(charged) = self.0 else { return };
         match Refundable::unboxed(charged) {
             Refundable::Nothing => {}
-            Refundable::Plain(definition, receipt) => {
-                if is_refunded(definition) {
+            Refundable::Plain(definition, receipt) => match used_of(definition) {
+                Used::Cost => {}
+                Used::Nothing => {
                     receipt.refund();
                     tell_refund(definition.name.as_str());
                 }
-            }
-            Refundable::Any(charged) => {
-                let refunded =
-                    charged.into_vec().into_iter().filter(|(definition, _)| is_refunded(definition));
-                let (definitions, receipts): (Vec<_>, Vec<_>) = refunded.unzip();
-                definitions.iter().for_each(|definition| tell_refund(definition.name.as_str()));
-                Receipt::give_back(None, receipts, move |result| {
-                    if let Err(error) = result {
-                        definitions.iter().for_each(|definition| definition.log_failed_refund(&error));
+                Used::Permits(Ok(used)) => {
+                    if receipt.settle(*used) == Corrected::Cut {
+                        settling::report(definition.name.as_str(), Ok(Corrected::Cut));
                     }
-                });
+                }
+                Used::Permits(Err(invalid)) => log_invalid(definition, invalid),
+            },
+            Refundable::Any(charged) => {
+                let mut corrected = Vec::with_capacity(charged.len());
+                for (definition, receipt) in charged {
+                    let used = match used_of(&definition) {
+                        Used::Cost => continue,
+                        Used::Nothing => {
+                            tell_refund(definition.name.as_str());
+                            None
+                        }
+                        Used::Permits(Ok(used)) => Some(*used),
+                        Used::Permits(Err(invalid)) => {
+                            log_invalid(&definition, invalid);
+                            continue;
+                        }
+                    };
+                    corrected.push((definition, receipt, used));
+                }
+                correct(corrected);
             }
         }
     }
+}
+
+/// Corrects charges of a call on one store, as the figure of each says what was used, together.
+fn correct(charged: Vec<(OwnedDefinition, Receipt, Option<u64>)>) {
+    let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
+    for (definition, receipt, used) in charged {
+        definitions.push((definition, used.is_some()));
+        receipts.push((receipt, used));
+    }
+    Receipt::settle_all(None, receipts, move |result| {
+        for (definition, settles) in &definitions {
+            match &result {
+                Err(error) if !settles => definition.log_failed_refund(error),
+                result if *settles => settling::report(definition.name.as_str(), result.clone()),
+                _ => {}
+            }
+        }
+    });
+}
+
+#[cold]
+fn log_invalid(definition: &Definition, invalid: &InvalidPolicy) {
+    settling::log_unsettled(definition.name.as_str(), &invalid.to_string());
 }
 
 /// Adds a charge that was given back to what the response reports.

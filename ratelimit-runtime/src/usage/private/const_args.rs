@@ -27,6 +27,16 @@ pub const fn cost(argument: &'static str, value: i128) -> u64 {
     valid(argument, cost_of(argument, value))
 }
 
+/// Returns the estimate of what a call will use. One of 0 needs a free permit all the same, or no debt would ever refuse it.
+#[track_caller]
+#[must_use]
+pub const fn estimate(argument: &'static str, value: i128) -> u64 {
+    match cost(argument, value) {
+        0 => 1,
+        cost => cost,
+    }
+}
+
 /// Returns permits per second.
 #[track_caller]
 #[must_use]

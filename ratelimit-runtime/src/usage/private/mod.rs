@@ -7,6 +7,7 @@ mod future;
 mod refusal;
 pub mod runtime_args;
 mod spare;
+mod used;
 
 pub use call::Call;
 #[cfg(all(test, feature = "overrides"))]
@@ -14,6 +15,7 @@ pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, Refusal};
 pub use future::{Decided, DecisionFuture};
 pub use refusal::*;
+pub use used::{Used, charge_when, settle};
 
 pub use ::inventory;
 

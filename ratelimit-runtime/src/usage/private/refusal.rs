@@ -56,12 +56,6 @@ pub fn call_fallback<T>(error: Error, fallback: impl FnOnce(Error) -> T) -> T {
     fallback(error)
 }
 
-/// Returns whether the output satisfies the condition. A function, so that the compiler infers the type of the closure's
-/// argument.
-pub fn satisfies<T: ?Sized>(output: &T, condition: impl FnOnce(&T) -> bool) -> bool {
-    condition(output)
-}
-
 /// The type of a fallback's result, and of the function's. Method lookup tries [`OutputFallback`], then [`FutureFallback`], and
 /// then [`ValueFallback`], each of which takes one more dereference.
 #[derive(Debug)]

@@ -94,6 +94,12 @@ pub fn cost(argument: &'static str, value: impl Count) -> Checked<u64> {
     cost_of(argument, value.number())
 }
 
+/// Returns the estimate of what a call will use that the argument is. One of 0 needs a free permit all the same, or no debt would ever
+/// refuse it.
+pub fn estimate(argument: &'static str, value: impl Count) -> Checked<u64> {
+    cost(argument, value).map(|cost| cost.max(1))
+}
+
 /// Returns the rate that the argument is.
 pub fn rate(argument: &'static str, value: impl IntoRate) -> Checked<Rate> {
     value.rate().map_err(|invalid| invalid.with_argument(argument))

@@ -127,6 +127,17 @@ fn shadow_is_refunded() {
 }
 
 #[test]
+fn debt_is_behind_the_waiting_call() {
+    for key in [false, true].map(AwaitedKey::new) {
+        assert!(!key.store.debit(&waiting().key, &spec(10), 5));
+        assert_eq!((key.store.has_queues(), key.remaining(0)), (false, 75));
+        // The part of its charge after its slot comes back.
+        key.leave();
+        assert_eq!((key.remaining(0), key.remaining(15)), (85, 100));
+    }
+}
+
+#[test]
 fn waiting_calls_keep_their_slots() {
     let key = AwaitedKey::new(true);
     let one = Charge { cost: 1, wait: 1 << 40, ..waiting() };

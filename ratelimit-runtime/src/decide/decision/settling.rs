@@ -1,0 +1,142 @@
+//! What a call has really used, in place of what it was charged.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::{Decision, FEW};
+use crate::base::log::{LogBound, log};
+use crate::store::error::StoreError;
+use crate::store::{Corrected, PlainReceipt};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+impl Decision {
+    /// Replaces what the call was charged by what it really used, once that is known: tokens of a language model, bytes of an answer.
+    ///
+    /// If it used less than it was charged, the rest is given back as far as [`refund`](Self::refund) would. If it used more, the
+    /// difference is charged whatever is left, as a debt: the key admits no other call before that is paid, at the rate of a bucket or
+    /// by the next windows. A debt lasts for at most a day, or ten times as long as the policy takes to recover if that is longer; what
+    /// exceeds this is cut, with a log event.
+    ///
+    /// The caller does not wait: in process it is done at once, and on Redis by a task that a caller who goes away does not interrupt.
+    /// If Redis fails, the call stays charged as before, which is logged. So this can be called in a `Drop`, when a stream ends. A call
+    /// that is never settled keeps its estimate.
+    ///
+    /// Only the first figure counts, and a refund afterwards does nothing. Nothing happens where nothing was charged: after a
+    /// [`peek`](crate::Limiter::peek), a cost of 0, by a shadow that was not charged, and with a lease. A queue and a bucket with
+    /// `warmup` cannot be settled. The last and a second figure are logged.
+    ///
+    /// A decision of several policies needs a figure for each: [`settle_each`](Self::settle_each).
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let tokens = Registry::in_memory().limiter("tokens", TokenBucket::per_second(100).burst(10_000))?;
+    /// let mut decision = tokens.try_acquire_n("tenant-7", 2_000).await?; // the usual use
+    /// decision.settle(1_734);
+    /// assert_eq!(tokens.peek("tenant-7").await?.remaining, 10_000 - 1_734);
+    ///
+    /// let mut decision = tokens.try_acquire_n("tenant-7", 2_000).await?;
+    /// decision.settle(12_000);
+    /// let refused = tokens.try_acquire("tenant-7").await.unwrap_err();
+    /// // 3,734 permits are owed, and the next call takes one more.
+    /// assert!(refused.retry_after() > Some(std::time::Duration::from_secs(37)));
+    /// # Ok(()) }
+    /// ```
+    pub fn settle(&mut self, used: u64) {
+        self.settle_each([used]);
+    }
+
+    /// Settles a decision of several policies, with a figure for each in the order of [`policies`](Self::policies), as
+    /// [`settle`](Self::settle) does for one.
+    ///
+    /// A policy whose calls use what they are charged, such as requests per minute, gets its cost. With another number of figures
+    /// nothing is settled, which is logged.
+    ///
+    /// ```
+    /// # use ratelimits::{FixedWindow, Registry, TokenBucket};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let registry = Registry::in_memory();
+    /// let requests = registry.limiter("requests", FixedWindow::new(500, std::time::Duration::from_secs(60)))?;
+    /// let tokens = registry.limiter("tokens", TokenBucket::per_second(100).burst(10_000))?;
+    /// let mut decision =
+    ///     registry.try_acquire_all([requests.charge("tenant-7"), tokens.charge_n("tenant-7", 2_000)]).await?;
+    /// decision.settle_each([1, 1_734]);
+    /// assert_eq!(tokens.peek("tenant-7").await?.remaining, 10_000 - 1_734);
+    /// # Ok(()) }
+    /// ```
+    pub fn settle_each(&mut self, used: impl IntoIterator<Item = u64>) {
+        let used: SmallVec<[u64; FEW]> = used.into_iter().collect();
+        let problem = if used.len() != self.count() {
+            "the number of figures is not that of its policies; call `settle_each` with one for each"
+        } else if self.settled {
+            "it has been settled before; the first figures count"
+        } else if self.has_unsettled() {
+            "a queue and a bucket with `warmup` cannot be settled"
+        } else {
+            self.settled = true;
+            return self.settle_receipts(&used);
+        };
+        log_unsettled(&self.name(), problem);
+    }
+
+    fn settle_receipts(&self, used: &[u64]) {
+        for (receipt, used) in self.plain_receipts().zip(used) {
+            if receipt.settle(*used) == Corrected::Cut {
+                report(&self.name(), Ok(Corrected::Cut));
+            }
+        }
+        if let Some(receipt) = self.more.get().and_then(|more| more.receipt.get()) {
+            let policy = self.name();
+            receipt.settle(used, move |result| report(&policy, result));
+        }
+    }
+
+    fn has_unsettled(&self) -> bool {
+        let receipt = self.more.get().and_then(|more| more.receipt.get());
+        !self.plain_receipts().all(PlainReceipt::can_settle) || receipt.is_some_and(|it| it.has_unsettled())
+    }
+
+    fn plain_receipts(&self) -> impl Iterator<Item = &PlainReceipt> {
+        self.receipt.iter().chain(self.more.get().into_iter().flat_map(|more| &more.plain_receipts))
+    }
+
+    /// Returns the number of policies.
+    fn count(&self) -> usize {
+        let Some(more) = self.more.get() else { return 1 };
+        more.listed.get().map_or(more.few.len().max(1), |listed| listed.policies.len())
+    }
+
+    /// Returns the name of the first policy.
+    fn name(&self) -> String {
+        self.single.map_or_else(|| self.policies()[0].policy.to_string(), str::to_owned)
+    }
+}
+
+/// Logs what became of a settlement, unless it was made. Must not be called under a lock.
+pub(crate) fn report(policy: &str, result: Result<Corrected, StoreError>) {
+    static FAILED: LogBound = LogBound::new();
+    static CUT: LogBound = LogBound::new();
+    match result {
+        Ok(Corrected::Whole) => {}
+        Ok(Corrected::Cut) => {
+            if let Some(calls) = CUT.count(MINUTE) {
+                log!(WARN, policy, calls, "debts were cut to the longest that their policies may have");
+            }
+        }
+        Err(error) => {
+            if let Some(calls) = FAILED.count(MINUTE) {
+                log!(WARN, policy, %error, calls, "failed to settle calls");
+            }
+        }
+    }
+}
+
+/// Logs that a call cannot be settled, which keeps its estimate. Must not be called under a lock.
+pub(crate) fn log_unsettled(policy: &str, problem: &str) {
+    static UNSETTLED: LogBound = LogBound::new();
+    if let Some(calls) = UNSETTLED.count(MINUTE) {
+        log!(WARN, policy, problem, calls, "calls are not settled");
+    }
+}

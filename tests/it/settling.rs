@@ -1,0 +1,245 @@
+//! What calls have used replaces what they were charged.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ratelimits::{
+    Decision, Error, FixedWindow, LeakyBucket, Limiter, Policy, Registry, SlidingWindow, TokenBucket,
+    count_limit, rate_limit, window_limit,
+};
+
+use crate::support::log_capture::LogCapture;
+use crate::support::registries::on_each_registry;
+use crate::support::server::Server;
+use crate::support::until::until;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Policies of ten permits, of which hardly any come back while a test runs.
+fn policies() -> [Policy; 9] {
+    [
+        TokenBucket::new("1/h".parse().unwrap()).burst(10).into(),
+        TokenBucket::new("1/h".parse().unwrap()).burst(10).adjustable().into(),
+        TokenBucket::new("1/h".parse().unwrap()).burst(10).borrow().into(),
+        TokenBucket::new("10/h".parse().unwrap()).burst(10).interval_refill().into(),
+        LeakyBucket::draining(10, 10 * HOUR).into(),
+        FixedWindow::new(10, HOUR).into(),
+        FixedWindow::new(10, 1000 * HOUR).aligned().into(),
+        SlidingWindow::new(10, HOUR).into(),
+        SlidingWindow::new(10, HOUR).precision(HOUR / 60).into(),
+    ]
+}
+
+/// Settlements on Redis are made soon after.
+async fn until_remaining(limiter: &Limiter, expected: u64) {
+    until("it is settled", Duration::from_secs(20), async || {
+        let remaining = limiter.peek(()).await.unwrap().remaining;
+        if remaining == expected { Ok(()) } else { Err(format!("{remaining} remain")) }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn calls_that_used_less_get_the_rest_back() {
+    on_each_registry(async |registry, _| {
+        for (i, policy) in policies().into_iter().enumerate() {
+            let limiter = registry.limiter(&i.to_string(), policy).unwrap();
+            let mut decision = limiter.try_acquire_n((), 8).await.unwrap();
+            decision.settle(3);
+            until_remaining(&limiter, 7).await;
+            // It is settled, and so not refunded.
+            decision.refund().await.unwrap();
+            until_remaining(&limiter, 7).await;
+            limiter.try_acquire_n((), 7).await.unwrap().settle(0);
+            until_remaining(&limiter, 7).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn calls_that_used_more_leave_a_debt() {
+    on_each_registry(async |registry, _| {
+        for (i, policy) in policies().into_iter().enumerate() {
+            let limiter = registry.limiter(&i.to_string(), policy).unwrap();
+            limiter.try_acquire_n((), 2).await.unwrap().settle(5);
+            until_remaining(&limiter, 5).await;
+            limiter.try_acquire_n((), 2).await.unwrap().settle(25);
+            until_remaining(&limiter, 0).await;
+            let refused = limiter.try_acquire(()).await.unwrap_err();
+            let owed = match policy {
+                // Twenty permits at one an hour.
+                Policy::TokenBucket(_) if i < 3 => 20 * HOUR,
+                Policy::LeakyBucket(_) => 20 * HOUR,
+                // Refills of ten, or windows, that pay ten each: the third has a permit.
+                Policy::TokenBucket(_) => 3 * HOUR,
+                Policy::FixedWindow(_) if i == 5 => 3 * HOUR,
+                Policy::FixedWindow(_) => 3000 * HOUR,
+                // What was exceeded counts for one period from when it is known.
+                _ => HOUR,
+            };
+            let until = refused.retry_after().unwrap();
+            let slack = if i == 6 { 1000 * HOUR } else { HOUR + HOUR / 60 };
+            assert!(until <= owed + slack && until + slack > owed, "{policy:?} {until:?} {owed:?}");
+        }
+    })
+    .await;
+}
+
+#[rate_limit(rate = "1/h", burst = 100, name = "settling.tokens", cost = estimate, settle = |used| *used.as_ref().unwrap_or(&0))]
+#[count_limit(1000, "1d", name = "settling.requests")]
+#[window_limit(50, "1d", name = "settling.failures", cost = 5, settle = |used: &Result<_, _>| if used.is_ok() { 0_u8 } else { 5 })]
+async fn complete(estimate: u32, used: u64) -> Result<u64, Error> {
+    tokio::task::yield_now().await;
+    if used == 0 {
+        return Err(Error::MissingKey(ratelimits::error::MissingKey::User));
+    }
+    Ok(used)
+}
+
+#[tokio::test]
+async fn each_attribute_settles_its_own() {
+    on_each_registry(async |registry, _| {
+        let limiter = |name: &str| registry.policy(name).unwrap();
+        let remain = async |tokens: u64, requests: u64, failures: u64| {
+            until("it is settled", Duration::from_secs(20), async || {
+                let remaining = async |name| limiter(name).peek(()).await.unwrap().remaining;
+                let found = [
+                    remaining("settling.tokens").await,
+                    remaining("settling.requests").await,
+                    remaining("settling.failures").await,
+                ];
+                if found == [tokens, requests, failures] { Ok(()) } else { Err(format!("{found:?}")) }
+            })
+            .await;
+        };
+        registry.scope(complete(20, 30)).await.unwrap();
+        remain(70, 999, 50).await;
+        registry.scope(complete(20, 10)).await.unwrap();
+        remain(60, 998, 50).await;
+        registry.scope(complete(0, 0)).await.unwrap_err();
+        remain(60, 997, 45).await;
+        registry.scope(complete(0, 160)).await.unwrap();
+        remain(0, 996, 45).await;
+        // One of no cost needs a free permit all the same.
+        let refused = registry.scope(complete(0, 1)).await.unwrap_err();
+        assert!(refused.is_limited());
+        assert!(refused.retry_after() > Some(99 * HOUR));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn policies_of_one_key_are_settled_together() {
+    on_each_registry(async |registry, _| {
+        let [a, b] = ["a", "b"].map(|name| registry.limiter(name, FixedWindow::new(100, HOUR)).unwrap());
+        let list = [a.charge_n((), 10), b.charge_n((), 10), a.charge_n((), 20)];
+        let mut decision = registry.try_acquire_all(list).await.unwrap();
+        decision.settle_each([12, 4, 5]);
+        until_remaining(&a, 83).await;
+        until_remaining(&b, 96).await;
+    })
+    .await;
+}
+
+/// A stream that counts what it sends, and settles when it is dropped.
+struct Stream {
+    decision: Decision,
+    sent: u64,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.decision.settle(self.sent);
+    }
+}
+
+#[tokio::test]
+async fn streams_settle_when_they_are_dropped() {
+    on_each_registry(async |registry, _| {
+        let limiter = registry.limiter("bytes", TokenBucket::new("1/h".parse().unwrap()).burst(1000)).unwrap();
+        let decision = limiter.try_acquire_n((), 500).await.unwrap();
+        let mut stream = Stream { decision, sent: 0 };
+        stream.sent += 77;
+        drop(stream);
+        until_remaining(&limiter, 923).await;
+    })
+    .await;
+}
+
+const CALLS: u64 = 1000;
+
+#[count_limit(10_000, "1d", name = "settling.dropped", cost = 5, settle = |_| 2)]
+async fn ends(ended: &AtomicU64) -> Result<(), Error> {
+    ended.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_that_go_away_lose_no_settlement() {
+    let server = Server::start();
+    let registry = Registry::builder()
+        .deadline(crate::support::registries::LONG_DEADLINE)
+        .connect_lazy(&server.url())
+        .unwrap();
+    let limiter = registry.limiter("settling.dropped", FixedWindow::new(10_000, 24 * HOUR)).unwrap();
+    for _ in 0..CALLS / 50 {
+        join_all((0..50).map(async |_| {
+            let ended = AtomicU64::new(0);
+            let mut call = pin!(registry.scope(ends(&ended)));
+            poll_fn(|context| {
+                let polled = call.as_mut().poll(context);
+                assert!(!matches!(polled, Poll::Ready(Err(_))), "{polled:?}");
+                if ended.load(Ordering::Relaxed) > 0 { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }))
+        .await;
+    }
+    until_remaining(&limiter, 10_000 - 2 * CALLS).await;
+}
+
+#[count_limit(10, "1d", name = "settling.negative", cost = 5, settle = |_| -3)]
+async fn negative() -> Result<(), Error> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_cannot_be_settled_is_logged() {
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let registry = Registry::in_memory();
+    let messages = async |calls: &mut (dyn FnMut() + Send)| {
+        calls();
+        log.text()
+    };
+    registry.scope(negative()).await.unwrap();
+    let limiter = registry.limiter("twice", FixedWindow::new(10, HOUR)).unwrap();
+    let mut decision = limiter.try_acquire_n((), 2).await.unwrap();
+    let text = messages(&mut || {
+        decision.settle(3);
+        decision.settle(4);
+        decision.settle_each([1, 2]);
+    })
+    .await;
+    assert_eq!(limiter.peek(()).await.unwrap().remaining, 7);
+    let remaining = registry.policy("settling.negative").unwrap().peek(()).await.unwrap().remaining;
+    assert_eq!(remaining, 5);
+    assert_eq!(text.matches("calls are not settled").count(), 1, "{text}");
+    assert!(text.contains("policy=settling.negative") && text.contains("problem="), "{text}");
+
+    // A figure out of all proportion.
+    limiter.try_acquire(()).await.unwrap().settle(u64::MAX);
+    let refused = limiter.try_acquire(()).await.unwrap_err();
+    assert!(refused.retry_after() <= Some(26 * HOUR), "{refused:?}");
+    assert!(log.text().contains("debts were cut"), "{}", log.text());
+
+    // Slots are not given back in part.
+    let queue = registry.limiter("queue", LeakyBucket::draining(10, HOUR).queue()).unwrap();
+    queue.try_acquire_n((), 5).await.unwrap().settle(1);
+    assert_eq!(queue.peek(()).await.unwrap().remaining, 6);
+}
