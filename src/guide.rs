@@ -1,6 +1,7 @@
 // The first definition of a link wins: these replace the index's own, which point to files of the repository.
 //! [README]: crate
 //! [Limits in an axum service]: self::axum
+//! [Limits in a gRPC service]: self::grpc
 //! [Calls that wait]: self::waiting
 //! [Limits without attributes]: self::limiters
 //! [Changing a limit]: self::changing
@@ -34,6 +35,9 @@
 #[cfg_attr(feature = "axum", doc = include_str!("../guide/axum.md"))]
 #[cfg_attr(not(feature = "axum"), doc = "Documented with the feature `axum`.")]
 pub mod axum {}
+#[cfg_attr(feature = "tonic", doc = include_str!("../guide/grpc.md"))]
+#[cfg_attr(not(feature = "tonic"), doc = "Documented with the feature `tonic`.")]
+pub mod grpc {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
 #[doc = include_str!("../guide/limiters.md")]

@@ -1,11 +1,10 @@
-//! Annotated functions behind tonic, and errors as statuses.
+//! Annotated functions behind tonic.
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::Router;
 use axum::http;
@@ -14,7 +13,7 @@ use axum::routing::post;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use ratelimits::web::RateLimitLayer;
-use ratelimits::{Error, Registry, RequestContext, TokenBucket, count_limit};
+use ratelimits::{RequestContext, count_limit};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tonic::body::Body;
@@ -28,7 +27,7 @@ use tower::service_fn;
 
 use crate::axum::serve as serve_axum;
 use crate::registry::headers;
-use crate::shared::{by_address, by_user, once, other_errors, user_of};
+use crate::shared::{by_address, by_user, once, user_of};
 
 type Rows = BoxStream<'static, Result<String, Status>>;
 
@@ -142,6 +141,10 @@ fn assert_limited(status: &Status, policy: &str) {
     assert_eq!(status.message(), format!("{message}: \"{policy}\""));
     let wait = status.get_details_retry_info().unwrap().retry_delay.unwrap();
     assert!((3590..=3600).contains(&wait.as_secs()), "{wait:?}");
+    let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap();
+    assert_eq!(pushback.to_str().unwrap(), wait.as_micros().div_ceil(1000).to_string());
+    let violations = status.get_details_quota_failure().unwrap().violations;
+    assert_eq!(violations.into_iter().map(|violation| violation.subject).collect::<Vec<_>>(), [policy]);
 }
 
 #[tokio::test]
@@ -209,7 +212,9 @@ async fn layer_answers_in_the_protocol_of_the_request() {
         let refused = client.send("POST", "/", &[&format!("content-type: {kind}")]).await;
         assert_eq!((refused.status, refused.header("grpc-status")), (200, Some("8")), "{kind}");
         assert_eq!((refused.header("content-type"), refused.body.as_str()), (Some(kind), ""));
-        assert!(refused.header("grpc-status-details-bin").is_some());
+        for header in ["grpc-status-details-bin", "grpc-retry-pushback-ms"] {
+            assert!(refused.header(header).is_some(), "{header}");
+        }
         assert_eq!(refused.header("retry-after"), None);
     }
     for (method, kind) in [("POST", "application/json"), ("GET", "application/grpc")] {
@@ -234,35 +239,4 @@ async fn addresses_of_tls_connections_are_found() {
     let mut client = connect(endpoint).await;
     assert_eq!(client.unary("/test.Reports/Other").await.unwrap_err().code(), Code::Unimplemented);
     assert_limited(&client.unary("/test.Reports/Other").await.unwrap_err(), "tonic-tls");
-}
-
-#[tokio::test]
-async fn retry_delay_is_exact() {
-    let bucket = TokenBucket::new(ratelimits::Rate::new(3, Duration::from_secs(1000))).burst(2);
-    let limiter = Registry::in_memory().limiter("tonic-exact", bucket).unwrap();
-    limiter.try_acquire_n((), 2).await.unwrap();
-    let early = limiter.try_acquire(()).await.unwrap_err();
-    let wait = early.retry_after();
-    let status = Status::from(early);
-    assert_eq!(status.get_details_retry_info().unwrap().retry_delay, wait);
-
-    let never = Status::from(limiter.try_acquire_n((), 3).await.unwrap_err());
-    assert_eq!(never.code(), Code::ResourceExhausted);
-    assert_eq!(never.message(), "The request costs more than its limit ever admits: \"tonic-exact\"");
-    assert!(never.details().is_empty());
-}
-
-#[tokio::test]
-async fn other_errors_are_statuses() {
-    let codes =
-        [Code::Unavailable, Code::Internal, Code::Internal, Code::PermissionDenied, Code::InvalidArgument];
-    for (error, code) in other_errors("tonic").await.into_iter().zip(codes) {
-        let text = error.to_string();
-        let status = Status::from(error);
-        assert_eq!((status.code(), status.details()), (code, [].as_slice()), "{text}");
-        // Only the server knows what went wrong.
-        assert!(!status.message().contains(&text));
-        let source = std::error::Error::source(&status).unwrap().downcast_ref::<Error>().unwrap();
-        assert_eq!(source.to_string(), text);
-    }
 }

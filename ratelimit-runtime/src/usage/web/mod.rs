@@ -15,16 +15,19 @@
 //!
 //! | error | status | body | code of gRPC |
 //! | --- | --- | --- | --- |
-//! | limited | 429 with `Retry-After`, in whole seconds, rounded up | a problem of the type `quota-exceeded` | `RESOURCE_EXHAUSTED` with `google.rpc.RetryInfo`, not rounded |
-//! | the cost can never fit | 413 | a problem without a type | `RESOURCE_EXHAUSTED` |
+//! | limited | 429 with `Retry-After`, in whole seconds, rounded up | a problem of the type `quota-exceeded` | `RESOURCE_EXHAUSTED` with `google.rpc.RetryInfo`, not rounded, and `google.rpc.QuotaFailure` |
+//! | the cost can never fit | 413 | a problem without a type | `RESOURCE_EXHAUSTED` with `google.rpc.QuotaFailure` |
 //! | the store failed | 503 | a problem of the type `temporary-reduced-capacity` | `UNAVAILABLE` |
 //! | a part of the key is missing | 400 | a problem without a type | `INVALID_ARGUMENT` |
 //! | there is no user | 403 | a problem without a type | `PERMISSION_DENIED` |
 //! | there is no address | 500 | a problem without a type | `INTERNAL` |
 //! | the policy is invalid | 500 | a problem without a type | `INTERNAL` |
 //!
-//! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They and the
-//! messages of gRPC name the violated policies by the names given in attributes and to limiters. A policy without a name is
+//! Statuses of gRPC also have the trailer `grpc-retry-pushback-ms`, for clients that retry by themselves: when, in whole
+//! milliseconds, rounded up, or `-1` where no retry can help. It is missing if the store failed.
+//!
+//! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They, and the messages
+//! and details of gRPC, name the violated policies by the names given in attributes and to limiters. A policy without a name is
 //! `default`, as its own name would tell clients about the program's modules. So is one whose name contains `::`, such as
 //! `name = "auth::wrong-passwords"`.
 

@@ -52,12 +52,21 @@ pub(super) fn whole_seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
-/// Returns a policy's name as a quoted string of JSON and of structured fields. A name that a function has by default contains the
-/// path of its module, which is not for clients to know. Structured fields have only ASCII.
-pub(super) fn quoted(name: &str) -> String {
+/// The policies that refuse.
+pub(super) fn refusing(limited: &Limited) -> impl Iterator<Item = &PolicyDecision> {
+    limited.decision().policies().iter().filter(|policy| !policy.admitted && !policy.shadow)
+}
+
+/// Returns a policy's name as clients may know it. The one that a function has by default contains the path of its module, which is
+/// not for them to know. Structured fields have only ASCII.
+pub(super) fn shown(name: &str) -> &str {
     let is_shown = !name.contains("::") && name.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let name = if is_shown { name } else { "default" };
-    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+    if is_shown { name } else { "default" }
+}
+
+/// Returns that name as a quoted string of JSON and of structured fields.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", shown(name).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Returns the status, the type of the problem, and its title.
@@ -82,9 +91,8 @@ fn summary(error: &Error) -> (u16, &'static str, &'static str) {
 
 /// The names of the policies that refuse, each once.
 fn violated(limited: &Limited) -> Vec<String> {
-    let refuses = |policy: &&PolicyDecision| !policy.admitted && !policy.shadow;
     let mut names = Vec::new();
-    for policy in limited.decision().policies().iter().filter(refuses) {
+    for policy in refusing(limited) {
         let name = quoted(&policy.policy);
         if !names.contains(&name) {
             names.push(name);

@@ -6,14 +6,25 @@ use http::Method;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
+use tonic_types::{ErrorDetails, QuotaViolation, StatusExt};
 
-use super::refusal::message;
-use crate::decide::error::Error;
+use super::refusal::{message, refusing, shown};
+use crate::decide::decision::PolicyDecision;
+use crate::decide::error::{Error, Limited};
 use crate::key::missing_key::MissingKey;
 
-/// A status with the code of the table [here](crate::web). If the call was limited, `grpc-status-details-bin` has a
-/// `google.rpc.RetryInfo`. The error is its source, which clients do not see.
+/// The key that gRFC A6 gives to when a client retries.
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
+
+/// A status with the code of the table [here](crate::web). The error is its source, which clients do not see.
+///
+/// If the call was limited, `grpc-status-details-bin` has a `google.rpc.QuotaFailure`, with a violation for each policy that refuses:
+/// its name, and its limit and algorithm, but no key. Unless the cost can never fit, it also has a `google.rpc.RetryInfo`.
+///
+/// The trailer `grpc-retry-pushback-ms` tells client libraries that retry by themselves when to do so (gRFC A6): in whole
+/// milliseconds, rounded up. It is `-1`, so that they do not retry, if the error [is
+/// unsatisfiable](crate::Error::is_unsatisfiable), or the time is more than the 24 days that the trailer can tell. If the store
+/// failed, there is none, and clients retry as they are configured.
 ///
 /// So the methods of a service can be annotated, and `?` takes the errors of the functions they call.
 ///
@@ -32,6 +43,9 @@ use crate::key::missing_key::MissingKey;
 /// let status = search(Request::new("rust".into())).await.unwrap_err();
 /// assert_eq!(status.code(), Code::ResourceExhausted);
 /// assert!(status.get_details_retry_info().unwrap().retry_delay.is_some());
+/// let violations = status.get_details_quota_failure().unwrap().violations;
+/// assert_eq!(violations[0].description, "Exceeds a limit of 1 (token bucket)");
+/// assert!(status.metadata().contains_key("grpc-retry-pushback-ms"));
 /// # Ok(()) }
 /// ```
 #[cfg_attr(docsrs, doc(cfg(feature = "tonic")))]
@@ -45,15 +59,38 @@ impl From<Error> for Status {
             Error::MissingKey(MissingKey::Ip) | Error::Invalid(_) => Code::Internal,
         };
         let message = message(&error);
-        let mut status = match error.retry_after() {
-            Some(wait) => {
-                Status::with_error_details(code, message, ErrorDetails::with_retry_info(Some(wait)))
-            }
-            None => Status::new(code, message),
+        let mut status = match &error {
+            Error::Limited(limited) => Status::with_error_details(code, message, details(limited, &error)),
+            _ => Status::new(code, message),
         };
+        if let Some(millis) = pushback(&error) {
+            status.metadata_mut().insert(PUSHBACK, millis.into());
+        }
         status.set_source(Arc::new(error));
         status
     }
+}
+
+fn details(limited: &Limited, error: &Error) -> ErrorDetails {
+    let violation = |policy: &PolicyDecision| {
+        let description = format!("Exceeds a limit of {} ({})", policy.limit, policy.algorithm);
+        QuotaViolation::new(shown(&policy.policy), description)
+    };
+    let violations: Vec<_> = refusing(limited).map(violation).collect();
+    let mut details = ErrorDetails::with_quota_failure(violations);
+    if let Some(wait) = error.retry_after() {
+        details.set_retry_info(Some(wait));
+    }
+    details
+}
+
+/// Returns after how many milliseconds clients are to retry by themselves; negative if they are not to, and `None` if that is up to
+/// them.
+fn pushback(error: &Error) -> Option<i32> {
+    let Some(wait) = error.retry_after() else { return error.is_unsatisfiable().then_some(-1) };
+    let millis = wait.as_nanos().div_ceil(1_000_000);
+    // A smaller number would be too early.
+    Some(millis.try_into().unwrap_or(-1))
 }
 
 /// Returns the content type of a gRPC request, which is always a POST: caches must not keep a refusal with the status 200.
