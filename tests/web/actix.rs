@@ -24,6 +24,7 @@ use crate::layer::{
 use crate::log_capture::LogCapture;
 use crate::registry::headers;
 use crate::shared::{self, assert_limited, once, other_errors};
+use crate::spread::{assert_own_limit_is_spread, assert_spread, hourly};
 
 /// Serves the routes until the process ends.
 fn serve(limits: RateLimitMiddleware, routes: fn(&mut ServiceConfig)) -> Client {
@@ -158,6 +159,18 @@ async fn middleware_refuses_requests_without_a_key() {
         app.route("/", get().to(who));
     });
     assert_refuses_without_a_key(client).await;
+}
+
+#[tokio::test]
+async fn refused_clients_are_told_different_times() {
+    let limits = RateLimitMiddleware::new().headers(headers()).spread(1.0).unwrap();
+    assert_spread(serve(limits, |app| _ = app.route("/", get().to(async || hourly("actix").await)))).await;
+}
+
+#[tokio::test]
+async fn refusals_by_the_middleware_are_spread() {
+    let limits = RateLimitMiddleware::new().limit(once("spread-actix"), |_| Some(())).spread(1.0).unwrap();
+    assert_own_limit_is_spread(serve(limits, |app| _ = app.route("/", get().to(who)))).await;
 }
 
 /// Limits requests by an annotated function instead of an option.

@@ -17,6 +17,7 @@ mod readme;
 mod registry;
 mod service;
 mod shared;
+mod spread;
 mod statuses;
 mod tonic;
 mod tower;

@@ -1,10 +1,12 @@
 //! Annotated functions behind tonic.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::http;
@@ -134,15 +136,21 @@ async fn connect(endpoint: Endpoint) -> Client {
     Client(tonic::client::Grpc::new(endpoint.connect().await.unwrap()))
 }
 
+/// Returns the time until a retry, which the status tells twice.
+fn told(status: &Status) -> Duration {
+    let wait = status.get_details_retry_info().unwrap().retry_delay.unwrap();
+    let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap();
+    assert_eq!(pushback.to_str().unwrap(), wait.as_nanos().div_ceil(1_000_000).to_string());
+    wait
+}
+
 /// Asserts that the status says when to retry.
 fn assert_limited(status: &Status, policy: &str) {
     assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
     let message = "Request cannot be satisfied as assigned quota has been exceeded";
     assert_eq!(status.message(), format!("{message}: \"{policy}\""));
-    let wait = status.get_details_retry_info().unwrap().retry_delay.unwrap();
+    let wait = told(status);
     assert!((3590..=3600).contains(&wait.as_secs()), "{wait:?}");
-    let pushback = status.metadata().get("grpc-retry-pushback-ms").unwrap();
-    assert_eq!(pushback.to_str().unwrap(), wait.as_micros().div_ceil(1000).to_string());
     let violations = status.get_details_quota_failure().unwrap().violations;
     assert_eq!(violations.into_iter().map(|violation| violation.subject).collect::<Vec<_>>(), [policy]);
 }
@@ -177,6 +185,25 @@ async fn streams_end_with_the_status() {
         let status = rows.message().await.unwrap_err();
         assert_eq!((status.code(), status.message()), (Code::PermissionDenied, "The request needs a user"));
     }
+}
+
+#[tokio::test]
+async fn retries_are_spread() {
+    let layer = RateLimitLayer::new().user(user_of).limit(once("tonic-spread"), |_| Some(1));
+    let mut client = serve(layer.spread(1.0).unwrap()).await;
+    let mut rows = client.streaming("/test.Reports/Streaming", Some("eve")).await.unwrap().into_inner();
+    let end = loop {
+        if let Err(status) = rows.message().await {
+            break status;
+        }
+    };
+    let mut times = HashSet::from([told(&end)]);
+    for _ in 0..20 {
+        times.insert(told(&client.unary("/test.Reports/Other").await.unwrap_err()));
+    }
+    let hour = Duration::from_secs(3600);
+    assert!(times.len() > 10 && times.iter().all(|time| *time <= 2 * hour), "{times:?}");
+    assert!(times.iter().any(|time| *time > hour), "{times:?}");
 }
 
 #[tokio::test]

@@ -11,6 +11,8 @@ pub(crate) mod number_map;
 pub(crate) mod parker;
 #[cfg(test)]
 pub(crate) mod property_tests;
+#[cfg(any(feature = "redis", feature = "web"))]
+pub(crate) mod random;
 pub(crate) mod rate;
 pub(crate) mod runtime;
 pub(crate) mod shared_numbers;

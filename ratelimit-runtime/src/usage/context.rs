@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+#[cfg(feature = "web")]
+use std::time::Duration;
 
 use futures_core::Stream;
 use tokio::task::JoinHandle;
@@ -52,6 +54,10 @@ pub struct RequestContext {
     /// Gets the decisions of the request, if its response has headers about them.
     #[cfg(feature = "web")]
     record: Option<Arc<RequestDecisions>>,
+    /// The share of a delay that is added to it where the client is told, so that clients do not come back together. One for all that
+    /// a response tells.
+    #[cfg(feature = "web")]
+    spread: Option<f64>,
 }
 
 impl RequestContext {
@@ -148,7 +154,7 @@ impl RequestContext {
 
     /// Runs the future in this context, which replaces the surrounding one: neither its address nor its user applies.
     pub async fn scope<F: Future>(self, future: F) -> F::Output {
-        CONTEXT.scope(self.inherit_record(), future).await
+        CONTEXT.scope(self.inherit(), future).await
     }
 
     /// Runs the stream in this context, however late and wherever it is polled.
@@ -173,7 +179,7 @@ impl RequestContext {
     /// # }
     /// ```
     pub fn scope_stream<S: Stream>(self, stream: S) -> impl Stream<Item = S::Item> {
-        ScopedStream { context: self.inherit_record(), stream: Box::pin(stream) }
+        ScopedStream { context: self.inherit(), stream: Box::pin(stream) }
     }
 
     /// Spawns the future as a tokio task in this context. `RequestContext::current().spawn(…)` is a task in the context of the
@@ -205,16 +211,16 @@ impl RequestContext {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        tokio::spawn(self.inherit_record().scope(future))
+        tokio::spawn(self.inherit().scope(future))
     }
 
-    /// Gives the record of the current context to one that has none.
-    fn inherit_record(self) -> Self {
-        #[cfg(feature = "web")]
-        let record = self.record.or_else(record);
+    /// Gives what concerns the response of the current context to one that has nothing of it.
+    fn inherit(self) -> Self {
         RequestContext {
             #[cfg(feature = "web")]
-            record,
+            record: self.record.or_else(record),
+            #[cfg(feature = "web")]
+            spread: self.spread.or_else(spread),
             ..self
         }
     }
@@ -225,6 +231,11 @@ impl RequestContext {
     /// Adds a record of the decisions that are made in this context.
     pub(crate) fn with_record(self, record: Arc<RequestDecisions>) -> Self {
         RequestContext { record: Some(record), ..self }
+    }
+
+    /// Adds the share of each delay that the client is told on top, unless a layer around this one has.
+    pub(crate) fn with_spread(self, share: f64) -> Self {
+        RequestContext { spread: self.spread.or(Some(share)), ..self }
     }
 
     /// Whether a layer has looked for the address behind proxies, or there is one.
@@ -248,6 +259,17 @@ impl RequestContext {
 #[cfg(feature = "web")]
 pub(crate) fn record() -> Option<Arc<RequestDecisions>> {
     CONTEXT.try_with(|context| context.record.clone()).ok().flatten()
+}
+
+/// Returns how much later than after this delay the client of the current request is told to come back.
+#[cfg(feature = "web")]
+pub(crate) fn spread_of(delay: Duration) -> Duration {
+    delay.mul_f64(spread().unwrap_or(0.0))
+}
+
+#[cfg(feature = "web")]
+fn spread() -> Option<f64> {
+    CONTEXT.try_with(|context| context.spread).ok().flatten()
 }
 
 /// Calls a function with the record of the current request, if it has one.

@@ -1,14 +1,13 @@
-//! Randomness that keeps processes from acting in step.
+//! Times and orders at random, so that processes do not act in step.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
+
+use crate::base::random::random;
 
 /// Returns the duration times a random factor between 0.75 and 1.25.
 pub(super) fn jittered(duration: Duration) -> Duration {
-    // The standard library's only source of randomness: every `RandomState` has another seed.
-    let random = RandomState::new().hash_one(0u8) % 1000;
-    duration.mul_f64(0.75 + random as f64 / 2000.0)
+    duration.mul_f64(0.75 + random() / 2.0)
 }
 
 /// Returns the items in random order.

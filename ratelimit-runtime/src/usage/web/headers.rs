@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::refusal::{quoted, whole_seconds};
 use crate::base::log::log;
@@ -42,11 +42,11 @@ pub struct RateLimitHeaders {
 pub enum HeaderFormat {
     /// `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, such as `"login";q=5;w=60` and
     /// `"login";r=4;t=12`. `q` is the burst, capacity or limit, and `w` the period of a window or the time in which an empty bucket
-    /// fills up. `t` is the time until the window ends or the bucket is full, and for a refused call that until a retry is admitted.
-    /// All times are whole seconds, rounded up.
+    /// fills up. `t` is the time until the window ends or the bucket is full, and for a refused call that until a retry is admitted,
+    /// or as much later as `Retry-After` if the layer spreads retries. All times are whole seconds, rounded up.
     Draft11,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, of the tightest policy. The last one is a Unix time in
-    /// seconds, as GitHub writes it.
+    /// seconds, as GitHub writes it: that at which `t` ends.
     XRateLimit,
 }
 
@@ -87,10 +87,9 @@ impl RateLimitHeaders {
                     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                     fields.push(("x-ratelimit-limit", tightest.quota.limit.to_string()));
                     fields.push(("x-ratelimit-remaining", tightest.quota.remaining.to_string()));
-                    fields.push((
-                        "x-ratelimit-reset",
-                        whole_seconds(now + tightest.resets_after()).to_string(),
-                    ));
+                    let after = tightest.resets_after();
+                    let reset = whole_seconds(now + after) + added_seconds(tightest, after);
+                    fields.push(("x-ratelimit-reset", reset.to_string()));
                 }
             }
         }
@@ -116,7 +115,13 @@ fn draft_policies(policies: &[RecordedPolicy]) -> String {
 
 fn draft_quota(policy: &RecordedPolicy) -> String {
     let RecordedPolicy { name, quota, .. } = policy;
-    let (remaining, resets) =
-        (quota.remaining.min(LARGEST), whole_seconds(policy.resets_after()).min(LARGEST));
-    format!("{};r={remaining};t={resets}", quoted(name))
+    let after = policy.resets_after();
+    let (remaining, resets) = (quota.remaining, whole_seconds(after) + added_seconds(policy, after));
+    format!("{};r={};t={}", quoted(name), remaining.min(LARGEST), resets.min(LARGEST))
+}
+
+/// Returns how many seconds later a client that the policy refuses is told to come back: as in `Retry-After`, so that those who read
+/// only these headers do not come back together either. Where it does not refuse, they tell its state.
+fn added_seconds(policy: &RecordedPolicy, after: Duration) -> u64 {
+    if policy.limited { context::spread_of(after).as_secs() } else { 0 }
 }

@@ -17,6 +17,7 @@ use super::message::RequestHead;
 use super::options::{EXPOSED, Options};
 use super::peer;
 use super::response::response_to;
+use crate::base::invalid_policy::InvalidPolicy;
 use crate::key::IntoKey;
 use crate::usage::client_ip::ClientIp;
 use crate::usage::limiter::Limiter;
@@ -153,6 +154,35 @@ impl RateLimitLayer {
     #[must_use]
     pub fn headers(self, headers: RateLimitHeaders) -> Self {
         RateLimitLayer { options: Options { headers: Some(headers), ..self.options } }
+    }
+
+    /// Tells refused clients to come back later than they could, each at another time: by up to this fraction of the delay, at random,
+    /// and never earlier. Without it, all that are refused in one window are told its end, and come back together.
+    ///
+    /// Use it where many clients share a key, or have windows that end together, as those of `aligned` do. A client with a bucket of
+    /// its own comes back alone, and only waits longer.
+    ///
+    /// It concerns all that the response to a refused request tells, whether the layer has refused it or a function below: `Retry-After`,
+    /// `RateLimit` and `X-RateLimit-Reset`, and `RetryInfo` and `grpc-retry-pushback-ms` of gRPC. They agree with each other.
+    /// [`Error::retry_after`](crate::Error::retry_after) stays exact, and so does what a handler writes by it. Of layers around each
+    /// other, the outermost that has a spread decides.
+    ///
+    /// Headers have whole seconds, and a spread of less changes none: one of 0.1 shows in delays of more than ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidPolicy`] if the fraction is not between 0 and 1.
+    ///
+    /// ```
+    /// use ratelimits::web::RateLimitLayer;
+    ///
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// // Of the clients that have to wait for an hour, each is told between 60 and 66 minutes.
+    /// let layer = RateLimitLayer::new().spread(0.1)?;
+    /// # drop(layer); Ok(()) }
+    /// ```
+    pub fn spread(self, fraction: f64) -> Result<Self, InvalidPolicy> {
+        Ok(RateLimitLayer { options: self.options.spread(fraction)? })
     }
 }
 

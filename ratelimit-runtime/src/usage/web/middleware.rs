@@ -14,6 +14,7 @@ use super::headers::RateLimitHeaders;
 use super::message::RequestHead;
 use super::options::{EXPOSED, Options};
 use super::scoped_body::ScopedBody;
+use crate::base::invalid_policy::InvalidPolicy;
 use crate::key::IntoKey;
 use crate::usage::client_ip::ClientIp;
 use crate::usage::limiter::Limiter;
@@ -28,7 +29,8 @@ use crate::usage::limiter::Limiter;
 /// Middleware below it can add the user it has authenticated: `RequestContext::current().with_user(id).scope(next.call(request))`.
 /// Tasks take the context along with `actix_web::rt::spawn(RequestContext::current().scope(task))`.
 ///
-/// If middleware below it returns an error instead of a response, the error passes unchanged, without headers about limits.
+/// If middleware below it returns an error instead of a response, the error passes unchanged, without headers about limits and
+/// without a [`spread`](Self::spread).
 ///
 /// ```
 /// use actix_web::{App, HttpServer, web};
@@ -158,6 +160,35 @@ impl RateLimitMiddleware {
     #[must_use]
     pub fn headers(self, headers: RateLimitHeaders) -> Self {
         RateLimitMiddleware { options: Options { headers: Some(headers), ..self.options } }
+    }
+
+    /// Tells refused clients to come back later than they could, each at another time: by up to this fraction of the delay, at random,
+    /// and never earlier. Without it, all that are refused in one window are told its end, and come back together.
+    ///
+    /// Use it where many clients share a key, or have windows that end together, as those of `aligned` do. A client with a bucket of
+    /// its own comes back alone, and only waits longer.
+    ///
+    /// It concerns all that the response to a refused request tells, whether the middleware has refused it or a function below:
+    /// `Retry-After`, `RateLimit` and `X-RateLimit-Reset`. They agree with each other.
+    /// [`Error::retry_after`](crate::Error::retry_after) stays exact, and so does what a handler writes by it. Of middlewares around
+    /// each other, the outermost that has a spread decides.
+    ///
+    /// Headers have whole seconds, and a spread of less changes none: one of 0.1 shows in delays of more than ten seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidPolicy`] if the fraction is not between 0 and 1.
+    ///
+    /// ```
+    /// use ratelimits::web::RateLimitMiddleware;
+    ///
+    /// # fn main() -> Result<(), ratelimits::Error> {
+    /// // Of the clients that have to wait for an hour, each is told between 60 and 66 minutes.
+    /// let middleware = RateLimitMiddleware::new().spread(0.1)?;
+    /// # drop(middleware); Ok(()) }
+    /// ```
+    pub fn spread(self, fraction: f64) -> Result<Self, InvalidPolicy> {
+        Ok(RateLimitMiddleware { options: self.options.spread(fraction)? })
     }
 }
 

@@ -26,6 +26,8 @@
 //! Statuses of gRPC also have the trailer `grpc-retry-pushback-ms`, for clients that retry by themselves: when, in whole
 //! milliseconds, rounded up, or `-1` where no retry can help. It is missing if the store failed.
 //!
+//! Clients that are refused until the same instant come back together, unless the layer has a [`spread`](RateLimitLayer::spread).
+//!
 //! Bodies are `application/problem+json` (RFC 9457), with the types of draft-ietf-httpapi-ratelimit-headers-11. They, and the messages
 //! and details of gRPC, name the violated policies by the names given in attributes and to limiters. A policy without a name is
 //! `default`, as its own name would tell clients about the program's modules. So is one whose name contains `::`, such as

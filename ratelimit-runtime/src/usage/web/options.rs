@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::headers::RateLimitHeaders;
 use super::message::RequestHead;
+use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
+use crate::base::random::random;
 use crate::decide::error::Error;
 use crate::key::IntoKey;
 use crate::key::missing_key::MissingKey;
@@ -28,6 +30,8 @@ pub(super) struct Options<R> {
     pub(super) user: Option<Arc<UserOf<R>>>,
     pub(super) limit: Option<Arc<Limit<R>>>,
     pub(super) headers: Option<RateLimitHeaders>,
+    /// The largest share of a delay that clients are told on top.
+    pub(super) spread: Option<f64>,
     pub(super) events: Arc<Events>,
 }
 
@@ -76,6 +80,13 @@ impl<R> Options<R> {
         Options { limit: Some(Arc::new(limit)), ..self }
     }
 
+    pub(super) fn spread(self, fraction: f64) -> Result<Self, InvalidPolicy> {
+        match fraction {
+            0.0..=1.0 => Ok(Options { spread: Some(fraction), ..self }),
+            _ => Err(InvalidPolicy::new("spread", "is not between 0 and 1; write a fraction such as 0.1")),
+        }
+    }
+
     /// Returns the headers about limits for a response, in the context of its request. [`EXPOSED`] is added to what the response has
     /// of it, and the others replace it.
     pub(super) fn fields(&self, has_retry_after: bool, is_cross_origin: bool) -> Vec<(&'static str, String)> {
@@ -106,6 +117,10 @@ impl<R: RequestHead> Options<R> {
         };
         let context = match self.user.as_ref().and_then(|user| user(request)) {
             Some(user) => context.with_user(user),
+            None => context,
+        };
+        let context = match self.spread {
+            Some(fraction) => context.with_spread(fraction * random()),
             None => context,
         };
         match self.headers {
@@ -162,12 +177,13 @@ impl<R: RequestHead> Options<R> {
 
 impl<R> Clone for Options<R> {
     fn clone(&self) -> Self {
-        let Options { client_ip, user, limit, headers, events } = self;
+        let Options { client_ip, user, limit, headers, spread, events } = self;
         Options {
             client_ip: client_ip.clone(),
             user: user.clone(),
             limit: limit.clone(),
             headers: headers.clone(),
+            spread: *spread,
             events: Arc::clone(events),
         }
     }
@@ -175,18 +191,26 @@ impl<R> Clone for Options<R> {
 
 impl<R> Default for Options<R> {
     fn default() -> Self {
-        Options { client_ip: None, user: None, limit: None, headers: None, events: Arc::default() }
+        Options {
+            client_ip: None,
+            user: None,
+            limit: None,
+            headers: None,
+            spread: None,
+            events: Arc::default(),
+        }
     }
 }
 
 impl<R> fmt::Debug for Options<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { client_ip, user, limit, headers, .. } = self;
+        let Options { client_ip, user, limit, headers, spread, .. } = self;
         f.debug_struct("Options")
             .field("client_ip", &client_ip.as_ref().map(|(client_ip, _)| client_ip))
             .field("has_user", &user.is_some())
             .field("has_limit", &limit.is_some())
             .field("headers", headers)
+            .field("spread", spread)
             .finish_non_exhaustive()
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 use crate::decide::decision::PolicyDecision;
 use crate::decide::error::{Error, Limited};
 use crate::key::missing_key::MissingKey;
+use crate::usage::context;
 
 /// A response, in terms that all frameworks share.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    /// In seconds.
+    /// In seconds, as clients are told.
     pub(super) retry_after: Option<u64>,
     /// The body, as `application/problem+json`.
     pub(super) problem: String,
@@ -33,7 +34,7 @@ impl Refusal {
             problem += &format!(",\"violated-policies\":[{}]", violated(limited).join(","));
         }
         problem.push('}');
-        Refusal { status, retry_after: error.retry_after().map(whole_seconds), problem }
+        Refusal { status, retry_after: error.retry_after().map(told_seconds), problem }
     }
 }
 
@@ -67,6 +68,12 @@ pub(super) fn shown(name: &str) -> &str {
 /// Returns that name as a quoted string of JSON and of structured fields.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", shown(name).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns after how many seconds a refused client is told to come back. What spreads retries is rounded down: where it is less than a
+/// second, rounded up it would make everybody wait for one more, and come back together all the same.
+fn told_seconds(wait: Duration) -> u64 {
+    whole_seconds(wait) + context::spread_of(wait).as_secs()
 }
 
 /// Returns the status, the type of the problem, and its title.

@@ -1,6 +1,7 @@
 //! Errors as statuses of gRPC.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -12,6 +13,7 @@ use super::refusal::{message, refusing, shown};
 use crate::decide::decision::PolicyDecision;
 use crate::decide::error::{Error, Limited};
 use crate::key::missing_key::MissingKey;
+use crate::usage::context;
 
 /// The key that gRFC A6 gives to when a client retries.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
@@ -78,16 +80,21 @@ fn details(limited: &Limited, error: &Error) -> ErrorDetails {
     };
     let violations: Vec<_> = refusing(limited).map(violation).collect();
     let mut details = ErrorDetails::with_quota_failure(violations);
-    if let Some(wait) = error.retry_after() {
+    if let Some(wait) = told(error) {
         details.set_retry_info(Some(wait));
     }
     details
 }
 
+/// Returns after how long the client is told to come back.
+fn told(error: &Error) -> Option<Duration> {
+    error.retry_after().map(|wait| wait + context::spread_of(wait))
+}
+
 /// Returns after how many milliseconds clients are to retry by themselves; negative if they are not to, and `None` if that is up to
 /// them.
 fn pushback(error: &Error) -> Option<i32> {
-    let Some(wait) = error.retry_after() else { return error.is_unsatisfiable().then_some(-1) };
+    let Some(wait) = told(error) else { return error.is_unsatisfiable().then_some(-1) };
     let millis = wait.as_nanos().div_ceil(1_000_000);
     // A smaller number would be too early.
     Some(millis.try_into().unwrap_or(-1))
