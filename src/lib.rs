@@ -40,8 +40,8 @@
 /// | `burst` | A bare number is permits, never seconds: jboost's and Guava's 60 burst seconds are `burst = "60s"`. The permits that the bucket holds (`10`), or a duration's worth of `rate` (`"5s"`). Defaults to one second's worth, at least 1 |
 /// | `refill = interval` | Refills all permits of a period at once, every period from the call that found the bucket full. `rate` must be a string or a [`Rate`]; `burst` defaults to the permits of one period |
 /// | `borrow` | Admits a call of any cost while there is no debt, and makes the next one wait for it, as `SmoothBursty` of Guava's `RateLimiter` does. `burst` defaults to exactly one second's worth. Every interval may admit one call's cost more |
-/// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill` and `charge_when`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, `borrow`, `warmup`, and other limits on the function |
+/// | `warmup` | The time in which an idle bucket returns to its full rate (`"3s"`), starting at a third of it, as `SmoothWarmingUp` of Guava's `RateLimiter` does. Implies `borrow` and replaces `burst`; excludes `refill`, `charge_when` and `settle`. Every interval of length `t` admits at most `rate · t` permits and one call's cost |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, `borrow`, `warmup`, and other limits on the function |
 ///
 /// Refilling one permit takes a whole number of microseconds, rounded up; [`TokenBucket`] gives the loss. With `borrow` and
 /// `warmup` only the total cost of a call is rounded up.
@@ -56,8 +56,8 @@
 /// ```
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
-/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
-/// `on_store_error`: see [Attributes](crate::guide::attributes).
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
+/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::rate_limit;
 
 /// Fixed window: at most `limit` permits from the start of a window to its end.
@@ -83,11 +83,11 @@ pub use ratelimit_macros::rate_limit;
 /// | `limit` | The permits of a window |
 /// | `period` | The length of a window: `"1h30m"`, a [`Duration`](std::time::Duration), or whole seconds |
 /// | `aligned` | Starts windows at multiples of `period` since the Unix epoch, UTC. By default the first call of a key opens its window |
-/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `shadow`, and other limits on the function |
+/// | `lease` | Takes this many permits of Redis at a time (`100`), for the calls of the process to spend: see [Leases](crate::guide::leases#leases). No effect in process. Excludes `timeout`, `charge_when`, `settle`, `shadow`, and other limits on the function |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
-/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
-/// `on_store_error`: see [Attributes](crate::guide::attributes).
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
+/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::count_limit;
 
 /// Leaky bucket: calls fill a bucket that leaks at a rate, and calls that do not fit are refused. With `queue`, calls leave
@@ -132,8 +132,8 @@ pub use ratelimit_macros::count_limit;
 /// | `queue` | Queues calls and starts them evenly spaced. Without `timeout` a call waits as long as the queue takes; with one, a call whose slot is later is refused at once |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
-/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
-/// `on_store_error`: see [Attributes](crate::guide::attributes).
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
+/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::funnel_limit;
 
 /// Sliding window: at most `limit` permits in every interval of length `period`.
@@ -160,8 +160,8 @@ pub use ratelimit_macros::funnel_limit;
 /// | `precision` | Counts by sub-windows of this length (`"1s"`, or a [`Duration`](std::time::Duration)), which divides `period` into 2 to 1,000, instead of logging every charge. Calls may be refused for up to one `precision` longer |
 ///
 /// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
-/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `shadow` (report, never refuse) and
-/// `on_store_error`: see [Attributes](crate::guide::attributes).
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `charge_when`, `settle` (what it really used), `bind`,
+/// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::window_limit;
 
 pub mod guide;

@@ -147,7 +147,12 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     };
     let charges = limits.iter().enumerate().map(|(index, limit)| charge::charge(expansion, index, limit));
     let refusal = refusal::refusal(expansion, &decision);
-    let charged = if output::is_seen(limits) { local("charged").into_token_stream() } else { quote!(()) };
+    let bound = refusal::bound(limits);
+    let (kept, decide) = match bound {
+        Some(name) => (quote!(mut #name), quote!(decide_bound)),
+        None if output::is_seen(limits) => (local("charged").into_token_stream(), quote!(decide)),
+        None => (quote!(()), quote!(decide)),
+    };
     // The call is made in a separate statement, so that nothing a key borrows or locks is alive across the await.
     quote! {
         #[allow(
@@ -162,9 +167,10 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
             clippy::result_large_err,
             clippy::semicolon_if_nothing_returned,
             clippy::unnecessary_cast,
-            clippy::used_underscore_binding
+            clippy::used_underscore_binding,
+            unused_mut
         )]
-        let #charged = {
+        let #kept = {
             #import
             let #decision = {
                 #(#borrowed)*
@@ -172,7 +178,7 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
                 // Only the type name of something inside the function contains the type it belongs to.
                 let #closure = ::core::any::type_name_of_val(&|| ());
                 #(#charges)*
-                __ratelimits::Call::decide(&mut #call)
+                __ratelimits::Call::#decide(&mut #call)
             };
             #refusal
         };

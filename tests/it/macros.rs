@@ -14,6 +14,7 @@ macro_rules! limited {
 }
 
 mod algorithms;
+mod binding;
 mod buckets;
 mod charging;
 mod coverage;

@@ -7,15 +7,16 @@ use syn::Type;
 use super::context::{Expansion, hygienic, local};
 use super::output;
 use crate::function::{Destructured, Function};
-use crate::model::{Fallback, Target};
+use crate::model::{Fallback, Limit, Target};
 
 /// Awaits the decision, and returns from the function if it is a refusal: by the fallback of the policy that refused, or
 /// without one by converting the error into the return type.
 pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStream {
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let never = limits.iter().all(|limit| limit.shadow);
+    let (never, binds) = (limits.iter().all(|limit| limit.shadow), bound(limits).is_some());
     let mut default = match never {
+        true if binds => quote!(__ratelimits::unlimited()),
         true if output::is_seen(limits) => quote!(__ratelimits::Charged::NOTHING),
         true => quote!(()),
         false => refuse(function, &refusal),
@@ -59,6 +60,18 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         false => (quote!(()), quote!(_)),
     };
     let value = if output::is_seen(limits) { quote!(#charged) } else { quote!(()) };
+    if binds {
+        return quote! {
+            let #verdict = match #decision {
+                __ratelimits::Bound::Decided(#verdict) => #verdict,
+                __ratelimits::Bound::Later(#decision) => #decision.await,
+            };
+            match #verdict {
+                ::core::result::Result::Ok(#charged) => #charged,
+                ::core::result::Result::Err(#refused) => #default,
+            }
+        };
+    }
     quote! {
         match #decision {
             ::core::option::Option::None => #nothing,
@@ -75,6 +88,11 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
             }
         }
     }
+}
+
+/// Returns the name under which the body sees the decision.
+pub(super) fn bound(limits: &[Limit]) -> Option<&Ident> {
+    limits.iter().find_map(|limit| limit.bind.as_ref())
 }
 
 fn refuse(function: &Function, refusal: &Ident) -> TokenStream {

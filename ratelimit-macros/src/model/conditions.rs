@@ -1,8 +1,8 @@
-//! The arguments `on_store_error`, `charge_when`, `settle` and `crate`.
+//! The arguments `on_store_error`, `charge_when`, `settle`, `bind` and `crate`.
 
 use ratelimit_syntax::expr::{peel, word};
 use ratelimit_syntax::{ON_STORE_ERROR, listed};
-use syn::{Expr, PathArguments, Type};
+use syn::{Expr, Ident, PathArguments, Type};
 
 use crate::args::Args;
 use crate::errors::Errors;
@@ -42,6 +42,22 @@ pub(super) fn settle(args: &Args, function: &Function, errors: &mut Errors) -> O
         }
     }
     of_output(args, "settle", "|out| out.len()", function, errors)
+}
+
+/// Reads the name under which the body sees the decision.
+pub(super) fn bind(args: &Args, errors: &mut Errors) -> Option<Ident> {
+    let value = args.value("bind")?;
+    match word(value) {
+        Some(name) if args.binds(name) => {
+            errors.on(name, format!("the function has an argument `{name}`; give the decision another name"));
+            None
+        }
+        Some(name) => Some(name.clone()),
+        None => {
+            errors.on(value, "`bind` is a name for the decision; write `bind = decision`");
+            None
+        }
+    }
 }
 
 /// Reads a function of a call's output.

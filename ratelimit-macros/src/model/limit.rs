@@ -36,6 +36,8 @@ pub(crate) struct Limit {
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
     pub(crate) settle: Option<Expr>,
+    /// The name under which the body sees the decision.
+    pub(crate) bind: Option<Ident>,
     pub(crate) shadow: bool,
     pub(crate) registry: Option<Expr>,
     /// Where the facade lives. `crate` is a keyword.
@@ -74,6 +76,7 @@ impl Limit {
         let on_store_error = conditions::on_store_error(args, errors);
         let charge_when = conditions::charge_when(args, function, errors);
         let settle = conditions::settle(args, function, errors);
+        let bind = conditions::bind(args, errors);
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
         Some(Limit {
@@ -93,6 +96,7 @@ impl Limit {
             skip_when: expr("skip_when"),
             charge_when,
             settle,
+            bind,
             shadow: args.has("shadow"),
             registry: expr("registry"),
             krate,

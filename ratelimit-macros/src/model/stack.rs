@@ -20,6 +20,7 @@ pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
     for lease in limits.iter().filter_map(|limit| limit.lease.as_ref()).filter(|_| limits.len() > 1) {
         errors.on(&lease.expr, "several limits on a function cannot have a `lease`; leave it out");
     }
+    check_bind(limits, errors);
     let Some(registry) = limits.iter().find_map(|limit| limit.registry.as_ref()) else { return };
     let written = registry.to_token_stream().to_string();
     for limit in limits {
@@ -31,6 +32,31 @@ pub(super) fn check(limits: &[Limit], errors: &mut Errors) {
             None => errors.at(limit.span, message()),
             Some(other) if other.to_token_stream().to_string() != written => errors.on(other, message()),
             Some(_) => {}
+        }
+    }
+}
+
+/// Checks that one attribute at most binds the decision, and that the body alone settles it then.
+fn check_bind(limits: &[Limit], errors: &mut Errors) {
+    let mut bound = limits.iter().filter_map(|limit| limit.bind.as_ref());
+    if bound.next().is_none() {
+        return;
+    }
+    for other in bound {
+        errors.on(other, "one decision is made for all attributes of a function; bind it once");
+    }
+    for limit in limits {
+        if let Some(condition) = &limit.charge_when {
+            errors.on(
+                condition,
+                "beside `bind` the body decides what is charged; write `decision.settle(0)` in it, and leave out `charge_when`",
+            );
+        }
+        if let Some(used) = &limit.settle {
+            errors.on(
+                used,
+                "beside `bind` the body settles the call; write `decision.settle(…)` in it, and leave out `settle`",
+            );
         }
     }
 }

@@ -214,6 +214,22 @@ impl Decision {
         }
     }
 
+    /// The decision about a call that no policy counts, because all are skipped or turned off.
+    pub(crate) fn unlimited() -> Self {
+        let policy = SinglePolicy {
+            name: "",
+            algorithm: Algorithm::TokenBucket,
+            admitted: true,
+            limit: u64::MAX,
+            remaining: u64::MAX,
+            retry_after: None,
+            reset_after: 0,
+        };
+        let listed = Listed { policies: Vec::new(), reported: 0 }.into();
+        let more = LazyBox::of(More { listed, ..More::default() });
+        Decision { more, ..Decision::of_one(policy, DecidedBy::Skipped, Duration::ZERO, None) }
+    }
+
     /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
     #[inline]
     pub(crate) fn of_one(

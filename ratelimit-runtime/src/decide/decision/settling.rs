@@ -68,7 +68,9 @@ impl Decision {
     /// ```
     pub fn settle_each(&mut self, used: impl IntoIterator<Item = u64>) {
         let used: SmallVec<[u64; FEW]> = used.into_iter().collect();
-        let problem = if used.len() != self.count() {
+        let problem = if self.count() == 0 {
+            return;
+        } else if used.len() != self.count() {
             "the number of figures is not that of its policies; call `settle_each` with one for each"
         } else if self.settled {
             "it has been settled before; the first figures count"
@@ -105,12 +107,16 @@ impl Decision {
     /// Returns the number of policies.
     fn count(&self) -> usize {
         let Some(more) = self.more.get() else { return 1 };
-        more.listed.get().map_or(more.few.len().max(1), |listed| listed.policies.len())
+        match more.listed.get() {
+            Some(listed) => listed.policies.len(),
+            None => more.few.len().max(1),
+        }
     }
 
     /// Returns the name of the first policy.
     fn name(&self) -> String {
-        self.single.map_or_else(|| self.policies()[0].policy.to_string(), str::to_owned)
+        let first = || self.policies().first().map_or_else(String::new, |policy| policy.policy.to_string());
+        self.single.map_or_else(first, str::to_owned)
     }
 }
 

@@ -5,9 +5,11 @@ use std::mem::{self, ManuallyDrop};
 use std::time::Duration;
 
 use super::Checked;
+use super::bound::{Bound, BoundCall, BoundFuture};
 use super::charged::AttributeCall;
 use super::future::{Decided, DecisionFuture};
 use crate::decide::charges::{CallNumbers, Charges};
+use crate::decide::decision::Decision;
 use crate::decide::definition::DefinitionRef;
 use crate::decide::request::max_wait;
 use crate::key::{AddressText, KeyPart};
@@ -136,6 +138,19 @@ impl Call {
         match self.backend.as_ref()?.decide_others(&mut self.charges, &AttributeCall) {
             Ok(decision) => decision.map(Decided::of),
             Err(request) => Some(Decided::Later(DecisionFuture::new(request.start()))),
+        }
+    }
+
+    /// Decides a call whose body gets the decision.
+    pub fn decide_bound(&mut self) -> Bound {
+        let Call { backend, charges } = self;
+        let Some(backend) = &**backend else { return Bound::Decided(Ok(Decision::unlimited())) };
+        if charges.is_empty() {
+            return Bound::Decided(Ok(Decision::unlimited()));
+        }
+        match backend.decide(charges, &BoundCall) {
+            Ok(decision) => Bound::of(decision),
+            Err(request) => Bound::Later(BoundFuture::new(request.start())),
         }
     }
 

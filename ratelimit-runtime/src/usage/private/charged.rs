@@ -101,7 +101,7 @@ impl Caller for AttributeCall {
 
 #[inline(always)]
 fn refused(policy: Option<usize>, error: Error) -> Option<Result<Charged, Refusal>> {
-    Some(Err(Refusal(Refused { policy, error }.boxed())))
+    Some(Err(Refusal::new(policy, error)))
 }
 
 #[inline(always)]
@@ -121,6 +121,11 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
 }
 
 impl Refusal {
+    #[inline(always)]
+    pub(super) fn new(policy: Option<usize>, error: Error) -> Self {
+        Refusal(Refused { policy, error }.boxed())
+    }
+
     /// Returns the index of the attribute whose policy refused; `None` if the store failed.
     #[inline]
     #[must_use]

@@ -1,5 +1,6 @@
 //! What generated code uses. It changes with every version, so nothing else may use it.
 
+mod bound;
 mod call;
 mod charged;
 pub mod const_args;
@@ -9,6 +10,7 @@ pub mod runtime_args;
 mod spare;
 mod used;
 
+pub use bound::{Bound, BoundFuture, unlimited};
 pub use call::Call;
 #[cfg(all(test, feature = "overrides"))]
 pub(crate) use charged::AttributeCall;
@@ -21,6 +23,7 @@ pub use ::inventory;
 
 use crate::base::invalid_policy::InvalidPolicy;
 pub use crate::base::rate::Rate;
+pub use crate::decide::decision::Decision;
 pub use crate::decide::error::Error;
 pub use crate::decide::on_store_error::OnStoreError;
 pub use crate::key::KeyPart;

@@ -31,7 +31,7 @@ use crate::key::policy_id::PolicyId;
 use crate::policy::Policy;
 use crate::store::{MemoryStore, Store};
 use crate::usage::limiter::Limiter;
-use crate::usage::private::AttributeCall;
+use crate::usage::private::{AttributeCall, Used};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -211,8 +211,8 @@ impl Tested {
         match decision {
             None => String::new(),
             Some(Ok(charged)) => {
-                let kept: Vec<_> = (0..POLICIES).map(|index| (index, !refunds)).collect();
-                charged.refund(&kept);
+                let used = || if refunds { Used::Nothing } else { Used::Cost };
+                charged.correct(&(0..POLICIES).map(|index| (index, used())).collect::<Vec<_>>());
                 String::new()
             }
             Some(Err(refusal)) => format!("{:?} {}", refusal.policy(), text(&Err(refusal.into_error()))),
