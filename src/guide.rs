@@ -3,6 +3,7 @@
 //! [Limits in an axum service]: self::axum
 //! [Limits in a gRPC service]: self::grpc
 //! [Calls that wait]: self::waiting
+//! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
 //! [Changing a limit]: self::changing
 //! [Testing]: self::testing
@@ -40,6 +41,8 @@ pub mod axum {}
 pub mod grpc {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
+#[doc = include_str!("../guide/models.md")]
+pub mod models {}
 #[doc = include_str!("../guide/limiters.md")]
 pub mod limiters {}
 #[cfg_attr(feature = "overrides", doc = "[`overrides`]: crate::RegistryBuilder::overrides")]

@@ -46,6 +46,16 @@ fn login_limits_by_account_and_by_address() {
 }
 
 #[test]
+fn language_model_settles_by_what_calls_used() {
+    let text = succeeds(example("language-model").output());
+    for tenant in ["ann: ", "bob: ", "ida: "] {
+        let tokens = text.lines().find_map(|line| line.strip_prefix(tenant)?.strip_suffix(" tokens"));
+        assert!(tokens.is_some_and(|tokens| tokens.parse::<u64>().unwrap() > 10_000), "{text}");
+    }
+    assert!(text.contains("tokens a second of 20000"), "{text}");
+}
+
+#[test]
 fn redis_shares_a_policy_between_processes() {
     let server = Server::start();
     let text = succeeds(example("redis").env("RATELIMITS_URL", server.url()).output());
