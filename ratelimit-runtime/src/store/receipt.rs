@@ -206,19 +206,56 @@ mod tests {
     use crate::policy::{FixedWindow, Policy};
     use crate::store::MemoryStore;
 
-    #[tokio::test]
-    async fn uncharged_shadows_are_not_refunded() {
-        let store = Arc::new(MemoryStore::new(10, Clock::process()));
-        let spec = Policy::from(FixedWindow::new(1, Duration::from_secs(60))).spec().unwrap();
-        let charge = |key: &str, shadow| Charge { key: Key::raw(key), spec, cost: 1, wait: 0, shadow };
-        assert!(store.decide(&[charge("full", false)]).admitted);
+    fn memory() -> Arc<MemoryStore> {
+        Arc::new(MemoryStore::new(10, Clock::process()))
+    }
 
-        let list = vec![charge("full", true), charge("required", false), charge("with room", true)];
+    fn charge(key: &str, limit: u64, cost: u64) -> Charge {
+        let spec = Policy::from(FixedWindow::new(limit, Duration::from_secs(60))).spec().unwrap();
+        Charge { key: Key::raw(key), spec, cost, wait: 0, shadow: false }
+    }
+
+    fn remaining(store: &MemoryStore, key: &str, limit: u64) -> u64 {
+        store.decide(&[charge(key, limit, 0)]).verdicts[0].remaining
+    }
+
+    #[tokio::test]
+    async fn uncharged_shadows_are_not_corrected() {
+        let store = memory();
+        let shadow = |key: &str, shadow| Charge { shadow, ..charge(key, 1, 1) };
+        assert!(store.decide(&[shadow("full", false)]).admitted);
+
+        let list = vec![shadow("full", true), shadow("required", false), shadow("with room", true)];
         let outcome = store.decide(&list);
+        let share = |(charge, made)| Share { charge, made, cost: 1 };
         let receipt =
-            Receipt::new(Store::Memory(Arc::clone(&store)), list.into_iter().zip(&outcome.verdicts));
+            Receipt::new(Store::Memory(Arc::clone(&store)), list.into_iter().zip(&outcome.verdicts))
+                .with_shares([(0, None), (1, Some(0)), (2, Some(1))].map(share).into());
+        receipt.settle(&[0, 1, 0], drop);
+        let left =
+            |store: &MemoryStore| ["full", "required", "with room"].map(|key| remaining(store, key, 1));
+        assert_eq!(left(&store), [0, 0, 1]);
         receipt.refund().await.unwrap();
-        let admits = |key| store.decide(&[charge(key, false)]).admitted;
-        assert_eq!(["full", "required", "with room"].map(admits), [false, true, true]);
+        assert_eq!(left(&store), [0, 1, 1]);
+    }
+
+    #[test]
+    fn mirrored_charges_are_settled_as_far_as_they_were_mirrored() {
+        for (used, left, mirrored_left) in [(5, 95, 15), (0, 100, 20), (12, 88, 8), (30, 70, 0)] {
+            let (store, mirror) = (memory(), memory());
+            let outcome = store.decide(&[charge("key", 100, 10)]);
+            // The mirror holds a fifth, and has already admitted something itself.
+            assert!(mirror.decide(&[charge("key", 20, 10)]).admitted);
+            let (mirrored, id) = mirror.mirror(&charge("key", 20, 10), false).unwrap();
+            let receipt = Receipt::new(
+                Store::Memory(Arc::clone(&store)),
+                [(charge("key", 100, 10), &outcome.verdicts[0])],
+            );
+            mirror.refund(&mirrored.key, &mirrored.spec, 10, None);
+            let receipt =
+                receipt.with_mirrored(Some(Mirrored::new(Arc::clone(&mirror), vec![(0, mirrored, id)])));
+            receipt.settle(&[used], drop);
+            assert_eq!((remaining(&store, "key", 100), remaining(&mirror, "key", 20)), (left, mirrored_left));
+        }
     }
 }

@@ -18,6 +18,9 @@ enum Step {
     Decide(Vec<(usize, u64, u64, bool)>, bool),
     /// Of the last charge of the key, or of one before it, or of whatever it holds.
     Refund(usize, u64, Option<usize>),
+    /// Of what the charge of the key cost, gives back all but so much.
+    Settle(usize, u64),
+    Debit(usize, u64),
     Reset(usize),
     /// Sets the clock forward, or a little back.
     Pass(u64),
@@ -99,6 +102,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(requests, faster)| Step::Decide(requests, faster)),
         2 => (0..KEYS, 1..4u64, prop::option::of(0..3usize))
             .prop_map(|(key, cost, later)| Step::Refund(key, cost, later)),
+        1 => (0..KEYS, 1..4u64).prop_map(|(key, used)| Step::Settle(key, used)),
+        1 => (0..KEYS, 1..20u64).prop_map(|(key, cost)| Step::Debit(key, cost)),
         1 => (0..KEYS).prop_map(Step::Reset),
         4 => (1..60u64).prop_map(Step::Pass),
         1 => (1..30u64).prop_map(Step::Back),
@@ -149,6 +154,20 @@ proptest! {
                         },
                         None => store.refund(&keys[key], &specs[key], cost * bulk, None),
                     });
+                }
+                Step::Settle(key, used) => {
+                    let Some((spec, cost, id)) = made[key].pop() else { continue };
+                    let less = cost.saturating_sub(used);
+                    stores.iter().for_each(|store| match PlainSpec::of(&spec).filter(|_| less > 0) {
+                        Some(plain) => store.refund_charge(&keys[key], &plain, less, id),
+                        None => store.refund(&keys[key], &spec, less, Some(id)),
+                    });
+                }
+                Step::Debit(key, cost) => {
+                    if specs[key].can_owe() {
+                        let cuts = stores.each_ref().map(|store| store.debit(&keys[key], &specs[key], cost * bulk));
+                        prop_assert_eq!(cuts, [false; 2]);
+                    }
                 }
                 Step::Reset(key) => {
                     let [ours, locked] = stores.each_ref().map(|store| store.reset(&keys[key]));
