@@ -4,6 +4,8 @@ use ratelimits as limits;
 
 use super::app;
 
+#[path = "binding.rs"]
+mod binding;
 #[path = "mod.rs"]
 mod cases;
 #[path = "prologue.rs"]

@@ -64,6 +64,31 @@ fn charge_when_is_a_function() {
 }
 
 #[test]
+fn settle_is_a_function() {
+    let message = "`settle` takes a closure that gets the output; write `settle = |out| out.len()`";
+    fails_with(Rate, "5, settle", &["5", "\"len\"", "out.len()"], message);
+    for used in ["|out| out.len()", "move |_| 3_u8", "String::len", "used"] {
+        expands(Rate, &format!("5, settle = {used}"), SEND);
+    }
+    // A call that is settled needs a free permit, whatever it costs.
+    expands(Rate, "5, cost = 0, settle = used", SEND);
+}
+
+#[test]
+fn bind_is_a_name() {
+    let message = "`bind` is a name for the decision; write `bind = decision`";
+    fails_with(Rate, "5, bind", &["\"decision\"", "5", "a::b", "f()"], message);
+    fails_with(
+        Rate,
+        "5, bind",
+        &["user"],
+        "the function has an argument `user`; give the decision another name",
+    );
+    expands(Rate, "5, bind = decision", SEND);
+    expands(Rate, "5, bind = r#type", SEND);
+}
+
+#[test]
 fn crate_is_a_path() {
     let message = "`crate` is the path of the renamed crate; write `crate = ::renamed`";
     fails_with(Rate, "5, crate", &["\"renamed\"", "5", "limits()", "limits::<u8>"], message);
