@@ -59,8 +59,8 @@ impl Api {
 }
 
 #[count_limit(1, "1d", bind = decision)]
-fn boxed<'a>(text: &'a str) -> Pin<Box<dyn Future<Output = AppResult<(&'a str, u64)>> + Send + 'a>> {
-    Box::pin(async move { Ok((text, decision.remaining)) })
+fn boxed(text: &str) -> Pin<Box<dyn Future<Output = AppResult<usize>> + Send + '_>> {
+    Box::pin(async move { Ok(text.len() + decision.policies().len()) })
 }
 
 #[count_limit(1, "1d", bind = r#type)]
@@ -83,7 +83,7 @@ fn bodies_see_their_decision() {
             generic(5u8, [1, 2]) => (2, 1),
             generic("9", [1]) => (0, 1),
             Api.call("text".into()) => "text0",
-            boxed("text") => ("text", 0),
+            boxed("text") => 5,
             raw() => 0,
             shadowed() => 7,
         );

@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use crate::decide::health::HealthMonitor;
 use crate::decide::wait_queues::WaitQueues;
 use crate::decide::waiter_limit::WaiterLimit;
-use crate::store::{Correction, Receipt, Store};
+use crate::store::{Correction, Receipt, Store, Urgency};
 
 /// A store, the queues of calls that wait for its windows, and its health.
 #[derive(Debug)]
@@ -48,7 +48,9 @@ impl Endpoint {
         runtime: Option<&Handle>,
         refunds: impl IntoIterator<Item = Correction>,
     ) {
-        refunds.into_iter().for_each(|refund| self.store.correct(runtime, vec![refund], drop));
+        refunds
+            .into_iter()
+            .for_each(|refund| self.store.correct(runtime, vec![refund], Urgency::AtOnce, drop));
     }
 }
 

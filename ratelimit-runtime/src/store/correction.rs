@@ -21,6 +21,15 @@ pub(crate) enum CorrectionKind {
     Debit,
 }
 
+/// When corrections on Redis are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Urgency {
+    /// Before what the caller asks next, mostly.
+    AtOnce,
+    /// Together with others, by a task, so that they take none of the caller's time.
+    Soon,
+}
+
 /// How much of a correction was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Corrected {

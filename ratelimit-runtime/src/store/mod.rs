@@ -46,7 +46,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-pub(crate) use self::correction::{Corrected, Correction, CorrectionKind};
+pub(crate) use self::correction::{Corrected, Correction, CorrectionKind, Urgency};
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;
@@ -115,7 +115,7 @@ impl Store {
     pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         match self {
             Store::Memory(_) => {
-                self.correct(None, corrections, drop);
+                self.correct(None, corrections, Urgency::AtOnce, drop);
                 Ok(())
             }
             Store::Redis(store) => store.correct_all(corrections).await,
@@ -128,6 +128,7 @@ impl Store {
         &self,
         runtime: Option<&Handle>,
         corrections: Vec<Correction>,
+        urgency: Urgency,
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
         match self {
@@ -135,7 +136,7 @@ impl Store {
                 let corrected = corrections.iter().map(|correction| store.correct(correction));
                 done(Ok(corrected.fold(Corrected::Whole, Corrected::and)));
             }
-            Store::Redis(store) => store.correct(runtime, corrections, Box::new(done)),
+            Store::Redis(store) => store.correct(runtime, corrections, urgency, Box::new(done)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use super::charge::Charge;
-use super::correction::{Corrected, Correction};
+use super::correction::{Corrected, Correction, Urgency};
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::store::error::StoreError;
@@ -127,11 +127,12 @@ impl Receipt {
         receipts: impl IntoIterator<Item = (Receipt, Option<u64>)>,
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
-        let (mut store, mut corrections) = (None, Vec::new());
+        let (mut store, mut corrections, mut urgency) = (None, Vec::new(), Urgency::Soon);
         for (receipt, used) in receipts {
             match used {
                 Some(used) => corrections.extend(receipt.settlements(&[used])),
                 None => {
+                    urgency = Urgency::AtOnce;
                     receipt.mirrored.iter().for_each(Mirrored::refund);
                     corrections.extend(receipt.refunds());
                 }
@@ -139,7 +140,7 @@ impl Receipt {
             store = Some(receipt.store);
         }
         match store {
-            Some(store) => store.correct(runtime, corrections, done),
+            Some(store) => store.correct(runtime, corrections, urgency, done),
             None => done(Ok(Corrected::Whole)),
         }
     }
@@ -151,7 +152,7 @@ impl Receipt {
         used: &[u64],
         done: impl FnOnce(Result<Corrected, StoreError>) + Send + 'static,
     ) {
-        self.store.correct(None, self.settlements(used), done);
+        self.store.correct(None, self.settlements(used), Urgency::Soon, done);
     }
 
     /// Whether a charge is of a policy that cannot be settled.

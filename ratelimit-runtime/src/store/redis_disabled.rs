@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
-use crate::store::correction::{Correction, OnCorrected};
+use crate::store::correction::{Correction, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
@@ -101,6 +101,7 @@ impl RedisStore {
         &self,
         _runtime: Option<&Handle>,
         _corrections: Vec<Correction>,
+        _urgency: Urgency,
         _done: OnCorrected,
     ) {
         match *self {}

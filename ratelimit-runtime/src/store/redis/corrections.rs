@@ -16,12 +16,15 @@ use super::scripts::{MAX_CORRECTIONS, key_text};
 use crate::base::number_map::NumberMap;
 use crate::base::runtime::BACKGROUND;
 use crate::base::timer::has_ended;
-use crate::store::correction::{Corrected, Correction, CorrectionKind, OnCorrected};
+use crate::store::correction::{Corrected, Correction, CorrectionKind, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 
 /// The tasks that send the corrections of a queue, unless many wait. Few of these are sent together, but each at once.
 const USUAL_SENDERS: usize = 8;
+
+/// The same for those that are sent soon: what comes while one is under way is sent together.
+const SENDERS_SOON: usize = 1;
 
 /// The corrections of a store that wait, and the tasks that send them.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +67,7 @@ impl Corrections {
         &self,
         client: &Arc<Client>,
         runtime: Option<&Handle>,
-        corrections: Vec<Correction>,
+        (corrections, urgency): (Vec<Correction>, Urgency),
         denials: Option<Arc<Denials>>,
         done: OnCorrected,
     ) {
@@ -77,7 +80,7 @@ impl Corrections {
             None => Handle::try_current().ok(),
         };
         match runtime {
-            Some(runtime) => self.push(client, &runtime, call),
+            Some(runtime) => self.push(client, &runtime, call, urgency),
             None => self.push_in_background(client, call),
         }
     }
@@ -85,12 +88,12 @@ impl Corrections {
     /// The same where there is no runtime, or no longer.
     fn push_in_background(&self, client: &Arc<Client>, call: CallCorrections) {
         match BACKGROUND.handle() {
-            Ok(runtime) => self.push(client, &runtime, call),
+            Ok(runtime) => self.push(client, &runtime, call, Urgency::Soon),
             Err(error) => call.end(Err(StoreError::permanent("no thread for a correction").caused_by(error))),
         }
     }
 
-    fn push(&self, client: &Arc<Client>, runtime: &Handle, call: CallCorrections) {
+    fn push(&self, client: &Arc<Client>, runtime: &Handle, call: CallCorrections, urgency: Urgency) {
         let slot = match call.slot(client) {
             Ok(slot) => slot,
             Err(error) => return call.end(Err(error)),
@@ -100,7 +103,8 @@ impl Corrections {
             let mut queues = self.lock();
             let queue = queues.entry(id).or_default();
             queue.waiting.push_back(call);
-            let starts = queue.senders < USUAL_SENDERS || queue.waiting.len() >= MAX_CORRECTIONS;
+            let usual = if urgency == Urgency::AtOnce { USUAL_SENDERS } else { SENDERS_SOON };
+            let starts = queue.senders < usual || queue.waiting.len() >= MAX_CORRECTIONS;
             queue.senders += usize::from(starts);
             starts
         };
@@ -114,8 +118,8 @@ impl Corrections {
             };
             let mut sending = Box::pin(sender.run());
             // The first poll sends, so that what this task asks Redis next mostly comes after it.
-            let is_current = Handle::try_current().is_ok_and(|current| current.id() == runtime.id());
-            if !is_current || sending.as_mut().now_or_never().is_none() {
+            let is_current = || Handle::try_current().is_ok_and(|current| current.id() == runtime.id());
+            if urgency == Urgency::Soon || !is_current() || sending.as_mut().now_or_never().is_none() {
                 runtime.spawn(sending);
             }
         }

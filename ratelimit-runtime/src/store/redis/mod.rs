@@ -50,7 +50,7 @@ pub use self::testing::test_stream::{Dial, Stream};
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::Key;
 use crate::store::charge::{Charge, Outcome, SharedCharges};
-use crate::store::correction::{Corrected, Correction, OnCorrected};
+use crate::store::correction::{Corrected, Correction, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
 use crate::store::leases::Leases;
@@ -257,17 +257,24 @@ impl RedisStore {
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
     pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         let (sender, receiver) = oneshot::channel();
-        self.correct(None, corrections, Box::new(|result| drop(sender.send(result.map(drop::<Corrected>)))));
+        let done = Box::new(|result: Result<Corrected, _>| drop(sender.send(result.map(drop))));
+        self.correct(None, corrections, Urgency::AtOnce, done);
         receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the correction was given up")))
     }
 
     /// Corrects what one call was charged, by a task of this runtime or else the current one, with one call to Redis. It is sent
     /// whether or not anybody waits for it, and at most once.
-    pub(crate) fn correct(&self, runtime: Option<&Handle>, corrections: Vec<Correction>, done: OnCorrected) {
+    pub(crate) fn correct(
+        &self,
+        runtime: Option<&Handle>,
+        corrections: Vec<Correction>,
+        urgency: Urgency,
+        done: OnCorrected,
+    ) {
         if corrections.is_empty() {
             return done(Ok(Corrected::Whole));
         }
-        self.corrections.send(&self.client, runtime, corrections, self.denials.clone(), done);
+        self.corrections.send(&self.client, runtime, (corrections, urgency), self.denials.clone(), done);
     }
 
     /// Deletes the state of the key. Returns whether there was any.
