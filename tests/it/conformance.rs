@@ -2,6 +2,7 @@
 
 mod buckets;
 mod changing;
+mod debts;
 mod errors;
 mod guava;
 mod lane;
@@ -43,6 +44,12 @@ enum Step {
     RefundReceipt {
         at: i64,
         nth: usize,
+    },
+    /// Replaces what the call was charged that was admitted as the `nth` by what it has used.
+    Settle {
+        at: i64,
+        nth: usize,
+        used: u64,
     },
     Reset,
     /// Decides by the policy with this index from here on.
@@ -111,6 +118,10 @@ fn refund_of(at: i64, nth: usize) -> Step {
     Step::RefundReceipt { at, nth }
 }
 
+fn settle(at: i64, nth: usize, used: u64) -> Step {
+    Step::Settle { at, nth, used }
+}
+
 fn decide(
     at: i64,
     cost: u64,
@@ -130,6 +141,7 @@ async fn cases_hold() {
     let files = [
         buckets::cases(),
         changing::cases(),
+        debts::cases(),
         queues::cases(),
         receipts::cases(),
         guava::cases(),
@@ -181,6 +193,13 @@ async fn run(case: &Case, lane: &Lane) {
             Step::RefundReceipt { at, nth } => {
                 let (cost, receipt) = receipts[nth];
                 lane.refund(at, &key, pair, cost, Some(receipt)).await;
+            }
+            Step::Settle { at, nth, used } => {
+                let (cost, receipt) = receipts[nth];
+                match used.checked_sub(cost) {
+                    Some(more) => lane.debit(at, &key, pair, more).await,
+                    None => lane.refund(at, &key, pair, cost - used, Some(receipt)).await,
+                }
             }
             Step::Reset => lane.reset(&key).await,
             Step::UsePolicy(policy) => pair = &case.policies[policy],

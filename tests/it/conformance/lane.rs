@@ -117,6 +117,16 @@ impl Lane {
         }
     }
 
+    pub(super) async fn debit(&self, at: i64, key: &str, pair: &Pair, cost: u64) {
+        match self {
+            Lane::Model(model) => model.borrow_mut().debit(absolute(at), key, pair.model, cost.into()),
+            Lane::Store(store) => {
+                store.set_time(at).await;
+                store.debit(key, pair, cost).await;
+            }
+        }
+    }
+
     pub(super) async fn reset(&self, key: &str) {
         match self {
             Lane::Model(model) => model.borrow_mut().reset(key),
