@@ -23,9 +23,12 @@ impl Decision {
     /// If Redis fails, the call stays charged as before, which is logged. So this can be called in a `Drop`, when a stream ends. A call
     /// that is never settled keeps its estimate.
     ///
-    /// Only the first figure counts, and a refund afterwards does nothing. Nothing happens where nothing was charged: after a
-    /// [`peek`](crate::Limiter::peek), a cost of 0, by a shadow that was not charged, and with a lease. A queue and a bucket with
-    /// `warmup` cannot be settled. The last and a second figure are logged.
+    /// Only the first figure counts, and a refund afterwards does nothing. Where nothing was charged, nothing happens: after a
+    /// [`peek`](crate::Limiter::peek), and for a cost of 0, a shadow that was not charged, or a call from a lease. A queue and a bucket
+    /// with `warmup` cannot be settled. That, and a second figure, is logged.
+    ///
+    /// Settle calls of an [`adjustable`](crate::TokenBucket::adjustable) bucket where operators may override its numbers: another one
+    /// starts fresh with an override, without its debts.
     ///
     /// A decision of several policies needs a figure for each: [`settle_each`](Self::settle_each).
     ///
