@@ -96,13 +96,15 @@ local function correct(key, at)
     window = current(window, period, aligned)
   end
   if cost < 0 then
-    window = window or {opened = now, count = 0, owed = 0}
+    window = window or {opened = now, count = 0, owed = 0, pays = 0}
     if start(window.opened, period, aligned) > now then window.opened = now end
     local fits = window.owed == 0 and math.min(-cost, math.max(limit - window.count, 0)) or 0
-    local owed = window.owed - cost - fits
-    window.count, window.owed, window.pays = window.count + fits, math.min(owed, from), limit
+    local owed, most = window.owed - cost - fits, math.max(from, window.owed)
+    -- A smaller limit neither lengthens nor shortens a debt.
+    window.pays = window.owed > 0 and math.max(limit, window.pays) or limit
+    window.count, window.owed = window.count + fits, math.min(owed, most)
     store(key, window, period, aligned, was)
-    return owed > from
+    return owed > most
   end
   if not window or from and from ~= window.opened then return end
   window.count = window.count - math.max(cost - window.owed, 0)

@@ -9,8 +9,8 @@
 -- reply  anchor, missing, credited                             as of the last refill, and the total of refunds; if burst and
 --                                                              refill can change, also when the call would be admitted
 --                                                              without waiting, and when the state expires
--- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or '', for a debt the most permits
---        that may be missing; burst, refill, period; if burst and refill can change, the time of the charge instead of the anchor
+-- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or '', for a debt the most refills
+--        that it may take; burst, refill, period; if burst and refill can change, the time of the charge instead of the anchor
 
 -- The maximum of missing permits. Up to it, division by a refill is exact.
 local MOST_MISSING = 2 ^ 52
@@ -157,7 +157,10 @@ local function correct(key, at)
   local bucket = current(stored, spec)
   if cost < 0 then
     if adjustable and not bucket.changed then bucket.refill, bucket.changed = spec.refill, now end
-    local owed, most = bucket.missing - cost, math.max(from, bucket.missing)
+    -- The state gets its own refills until the next charge.
+    local full = math.min(spec.burst, math.ceil(spec.burst / spec.refill) * bucket.refill)
+    local owed = bucket.missing - cost
+    local most = math.max(math.min(from * bucket.refill + full, MOST_MISSING), bucket.missing)
     bucket.missing = math.min(owed, most)
     keep(key, bucket, spec, value and ends(stored, spec))
     return owed > most

@@ -142,6 +142,10 @@ async fn policies_of_one_key_are_settled_together() {
         decision.settle_each([12, 4, 5]);
         until_remaining(&a, 83).await;
         until_remaining(&b, 96).await;
+        // All on one key.
+        let list = [b.charge_n((), 10), b.charge_n((), 20)];
+        registry.try_acquire_all(list).await.unwrap().settle_each([12, 5]);
+        until_remaining(&b, 79).await;
     })
     .await;
 }
@@ -204,6 +208,23 @@ async fn callers_that_go_away_lose_no_settlement() {
     until_remaining(&limiter, 10_000 - 2 * CALLS).await;
 }
 
+#[tokio::test]
+async fn failed_settlements_are_logged() {
+    let log = LogCapture::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let server = Server::start();
+    let registry = Registry::connect_lazy(&server.url()).unwrap();
+    let limiter = registry.limiter("failed", FixedWindow::new(10, HOUR)).unwrap();
+    let mut decision = limiter.try_acquire(()).await.unwrap();
+    drop(server);
+    decision.settle(5);
+    until("it is logged", Duration::from_secs(20), async || {
+        let text = log.text();
+        if text.contains("failed to settle calls") { Ok(()) } else { Err(text) }
+    })
+    .await;
+}
+
 #[count_limit(10, "1d", name = "settling.negative", cost = 5, settle = |_| -3)]
 async fn negative() -> Result<(), Error> {
     Ok(())
@@ -221,6 +242,10 @@ async fn what_cannot_be_settled_is_logged() {
     decision.settle(4);
     decision.settle_each([1, 2]);
     assert_eq!(limiter.peek(()).await.unwrap().remaining, 7);
+    // One figure for two policies.
+    let other = registry.limiter("other", FixedWindow::new(10, HOUR)).unwrap();
+    registry.try_acquire_all([limiter.charge(()), other.charge(())]).await.unwrap().settle(5);
+    assert_eq!(limiter.peek(()).await.unwrap().remaining, 6);
     let remaining = registry.policy("settling.negative").unwrap().peek(()).await.unwrap().remaining;
     assert_eq!(remaining, 5);
     // At most one a minute.

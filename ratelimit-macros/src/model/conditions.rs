@@ -52,8 +52,10 @@ pub(super) fn bind(args: &Args, errors: &mut Errors) -> Option<Ident> {
             errors.on(name, format!("the function has an argument `{name}`; give the decision another name"));
             None
         }
-        Some(name) => Some(name.clone()),
-        None => {
+        Some(name) if !["self", "Self", "super", "crate"].iter().any(|word| name == word) => {
+            Some(name.clone())
+        }
+        _ => {
             errors.on(value, "`bind` is a name for the decision; write `bind = decision`");
             None
         }

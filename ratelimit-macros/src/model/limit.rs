@@ -134,6 +134,7 @@ fn lease(args: &Args, errors: &mut Errors) -> Option<Number> {
     for (argument, problem) in [
         ("timeout", "a call that may wait cannot use a `lease`; leave out `timeout` or `lease`"),
         ("charge_when", "leased permits cannot be refunded; leave out `charge_when` or `lease`"),
+        ("bind", "a call from a lease has no decision of its own; leave out `bind` or `lease`"),
         ("shadow", "a policy in `shadow` cannot have a `lease`; leave out `shadow` or `lease`"),
         ("borrow", "a bucket with `borrow` cannot have a `lease`; leave out `borrow` or `lease`"),
         ("warmup", "a bucket with `warmup` cannot have a `lease`; leave out `warmup` or `lease`"),

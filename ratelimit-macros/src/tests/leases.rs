@@ -45,6 +45,11 @@ fn leased_calls_neither_wait_nor_refund() {
             "charge_when",
             "leased permits cannot be refunded; leave out `charge_when` or `lease`",
         ),
+        (
+            "bind = decision",
+            "bind",
+            "a call from a lease has no decision of its own; leave out `bind` or `lease`",
+        ),
         ("shadow", "shadow", "a policy in `shadow` cannot have a `lease`; leave out `shadow` or `lease`"),
         ("borrow", "borrow", "a bucket with `borrow` cannot have a `lease`; leave out `borrow` or `lease`"),
         (

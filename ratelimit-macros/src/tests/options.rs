@@ -77,7 +77,7 @@ fn settle_is_a_function() {
 #[test]
 fn bind_is_a_name() {
     let message = "`bind` is a name for the decision; write `bind = decision`";
-    fails_with(Rate, "5, bind", &["\"decision\"", "5", "a::b", "f()"], message);
+    fails_with(Rate, "5, bind", &["\"decision\"", "5", "a::b", "f()", "self", "crate"], message);
     fails_with(
         Rate,
         "5, bind",

@@ -84,7 +84,7 @@ impl FixedWindowSpec {
         *state = window(FixedWindowState { opened, count: count + owed + cost, owed: 0, pays: 0 });
     }
 
-    /// Charges what fits. The next window owes the rest, if it is to owe any. Returns how much is charged.
+    /// Charges what fits. The next windows owe the rest, if they are to owe any. Returns how much is charged.
     pub(super) fn mirror(
         &self,
         state: &mut Option<State>,
@@ -92,20 +92,20 @@ impl FixedWindowSpec {
         cost: u64,
         owes: bool,
     ) -> Option<(u64, ChargeId)> {
-        let [opened, count, owed, ..] = self.check(state.as_ref(), now, cost);
+        let [opened, count, owed, pays, _] = self.check(state.as_ref(), now, cost);
         let fits = cost.min(self.limit.saturating_sub(count));
         let owes = if owes { (cost - fits).min(self.limit.saturating_sub(owed)) } else { 0 };
-        *state = window(self.owing(opened, count + fits, owed + owes));
+        *state = window(self.owing(opened, count + fits, owed + owes, pays));
         Some((fits + owes, ChargeId { at: opened, level: 0, credited: 0 }))
     }
 
     /// Charges what fits. The next windows owe the rest, up to the longest debt. Returns whether it was cut.
     pub(super) fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
-        let [opened, count, owed, ..] = self.check(state.as_ref(), now, cost);
+        let [opened, count, owed, pays, _] = self.check(state.as_ref(), now, cost);
         let room = if owed == 0 { self.limit.saturating_sub(count) } else { 0 };
-        let (fits, most) = (cost.min(room), self.most_owed());
+        let (fits, most) = (cost.min(room), self.most_owed().max(owed));
         let owes = owed.saturating_add(cost - fits);
-        *state = window(self.owing(opened, count + fits, owes.min(most)));
+        *state = window(self.owing(opened, count + fits, owes.min(most), pays));
         owes > most
     }
 
@@ -114,8 +114,10 @@ impl FixedWindowSpec {
         (longest_debt(self.period) / self.period).saturating_mul(self.limit).min(MOST_OWED)
     }
 
-    fn owing(&self, opened: u64, count: u64, owed: u64) -> FixedWindowState {
-        FixedWindowState { opened, count, owed, pays: if owed > 0 { self.limit } else { 0 } }
+    /// Returns a window that owes so much. The largest limit of those that have made it owe pays it: a smaller one neither lengthens
+    /// nor shortens a debt.
+    fn owing(&self, opened: u64, count: u64, owed: u64, pays: u64) -> FixedWindowState {
+        FixedWindowState { opened, count, owed, pays: if owed > 0 { self.limit.max(pays) } else { 0 } }
     }
 
     pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {

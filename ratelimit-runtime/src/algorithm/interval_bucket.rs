@@ -138,17 +138,20 @@ impl IntervalBucketSpec {
         if self.adjustable && bucket.refill.is_none() {
             bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: now }));
         }
+        // The state gets its own refills until the next charge.
+        let (refill, recovery) = (self.refills_of(&bucket).permits, self.burst.div_ceil(self.refill));
+        let full = self.burst.min(recovery.saturating_mul(refill));
+        let most = self.longest_debt().saturating_mul(refill).saturating_add(full).min(MOST_MISSING);
         let owed = bucket.missing.saturating_add(cost);
-        let missing = owed.min(self.most_missing().max(bucket.missing));
+        let missing = owed.min(most.max(bucket.missing));
         *state = self.keep(IntervalBucketState { missing, ..bucket }, now);
         missing < owed
     }
 
-    /// Returns the permits that are missing at most once the bucket owes.
-    pub(crate) fn most_missing(&self) -> u64 {
+    /// Returns the refills that a debt takes at most.
+    pub(crate) fn longest_debt(&self) -> u64 {
         let recovery = self.burst.div_ceil(self.refill).saturating_mul(self.period);
-        let refills = longest_debt(recovery) / self.period;
-        refills.saturating_mul(self.refill).saturating_add(self.burst).min(MOST_MISSING)
+        longest_debt(recovery) / self.period
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {

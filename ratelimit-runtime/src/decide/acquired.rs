@@ -76,6 +76,10 @@ impl<'a> Acquired<'a> {
         if let Some(policy) = self.single() {
             return Decision::of_one(policy, self.source, self.waited, None);
         }
+        if self.request.policies().is_empty() {
+            // All are shadows that could not be decided.
+            return Decision::unlimited();
+        }
         let decided = |policy: &RequestedPolicy| {
             let (name, algorithm) = (policy.definition.name.to_shared(), policy.definition.algorithm);
             PolicyDecision::new(name, algorithm, self.is_shadow(policy), self.verdict(policy))
@@ -113,10 +117,12 @@ impl<'a> Acquired<'a> {
         self.outcome.admitted && self.request.has_cost()
     }
 
-    /// Returns the receipt for all that was charged, if it is a single plain charge.
+    /// Returns the receipt for all that was charged, if it is a single plain charge of one policy.
     fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
         match (self.request.charges(), self.mirrored) {
-            ([charge], None) => PlainReceipt::of(charge, &self.outcome.verdicts[0], store),
+            ([charge], None) if self.request.policies().len() == 1 => {
+                PlainReceipt::of(charge, &self.outcome.verdicts[0], store)
+            }
             _ => None,
         }
     }

@@ -140,7 +140,8 @@ pub struct PolicyDecision {
 }
 
 impl Decision {
-    /// Returns what each policy said, in the order of the attributes or of the list.
+    /// Returns what each policy said, in the order of the attributes or of the list. Attributes that are skipped or turned off say
+    /// nothing: a call that no policy counts has an empty list, the source [`Skipped`](DecidedBy::Skipped), and `u64::MAX` permits.
     #[must_use]
     pub fn policies(&self) -> &[PolicyDecision] {
         let more = self.more.get_or_init(More::default);
@@ -168,8 +169,9 @@ impl Decision {
     /// the charge, and in a bucket the permits that have not been refilled since, or fewer if later charges were refunded first.
     /// If nothing was charged, as by [`peek`](crate::Limiter::peek), it does nothing.
     ///
-    /// All policies of the call are refunded together, and what has been [settled](Self::settle) stays. Once the future has been polled, the refund is sent even if the future is
-    /// dropped. A bucket that has been [reset](crate::Limiter::reset) since may be credited all the same.
+    /// All policies of the call are refunded together, and what has been [settled](Self::settle) stays. Once the future has been polled,
+    /// the refund is sent even if the future is dropped. A bucket that has been [reset](crate::Limiter::reset) since may be credited all
+    /// the same.
     ///
     /// # Errors
     ///

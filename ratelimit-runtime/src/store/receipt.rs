@@ -57,13 +57,18 @@ impl Mirrored {
         }
     }
 
-    /// Settles as the other store does, but gives back no more than was mirrored.
+    /// Gives back what was not used, but no more than was mirrored, and mirrors what was used beyond the charge.
     fn settle(&self, settled: &[Settled]) {
-        for (index, Charge { key, spec, cost: mirrored, .. }, charge_id) in &self.charges {
+        for (index, charge, charge_id) in &self.charges {
             let Some(&Settled { cost, used, .. }) = settled.get(*index) else { continue };
-            let used = used.max(cost - i128::from(*mirrored));
-            if let Some(correction) = Correction::settlement(key, spec, (cost, used), *charge_id) {
-                self.memory.correct(&correction);
+            let Charge { key, spec, cost: mirrored, .. } = charge;
+            match u64::try_from(used - cost) {
+                Ok(0) => {}
+                Ok(more) => drop(self.memory.mirror(&Charge { cost: more, ..charge.clone() }, true)),
+                Err(_) => {
+                    let less = u64::try_from(cost - used).map_or(*mirrored, |less| less.min(*mirrored));
+                    self.memory.refund(key, spec, less, Some(*charge_id));
+                }
             }
         }
     }
@@ -242,7 +247,7 @@ mod tests {
 
     #[test]
     fn mirrored_charges_are_settled_as_far_as_they_were_mirrored() {
-        for (used, left, mirrored_left) in [(5, 95, 15), (0, 100, 20), (12, 88, 8), (30, 70, 0)] {
+        for (used, left, mirrored_left) in [(5, 95, 15), (0, 100, 20), (12, 88, 8), (30, 70, 0), (99, 1, 0)] {
             let (store, mirror) = (memory(), memory());
             let outcome = store.decide(&[charge("key", 100, 10)]);
             // The mirror holds a fifth, and has already admitted something itself.

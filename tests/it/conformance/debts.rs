@@ -144,6 +144,20 @@ fn fixed_windows() -> Vec<Case> {
             // It has counted all of it as its own.
             admits(10 * S, 10, 0, 10 * S),
         ]),
+        case_of(
+            "a smaller limit shortens no debt",
+            [fixed_window(1000, 60 * SECOND, false), fixed_window(1, 60 * SECOND, false)],
+        )
+        .steps([
+            admits(0, 1, 999, 60 * S),
+            settle(0, 0, 1_000_000),
+            refuses(0, 1, 0, 60_000 * S, 60_000 * S),
+            Step::UsePolicy(1),
+            settle(0, 0, 2),
+            // One permit more is beyond the longest debt of this limit.
+            Step::UsePolicy(0),
+            refuses(0, 1, 0, 60_000 * S, 60_000 * S),
+        ]),
         case("a debt of windows lasts for a day at most", fixed_window(10, 3600 * SECOND, false)).steps([
             admits(0, 1, 9, 3600 * S),
             settle(0, 0, u64::MAX),

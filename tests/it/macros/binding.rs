@@ -17,12 +17,12 @@ struct Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.decision.settle_each([self.sent, 1]);
+        self.decision.settle_each([1, self.sent]);
     }
 }
 
-#[rate_limit(rate = "1/h", burst = 100, name = "bind.tokens", cost = 20, bind = decision)]
 #[count_limit(2, "1d", name = "bind.free", shadow)]
+#[rate_limit(rate = "1/h", burst = 100, name = "bind.tokens", cost = 20, bind = decision)]
 async fn send(chunks: &[u64]) -> Result<(Stream, &'static str), Error> {
     let is_free = decision.policies().iter().all(|policy| policy.admitted);
     let mut stream = Stream { decision, sent: 0 };
@@ -62,7 +62,10 @@ async fn streams_settle_the_decision_of_their_call() {
     .await;
 }
 
-#[count_limit(3, "1d", key = user, name = "bind.daily", skip_when = user == "root", bind = seen, fallback = |error| error.retry_after().map(|_| 0))]
+#[count_limit(
+    3, "1d", key = user, name = "bind.daily", skip_when = user == "root", bind = seen,
+    fallback = |error| error.retry_after().map(|_| 0)
+)]
 async fn remaining(user: &str) -> Option<u64> {
     assert!(seen.policies().len() == usize::from(user != "root"));
     Some(seen.remaining)
@@ -93,7 +96,7 @@ async fn bodies_see_what_a_shadow_says() {
     .await;
 }
 
-#[funnel_limit(10, 50, queue, name = "bind.queue", bind = decision)]
+#[funnel_limit(10, "2/s", queue, name = "bind.queue", bind = decision)]
 async fn paced() -> Result<Duration, Error> {
     Ok(decision.waited)
 }
@@ -105,6 +108,16 @@ async fn bodies_see_how_long_they_waited() {
         assert!(registry.scope(paced()).await.unwrap() > Duration::ZERO);
     })
     .await;
+}
+
+#[rate_limit(5.0, shadow, key_type = USER, name = "bind.userless", bind = seen)]
+async fn userless() -> usize {
+    seen.policies().len()
+}
+
+#[tokio::test]
+async fn shadows_without_a_key_say_nothing() {
+    on_each_registry(async |registry, _| assert_eq!(registry.scope(userless()).await, 0)).await;
 }
 
 #[tokio::test]

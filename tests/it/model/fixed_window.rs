@@ -111,8 +111,10 @@ impl FixedWindow {
                     let window = self.current(last, *at);
                     let fits = if window.owed == 0 { (limit - window.count).clamp(0, *cost) } else { 0 };
                     let most = (longest_debt(*period) / period * limit).min(MOST_OWED);
-                    let owed = (window.owed + cost - fits).min(most);
-                    Window { count: window.count + fits, owed, pays: *limit, ..window }
+                    let owed = (window.owed + cost - fits).min(most.max(window.owed));
+                    // The largest limit of those that have made it owe pays it.
+                    let pays = if window.owed > 0 { window.pays.max(*limit) } else { *limit };
+                    Window { count: window.count + fits, owed, pays, ..window }
                 }
                 Event::Repaired { at, .. } => self.current(last, *at),
                 Event::Credited { at, amount, .. } => {

@@ -217,8 +217,10 @@ impl IntervalBucket {
                     if last.is_none() {
                         (state.refill, state.changed) = (refill, at);
                     }
-                    let recovery = ceil(burst, refill) * self.every;
-                    let most = (burst + longest_debt(recovery) / self.every * refill).min(MAX_MISSING);
+                    let refills = ceil(burst, refill);
+                    let most = longest_debt(refills * self.every) / self.every * state.refill
+                        + burst.min(refills * state.refill);
+                    let most = most.min(MAX_MISSING);
                     state.missing = (before.missing + cost).min(most.max(before.missing));
                     if !self.adjustable {
                         // From what is missing alone, a debt is a call that waits.

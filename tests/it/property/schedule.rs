@@ -154,9 +154,9 @@ fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {
     if last > 0 && random.percent(90) {
         let index = random.below(last) as usize;
         return match random.below(100) {
-            0..60 => Refund::Receipt(index),
-            60..80 => Refund::Settlement(index, random.below(4), 0),
-            _ => Refund::Settlement(index, 4, random.pick(&[1, 1, 2, 5, 20, 1000])),
+            0..50 => Refund::Receipt(index),
+            50..70 => Refund::Settlement(index, random.below(4), 0),
+            _ => Refund::Settlement(index, 4, random.pick(&[1, 1, 2, 5, 10, 20, 1000])),
         };
     }
     let key = random.below(keys.len() as u64) as usize;

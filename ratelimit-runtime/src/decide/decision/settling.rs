@@ -12,23 +12,25 @@ use crate::store::{Corrected, PlainReceipt};
 const MINUTE: Duration = Duration::from_secs(60);
 
 impl Decision {
-    /// Replaces what the call was charged by what it really used, once that is known: tokens of a language model, bytes of an answer.
+    /// Replaces what the call was charged by what it really used, in permits, as the cost: tokens of a language model, bytes of an
+    /// answer.
     ///
     /// If it used less than it was charged, the rest is given back as far as [`refund`](Self::refund) would. If it used more, the
-    /// difference is charged whatever is left, as a debt: the key admits no other call before that is paid, at the rate of a bucket or
-    /// by the next windows. A debt lasts for at most a day, or ten times as long as the policy takes to recover if that is longer; what
-    /// exceeds this is cut, with a log event.
+    /// difference is charged whatever is left, as a debt: a bucket pays it at its rate, the next windows begin with it, and a sliding
+    /// window counts it for one period. A debt lasts for at most a day, or ten times as long as the policy takes to recover if that is
+    /// longer; what exceeds this is cut, with a log event.
     ///
     /// The caller does not wait: in process it is done at once, and on Redis by a task that a caller who goes away does not interrupt.
     /// If Redis fails, the call stays charged as before, which is logged. So this can be called in a `Drop`, when a stream ends. A call
-    /// that is never settled keeps its estimate.
+    /// that is never settled keeps its estimate, and so may one that is settled just before its tokio runtime or the process ends.
     ///
     /// Only the first figure counts, and a refund afterwards does nothing. Where nothing was charged, nothing happens: after a
     /// [`peek`](crate::Limiter::peek), and for a cost of 0, a shadow that was not charged, or a call from a lease. A queue and a bucket
-    /// with `warmup` cannot be settled. That, and a second figure, is logged.
+    /// with `warmup` cannot be settled. Settling these, or a call twice, is logged and changes nothing.
     ///
-    /// Settle calls of an [`adjustable`](crate::TokenBucket::adjustable) bucket where operators may override its numbers: another one
-    /// starts fresh with an override, without its debts.
+    /// Settle calls of an [`adjustable`](crate::TokenBucket::adjustable) bucket where operators may override its numbers, or where it
+    /// refills at intervals: another one starts fresh with an override, without its debts, and with interval refill gives less back
+    /// while it owes.
     ///
     /// A decision of several policies needs a figure for each: [`settle_each`](Self::settle_each).
     ///
@@ -54,8 +56,8 @@ impl Decision {
     /// Settles a decision of several policies, with a figure for each in the order of [`policies`](Self::policies), as
     /// [`settle`](Self::settle) does for one.
     ///
-    /// A policy whose calls use what they are charged, such as requests per minute, gets its cost. With another number of figures
-    /// nothing is settled, which is logged.
+    /// A policy whose calls use what they are charged, such as requests per minute, gets its cost. An attribute that was skipped, or
+    /// turned off, is none of them. With another number of figures nothing is settled, which is logged.
     ///
     /// ```
     /// # use ratelimits::{FixedWindow, Registry, TokenBucket};

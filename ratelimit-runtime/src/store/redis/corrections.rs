@@ -1,5 +1,5 @@
-//! Corrections on their way to Redis: refunds, and debts. Tasks of their own send them, so that none depends on a caller who waits for it: at once if few are
-//! in flight, or else together with others.
+//! Corrections on their way to Redis: refunds, and debts. Tasks of their own send them, so that none depends on a caller who waits for
+//! it: at once if few are in flight, or else together with others.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
@@ -43,7 +43,7 @@ struct Queue {
     waiting: VecDeque<CallCorrections>,
 }
 
-/// Those of one call. Dropped before Redis responds, it has failed.
+/// Those of one call, which have failed if this is dropped before Redis responds.
 struct CallCorrections {
     corrections: Vec<Correction>,
     denials: Option<Arc<Denials>>,

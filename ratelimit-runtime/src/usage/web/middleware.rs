@@ -173,7 +173,7 @@ impl RateLimitMiddleware {
     /// [`Error::retry_after`](crate::Error::retry_after) stays exact, and so does what a handler writes by it. Of middlewares around
     /// each other, the outermost that has a spread decides.
     ///
-    /// Headers have whole seconds, and a spread of less changes none: one of 0.1 shows in delays of more than ten seconds.
+    /// Headers have whole seconds, and an addition of less than one is dropped: 0.1 has no effect on delays of up to ten seconds.
     ///
     /// # Errors
     ///

@@ -16,6 +16,9 @@ use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::judge::line_of;
 
+/// More than any window counts or owes, and few enough that sums are exact.
+const MOST_WORTH: u64 = 1 << 51;
+
 /// The number of arguments of each correction. Shorter ones are padded.
 const WIDTH: usize = 8;
 
@@ -218,7 +221,7 @@ pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
         AlgorithmSpec::IntervalBucket(spec) => {
             let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
             // Another call may have charged more than this bucket holds.
-            let first = [of(cost.min(MOST_MISSING)), at(spec.most_missing()), level, credited];
+            let first = [of(cost.min(MOST_MISSING)), at(spec.longest_debt()), level, credited];
             first.into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::WarmingUp(spec) => {
@@ -228,10 +231,10 @@ pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
         }
         AlgorithmSpec::FixedWindow(spec) => {
             let numbers = [spec.period, u64::from(spec.aligned), spec.limit].map(Argument::from);
-            [of(cost.min(MOST_COUNTED)), at(spec.most_owed())].into_iter().chain(numbers).collect()
+            [of(cost.min(MOST_WORTH)), at(spec.most_owed())].into_iter().chain(numbers).collect()
         }
         AlgorithmSpec::SlidingWindow(spec) => {
-            vec![of(cost.min(MOST_COUNTED)), at(MOST_COUNTED), spec.period.into(), spec.precision.into()]
+            vec![of(cost.min(MOST_WORTH)), at(MOST_COUNTED), spec.period.into(), spec.precision.into()]
         }
     };
     arguments.insert(0, u64::from(spec.kind()).into());
