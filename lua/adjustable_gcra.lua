@@ -79,12 +79,10 @@ end
 
 local restore = restore_value
 
-local function check(key, at)
+-- Checks a state as of now.
+local function check_current(bucket, at)
   local charge, lead, wait, to =
     args[at], args[at + 1], args[at + 2], args[at + 3]
-  local value = redis.call('GET', key)
-  local stored = load(value)
-  local bucket = current(stored, to)
   local from, full_at, allowed = bucket.pace, math.max(bucket.tat, now), math.max(lead, 0)
   local tat, credited, made, free_at = full_at, bucket.credited, math.max(now, bucket.changed), full_at - allowed
   if from ~= to then
@@ -101,10 +99,18 @@ local function check(key, at)
   end
   local until_slot = free_at <= now and 0 or math.max(tat - now - allowed, 1)
   return {
-    tat, credited, made, math.max(free_at, 0), full_at, key = key, cost = charge, lead = allowed, pace = to,
-    bucket = bucket, value = value, was = stored and ends(stored), moved = stored and bucket.tat < stored.tat,
+    tat, credited, made, math.max(free_at, 0), full_at, cost = charge, lead = allowed, pace = to, bucket = bucket,
     admits = charge == 0 or lead >= 0 and until_slot <= wait,
   }
+end
+
+local function check(key, at)
+  local value = redis.call('GET', key)
+  local stored = load(value)
+  local bucket = current(stored, args[at + 3])
+  local entry = check_current(bucket, at)
+  entry.key, entry.value, entry.was, entry.moved = key, value, stored and ends(stored), stored and bucket.tat < stored.tat
+  return entry
 end
 
 local function commit(entry)

@@ -13,6 +13,7 @@
 --                                                  the charge is refused or costs 0, also when it will fit, or 0
 --          interval_bucket     anchor, missing
 --          adjustable_gcra     tat                 the same at the rate of the call
+--          settled_gcra        tat, made           the same, and the time of the charge
 --        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
 local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
 local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
@@ -280,6 +281,39 @@ while first <= count do
       reply[length] = ok and tat or -tat
       to_write = true
 
+    -- settled_gcra, at the rate of the last charge
+    elseif kind == 9 then
+      local lead, value, tat, made, was = args[at + 2], call('GET', key), now, now, nil
+      if value then
+        if value.err or #value ~= 88 then plain = false break end
+        local written, slot, of, last, since1, low1, since2, low2, since3, low3
+        tat, written, slot, of, last, since1, low1, since2, low2, since3, low3 = unpack_struct('<ddddddddddd', value)
+        -- As above, and the lows are in order.
+        if
+          not (
+            of == args[at + 4] and slot == 0 and written <= now and tat > 0 and tat - written <= 1261440000000000
+            and 0 <= since1 and since1 <= since2 and since2 <= since3 and since3 <= last and last <= 9007199254740992
+            and 0 <= low1 and low1 <= low2 and low2 <= low3 and low3 <= 9007199254740992
+            and tat % 1 + written % 1 + last % 1 + since1 % 1 + low1 % 1 + since2 % 1 + low2 % 1 + since3 % 1 + low3 % 1 == 0
+          )
+        then
+          plain = false
+          break
+        end
+        was = last < tat and tat or last + 1
+        if last >= now then made = last + 1 end
+        if tat < now then tat = now end
+      end
+      local level = tat - now
+      if cost > 0 and level > lead then
+        local wait = args[at + 3]
+        if admitted and lead >= 0 and wait > 0 then plain = false break end
+        ok = lead >= 0 and level - lead <= wait
+      end
+      found[f + 2], found[f + 3], found[f + 4], found[f + 5] = tat, made, value, was
+      reply[length + 1], reply[length + 2] = ok and tat or -tat, made
+      to_write, length = true, length + 2
+
     else
       plain = false
       break
@@ -348,6 +382,30 @@ while first <= count do
         local rounded = missing + refill - 1
         ends = anchor + (rounded - rounded % refill) / refill * args[at + 4]
         value = format('%.0f %.0f', anchor, missing)
+      elseif kind == 9 then
+        local tat, made, missing, min = found[f + 2], found[f + 3], found[f + 2] - now, math.min
+        local since1, low1, since2, low2, since3, low3 = 0, 0, 0, 0, 0, 0
+        if was and was > now then
+          -- `add_low` of settled_gcra.lua
+          local tat, written, slot, of, last
+          tat, written, slot, of, last, since1, low1, since2, low2, since3, low3 = unpack_struct('<ddddddddddd', found[f + 4])
+          low1, low2, low3 = min(low1, missing), min(low2, missing), min(low3, missing)
+          local loss1, loss2 = low1 * (since2 - since1), (low2 - low1) * (since3 - since2)
+          local loss3, loss4 = (low3 - low2) * (last - since3), (missing - low3) * (made - last)
+          local least = min(loss1, loss2, loss3, loss4)
+          if loss1 == least then
+            since1, low1, since2, low2, since3, low3 = since2, low2, since3, low3, last, missing
+          elseif loss2 == least then
+            since2, low2, since3, low3 = since3, low3, last, missing
+          elseif loss3 == least then
+            since3, low3 = last, missing
+          end
+        end
+        ends = tat + cost
+        value = pack_struct(
+          '<ddddddddddd', ends, now, 0, args[at + 4], made, since1, low1, since2, low2, since3, low3
+        )
+        if ends <= made then ends = made + 1 end
       else
         ends = found[f + 2] + cost
         value = pack_struct('<ddddddd', ends, now, 0, 0, 0, 0, args[at + 4])

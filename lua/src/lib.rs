@@ -3,7 +3,7 @@
 //!
 //! An algorithm's file defines `check`, `commit`, `undo`, `restore` and `correct`. Its header specifies its state, its
 //! arguments with their units, and its reply. Some algorithms exist in a second form, `adjustable_…`, for numbers that change
-//! from call to call: `gcra` in a file of its own, the others in the same file with `adjustable` set.
+//! from call to call: `gcra` in a file of its own, to which `settled_gcra` adds, the others in the same file with `adjustable` set.
 //!
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
 //! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script gives permits
@@ -26,7 +26,7 @@
 //! | algorithm | commands |
 //! | --- | --- |
 //! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
-//! | `adjustable_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
+//! | `adjustable_gcra`, `settled_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
 //! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ macro_rules! adjustable {
 
 /// The algorithms, named after their files, in the order of their numbers in the arguments of the scripts, from 1 on. Each has a
 /// Rust twin of the same name.
-pub const ALGORITHMS: [(&str, &str); 8] = [
+pub const ALGORITHMS: [(&str, &str); 9] = [
     ("gcra", include_str!("../gcra.lua")),
     ("fixed_window", include_str!("../fixed_window.lua")),
     ("sliding_window", include_str!("../sliding_window.lua")),
@@ -50,6 +50,7 @@ pub const ALGORITHMS: [(&str, &str); 8] = [
     ("adjustable_interval_bucket", adjustable!("../interval_bucket.lua", true)),
     ("warming_up", adjustable!("../warming_up.lua", false)),
     ("adjustable_warming_up", adjustable!("../warming_up.lua", true)),
+    ("settled_gcra", concat!(include_str!("../adjustable_gcra.lua"), include_str!("../settled_gcra.lua"))),
 ];
 
 /// The files that are part of every script, or included in others.

@@ -10,6 +10,7 @@ mod lists;
 mod peeks;
 mod queues;
 mod receipts;
+mod settled;
 mod shadows;
 mod starts;
 mod windows;
@@ -144,6 +145,7 @@ async fn cases_hold() {
         debts::cases(),
         queues::cases(),
         receipts::cases(),
+        settled::cases(),
         guava::cases(),
         windows::cases(),
     ];

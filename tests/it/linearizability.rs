@@ -13,6 +13,7 @@ use ratelimit_runtime::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use ratelimit_runtime::algorithm::fixed_window::FixedWindowSpec;
 use ratelimit_runtime::algorithm::gcra::{GcraKind, GcraSpec};
 use ratelimit_runtime::algorithm::interval_bucket::IntervalBucketSpec;
+use ratelimit_runtime::algorithm::settled_gcra::SettledGcraSpec;
 use ratelimit_runtime::algorithm::sliding_window::SlidingWindowSpec;
 use ratelimit_runtime::store::{AlgorithmSpec, Charge, ChargeId, Clock, Key, MemoryStore, Outcome};
 
@@ -207,7 +208,8 @@ fn spec(random: &mut Random) -> AlgorithmSpec {
         35..45 => AlgorithmSpec::Gcra(bucket(GcraKind::Queue)),
         45..60 => window(false),
         60..65 => window(true),
-        65..80 => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket(GcraKind::TokenBucket))),
+        65..73 => AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket(GcraKind::TokenBucket))),
+        73..80 => AlgorithmSpec::SettledGcra(SettledGcraSpec(bucket(GcraKind::TokenBucket))),
         80..90 => {
             let (period, precision) = (3 * interval, random.pick(&[0, interval]));
             AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: permits, period, precision })

@@ -90,6 +90,33 @@ async fn calls_that_used_more_leave_a_debt() {
     .await;
 }
 
+#[tokio::test]
+async fn calls_that_overlap_are_settled_in_any_order() {
+    let bucket = TokenBucket::new("1/h".parse().unwrap()).burst(20);
+    on_each_registry(async |registry, _| {
+        for (i, policy) in [bucket.settled(), bucket.borrow().settled()].into_iter().enumerate() {
+            let limiter = registry.limiter(&i.to_string(), policy).unwrap();
+            let mut calls = Vec::new();
+            for cost in [4, 6, 2, 5, 3] {
+                calls.push(limiter.try_acquire_n((), cost).await.unwrap());
+            }
+            for (call, used, remaining) in [(1, 2, 4), (3, 7, 2), (4, 0, 5), (2, 1, 6)] {
+                calls[call].settle(used);
+                until_remaining(&limiter, remaining).await;
+            }
+        }
+    })
+    .await;
+}
+
+#[test]
+fn buckets_of_attributes_remember_what_they_lack() {
+    let all = ratelimits::policies();
+    let tokens = all.iter().find(|policy| &*policy.name == "settling.tokens").unwrap();
+    let bucket = TokenBucket::new("1/h".parse().unwrap()).burst(100);
+    assert_eq!(tokens.policy, Some(bucket.settled().into()));
+}
+
 #[rate_limit(rate = "1/h", burst = 100, name = "settling.tokens", cost = estimate, settle = |used| *used.as_ref().unwrap_or(&0))]
 #[count_limit(1000, "1d", name = "settling.requests")]
 #[window_limit(50, "1d", name = "settling.failures", cost = 5, settle = |used: &Result<_, _>| if used.is_ok() { 0_u8 } else { 5 })]

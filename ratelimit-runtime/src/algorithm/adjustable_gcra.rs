@@ -30,7 +30,12 @@ impl AdjustableGcraSpec {
     }
 
     pub(super) fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
-        let bucket = self.current(stored(state), now);
+        self.check_current(self.current(stored(state), now), now, cost)
+    }
+
+    /// Checks a state as of now.
+    #[inline]
+    pub(super) fn check_current(&self, bucket: AdjustableGcraState, now: u64, cost: u64) -> Snapshot {
         let (from, to) = (bucket.pace, self.pace());
         let full_at = bucket.tat.max(now);
         if from == to {
@@ -185,7 +190,7 @@ fn store(state: &mut Option<State>, kept: Option<AdjustableGcraState>) {
 }
 
 /// Returns the time in which the permits refill at pace `to` that refill in this time at pace `from`, rounded up.
-fn rounded_up(micros: u64, from: f64, to: f64) -> u64 {
+pub(super) fn rounded_up(micros: u64, from: f64, to: f64) -> u64 {
     if micros == 0 {
         return 0;
     }

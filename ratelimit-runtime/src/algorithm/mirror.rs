@@ -6,6 +6,7 @@
 
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::gcra::GcraKind;
+use super::settled_gcra::SettledGcraSpec;
 use super::spec::AlgorithmSpec;
 use super::state::State;
 use super::verdict::{ChargeId, Snapshot};
@@ -18,7 +19,9 @@ impl AlgorithmSpec {
         let cost = self.max_cost().map_or(cost, |most| cost.min(most));
         let (level, owes) = (snapshot[0].saturating_sub(now), u64::from(owes));
         let takes = match self {
-            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
+            AlgorithmSpec::Gcra(spec)
+            | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+            | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
                 match spec.kind {
                     // The calls before it, decided here or there, may each have borrowed as much as the bucket holds.
                     GcraKind::Borrowing(_) => {

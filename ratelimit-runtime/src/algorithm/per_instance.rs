@@ -8,6 +8,7 @@ use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
+use super::settled_gcra::SettledGcraSpec;
 use super::sliding_window::SlidingWindowSpec;
 use super::spec::AlgorithmSpec;
 use super::warming_up::WarmingUpSpec;
@@ -26,6 +27,9 @@ impl AlgorithmSpec {
             AlgorithmSpec::Gcra(spec) => AlgorithmSpec::Gcra(spec.per_instance(instances)),
             AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.per_instance(instances)))
+            }
+            AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+                AlgorithmSpec::SettledGcra(SettledGcraSpec(spec.per_instance(instances)))
             }
             AlgorithmSpec::IntervalBucket(spec) => AlgorithmSpec::IntervalBucket(spec.per_instance(n)),
             AlgorithmSpec::WarmingUp(spec) => {

@@ -12,6 +12,9 @@ impl AlgorithmSpec {
             (AlgorithmSpec::AdjustableGcra(one), AlgorithmSpec::AdjustableGcra(other)) => {
                 mem::discriminant(&one.0.kind) == mem::discriminant(&other.0.kind)
             }
+            (AlgorithmSpec::SettledGcra(one), AlgorithmSpec::SettledGcra(other)) => {
+                mem::discriminant(&one.0.kind) == mem::discriminant(&other.0.kind)
+            }
             (AlgorithmSpec::IntervalBucket(one), AlgorithmSpec::IntervalBucket(other))
                 if one.adjustable && other.adjustable =>
             {
@@ -44,7 +47,7 @@ mod tests {
     use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     fn policy() -> impl Strategy<Value = Policy> {
-        (0..13, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
+        (0..16, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
             let rate = Rate::new(limit, Duration::from_secs(seconds));
             let bucket = TokenBucket::new(rate).burst(limit + seconds);
             let funnel = LeakyBucket::new(limit, rate);
@@ -63,6 +66,9 @@ mod tests {
                 9 => window.into(),
                 10 => window.aligned().into(),
                 11 => sliding.into(),
+                12 => bucket.settled().into(),
+                13 => bucket.borrow().settled().into(),
+                14 => funnel.settled().into(),
                 _ => sliding.precision(Duration::from_secs(1)).into(),
             }
         })

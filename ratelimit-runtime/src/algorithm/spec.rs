@@ -6,6 +6,7 @@ use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
+use super::settled_gcra::SettledGcraSpec;
 use super::sliding_window::SlidingWindowSpec;
 use super::state::State;
 use super::verdict::{ChargeId, Snapshot, Verdict};
@@ -19,6 +20,8 @@ pub enum AlgorithmSpec {
     Gcra(GcraSpec),
     /// The same, with numbers that change from call to call.
     AdjustableGcra(AdjustableGcraSpec),
+    /// The same, whose calls are settled.
+    SettledGcra(SettledGcraSpec),
     /// A token bucket with interval refill.
     IntervalBucket(IntervalBucketSpec),
     /// A token bucket that warms up.
@@ -35,6 +38,7 @@ macro_rules! dispatch {
         match $self {
             AlgorithmSpec::Gcra($spec) => $then,
             AlgorithmSpec::AdjustableGcra($spec) => $then,
+            AlgorithmSpec::SettledGcra($spec) => $then,
             AlgorithmSpec::IntervalBucket($spec) => $then,
             AlgorithmSpec::WarmingUp($spec) => $then,
             AlgorithmSpec::FixedWindow($spec) => $then,
@@ -107,6 +111,7 @@ impl AlgorithmSpec {
         match self {
             AlgorithmSpec::Gcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::AdjustableGcra(spec) => spec.debit(state, now, cost),
+            AlgorithmSpec::SettledGcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::IntervalBucket(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::FixedWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SlidingWindow(spec) => spec.debit(state, now, cost),
@@ -130,9 +135,9 @@ impl AlgorithmSpec {
     #[must_use]
     pub const fn max_cost(&self) -> Option<u64> {
         match self {
-            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-                spec.max_cost()
-            }
+            AlgorithmSpec::Gcra(spec)
+            | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+            | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => spec.max_cost(),
             AlgorithmSpec::IntervalBucket(spec) => Some(spec.burst),
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
@@ -147,6 +152,9 @@ impl AlgorithmSpec {
         match self {
             AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
                 AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec.unbounded()))
+            }
+            AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+                AlgorithmSpec::SettledGcra(SettledGcraSpec(spec.unbounded()))
             }
             AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
                 AlgorithmSpec::IntervalBucket(IntervalBucketSpec { burst: MAX_PERMITS, ..spec })
@@ -179,9 +187,9 @@ impl AlgorithmSpec {
     #[must_use]
     pub const fn window(&self) -> u64 {
         match self {
-            AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-                spec.capacity
-            }
+            AlgorithmSpec::Gcra(spec)
+            | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+            | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => spec.capacity,
             AlgorithmSpec::IntervalBucket(spec) => {
                 spec.burst.div_ceil(spec.refill).saturating_mul(spec.period)
             }
@@ -217,7 +225,7 @@ impl AlgorithmSpec {
     #[must_use]
     pub(crate) const fn is_adjustable(&self) -> bool {
         match self {
-            AlgorithmSpec::AdjustableGcra(_) => true,
+            AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::SettledGcra(_) => true,
             AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
             AlgorithmSpec::WarmingUp(spec) => spec.adjustable,
             AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
@@ -236,6 +244,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::IntervalBucket(_) => 6,
             AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: false, .. }) => 7,
             AlgorithmSpec::WarmingUp(_) => 8,
+            AlgorithmSpec::SettledGcra(_) => 9,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::lows::Lows;
+
 /// The state of a key. A key whose state has expired is equivalent to an absent one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
@@ -9,6 +11,8 @@ pub enum State {
     Gcra(GcraState),
     /// The state of an [`AdjustableGcraSpec`](super::adjustable_gcra::AdjustableGcraSpec).
     AdjustableGcra(Box<AdjustableGcraState>),
+    /// The state of a [`SettledGcraSpec`](super::settled_gcra::SettledGcraSpec).
+    SettledGcra(Box<SettledGcraState>),
     /// The state of an [`IntervalBucketSpec`](super::interval_bucket::IntervalBucketSpec).
     IntervalBucket(IntervalBucketState),
     /// The state of a [`WarmingUpSpec`](super::warming_up::WarmingUpSpec).
@@ -67,6 +71,21 @@ impl AdjustableGcraState {
     pub(super) fn of_plain(tat: u64, written: u64, pace: u64) -> Self {
         AdjustableGcraState { tat, written, pace: pace as f64, ..Self::default() }
     }
+}
+
+/// When the bucket will be full again, at which rate, and what it has lacked since its charges.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SettledGcraState {
+    pub(super) tat: u64,
+    pub(super) written: u64,
+    /// As in [`GcraState`].
+    pub(super) slot: u64,
+    /// As in [`AdjustableGcraState`].
+    pub(super) pace: f64,
+    /// When the last charge was made, later than all before it, even those of the same microsecond.
+    pub(super) made: u64,
+    /// What has been missing since charges before that.
+    pub(super) lows: Lows,
 }
 
 /// The time of a refill, and the permits missing right after it. While calls wait, more are missing than the bucket holds.

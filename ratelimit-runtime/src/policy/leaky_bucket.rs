@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::numbers::{checked_capacity, checked_count, checked_interval, is_valid, tri};
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 
@@ -28,6 +29,7 @@ pub struct LeakyBucket {
     pub(super) leak: Leak,
     pub(super) queue: bool,
     pub(super) adjustable: bool,
+    pub(super) settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,13 +42,13 @@ impl LeakyBucket {
     /// Creates a bucket for `capacity` permits that leaks at `leak_rate`.
     #[must_use]
     pub const fn new(capacity: u64, leak_rate: Rate) -> Self {
-        LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false, adjustable: false }
+        LeakyBucket { capacity, leak: Leak::Rate(leak_rate), queue: false, adjustable: false, settled: false }
     }
 
     /// Creates a bucket for `capacity` permits that drains from full to empty in `drain`.
     #[must_use]
     pub const fn draining(capacity: u64, drain: Duration) -> Self {
-        LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false, adjustable: false }
+        LeakyBucket { capacity, leak: Leak::Drain(drain), queue: false, adjustable: false, settled: false }
     }
 
     /// Makes the bucket the textbook queue: one call starts at once, up to `capacity` more wait and start evenly spaced at the
@@ -91,6 +93,14 @@ impl LeakyBucket {
         self
     }
 
+    /// As [`TokenBucket::settled`](crate::TokenBucket::settled), but for a queue no more than [`adjustable`](Self::adjustable).
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn settled(mut self) -> Self {
+        (self.adjustable, self.settled) = (true, true);
+        self
+    }
+
     /// Checks the numbers of the policy.
     ///
     /// # Errors
@@ -114,6 +124,10 @@ impl LeakyBucket {
         let (kind, slots) =
             if self.queue { (GcraKind::Queue, capacity + 1) } else { (GcraKind::Meter, capacity) };
         let capacity = tri!(checked_capacity(slots as u128 * interval as u128, "capacity"));
-        Ok(AlgorithmSpec::gcra(GcraSpec { kind, interval, capacity }, self.adjustable))
+        let spec = GcraSpec { kind, interval, capacity };
+        if self.settled && !self.queue {
+            return Ok(AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)));
+        }
+        Ok(AlgorithmSpec::gcra(spec, self.adjustable))
     }
 }

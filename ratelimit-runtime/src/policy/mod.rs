@@ -108,6 +108,16 @@ impl Policy {
         }
     }
 
+    /// Returns the policy as attributes with `settle` have it.
+    #[cfg(feature = "serde")]
+    pub(crate) const fn settled(self) -> Self {
+        match self {
+            Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.settled()),
+            Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.settled()),
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => self,
+        }
+    }
+
     /// Returns the algorithm.
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {

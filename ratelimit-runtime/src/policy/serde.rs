@@ -38,8 +38,10 @@ impl Serialize for Policy {
                 Written::Flag => map.serialize_entry(name, &true)?,
             }
         }
-        if self.is_adjustable() {
-            map.serialize_entry("adjustable", &true)?;
+        match self.of_buckets() {
+            (_, true) => map.serialize_entry("settled", &true)?,
+            (true, _) => map.serialize_entry("adjustable", &true)?,
+            _ => {}
         }
         map.end()
     }
@@ -53,11 +55,12 @@ impl<'de> Deserialize<'de> for Policy {
 }
 
 impl Policy {
-    fn is_adjustable(&self) -> bool {
+    /// Returns whether it is a bucket that is adjustable, and whether its calls are settled.
+    fn of_buckets(&self) -> (bool, bool) {
         match self {
-            Policy::TokenBucket(bucket) => bucket.adjustable,
-            Policy::LeakyBucket(bucket) => bucket.adjustable,
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => false,
+            Policy::TokenBucket(bucket) => (bucket.adjustable, bucket.settled),
+            Policy::LeakyBucket(bucket) => (bucket.adjustable, bucket.settled),
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => (false, false),
         }
     }
 
@@ -77,11 +80,16 @@ impl Policy {
                 {
                     policy = policy.computed();
                 }
+                ("settled", Value::Bool(true))
+                    if matches!(policy, Policy::TokenBucket(_) | Policy::LeakyBucket(_)) =>
+                {
+                    policy = policy.settled();
+                }
                 (_, Value::Bool(false)) => {}
                 ("refill", Value::Text(refill)) if refill == "interval" => {}
                 ("borrow" | "aligned" | "queue", Value::Bool(true)) if attribute.argument(name).is_some() => {
                 }
-                ("refill" | "borrow" | "aligned" | "queue" | "adjustable", _) => {
+                ("refill" | "borrow" | "aligned" | "queue" | "adjustable" | "settled", _) => {
                     return Err(format!("`{name}` of a {} has no such value", attribute.name()));
                 }
                 (_, value) => policy = value.apply(policy, name)?,

@@ -8,6 +8,7 @@ use super::numbers::{
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::base::bounds::{MAX_PERIOD, MAX_PERMITS, TOO_MANY};
 use crate::base::invalid_policy::InvalidPolicy;
@@ -37,6 +38,7 @@ pub struct TokenBucket {
     pub(super) borrow: bool,
     pub(super) warmup: Option<Duration>,
     pub(super) adjustable: bool,
+    pub(super) settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +67,7 @@ impl TokenBucket {
             borrow: false,
             warmup: None,
             adjustable: false,
+            settled: false,
         }
     }
 
@@ -184,6 +187,15 @@ impl TokenBucket {
         self
     }
 
+    /// Remembers what a key has lacked since its calls, so that most of what they have not used can be given back however long they
+    /// take. Attributes with `settle` do this by themselves. Implies [`adjustable`](Self::adjustable).
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn settled(mut self) -> Self {
+        (self.adjustable, self.settled) = (true, true);
+        self
+    }
+
     /// Checks the numbers of the policy.
     ///
     /// # Errors
@@ -214,7 +226,7 @@ impl TokenBucket {
             BurstSize::Permits(permits) => tri!(checked_count(permits, "burst")) as u128 * interval as u128,
         };
         let capacity = tri!(checked_capacity(capacity, "burst"));
-        Ok(AlgorithmSpec::gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }, self.adjustable))
+        Ok(self.gcra(GcraSpec { kind: GcraKind::TokenBucket, interval, capacity }))
     }
 
     const fn borrowing_spec(&self) -> Result<AlgorithmSpec, InvalidPolicy> {
@@ -232,7 +244,15 @@ impl TokenBucket {
         };
         let capacity = tri!(checked_capacity(capacity, "burst"));
         let kind = GcraKind::Borrowing(self.rate.reduced());
-        Ok(AlgorithmSpec::gcra(GcraSpec { kind, interval, capacity }, self.adjustable))
+        Ok(self.gcra(GcraSpec { kind, interval, capacity }))
+    }
+
+    const fn gcra(&self, spec: GcraSpec) -> AlgorithmSpec {
+        if self.settled {
+            AlgorithmSpec::SettledGcra(SettledGcraSpec(spec))
+        } else {
+            AlgorithmSpec::gcra(spec, self.adjustable)
+        }
     }
 
     const fn warming_up_spec(&self, warmup: Duration) -> Result<AlgorithmSpec, InvalidPolicy> {

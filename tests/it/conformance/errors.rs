@@ -37,7 +37,7 @@ fn corrupt(algorithm: &str) -> &'static [&'static [&'static str]] {
 /// A store in Redis, and a policy of each kind with a key of its name.
 struct Fixture {
     store: TestStore,
-    policies: [(&'static str, Pair); 9],
+    policies: [(&'static str, Pair); 10],
 }
 
 impl Fixture {

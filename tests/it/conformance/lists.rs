@@ -16,7 +16,7 @@ async fn lists_are_charged_all_or_nothing() {
         };
         let first = lane.decide(0, &all(1)).await;
         assert!(first.admitted);
-        assert_eq!(first.remaining(), [2; 9]);
+        assert_eq!(first.remaining(), [2; 10]);
         for i in 0..policies.len() {
             let mut requests = all(1);
             requests[i].cost = 3;
@@ -24,11 +24,11 @@ async fn lists_are_charged_all_or_nothing() {
             assert!(!refused.admitted);
             let expected: Vec<bool> = (0..policies.len()).map(|j| j != i).collect();
             assert_eq!(refused.admits(), expected, "{}", policies[i].0);
-            assert_eq!(refused.remaining(), [2; 9]);
+            assert_eq!(refused.remaining(), [2; 10]);
             assert!(refused.verdicts.iter().all(|verdict| verdict.retry_after.is_some() != verdict.admitted));
         }
-        assert_eq!(lane.decide(0, &all(0)).await.remaining(), [2; 9]);
-        assert_eq!(lane.decide(0, &all(2)).await.remaining(), [0; 9]);
+        assert_eq!(lane.decide(0, &all(0)).await.remaining(), [2; 10]);
+        assert_eq!(lane.decide(0, &all(2)).await.remaining(), [0; 10]);
     })
     .await;
 }
@@ -72,7 +72,7 @@ async fn decisions_in_one_call_may_have_different_lists() {
 async fn waits_are_judged_after_a_refusal() {
     on_each_lane(async |lane| {
         let policies = one_of_each();
-        let [bucket, _, interval, .., changing, changing_refill] = &policies;
+        let [bucket, _, interval, .., changing, changing_refill, _] = &policies;
         assert!(lane.decide(0, &[Request::new("full", &bucket.1, 3)]).await.admitted);
         for ((name, pair), wait) in
             [(bucket, 3 * S), (interval, 10 * S), (changing, 3 * S), (changing_refill, 10 * S)]
@@ -92,8 +92,9 @@ async fn waits_are_judged_after_a_refusal() {
 #[tokio::test]
 async fn list_may_have_thousands_of_charges() {
     on_each_lane(async |lane| {
-        let [bucket, _, interval, window, _, log, _, changing, _] = one_of_each().map(|(_, pair)| pair);
-        for pairs in [&[bucket][..], &[bucket, interval, window, log, changing]] {
+        let [bucket, _, interval, window, _, log, _, changing, _, settled] =
+            one_of_each().map(|(_, pair)| pair);
+        for pairs in [&[bucket][..], &[bucket, interval, window, log, changing, settled]] {
             let keys: Vec<String> = (0..9000).map(|i| format!("{i} of {}", pairs.len())).collect();
             let all = |cost| -> Vec<Request<'_>> {
                 let pairs = pairs.iter().cycle();

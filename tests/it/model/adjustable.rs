@@ -1,6 +1,8 @@
 //! A bucket that refills continuously and whose numbers change from call to call. Its permits refill at the rate of the last
-//! charge; a charge at another rate finds the same permits missing.
+//! charge; a charge at another rate finds the same permits missing. What a settled call has not used comes back as far as the bucket
+//! has lacked it ever since.
 
+use super::lacked::Lacked;
 use super::{Algorithm, Event, LONGEST, Policy, Receipt, Verdict, ceil, longest_debt};
 
 /// The most microseconds that are counted.
@@ -12,6 +14,8 @@ pub(crate) struct AdjustableBucket {
     pub(crate) pace: Pace,
     /// The microseconds from empty to full; for a queue, from its first slot to its end.
     pub(crate) full: i128,
+    /// Whether the bucket remembers what it has lacked.
+    pub(crate) settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,7 @@ struct State {
     /// When the last charge was made, later than all charges at other rates.
     made: i128,
     written: i128,
+    settled: bool,
 }
 
 impl Pace {
@@ -157,6 +162,9 @@ impl Algorithm for AdjustableBucket {
 
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
         let Some(state) = state(history).map(|state| state.as_of(now)) else { return Vec::new() };
+        if self.settled {
+            return self.settled_credits(history, state, now, cost, receipt);
+        }
         let (at, credits) = match receipt {
             None => (state.full_at, state.credits),
             // At another rate the charge was worth something else.
@@ -188,11 +196,31 @@ impl Algorithm for AdjustableBucket {
     }
 
     fn end(&self, history: &[Event]) -> Option<i128> {
-        state(history).map(|state| state.full_at.max(state.until))
+        state(history).map(State::end)
     }
 }
 
 impl AdjustableBucket {
+    /// Returns the credit of a bucket that remembers what it lacked.
+    fn settled_credits(
+        self,
+        history: &[Event],
+        state: State,
+        now: i128,
+        cost: i128,
+        receipt: Option<Receipt>,
+    ) -> Vec<Event> {
+        let (stamp, worth) = match receipt {
+            None => (None, state.full_at - now.max(state.slot)),
+            Some(Receipt::FullAtPace { made, .. }) if self.pace == state.pace && state.end() > now => {
+                (Some(made), lacked(history, state).since(made).min(state.full_at - now))
+            }
+            Some(_) => (None, 0),
+        };
+        let amount = state.pace.time_of(self.price(cost), self.pace).min(worth);
+        if amount > 0 { vec![Event::Credited { at: now, amount, stamp }] } else { Vec::new() }
+    }
+
     fn permits(self, time: i128) -> i128 {
         time * self.pace.permits / self.pace.micros
     }
@@ -229,16 +257,33 @@ impl AdjustableBucket {
 }
 
 impl State {
+    /// A bucket that is full.
+    fn new(bucket: AdjustableBucket, at: i128) -> State {
+        let AdjustableBucket { pace, settled, .. } = bucket;
+        State { pace, full_at: at, slot: 0, credits: 0, until: 0, changed: 0, made: at, written: at, settled }
+    }
+
+    /// A bucket that remembers what it lacked tells its charges from each other.
+    fn end(self) -> i128 {
+        self.full_at.max(if self.settled { self.made + 1 } else { self.until })
+    }
+
     /// A state from the future is as far ahead of now as it was when it was written.
     fn as_of(self, now: i128) -> State {
         let back = (self.written - now).clamp(0, (self.full_at - now).max(0));
-        let state =
-            State { full_at: self.full_at - back, slot: self.slot - back, until: self.until - back, ..self };
+        let made = if self.settled { self.made - back } else { self.made };
+        let (full_at, slot, until) = (self.full_at - back, self.slot - back, self.until - back);
+        let state = State { full_at, slot, until, made, ..self };
         if state.until > now { state } else { State { until: 0, credits: 0, changed: 0, ..state } }
     }
 }
 
 fn state(history: &[Event]) -> Option<State> {
+    replay(history, |_, _, _| {})
+}
+
+/// Returns the state after all events, and tells what each has found and left.
+fn replay(history: &[Event], mut tell: impl FnMut(Option<State>, &Event, State)) -> Option<State> {
     let mut last: Option<State> = None;
     for event in history {
         let at = event.at();
@@ -250,46 +295,45 @@ fn state(history: &[Event]) -> Option<State> {
                 let found = before.map_or(at, |state| bucket.full_at(state, at).max(at));
                 let full_at = found + price;
                 let slot = found - bucket.most_missing(price).expect("it was admitted");
-                let pace = bucket.pace;
+                let (pace, settled) = (bucket.pace, bucket.settled);
                 match before {
-                    Some(state) if state.pace == pace => State {
+                    Some(state) if settled && state.end() > at => State {
+                        pace,
+                        full_at,
+                        slot: state.slot.max(slot),
+                        made: at.max(state.made + 1),
+                        ..state
+                    },
+                    Some(state) if !settled && state.pace == pace => State {
                         full_at,
                         slot: state.slot.max(slot),
                         until: if state.credits > 0 { state.until.max(full_at) } else { state.until },
                         made: at.max(state.changed),
                         ..state
                     },
-                    Some(state) => {
+                    Some(state) if !settled => {
                         let made = at.max(state.changed + 1);
                         let (slot, until) = (state.slot.max(slot), state.until.max(state.full_at));
-                        State { pace, full_at, slot, credits: 0, until, changed: made, made, written: at }
+                        State { pace, full_at, slot, until, changed: made, made, ..State::new(*bucket, at) }
                     }
-                    None => {
-                        let slot = slot.max(0);
-                        State { pace, full_at, slot, credits: 0, until: 0, changed: 0, made: at, written: at }
-                    }
+                    _ => State { full_at, slot: slot.max(0), ..State::new(*bucket, at) },
                 }
             }
             (Event::Debited { cost, policy, .. }, before) => {
                 let Policy::Adjustable(bucket) = policy else { unreachable!("an adjustable bucket") };
-                let new = State {
-                    pace: bucket.pace,
-                    full_at: at,
-                    slot: 0,
-                    credits: 0,
-                    until: 0,
-                    changed: 0,
-                    made: at,
-                    written: at,
-                };
-                let state = before.filter(|state| state.full_at.max(state.until) > at).unwrap_or(new);
+                let live = before.filter(|state| state.end() > at);
+                let state = live.unwrap_or(State::new(*bucket, at));
+                let made = live.filter(|_| bucket.settled).map_or(state.made, |state| at.max(state.made + 1));
                 let found = state.full_at.max(at);
                 let most = at + bucket.full + longest_debt(bucket.full);
                 // No bucket owes more, so a longer debt needs no exact conversion.
                 let debt = state.pace.time_of(bucket.price(*cost).min(4 * LONGEST), bucket.pace);
-                State { full_at: (found + debt).min(most.max(found)), ..state }
+                State { full_at: (found + debt).min(most.max(found)), made, ..state }
             }
             (_, None) => unreachable!("the first event is a charge"),
+            (Event::Credited { amount, .. }, Some(state)) if state.settled => {
+                State { full_at: state.full_at - amount, ..state }
+            }
             (Event::Credited { amount, .. }, Some(state)) => State {
                 full_at: state.full_at - amount,
                 credits: state.credits + amount,
@@ -314,7 +358,43 @@ fn state(history: &[Event]) -> Option<State> {
         if state.credits == 0 && state.changed == 0 {
             state.until = 0;
         }
+        tell(before, event, state);
         last = Some(state);
     }
     last
+}
+
+/// Returns what the bucket has lacked, whose state is this one by now.
+fn lacked(history: &[Event], state: State) -> Lacked {
+    let (mut lacked, mut made) = (Lacked::default(), 0);
+    replay(history, |before, event, after| {
+        // A clock that steps back takes the times of charges with it.
+        lacked.step_back(made - before.map_or(made, |state| state.made));
+        made = after.made;
+        observe(&mut lacked, before, event, after);
+    });
+    lacked.step_back(made - state.made);
+    lacked
+}
+
+/// Adds what the bucket lacked at an event.
+fn observe(lacked: &mut Lacked, before: Option<State>, event: &Event, after: State) {
+    match event {
+        Event::Charged { at, cost, policy: Policy::Adjustable(bucket), .. } => {
+            let before = before.filter(|state| state.end() > *at);
+            let most = bucket.most_missing(bucket.price(*cost)).expect("it was admitted");
+            match before {
+                Some(state) if state.pace == bucket.pace => {
+                    lacked.charge(after.made, (state.full_at - at).max(0).min(most));
+                }
+                _ => lacked.forget(after.made),
+            }
+        }
+        Event::Debited { at, .. } => match before.filter(|state| state.end() > *at) {
+            Some(state) => lacked.charge(after.made, (state.full_at - at).max(0)),
+            None => lacked.forget(after.made),
+        },
+        Event::Credited { amount, stamp, .. } => lacked.credit(*stamp, *amount),
+        _ => {}
+    }
 }

@@ -6,6 +6,7 @@ mod adjustable;
 mod bucket;
 mod fixed_window;
 mod interval_bucket;
+mod lacked;
 mod policy;
 mod queue;
 mod sliding_window;
@@ -38,7 +39,8 @@ enum Event {
         /// The numbers of the call.
         policy: Policy,
     },
-    /// A refund: microseconds of refill in a bucket, permits elsewhere. In a sliding window, of the charge with this stamp.
+    /// A refund: microseconds of refill in a bucket, permits elsewhere. In a sliding window, of the charge with this stamp; in a
+    /// bucket that remembers what it lacked, of the one that was made then.
     Credited { at: i128, amount: i128, stamp: Option<i128> },
     /// A complete refund of the last charge, as if it had never been made: microseconds of refill or permits.
     Undone { at: i128, amount: i128 },

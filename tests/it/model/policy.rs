@@ -1,6 +1,6 @@
 //! The policies, and which algorithm each of them is.
 
-use super::adjustable::AdjustableBucket;
+use super::adjustable::{AdjustableBucket, Pace};
 use super::bucket::{Bucket, Price};
 use super::fixed_window::FixedWindow;
 use super::interval_bucket::IntervalBucket;
@@ -108,6 +108,14 @@ impl Policy {
                 Policy::Interval { burst: b, refill: r, .. },
             ) => Policy::Interval { burst: burst.max(b), refill: refill.max(r), every, adjustable },
             _ => self,
+        }
+    }
+
+    /// Returns the pace of a bucket that refills continuously and whose numbers change.
+    pub(crate) fn pace(self) -> Option<Pace> {
+        match self {
+            Policy::Adjustable(bucket) => Some(bucket.pace),
+            _ => None,
         }
     }
 

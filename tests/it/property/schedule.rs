@@ -8,7 +8,7 @@ use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
 
 /// The kinds of policies below, and those that wait for the slots of others.
-const KINDS: u64 = 21;
+const KINDS: u64 = 25;
 const LITERAL_BUCKETS: [u64; 6] = [0, 1, 2, 3, 11, 12];
 
 /// A key and its policies: one, or several that differ only in numbers that may change.
@@ -119,7 +119,7 @@ fn changing(random: &mut Random, kind: u64, limits: [u64; 3], period: u64) -> Ve
         let permits = random.between(1, 5);
         // Doubles are exact for whole microseconds per permit. Other rates, which are rounded up to whole ones, are here too,
         // except those of debt, which is not.
-        let is_whole = kind == 17 || random.percent(50);
+        let is_whole = matches!(kind, 17 | 23) || random.percent(50);
         let micros = if is_whole { permits * random.between(1, period) } else { random.between(1, period) };
         let (time, same) = (Duration::from_micros(micros), Duration::from_micros(period));
         match kind {
@@ -128,6 +128,7 @@ fn changing(random: &mut Random, kind: u64, limits: [u64; 3], period: u64) -> Ve
             17 => adjustable::borrowing(permits, time, burst),
             18 => adjustable::queue(burst, permits, time),
             19 => adjustable::interval_refill(permits, same, burst),
+            20..24 => adjustable::settled(permits, time, burst, kind == 23),
             _ => adjustable::warming_up(permits, time, Duration::from_micros(random.between(1, 8 * period))),
         }
     };

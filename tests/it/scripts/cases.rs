@@ -40,7 +40,7 @@ pub(super) struct Case {
     wait: u64,
 }
 
-pub(super) const CASES: [Case; 13] = [
+pub(super) const CASES: [Case; 14] = [
     Case { name: "bucket", policy: || policies::token_bucket(9, HOUR, 9), wait: 0 },
     Case { name: "long", policy: || policies::token_bucket(3, HOUR, 1), wait: 3 * HOUR_MICROS },
     Case { name: "borrow", policy: || policies::borrowing(3, HOUR, Some(9)), wait: 0 },
@@ -52,6 +52,7 @@ pub(super) const CASES: [Case; 13] = [
         wait: 3 * HOUR_MICROS,
     },
     Case { name: "changing", policy: || policies::adjustable::token_bucket(9, HOUR, 9), wait: 0 },
+    Case { name: "settled", policy: || policies::adjustable::settled(9, HOUR, 9, false), wait: 0 },
     Case { name: "changing-interval", policy: || policies::adjustable::interval_refill(9, HOUR, 9), wait: 0 },
     Case {
         name: "changing-warming",

@@ -79,6 +79,15 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
         let now = now as f64;
         [tat as f64, now, 0.0, 0.0, slot as f64, now, pace].map(f64::to_le_bytes).concat()
     };
+    let settled = |tat: u64, slot: u64, pace: f64, lows: [u64; 6]| {
+        let numbers = [tat, now, slot].map(|number| number as f64);
+        let lows = lows.map(|number| number as f64);
+        [&numbers[..], &[pace, now as f64], &lows[..]]
+            .concat()
+            .into_iter()
+            .flat_map(f64::to_le_bytes)
+            .collect()
+    };
     for (name, value) in [
         ("bucket", format!("{} {now} 0 0 0", now + century).into_bytes()),
         ("interval", format!("{now} 8000000").into_bytes()),
@@ -88,6 +97,13 @@ async fn buckets_that_fill_up_in_centuries_are_corrupt() {
         ("changing", packed(now + 1_000_000, now + century, 1e9)),
         // At any other rate it would lack endless permits.
         ("changing", packed(now + 1_000_000, 0, 0.0)),
+        ("settled", settled(now + century, 0, 1.0, [0; 6])),
+        ("settled", settled(now + 1_000_000, now + century, 1e9, [0; 6])),
+        ("settled", settled(now + 1_000_000, 0, 0.0, [0; 6])),
+        // Its lows are not in order.
+        ("settled", settled(now + 1_000_000, 0, 1.0, [2, 1, 1, 2, 3, 3])),
+        ("settled", settled(now + 1_000_000, 0, 1.0, [1, 1, 2, 3, 3, 2])),
+        ("settled", settled(now + 1_000_000, 0, 1.0, [1, 1, 2, 2, now + 1, 3])),
         ("changing-interval", format!("{now} 8000000 0 0 0 9 {now}").into_bytes()),
         ("changing-warming", format!("{} 0 {now} {}", now + century, now + century).into_bytes()),
         ("changing-warming", format!("{now} 0 {now} {}", now + century).into_bytes()),
@@ -116,6 +132,8 @@ async fn buckets_with_the_largest_numbers_are_not_corrupt() {
         policies::warming_up(1, LONGEST / 3, second),
         policies::adjustable::token_bucket(1, LONGEST, 1),
         policies::adjustable::borrowing(1, LONGEST, 1),
+        policies::adjustable::settled(1, LONGEST, 1, false),
+        policies::adjustable::settled(1, LONGEST, 1, true),
         policies::adjustable::queue(1, 2, LONGEST),
         policies::adjustable::interval_refill(1, LONGEST, 1),
         policies::adjustable::warming_up(1, second, LONGEST),

@@ -14,7 +14,7 @@ use crate::support::registries::LONG_DEADLINE;
 use states::{Algorithm, Value};
 
 const SECOND: u64 = 1_000_000;
-const KEYS: u64 = 10;
+const KEYS: u64 = 12;
 /// The times at which calls are made.
 const CLOCKS: u64 = 7;
 
@@ -135,6 +135,7 @@ async fn other_buckets_are_decided_as_in_full() {
         Algorithm::Queue,
         Algorithm::Interval,
         Algorithm::Computed,
+        Algorithm::Settled,
     ];
     compare(buckets, true, &["incrby", "set", "expireat", "del", "get"]).await;
 }
@@ -158,6 +159,7 @@ async fn mixed_lists_are_decided_as_in_full() {
         Algorithm::SlidingWindow,
         Algorithm::Interval,
         Algorithm::Computed,
+        Algorithm::Settled,
     ];
     let commands =
         &["incrby", "get", "set", "llen", "lindex", "lrange", "lset", "rpush", "ltrim", "expireat", "del"];

@@ -7,7 +7,7 @@ use crate::model::{AdjustableKind, Pace, Policy, Refund, Verdict};
 #[derive(Debug)]
 pub(crate) struct BoundChecker {
     policy: Policy,
-    /// The largest numbers in use, if they change. Prices of a bucket that refills continuously are then in permits.
+    /// The largest numbers in use, if they change. Prices of a bucket that refills continuously are then in parts of permits.
     largest: Option<Largest>,
     /// How long before a call its permits were charged at most, in microseconds.
     lease: i128,
@@ -41,6 +41,8 @@ struct AdmittedCall {
     slot: i128,
     /// What it took and did not get back: microseconds of refill, or permits of an interval bucket.
     price: i128,
+    /// The parts of permits that refilled in a microsecond when it was charged, if the rate changes.
+    parts: i128,
 }
 
 /// The largest numbers of several buckets.
@@ -49,6 +51,8 @@ struct Largest {
     kind: AdjustableKind,
     burst: i128,
     pace: Pace,
+    /// The parts of a permit: as many as make any rate a whole number of them each microsecond.
+    parts: i128,
 }
 
 impl BoundChecker {
@@ -61,7 +65,13 @@ impl BoundChecker {
         let policy = policies[1..].iter().fold(policies[0], |largest, policy| largest.largest(*policy));
         let largest = match policy {
             Policy::Adjustable(bucket) => {
-                Some(Largest { kind: bucket.kind, burst: policy.limit(), pace: bucket.pace })
+                let micros = policies.iter().filter_map(|policy| policy.pace()).map(|pace| pace.micros);
+                Some(Largest {
+                    kind: bucket.kind,
+                    burst: policy.limit(),
+                    pace: bucket.pace,
+                    parts: micros.product(),
+                })
             }
             _ => None,
         };
@@ -139,15 +149,18 @@ impl BoundChecker {
     }
 
     fn add_by(&mut self, id: usize, policy: Policy, cost: i128, now: i128, wait: i128) {
-        let price = if self.largest.is_some() { cost } else { policy.price(cost) };
+        let (price, parts) = match (self.largest, policy.pace()) {
+            (Some(Largest { parts, .. }), Some(pace)) => (cost * parts, pace.permits * parts / pace.micros),
+            _ => (policy.price(cost), 0),
+        };
         let slot = now + wait;
-        self.calls.push(AdmittedCall { id, called_at: now, earliest: slot, slot, price });
+        self.calls.push(AdmittedCall { id, called_at: now, earliest: slot, slot, price, parts });
     }
 
     /// Adds a call that was admitted at some time between two, in any order.
     pub(crate) fn add_between(&mut self, id: usize, cost: i128, start: i128, end: i128) {
         let price = self.policy.price(cost);
-        self.calls.push(AdmittedCall { id, called_at: start, earliest: start, slot: end, price });
+        self.calls.push(AdmittedCall { id, called_at: start, earliest: start, slot: end, price, parts: 0 });
     }
 
     /// Records a debt.
@@ -157,13 +170,13 @@ impl BoundChecker {
 
     /// Records a refund. The rest of the call has been paid by time, or later calls depend on it.
     pub(crate) fn refund(&mut self, id: usize, refund: Refund) -> Result<(), String> {
-        let in_microseconds = self.largest.is_some() && refund != Refund::All;
-        let Some(call) = self.calls.iter_mut().find(|call| call.id == id).filter(|_| !in_microseconds) else {
+        let Some(call) = self.calls.iter_mut().find(|call| call.id == id) else {
             self.disable();
             return Ok(());
         };
         self.refunded = true;
         call.price -= match refund {
+            Refund::Of(amount) if self.largest.is_some() => amount * call.parts,
             Refund::Of(amount) => amount,
             Refund::All => call.price,
         };
@@ -187,13 +200,14 @@ impl BoundChecker {
                 sum += last.price;
                 largest = largest.max(last.price);
                 let within = match (self.policy, self.largest) {
-                    (Policy::Adjustable(_), Some(Largest { kind, burst, pace })) => {
+                    (Policy::Adjustable(_), Some(Largest { kind, burst, pace, parts })) => {
+                        let burst = burst * parts;
                         let beyond = match kind {
                             AdjustableKind::Meter => sum - burst,
                             AdjustableKind::Borrowing => sum - largest - burst,
                             AdjustableKind::Queue => before,
                         };
-                        beyond * pace.micros <= span * pace.permits
+                        beyond * pace.micros <= span * pace.permits * parts
                     }
                     (policy, _) => self.holds(policy, first, last, Sums { sum, before, largest }),
                 };

@@ -16,7 +16,7 @@ pub(crate) struct Pair {
 const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// Returns a policy of each kind that never waits, each for three permits that are all back after 10 s.
-pub(crate) fn one_of_each() -> [(&'static str, Pair); 9] {
+pub(crate) fn one_of_each() -> [(&'static str, Pair); 10] {
     [
         ("token bucket", token_bucket(3, Duration::from_secs(9), 3)),
         ("leaky bucket", leaky_bucket(3, 1, Duration::from_secs(3))),
@@ -27,12 +27,13 @@ pub(crate) fn one_of_each() -> [(&'static str, Pair); 9] {
         ("counter", sliding_window(3, TEN_SECONDS, Some(Duration::from_secs(5)))),
         ("changing bucket", adjustable::token_bucket(3, Duration::from_secs(9), 3)),
         ("changing refill", adjustable::interval_refill(3, TEN_SECONDS, 3)),
+        ("settled bucket", adjustable::settled(3, Duration::from_secs(9), 3, false)),
     ]
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
 
 /// Returns a policy of every kind, each for this many permits that are all back after `time`, a multiple of 10 µs.
-pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 13] {
+pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 14] {
     [
         ("token-bucket", token_bucket(permits, time, permits)),
         ("leaky-bucket", draining_bucket(permits, time)),
@@ -47,6 +48,7 @@ pub(crate) fn each_for(permits: u64, time: Duration) -> [(&'static str, Pair); 1
         ("changing-bucket", adjustable::token_bucket(permits, time, permits)),
         ("changing-refill", adjustable::interval_refill(permits, time, permits)),
         ("changing-warm-up", adjustable::warming_up(permits, time, time)),
+        ("settled-bucket", adjustable::settled(permits, time, permits, false)),
     ]
     .map(|(name, pair)| (name, pair.expect("the policy is valid")))
 }
@@ -145,6 +147,17 @@ pub(crate) mod adjustable {
         pair(policy, of(AdjustableKind::Borrowing, model))
     }
 
+    /// The same buckets for calls that are settled.
+    pub(crate) fn settled(permits: u64, period: Duration, burst: u64, borrows: bool) -> Option<Pair> {
+        let policy = TokenBucket::new(Rate::new(permits, period)).burst(burst).settled();
+        let (policy, pair_of) = match borrows {
+            true => (policy.borrow(), borrowing(permits, period, burst)?),
+            false => (policy, token_bucket(permits, period, burst)?),
+        };
+        let model::Policy::Adjustable(bucket) = pair_of.model else { return None };
+        pair(policy, model::Policy::Adjustable(AdjustableBucket { settled: true, ..bucket }))
+    }
+
     pub(crate) fn queue(capacity: u64, permits: u64, period: Duration) -> Option<Pair> {
         let policy = LeakyBucket::new(capacity, Rate::new(permits, period)).queue().adjustable();
         let model = model::Policy::queue(permits.into(), nanos(period), capacity.into());
@@ -171,7 +184,7 @@ pub(crate) mod adjustable {
             model::Policy::Queue { interval, slots } => (Pace::new(interval, 1), slots * interval),
             _ => unreachable!("not a bucket that refills continuously"),
         };
-        model::Policy::Adjustable(AdjustableBucket { kind, pace, full })
+        model::Policy::Adjustable(AdjustableBucket { kind, pace, full, settled: false })
     }
 }
 

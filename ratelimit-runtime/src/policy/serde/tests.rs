@@ -12,17 +12,19 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn policies_are_read_as_they_are_written() {
     let bucket = TokenBucket::new(Rate::new(100, 60 * SECOND));
-    let policies: [Policy; 12] = [
+    let policies: [Policy; 14] = [
         bucket.into(),
         bucket.burst(7).into(),
         bucket.burst_for(SECOND).borrow().into(),
         bucket.interval_refill().into(),
         bucket.warmup(SECOND).into(),
         bucket.burst(7).adjustable().into(),
+        bucket.burst(7).settled().into(),
         FixedWindow::new(7, SECOND).into(),
         FixedWindow::new(7, 90 * SECOND).aligned().into(),
         LeakyBucket::new(7, Rate::per_second(3)).queue().into(),
         LeakyBucket::draining(7, SECOND).adjustable().into(),
+        LeakyBucket::draining(7, SECOND).settled().into(),
         SlidingWindow::new(7, SECOND).into(),
         SlidingWindow::new(7, SECOND).precision(SECOND / 2).into(),
     ];

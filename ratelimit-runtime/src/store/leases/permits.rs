@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 use crate::key::Key;
 use crate::store::charge::Charge;
@@ -208,9 +209,9 @@ impl LeasedPermits {
     /// Returns how long a lease of this many permits lives at most: one of a window may be asked for when little is left of that.
     fn longest_life(&self, permits: u64) -> Duration {
         let micros = match &self.spec {
-            AlgorithmSpec::Gcra(bucket) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket)) => {
-                bucket.charge(permits)
-            }
+            AlgorithmSpec::Gcra(bucket)
+            | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(bucket))
+            | AlgorithmSpec::SettledGcra(SettledGcraSpec(bucket)) => bucket.charge(permits),
             AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
             AlgorithmSpec::FixedWindow(window) => window.period,
             // Their attributes have no lease.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::rate::Rate;
 use crate::decide::overrides::Entry;
@@ -138,6 +139,9 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
         ("bb3", []) => bucket.borrow().adjustable().into(),
         ("lb3", []) => leaky.adjustable().into(),
         ("lq3", []) => leaky.queue().adjustable().into(),
+        ("tb4", []) => bucket.settled().into(),
+        ("bb4", []) => bucket.borrow().settled().into(),
+        ("lb4", []) => leaky.settled().into(),
         ("wu2", []) => bucket.warmup(Duration::from_secs(1)).adjustable().into(),
         ("ib2", [period]) => {
             TokenBucket::new(Rate::new(1, micros(*period))).interval_refill().adjustable().into()
@@ -152,12 +156,12 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
 
 fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
     match spec {
-        AlgorithmSpec::Gcra(spec) | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
-            match spec.kind {
-                GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
-                GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
-            }
-        }
+        AlgorithmSpec::Gcra(spec)
+        | AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+        | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => match spec.kind {
+            GcraKind::TokenBucket | GcraKind::Borrowing(_) => Algorithm::TokenBucket,
+            GcraKind::Meter | GcraKind::Queue => Algorithm::LeakyBucket,
+        },
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
         AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
         AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
@@ -175,7 +179,7 @@ mod tests {
         let (bucket, leaky) = (TokenBucket::per_second(3).burst(7), LeakyBucket::new(7, Rate::per_second(3)));
         let (window, log) = (FixedWindow::new(7, second), SlidingWindow::new(7, second));
         let warm = TokenBucket::per_second(3).warmup(second);
-        let policies: [(Policy, &str, bool); 16] = [
+        let policies: [(Policy, &str, bool); 19] = [
             (bucket.into(), "tb1-333334-2333338", true),
             (bucket.borrow().into(), "bb1-3-1000000000-2333334", true),
             (bucket.interval_refill().into(), "ib1-7-3-1000000", true),
@@ -188,6 +192,9 @@ mod tests {
             (log.precision(second / 10).into(), "sc1-1000000-100000", false),
             (bucket.adjustable().into(), "tb3", false),
             (bucket.borrow().adjustable().into(), "bb3", false),
+            (bucket.settled().into(), "tb4", false),
+            (bucket.borrow().settled().into(), "bb4", false),
+            (leaky.settled().into(), "lb4", false),
             (bucket.interval_refill().adjustable().into(), "ib2-1000000", false),
             (warm.adjustable().into(), "wu2", false),
             (leaky.adjustable().into(), "lb3", false),

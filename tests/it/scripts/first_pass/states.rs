@@ -24,6 +24,7 @@ pub(super) enum Algorithm {
     SlidingWindow,
     Interval,
     Computed,
+    Settled,
 }
 
 pub(super) enum Value {
@@ -62,6 +63,9 @@ impl Algorithm {
             Algorithm::Computed => {
                 policies::adjustable::token_bucket(limit / 5, Duration::from_secs(1), limit)
             }
+            Algorithm::Settled => {
+                policies::adjustable::settled(limit / 5, Duration::from_secs(1), limit, false)
+            }
         };
         pair.expect("the policy is valid").spec
     }
@@ -77,6 +81,7 @@ pub(super) fn random(algorithm: Algorithm, key: u64, random: &mut Random, now: u
         }
         Algorithm::Interval => interval(random, now, if key.is_multiple_of(2) { 1 } else { 2 }),
         Algorithm::Computed => computed(random, now, if key.is_multiple_of(2) { 1.0 } else { 0.5 }),
+        Algorithm::Settled => settled(random, now, if key.is_multiple_of(2) { 1.0 } else { 0.5 }),
     }
 }
 
@@ -193,6 +198,50 @@ fn computed(random: &mut Random, now: u64, other: f64) -> Option<(Value, u64)> {
     // Redis would delete a key that expires in the past.
     let ends = if (1.0..9e15).contains(&numbers[0]) { numbers[0] as u64 } else { now + PERIOD };
     Some((numbers.into(), ends))
+}
+
+/// The same, with lows.
+fn settled(random: &mut Random, now: u64, pace: f64) -> Option<(Value, u64)> {
+    let pace = 1_000_000.0 * pace;
+    let written = now - random.between(0, SECOND);
+    let tat = match random.below(8) {
+        0 | 1 => return None,
+        2 => written + 1,
+        3 => now - now % SECOND + SECOND * random.below(3),
+        4 => now + PERIOD + random.between(1, SECOND),
+        5 => now + SECOND / 2 * random.below(11),
+        _ => now + random.below(PERIOD),
+    };
+    let made = random.pick(&[written, written, written - 1, now - 1, now, now + 1, now + SECOND]);
+    let (mut since, mut missing, mut lows) = (0, 0, [0.0; 6]);
+    for low in 0..3 {
+        since += random.pick(&[0, made / 4, (made - since) / 2, 7]);
+        missing += random.pick(&[0, 1, SECOND / 2, PERIOD / 3]);
+        (lows[2 * low], lows[2 * low + 1]) = (since as f64, missing as f64);
+    }
+    let mut numbers = [0.0; 11];
+    numbers[..5].copy_from_slice(&[tat as f64, written as f64, 0.0, pace, made as f64]);
+    numbers[5..].copy_from_slice(&lows);
+    match random.below(12) {
+        0 => numbers[2] = random.pick(&[now - 1, now + SECOND]) as f64,
+        1 => numbers[3] = random.pick(&[2.0 * pace, pace / 3.0]),
+        // Another process whose clock is ahead.
+        2 => numbers[1] = now as f64 + 5.0,
+        3 | 4 => {
+            let index = random.below(11) as usize;
+            numbers[index] = random.pick(&[-5.0, numbers[index] + 0.5, 1e300, f64::NAN, f64::INFINITY, 9.0]);
+        }
+        5 => return Some((Value::from(numbers.map(|number| number + 1.0)), tat + 1)),
+        6 => return Some(([tat as f64, written as f64, 0.0, 0.0, 0.0, 0.0, pace].into(), tat)),
+        _ => {}
+    }
+    // Redis would delete a key that expires in the past.
+    let ends = if numbers[0] < 9e15 && numbers[4] < 9e15 {
+        (numbers[0] as u64).max(numbers[4] as u64 + 1)
+    } else {
+        now + PERIOD
+    };
+    Some((numbers.into(), ends.max(1)))
 }
 
 fn sliding_window(random: &mut Random, now: u64, precision: u64) -> Option<(Value, u64)> {

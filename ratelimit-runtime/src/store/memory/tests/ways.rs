@@ -6,6 +6,7 @@ use super::*;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::IntervalBucketSpec;
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::SlidingWindowSpec;
 use crate::algorithm::warming_up::WarmingUpSpec;
 use crate::base::property_tests::config;
@@ -70,6 +71,7 @@ fn specs(Scale { n, unit, .. }: Scale) -> Vec<AlgorithmSpec> {
             interval: 7 * unit,
             ..bucket(GcraKind::Queue)
         })),
+        AlgorithmSpec::SettledGcra(SettledGcraSpec(bucket(GcraKind::TokenBucket))),
         window(false),
         window(true),
         log(0),
@@ -86,6 +88,9 @@ fn at_another_rate(spec: AlgorithmSpec, unit: u64) -> AlgorithmSpec {
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec)) => {
             AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(GcraSpec { interval: 4 * unit, ..spec }))
         }
+        AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+            AlgorithmSpec::SettledGcra(SettledGcraSpec(GcraSpec { interval: 4 * unit, ..spec }))
+        }
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => {
             AlgorithmSpec::IntervalBucket(IntervalBucketSpec { refill: 1, ..spec })
         }
@@ -93,7 +98,7 @@ fn at_another_rate(spec: AlgorithmSpec, unit: u64) -> AlgorithmSpec {
     }
 }
 
-const KEYS: usize = 13;
+const KEYS: usize = 14;
 
 fn step() -> impl Strategy<Value = Step> {
     let request = (0..KEYS, 0..4u64, prop_oneof![4 => Just(0), 1 => 1..60u64], prop::bool::weighted(0.2));

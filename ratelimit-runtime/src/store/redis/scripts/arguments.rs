@@ -10,6 +10,7 @@ use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
+use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::MOST_COUNTED;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::store::charge::Charge;
@@ -169,11 +170,11 @@ fn check(charge: &Charge) -> [f64; 5] {
         AlgorithmSpec::IntervalBucket(spec) => {
             numbers([cost.min(spec.burst + 1), spec.burst, spec.refill, spec.period, wait])
         }
-        AlgorithmSpec::AdjustableGcra(adjustable) => {
-            let AdjustableGcraSpec(spec) = adjustable;
+        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+        | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
             let charge = spec.charge(cost);
             let wait = spec.max_wait(charge, wait);
-            [charge as f64, lead(spec, cost), wait as f64, adjustable.pace(), 0.0]
+            [charge as f64, lead(spec, cost), wait as f64, AdjustableGcraSpec(spec).pace(), 0.0]
         }
         AlgorithmSpec::WarmingUp(spec) => {
             [cost.min(MAX_COST) as f64, spec.interval(), spec.warmup as f64, wait as f64, 0.0]
@@ -217,6 +218,10 @@ pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
                 adjustable.pace().into(),
                 last_only,
             ]
+        }
+        AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+            let pace = AdjustableGcraSpec(spec).pace().into();
+            vec![of(spec.worth(cost)), at(spec.most_missing()), level, pace]
         }
         AlgorithmSpec::IntervalBucket(spec) => {
             let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);

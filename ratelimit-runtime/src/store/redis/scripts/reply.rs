@@ -136,6 +136,10 @@ impl ReplyReader {
             }
             AlgorithmSpec::IntervalBucket(spec) if !spec.adjustable => [time, self.number()?, 0, 0, 0],
             AlgorithmSpec::AdjustableGcra(spec) => spec.at_own_rate(time, self.now, charge.cost),
+            AlgorithmSpec::SettledGcra(spec) => {
+                let made = self.number()?;
+                spec.at_own_rate(time, made, self.now, charge.cost)
+            }
             _ => return Err(unexpected()),
         };
         Ok((signed > 0, snapshot))
@@ -220,7 +224,7 @@ fn disagreement() -> StoreError {
 /// Returns the number of elements of a check's reply.
 fn width(spec: &AlgorithmSpec) -> usize {
     match spec {
-        AlgorithmSpec::AdjustableGcra(_) => 5,
+        AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::SettledGcra(_) => 5,
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => 5,
         AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) => 2,

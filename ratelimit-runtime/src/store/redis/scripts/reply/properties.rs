@@ -19,13 +19,14 @@ const NOW: i64 = 1_700_000_000_000_000;
 fn specs() -> Vec<AlgorithmSpec> {
     let (rate, second) = (Rate::new(3, Duration::from_secs(1)), Duration::from_secs(1));
     let bucket = TokenBucket::new(rate).burst(3);
-    let policies: [Policy; 13] = [
+    let policies: [Policy; 14] = [
         bucket.into(),
         bucket.borrow().into(),
         bucket.interval_refill().into(),
         TokenBucket::new(rate).warmup(second).into(),
         LeakyBucket::new(3, rate).queue().into(),
         bucket.adjustable().into(),
+        bucket.settled().into(),
         bucket.interval_refill().adjustable().into(),
         TokenBucket::new(rate).warmup(second).adjustable().into(),
         LeakyBucket::new(3, rate).queue().adjustable().into(),
@@ -94,7 +95,7 @@ fn first_pass(charges: &[Charge]) -> impl Strategy<Value = Vec<Value>> + use<> {
 fn numbers_after_time(charge: &Charge, admitted: bool) -> Option<usize> {
     match charge.spec {
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::AdjustableGcra(_) => Some(0),
-        AlgorithmSpec::FixedWindow(_) => Some(1),
+        AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SettledGcra(_) => Some(1),
         AlgorithmSpec::IntervalBucket(spec) => (!spec.adjustable).then_some(1),
         AlgorithmSpec::SlidingWindow(_) => Some(if admitted && charge.cost > 0 { 1 } else { 2 }),
         AlgorithmSpec::WarmingUp(_) => None,
