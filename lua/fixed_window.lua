@@ -42,7 +42,7 @@ local function current(window, period, aligned)
   local left = window.owed - over * window.pays
   if left <= 0 then return end
   local count = math.min(left, window.pays)
-  return {opened = ends + over * period, count = count, owed = left - count, pays = window.pays}
+  return {opened = ends + over * period, count = count, owed = left - count, pays = left > count and window.pays or 0}
 end
 
 local function store(key, window, period, aligned, was)
@@ -101,7 +101,7 @@ local function correct(key, at)
     local fits = window.owed == 0 and math.min(-cost, math.max(limit - window.count, 0)) or 0
     local owed, most = window.owed - cost - fits, math.max(from, window.owed)
     -- A smaller limit neither lengthens nor shortens a debt.
-    window.pays = window.owed > 0 and math.max(limit, window.pays) or limit
+    window.pays = math.max(limit, window.pays)
     window.count, window.owed = window.count + fits, math.min(owed, most)
     store(key, window, period, aligned, was)
     return owed > most

@@ -39,6 +39,7 @@ impl FixedWindowSpec {
         let over = now.saturating_sub(end) / self.period;
         let left = owed.saturating_sub(over.saturating_mul(pays));
         let count = left.min(pays);
+        let pays = if left > count { pays } else { 0 };
         let window = FixedWindowState { opened: end + over * self.period, count, owed: left - count, pays };
         (left > 0).then_some(window)
     }
