@@ -22,7 +22,7 @@ async fn generic<K: Display, const N: usize>(key: K, numbers: [u8; N]) -> AppRes
 
 #[count_limit(1, "1d", fallback = |_| format!("{first}{second}"), bind = seen)]
 async fn destructured((first, second): (String, String), mut times: usize) -> String {
-    times += seen.remaining as usize;
+    times += usize::try_from(seen.remaining).unwrap_or(0);
     format!("{first}{second}").repeat(times)
 }
 
