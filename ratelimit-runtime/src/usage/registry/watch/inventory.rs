@@ -23,13 +23,15 @@ const MOST_LIMITERS: usize = 100;
 pub(super) struct Publisher {
     /// The time until it is renewed.
     wait: Duration,
+    /// How many limiters had been created when it was published last.
+    created: u64,
     has_failed: bool,
     /// What other processes have in force, and Redis has no longer.
     lost: Option<String>,
 }
 
 impl Publisher {
-    /// Renews the inventory when it is time, or at once if Redis has just lost data. `version` is that of the overrides that were
+    /// Renews the inventory when it is time, or at once if Redis has just lost data or limiters were created. `version` is that of the overrides that were
     /// read last, if there were any, of which some may be in force.
     pub(super) async fn publish(
         &mut self,
@@ -43,7 +45,10 @@ impl Publisher {
             self.lost = None;
         }
         self.wait = self.wait.saturating_sub(POLL_INTERVAL);
-        if !self.wait.is_zero() && !is_lost {
+        let limiters = limiters();
+        let created: u64 = limiters.iter().map(|limiters| limiters.created()).sum();
+        let is_new = created != self.created && self.created < MOST_LIMITERS as u64;
+        if !self.wait.is_zero() && !is_lost && !is_new {
             return;
         }
         let said = match version {
@@ -51,9 +56,9 @@ impl Publisher {
             Some(_) => "none",
             None => "",
         };
-        match stored.publish(&entries(&limiters()), said).await {
+        match stored.publish(&entries(&limiters), said).await {
             Ok(others) => {
-                (self.wait, self.has_failed) = (RENEWAL, false);
+                (self.wait, self.has_failed, self.created) = (RENEWAL, false, created);
                 if let (None, Some(version), None) = (version, others, &self.lost) {
                     let key = stored.key();
                     log!(WARN, key, version, "Redis has lost overrides that other processes have in force");
@@ -63,7 +68,7 @@ impl Publisher {
                 }
             }
             Err(error) if error.is_permanent() => {
-                self.wait = RENEWAL;
+                (self.wait, self.created) = (RENEWAL, created);
                 self.log_failure(&error);
             }
             // An outage, which the next read reports.
