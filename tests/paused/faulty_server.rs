@@ -129,7 +129,8 @@ impl FaultyServer {
                     }
                     // A window that is opened at second 1, or has been full since then.
                     let (admitted, count) = if is_full { (0, 1_000_000) } else { (1, 0) };
-                    let reply = format!("*2\r\n:1000000\r\n*3\r\n:{admitted}\r\n:1000000\r\n:{count}\r\n");
+                    let numbers = format!(":{admitted}\r\n:1000000\r\n:{count}\r\n:0\r\n:0\r\n");
+                    let reply = format!("*2\r\n:1000000\r\n*5\r\n{numbers}");
                     write.write_all(reply.as_bytes()).await?;
                     if fault == Fault::ClosedAfterReply {
                         return Ok(());
