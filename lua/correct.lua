@@ -3,6 +3,7 @@
 -- KEYS   the key of each charge
 -- ARGV   8 of each charge: the number of its algorithm, and the arguments of `correct`, of which the last may be empty
 -- reply  for each charge the text of an error, an empty one, or CUT if a debt was cut
+
 -- What `check` reads, for the algorithms that use it.
 local args
 --[[ algorithms.lua ]]

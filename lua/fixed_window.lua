@@ -13,6 +13,12 @@ local function start(opened, period, aligned)
   return aligned and opened - opened % period or opened
 end
 
+-- Returns when a window and those that pay for it are over.
+local function ends(window, period, aligned)
+  local paying = window.owed > 0 and math.ceil(window.owed / window.pays) or 0
+  return start(window.opened, period, aligned) + (1 + paying) * period
+end
+
 -- Returns a window, and when it and those that pay for it are over.
 local function load(value, period, aligned)
   local window = {owed = 0, pays = 0}
@@ -24,13 +30,10 @@ local function load(value, period, aligned)
     corrupt()
   end
   for _, number in pairs(window) do parse_whole(number) end
-  local from, windows = start(window.opened, period, aligned), 1
-  if window.owed > 0 then
-    windows = windows + math.ceil(window.owed / window.pays)
-    -- No window owes for longer. Beyond that the value is from another program, and must not block the key.
-    if not ((windows - 1) * period <= 2 * LONGEST) then corrupt() end
-  end
-  return window, from + windows * period
+  local over = ends(window, period, aligned)
+  -- No window owes for longer. Beyond that the value is from another program, and must not block the key.
+  if not (over - start(window.opened, period, aligned) <= period + 2 * LONGEST) then corrupt() end
+  return window, over
 end
 
 -- Returns the window as of now, unless nothing of it is left. One that is over has passed on what it owed: each window after it
@@ -46,12 +49,9 @@ local function current(window, period, aligned)
 end
 
 local function store(key, window, period, aligned, was)
-  local value, windows = struct.pack('<dd', window.opened, window.count), 1
-  if window.owed > 0 then
-    value = value .. struct.pack('<dd', window.owed, window.pays)
-    windows = windows + math.ceil(window.owed / window.pays)
-  end
-  set(key, value, start(window.opened, period, aligned) + windows * period, was)
+  local value = struct.pack('<dd', window.opened, window.count)
+  if window.owed > 0 then value = value .. struct.pack('<dd', window.owed, window.pays) end
+  set(key, value, ends(window, period, aligned), was)
 end
 
 local function check(key, at)

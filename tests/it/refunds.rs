@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -21,7 +22,7 @@ const AT_ONCE: u64 = 50;
 /// Of refunds that are sent at once, and not together.
 const SINGLES: u64 = 8;
 
-fn registry(server: &Server) -> Registry {
+pub(crate) fn registry(server: &Server) -> Registry {
     Registry::builder().deadline(LONG_DEADLINE).connect_lazy(&server.url()).unwrap()
 }
 
@@ -34,21 +35,15 @@ async fn until_remaining(limiter: &Limiter, least: u64) {
     .await;
 }
 
-#[count_limit(1000, "1d", name = "refunds.dropped", charge_when = |_| false)]
-async fn uncharged(ended: &AtomicU64) -> Result<(), Error> {
-    ended.fetch_add(1, Ordering::Relaxed);
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_dropped_after_their_body_are_refunded() {
-    let server = Server::start();
-    let registry = registry(&server);
-    let limiter = registry.limiter("refunds.dropped", FixedWindow::new(CALLS, DAY)).unwrap();
-    for _ in 0..CALLS / AT_ONCE {
+/// Makes calls whose callers go away as soon as their body, which counts that, has ended. None may be refused.
+pub(crate) async fn drop_calls_after_their_body<F: Future<Output = Result<(), Error>>>(
+    calls: u64,
+    call: impl Fn(Arc<AtomicU64>) -> F,
+) {
+    for _ in 0..calls / AT_ONCE {
         join_all((0..AT_ONCE).map(async |_| {
-            let ended = AtomicU64::new(0);
-            let mut call = pin!(registry.scope(uncharged(&ended)));
+            let ended = Arc::<AtomicU64>::default();
+            let mut call = pin!(call(Arc::clone(&ended)));
             poll_fn(|context| {
                 let polled = call.as_mut().poll(context);
                 assert!(!matches!(polled, Poll::Ready(Err(_))), "{polled:?}");
@@ -58,6 +53,20 @@ async fn calls_dropped_after_their_body_are_refunded() {
         }))
         .await;
     }
+}
+
+#[count_limit(1000, "1d", name = "refunds.dropped", charge_when = |_| false)]
+async fn uncharged(ended: Arc<AtomicU64>) -> Result<(), Error> {
+    ended.fetch_add(1, Ordering::Relaxed);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_dropped_after_their_body_are_refunded() {
+    let server = Server::start();
+    let registry = registry(&server);
+    let limiter = registry.limiter("refunds.dropped", FixedWindow::new(CALLS, DAY)).unwrap();
+    drop_calls_after_their_body(CALLS, |ended| registry.scope(uncharged(ended))).await;
     until_remaining(&limiter, CALLS).await;
 }
 

@@ -1,17 +1,15 @@
 //! What calls have used replaces what they were charged.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use ratelimits::{
     Decision, Error, FixedWindow, LeakyBucket, Limiter, Policy, Registry, SlidingWindow, TokenBucket,
     count_limit, rate_limit, window_limit,
 };
 
+use crate::refunds::{drop_calls_after_their_body, registry};
 use crate::support::log_capture::LogCapture;
 use crate::support::registries::on_each_registry;
 use crate::support::server::Server;
@@ -206,7 +204,7 @@ async fn streams_settle_when_they_are_dropped() {
 const CALLS: u64 = 1000;
 
 #[count_limit(10_000, "1d", name = "settling.dropped", cost = 5, settle = |_| 2)]
-async fn ends(ended: &AtomicU64) -> Result<(), Error> {
+async fn ends(ended: Arc<AtomicU64>) -> Result<(), Error> {
     ended.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
@@ -214,24 +212,9 @@ async fn ends(ended: &AtomicU64) -> Result<(), Error> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn callers_that_go_away_lose_no_settlement() {
     let server = Server::start();
-    let registry = Registry::builder()
-        .deadline(crate::support::registries::LONG_DEADLINE)
-        .connect_lazy(&server.url())
-        .unwrap();
+    let registry = registry(&server);
     let limiter = registry.limiter("settling.dropped", FixedWindow::new(10_000, 24 * HOUR)).unwrap();
-    for _ in 0..CALLS / 50 {
-        join_all((0..50).map(async |_| {
-            let ended = AtomicU64::new(0);
-            let mut call = pin!(registry.scope(ends(&ended)));
-            poll_fn(|context| {
-                let polled = call.as_mut().poll(context);
-                assert!(!matches!(polled, Poll::Ready(Err(_))), "{polled:?}");
-                if ended.load(Ordering::Relaxed) > 0 { Poll::Ready(()) } else { Poll::Pending }
-            })
-            .await;
-        }))
-        .await;
-    }
+    drop_calls_after_their_body(CALLS, |ended| registry.scope(ends(ended))).await;
     until_remaining(&limiter, 10_000 - 2 * CALLS).await;
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::charged::Refusal;
-use crate::base::coop::{poll_spend, spend_if_due};
+use super::future::Later;
 use crate::decide::acquired::{Acquired, DecidedRequest};
 use crate::decide::backend::failover::AcquireFuture;
 use crate::decide::decision::Decision;
@@ -28,12 +28,6 @@ pub enum Bound {
 /// The decision about a call that has to be awaited.
 #[must_use]
 pub struct BoundFuture(Later);
-
-enum Later {
-    Deciding(Box<AcquireFuture>),
-    /// The task has to let others run first. `None` once the decision is there.
-    Refused(Option<Refusal>),
-}
 
 /// The call of a limited function whose body gets the decision.
 pub(super) struct BoundCall;
@@ -94,17 +88,17 @@ pub fn unlimited() -> Decision {
 
 impl Bound {
     pub(super) fn of(decision: Result<Decision, Refusal>) -> Self {
-        match decision {
-            // It is awaited if the task has to let others run first.
-            Err(refusal) if !spend_if_due() => Bound::Later(BoundFuture(Later::Refused(Some(refusal)))),
-            decision => Bound::Decided(decision),
+        match decision.map_err(Later::of) {
+            Ok(decision) => Bound::Decided(Ok(decision)),
+            Err(Ok(refusal)) => Bound::Decided(Err(refusal)),
+            Err(Err(later)) => Bound::Later(BoundFuture(later)),
         }
     }
 }
 
 impl BoundFuture {
     pub(super) fn new(future: AcquireFuture) -> Self {
-        BoundFuture(Later::Deciding(Box::new(future)))
+        BoundFuture(Later::new(future))
     }
 }
 
@@ -112,18 +106,7 @@ impl Future for BoundFuture {
     type Output = Result<Decision, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Later::Deciding(future) => {
-                let result = ready!(Pin::new(&mut **future).poll(context));
-                let decision = future.backend().finish(result, &BoundCall);
-                self.0 = Later::Refused(None);
-                Poll::Ready(decision)
-            }
-            Later::Refused(refusal) => {
-                ready!(poll_spend(context));
-                refusal.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
-            }
-        }
+        Poll::Ready(ready!(self.0.poll(context, &BoundCall))?)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
+use crate::store::error::StoreError;
 use crate::store::{Corrected, PlainReceipt, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
@@ -169,7 +170,7 @@ impl Charged {
                 Used::Permits(Err(invalid)) => log_invalid(definition, invalid),
             },
             Refundable::Any(charged) => {
-                let mut corrected = Vec::with_capacity(charged.len());
+                let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
                 for (definition, receipt) in charged {
                     let used = match used_of(&definition) {
                         Used::Cost => continue,
@@ -183,30 +184,24 @@ impl Charged {
                             continue;
                         }
                     };
-                    corrected.push((definition, receipt, used));
+                    definitions.push((definition, used.is_some()));
+                    receipts.push((receipt, used));
                 }
-                correct(corrected);
+                Receipt::settle_all(None, receipts, move |result| report(&definitions, &result));
             }
         }
     }
 }
 
-/// Corrects charges of a call on one store, as the figure of each says what was used, together.
-fn correct(charged: Vec<(OwnedDefinition, Receipt, Option<u64>)>) {
-    let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
-    for (definition, receipt, used) in charged {
-        definitions.push((definition, used.is_some()));
-        receipts.push((receipt, used));
-    }
-    Receipt::settle_all(None, receipts, move |result| {
-        for (definition, settles) in &definitions {
-            match &result {
-                Err(error) if !settles => definition.log_failed_refund(error),
-                result if *settles => settling::report(definition.name.as_str(), result.clone()),
-                _ => {}
-            }
+/// Logs what became of corrections of a call, given for each policy whether it was settled, or else refunded.
+fn report(corrected: &[(OwnedDefinition, bool)], result: &Result<Corrected, StoreError>) {
+    for (definition, settles) in corrected {
+        match result {
+            result if *settles => settling::report(definition.name.as_str(), result.clone()),
+            Err(error) => definition.log_failed_refund(error),
+            Ok(_) => {}
         }
-    });
+    }
 }
 
 #[cold]

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use super::charged::{AttributeCall, Charged, Refusal};
 use crate::base::coop::{poll_spend, spend_if_due};
+use crate::decide::Caller;
 use crate::decide::backend::failover::AcquireFuture;
 
 /// The decision about a call that is not just admitted. Two words, which are returned in registers.
@@ -33,10 +34,9 @@ impl Decided {
     /// A refusal, which is awaited if the task has to let others run first.
     #[inline(always)]
     fn refused(refusal: Refusal) -> Self {
-        if spend_if_due() {
-            Decided::Refused(refusal)
-        } else {
-            Decided::Later(DecisionFuture(Later::Refused(Some(refusal))))
+        match Later::of(refusal) {
+            Ok(refusal) => Decided::Refused(refusal),
+            Err(later) => Decided::Later(DecisionFuture(later)),
         }
     }
 }
@@ -45,7 +45,8 @@ impl Decided {
 #[must_use]
 pub struct DecisionFuture(Later);
 
-enum Later {
+/// What a decision awaits.
+pub(super) enum Later {
     Deciding(Box<AcquireFuture>),
     /// The task has to let others run first. `None` once the decision is there.
     Refused(Option<Refusal>),
@@ -53,7 +54,39 @@ enum Later {
 
 impl DecisionFuture {
     pub(super) fn new(future: AcquireFuture) -> Self {
-        DecisionFuture(Later::Deciding(Box::new(future)))
+        DecisionFuture(Later::new(future))
+    }
+}
+
+impl Later {
+    pub(super) fn new(future: AcquireFuture) -> Self {
+        Later::Deciding(Box::new(future))
+    }
+
+    /// Returns the refusal, unless the task has to let others run first.
+    #[inline(always)]
+    pub(super) fn of(refusal: Refusal) -> Result<Refusal, Self> {
+        if spend_if_due() { Ok(refusal) } else { Err(Later::Refused(Some(refusal))) }
+    }
+
+    /// Polls for the decision, or else the refusal.
+    pub(super) fn poll<C: Caller>(
+        &mut self,
+        context: &mut Context<'_>,
+        caller: &C,
+    ) -> Poll<Result<C::Decision, Refusal>> {
+        match self {
+            Later::Deciding(future) => {
+                let result = ready!(Pin::new(&mut **future).poll(context));
+                let decision = future.backend().finish(result, caller);
+                *self = Later::Refused(None);
+                Poll::Ready(Ok(decision))
+            }
+            Later::Refused(refusal) => {
+                ready!(poll_spend(context));
+                refusal.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
+            }
+        }
     }
 }
 
@@ -61,18 +94,8 @@ impl Future for DecisionFuture {
     type Output = Result<Charged, Refusal>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Later::Deciding(future) => {
-                let result = ready!(Pin::new(&mut **future).poll(context));
-                let decision = future.backend().finish(result, &AttributeCall);
-                self.0 = Later::Refused(None);
-                Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
-            }
-            Later::Refused(refusal) => {
-                ready!(poll_spend(context));
-                refusal.take().map_or(Poll::Pending, |refusal| Poll::Ready(Err(refusal)))
-            }
-        }
+        let decision = ready!(self.0.poll(context, &AttributeCall))?;
+        Poll::Ready(decision.unwrap_or(Ok(Charged::NOTHING)))
     }
 }
 
