@@ -10,6 +10,7 @@
 --                                                 expires
 -- correct args: charge, negative for a debt; tat right after the charge and its time or '', for a debt the most that may be missing;
 --        credited, pace, 1 if only the last charge is refundable
+-- pause args: microseconds; the least that is missing afterwards, pace
 
 -- Up to here products are exact.
 local EXACT = 2 ^ 53
@@ -74,7 +75,7 @@ local function keep(key, bucket, was)
   local ends = math.max(bucket.tat, till)
   if ends <= now then return remove(key) end
   local value = struct.pack('<ddddddd', bucket.tat, now, bucket.credited, till, slot, bucket.changed, bucket.pace)
-  set(key, value, ends, was)
+  set(key, value, ends, was, slot)
 end
 
 local restore = restore_value
@@ -100,12 +101,12 @@ local function check_current(bucket, at)
   local until_slot = free_at <= now and 0 or math.max(tat - now - allowed, 1)
   return {
     tat, credited, made, math.max(free_at, 0), full_at, cost = charge, lead = allowed, pace = to, bucket = bucket,
-    admits = charge == 0 or lead >= 0 and until_slot <= wait,
+    admits = charge == 0 or lead >= 0 and can_wait(now + until_slot, wait),
   }
 end
 
 local function check(key, at)
-  local value = redis.call('GET', key)
+  local value = get(key)
   local stored = load(value)
   local bucket = current(stored, args[at + 3])
   local entry = check_current(bucket, at)
@@ -136,7 +137,7 @@ local function correct(key, at)
   local charge, from, made, credited =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
-  local stored = load(redis.call('GET', key))
+  local stored = load(get(key))
   if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
   if charge < 0 then
@@ -165,4 +166,20 @@ local function correct(key, at)
     bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
   end
   keep(key, bucket, ends(stored))
+end
+
+-- Stands still as gcra.lua does, at the rate of the state.
+local function pause(key, at)
+  local least, pace = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local bucket = current(load(get(key)), pace)
+  local from = now
+  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  if by == 0 then return end
+  if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
+  bucket.tat = now + math.max(missing, least)
+  bucket.till = missing > 0 and math.max(bucket.till + by, bucket.tat) or 0
+  bucket.credited = missing > 0 and (bucket.credited + missing) % CREDITS_WRAP or 0
+  bucket.changed = missing > 0 and bucket.changed or 0
+  bucket.slot = bucket.slot > from and bucket.slot + by or 0
+  keep(key, bucket)
 end

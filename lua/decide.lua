@@ -22,15 +22,31 @@ local function start_together(entries)
     if entry.waits > line.waits then ready, entry.admits = false, false end
   end
   if not ready or #others == 0 or line.waits == 0 then return ready end
-  for _, entry in ipairs(others) do entry.slot = now + line.waits end
+  for _, entry in ipairs(others) do entry.slot = started + line.waits end
   return true
+end
+
+-- Runs a step of an algorithm as of the time of its key.
+local function run(step, entry)
+  now = entry.now
+  local ok, err = pcall(step, entry)
+  now = started
+  return ok, err
+end
+
+-- Charges nothing. A pause from the future is moved to now, as a state is.
+local function undo(entry)
+  entry.of.undo(entry)
+  local pause = pauses[entry.key]
+  if pause and pause.future then repair_pause(entry) end
 end
 
 -- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and
 -- `size` the number of its charges, whose arguments are in `args`, six for each: its kind, which is the number of its algorithm,
 -- negative for a shadow, and those of `check`.
 --
--- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. The text of an error replaces the whole
+-- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. If its key is paused, or calls wait that
+-- have waited through a pause, there is, in place of 1 or 0, when that ends, negative for 0, and by how much slots have moved. The text of an error replaces the whole
 -- decision, or what is returned for a shadow.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
@@ -42,12 +58,15 @@ local function decide(offset, size)
   for i = 1, size do
     local at = 6 * i - 5
     local of, shadow = algorithm(math.abs(args[at])), args[at] < 0
-    local ok, entry = pcall(of.check, KEYS[offset + i], at + 1)
+    local key = KEYS[offset + i]
+    local ok, entry = pcall(of.check, key, at + 1)
+    local time = now
+    now = started
     if not ok then
       entry = {error_text(entry), cost = 0, failed = true}
       if not shadow then failure = entry[1] end
     end
-    entry.of, entry.shadow = of, shadow
+    entry.of, entry.shadow, entry.now, entry.pause = of, shadow, time, ok and pauses[key]
     entries[i] = entry
     if failure then break end
     admitted = admitted and (entry.admits or shadow)
@@ -55,7 +74,7 @@ local function decide(offset, size)
   admitted = admitted and not failure and start_together(entries)
   for _, entry in ipairs(entries) do
     if entry.cost > 0 and not entry.shadow and not failure then
-      local ok, err = pcall(admitted and entry.of.commit or entry.of.undo, entry)
+      local ok, err = run(admitted and entry.of.commit or undo, entry)
       entry.done, needs_cleanup = ok, needs_cleanup or entry.clean_up
       if not ok then failure = error_text(err) end
     end
@@ -64,26 +83,32 @@ local function decide(offset, size)
   for i = 1, needs_cleanup and not failure and size or 0 do
     local entry = entries[i]
     if entry.clean_up then
-      local ok, err = pcall(entry.clean_up, entry)
+      local ok, err = run(entry.clean_up, entry)
       if not ok then failure = error_text(err) end
     end
   end
   if failure then
-    for _, entry in ipairs(entries) do pcall(entry.of.restore, entry) end
+    for _, entry in ipairs(entries) do run(entry.of.restore, entry) end
     return failure
   end
   local decision = {}
   for _, entry in ipairs(entries) do
     if entry.shadow and entry.cost > 0 then
-      local ok, err = pcall(admitted and entry.admits and entry.of.commit or entry.of.undo, entry)
+      local ok, err = run(admitted and entry.admits and entry.of.commit or undo, entry)
       entry.done = ok
-      if ok and entry.clean_up then ok, err = pcall(entry.clean_up, entry) end
+      if ok and entry.clean_up then ok, err = run(entry.clean_up, entry) end
       if not ok then
-        pcall(entry.of.restore, entry)
+        run(entry.of.restore, entry)
         entry = {error_text(err), failed = true}
       end
     end
-    if not entry.failed then decision[#decision + 1] = entry.admits and 1 or 0 end
+    local pause = entry.pause
+    if not entry.failed and pause then
+      decision[#decision + 1] = entry.admits and pause.till or -pause.till
+      decision[#decision + 1] = pause.moved
+    elseif not entry.failed then
+      decision[#decision + 1] = entry.admits and 1 or 0
+    end
     for _, number in ipairs(entry) do decision[#decision + 1] = number end
   end
   return decision

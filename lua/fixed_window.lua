@@ -8,6 +8,7 @@
 -- reply  opened, count, owed, pays                             of the window that a call now belongs to
 -- correct args: cost, negative for a debt; opened of the charged window or '', for a debt the most permits that the next windows
 --        may owe; period, aligned, limit
+-- pause args: microseconds; period, aligned
 
 local function start(opened, period, aligned)
   return aligned and opened - opened % period or opened
@@ -57,7 +58,7 @@ end
 local function check(key, at)
   local cost, limit, period, aligned =
     args[at], args[at + 1], args[at + 2], args[at + 3] == 1
-  local value = redis.call('GET', key)
+  local value = get(key)
   local entry = {now, 0, 0, 0, key = key, cost = cost, period = period, aligned = aligned, value = value}
   if value then
     local stored, ends = load(value, period, aligned)
@@ -69,7 +70,7 @@ local function check(key, at)
       entry[3], entry[4] = window.owed, window.pays
     end
   end
-  entry.admits = cost == 0 or entry[2] + entry[3] + cost <= limit
+  entry.admits = cost == 0 or can_wait(now, 0) and entry[2] + entry[3] + cost <= limit
   return entry
 end
 
@@ -89,7 +90,7 @@ local restore = restore_value
 local function correct(key, at)
   local cost, from, period, aligned, limit =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1', tonumber(ARGV[at + 4])
-  local value = redis.call('GET', key)
+  local value = get(key)
   local window, was
   if value then
     window, was = load(value, period, aligned)
@@ -110,4 +111,11 @@ local function correct(key, at)
   window.count = window.count - math.max(cost - window.owed, 0)
   window.owed = math.max(window.owed - cost, 0)
   if window.count <= 0 then remove(key) else store(key, window, period, aligned, was) end
+end
+
+-- Keeps its count, and its end.
+local function pause(key, at)
+  local value, over = get(key), 0
+  if value then over = select(2, load(value, tonumber(ARGV[at + 1]), ARGV[at + 2] == '1')) end
+  if halt(key, tonumber(ARGV[at])) > 0 then set(key, value or '', over) end
 end

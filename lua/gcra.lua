@@ -10,6 +10,7 @@
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
 -- correct args: charge, negative for a debt; tat and credited right after the charge or '', for a debt the most that may be missing;
 --        capacity, interval, 1 if only the last charge is refundable
+-- pause args: microseconds; the least that is missing afterwards, capacity
 
 local function arguments(at)
   return args[at], args[at + 1], args[at + 2], args[at + 3]
@@ -51,7 +52,7 @@ local function keep(key, bucket, capacity, was)
   if bucket.tat > now + capacity or slot > 0 or bucket.credited > 0 then
     value = table.concat({int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot)}, ' ')
   end
-  set(key, value, ends, was)
+  set(key, value, ends, was, slot)
 end
 
 -- Undoes what `check` added and `commit` stored.
@@ -86,13 +87,13 @@ local function check(key, at)
     corrupt()
   else
     if sum and not string.find(sum.err, 'not an integer', 1, true) then refused = sum end
-    entry.value = redis.call('GET', key)
+    entry.value = get(key)
     local stored = load(entry.value)
     local bucket = current(stored, capacity)
     entry.bucket, entry.moved, entry.was = bucket, bucket.tat < stored.tat, stored.tat ~= 0 and ends(stored)
     entry[1], entry[2] = math.max(bucket.tat, now), bucket.credited
   end
-  entry.waits = math.max(entry[1] - lead - now, 0)
+  entry.waits = math.max(entry[1] - lead, now) - started
   entry.admits = charge == 0 or lead >= 0 and entry.waits <= wait
   -- A refused call is limited even if the server refuses to write.
   if entry.admits and refused then error(refused) end
@@ -135,7 +136,7 @@ end
 local function correct(key, at)
   local charge, from, credited = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local capacity, interval, last_only = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
-  local value = redis.call('GET', key)
+  local value = get(key)
   if not value and charge > 0 then return end
   local stored = load(value)
   local bucket = current(stored, capacity)
@@ -161,4 +162,17 @@ local function correct(key, at)
     bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
   end
   keep(key, bucket, capacity, ends(stored))
+end
+
+-- Stands still, with one permit at most afterwards. Receipts from before are worth nothing then.
+local function pause(key, at)
+  local least, capacity = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local bucket, from = current(load(get(key)), capacity), now
+  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  if by == 0 then return end
+  bucket.tat = now + math.max(missing, least)
+  bucket.till = missing > 0 and math.max(bucket.till + by, bucket.tat) or 0
+  bucket.credited = missing > 0 and (bucket.credited + missing) % CREDITS_WRAP or 0
+  bucket.slot = bucket.slot > from and bucket.slot + by or 0
+  keep(key, bucket, capacity)
 end

@@ -11,6 +11,7 @@
 --                                                              without waiting, and when the state expires
 -- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or '', for a debt the most refills
 --        that it may take; burst, refill, period; if burst and refill can change, the time of the charge instead of the anchor
+-- pause args: microseconds; burst, refill, period
 
 -- The maximum of missing permits. Up to it, division by a refill is exact.
 local MOST_MISSING = 2 ^ 52
@@ -89,7 +90,7 @@ local function keep(key, bucket, spec, was)
   if adjustable then value = value .. ' ' .. int(bucket.refill) .. ' ' .. int(bucket.changed) end
   local ends = ends(bucket, spec)
   if ends <= now then return remove(key) end
-  set(key, value, ends, was)
+  set(key, value, ends, was, bucket.slot)
 end
 
 -- Returns the permits missing if the bucket gets refills of this spec. Before a slot that a call waits for, larger refills
@@ -103,7 +104,7 @@ end
 local function check(key, at)
   local cost, wait = args[at], args[at + 4]
   local spec = {burst = args[at + 1], refill = args[at + 2], period = args[at + 3]}
-  local value = redis.call('GET', key)
+  local value = get(key)
   local stored = load(value, spec)
   local bucket = current(stored, spec)
   local entry = {
@@ -125,7 +126,7 @@ local function check(key, at)
   end
   local slot = slot_of(bucket.anchor, entry[2] + cost, spec, spec.refill)
   local countable = entry[2] + cost <= MOST_MISSING
-  entry.admits = cost == 0 or cost <= spec.burst and countable and slot - now <= wait
+  entry.admits = cost == 0 or cost <= spec.burst and countable and can_wait(slot, wait)
   return entry
 end
 
@@ -151,7 +152,7 @@ local function correct(key, at)
   local cost, from, level, credited =
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   local spec = {burst = tonumber(ARGV[at + 4]), refill = tonumber(ARGV[at + 5]), period = tonumber(ARGV[at + 6])}
-  local value = redis.call('GET', key)
+  local value = get(key)
   if not value and cost > 0 then return end
   local stored = load(value, spec)
   local bucket = current(stored, spec)
@@ -192,4 +193,20 @@ local function correct(key, at)
     bucket.till = math.max(bucket.till, full(anchor, missing, refill, spec.period))
   end
   keep(key, bucket, spec, ends(stored, spec))
+end
+
+-- Stands still, with one permit at most afterwards. Receipts from before are worth nothing then.
+local function pause(key, at)
+  local spec = {burst = tonumber(ARGV[at + 1]), refill = tonumber(ARGV[at + 2]), period = tonumber(ARGV[at + 3])}
+  local bucket = current(load(get(key), spec), spec)
+  local from, lost = now, bucket.missing
+  local by = halt(key, tonumber(ARGV[at]))
+  if by == 0 then return end
+  bucket.anchor, bucket.missing = bucket.anchor + by, math.max(lost, spec.burst - 1)
+  if adjustable and not bucket.changed then bucket.refill, bucket.changed = spec.refill, from end
+  local full_at = full(bucket.anchor, bucket.missing, bucket.refill, spec.period)
+  bucket.till = lost > 0 and math.max(bucket.till + by, full_at) or 0
+  bucket.credited = lost > 0 and (bucket.credited + lost) % CREDITS_WRAP or 0
+  bucket.slot = bucket.slot > from and bucket.slot + by or 0
+  keep(key, bucket, spec)
 end

@@ -447,7 +447,7 @@ while first <= count do
           local total, newest, pushed, precision = found[f + 2], found[f + 3], found[f + 5], args[at + 4]
           local unit = precision > 0 and precision or 1
           algorithm(3).restore({
-            key = key, total = total, newest = newest, pushed = pushed, raised = not pushed,
+            key = key, total = total, newest = newest, pushed = pushed, raised = not pushed, created = pushed and not newest,
             -- The last two elements go, whatever the length, which the user may not ask for.
             n = -1.5,
             expiry_set = pushed and pushed > 0, expires = now - now % unit + precision + period,

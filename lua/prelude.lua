@@ -9,37 +9,6 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
--- Lets a key expire at the first whole second after `ends`, in microseconds. `was` is the `ends` that it expires by now,
--- nil if it has no expiry: most charges stay within the second and need no command.
-local function expire(key, ends, was)
-  local second = math.floor(ends / 1000000) + 1
-  if not was or math.floor(was / 1000000) + 1 ~= second then
-    redis.call('EXPIREAT', key, second)
-  end
-end
-
--- Stores a value with its expiry, in one command, so that no failure leaves it without one.
-local function set(key, value, ends, was)
-  local second = math.floor(ends / 1000000) + 1
-  if was and math.floor(was / 1000000) + 1 == second then
-    redis.call('SET', key, value, 'KEEPTTL')
-  else
-    redis.call('SET', key, value, 'EXAT', second)
-  end
-end
-
--- Deletes a key. If the user may not run `DEL`, an expiry in the past does the same.
-local function remove(key)
-  if type(redis.pcall('DEL', key)) == 'number' or type(redis.pcall('EXPIREAT', key, '1')) == 'number' then return end
-  redis.call('SET', key, '', 'EXAT', '1')
-end
-
--- Restores the value and expiry that a check found, if `set` may have changed them.
-local function restore_value(entry)
-  if not entry.done then return end
-  if entry.value then set(entry.key, entry.value, entry.was) else remove(entry.key) end
-end
-
 local function corrupt()
   error({err = 'CORRUPT the value under this key is not the state of a limiter'})
 end
@@ -54,6 +23,99 @@ end
 local function parse_whole(text)
   local number = parse(text)
   return number % 1 == 0 and number or corrupt()
+end
+
+-- The pauses of keys that were read, until they are over. `now` is then the time as of which a key is read and written: the end of
+-- its pause. Twin of ratelimit-runtime/src/algorithm/pause.rs: change both or neither.
+--
+-- A paused key has "paused: written until moved " before its value, or before the last element of its list: when that was written,
+-- when the pause ends, and by how much the slots have moved that calls wait for. No other value begins so.
+local started, pauses = now, {}
+
+-- Returns what a key holds without its pause, nil if nothing, and reads the pause.
+local function unwrap(key, value)
+  pauses[key] = nil
+  if not value or string.byte(value) ~= 112 then return value or nil end
+  local written, till, moved, at = string.match(value, '^paused: (%d+) (%d+) (%d+) ()')
+  if not written then return value end
+  -- One from the future has as much left of it as when it was written.
+  local back = math.max(parse(written) - started, 0)
+  pauses[key] = {till = parse(till) - back, moved = parse(moved), future = back > 0}
+  now = math.max(pauses[key].till, started)
+  return at <= #value and string.sub(value, at) or nil
+end
+
+-- Returns what to store of a key. A pause goes once it is over, and no call waits, until `slot`, that has waited through it.
+local function wrap(key, value, slot)
+  local pause = pauses[key]
+  if pause and pause.till <= started and (slot or 0) <= started then pauses[key], pause = nil, nil end
+  if not pause then return value end
+  return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
+end
+
+-- Extends the pause of a key that was read, and moves now to its end. Returns the microseconds for which a bucket stands still.
+local function halt(key, duration)
+  local pause = pauses[key] or {till = 0, moved = 0}
+  local till = math.max(pause.till, started + duration)
+  local by = till - now
+  pauses[key], now = {till = till, moved = pause.moved + by}, till
+  return by
+end
+
+local function get(key)
+  return unwrap(key, redis.call('GET', key))
+end
+
+-- Returns whether a call may wait until this time.
+local function can_wait(slot, wait)
+  return math.max(slot, now) - started <= wait
+end
+
+-- Lets a key expire at the first whole second after `ends`, in microseconds. `was` is the `ends` that it expires by now,
+-- nil if it has no expiry: most charges stay within the second and need no command.
+local function expire(key, ends, was)
+  if pauses[key] then ends, was = math.max(ends, pauses[key].till), nil end
+  local second = math.floor(ends / 1000000) + 1
+  if not was or math.floor(was / 1000000) + 1 ~= second then
+    redis.call('EXPIREAT', key, second)
+  end
+end
+
+-- Stores a value with its expiry, in one command, so that no failure leaves it without one. Calls may wait until `slot`.
+local function set(key, value, ends, was, slot)
+  if pauses[key] then
+    value, was = wrap(key, value, slot), nil
+    if pauses[key] then ends = math.max(ends, pauses[key].till) end
+  end
+  local second = math.floor(ends / 1000000) + 1
+  if was and math.floor(was / 1000000) + 1 == second then
+    redis.call('SET', key, value, 'KEEPTTL')
+  else
+    redis.call('SET', key, value, 'EXAT', second)
+  end
+end
+
+-- Deletes a key, but for its pause. If the user may not run `DEL`, an expiry in the past does the same.
+local function remove(key)
+  if pauses[key] and pauses[key].till > started then return set(key, '', 0) end
+  if type(redis.pcall('DEL', key)) == 'number' or type(redis.pcall('EXPIREAT', key, '1')) == 'number' then return end
+  redis.call('SET', key, '', 'EXAT', '1')
+end
+
+-- Restores the value and expiry that a check found, if `set` may have changed them.
+local function restore_value(entry)
+  if not entry.done then return end
+  if entry.value then set(entry.key, entry.value, entry.was) else remove(entry.key) end
+end
+
+-- Writes a refused key's pause that was written in the future, as of now.
+local function repair_pause(entry)
+  local key = entry.key
+  if entry.is_list then
+    redis.call('LSET', key, -1, wrap(key, int(entry.total)))
+  else
+    set(key, entry.value or '', entry.was or 0)
+  end
 end
 
 -- The longest time that a policy covers, and the longest that a call waits.

@@ -8,6 +8,7 @@
 -- args   as in adjustable_gcra.lua
 -- reply  tat, 0, made, free_at, full_at    as in adjustable_gcra.lua
 -- correct args: charge, negative for a debt; for a debt the most that may be missing; the time of the charge or ''; pace
+-- pause args: as in adjustable_gcra.lua
 
 -- Adds the low since the last charge, when so much is missing before one that is made then. The one goes without which charges get
 -- least less.
@@ -83,13 +84,13 @@ local function keep(key, bucket, was)
   local slot = bucket.slot > now and bucket.slot or 0
   if ends(bucket) <= now then return remove(key) end
   local value = struct.pack('<ddddddddddd', bucket.tat, now, slot, bucket.pace, bucket.made, unpack(bucket.lows))
-  set(key, value, ends(bucket), was)
+  set(key, value, ends(bucket), was, slot)
 end
 
 local restore = restore_value
 
 local function check(key, at)
-  local value = redis.call('GET', key)
+  local value = get(key)
   local stored = load(value)
   local bucket = current(stored, args[at + 3])
   local entry = check_current(bucket, at)
@@ -119,7 +120,7 @@ end
 -- Refunds as much of a charge as has been missing ever since; without one, what is missing now or after the last slot.
 local function correct(key, at)
   local charge, most, charged, pace = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local stored = load(redis.call('GET', key))
+  local stored = load(get(key))
   if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
   local was = stored and ends(stored)
@@ -149,4 +150,19 @@ local function correct(key, at)
   -- Each of the remaining charges takes at least a permit.
   bucket.slot = math.max(math.min(bucket.slot, bucket.tat - math.floor(bucket.pace)), 0)
   keep(key, bucket, was)
+end
+
+-- Stands still as gcra.lua does, at the rate of the state.
+local function pause(key, at)
+  local least, pace = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local bucket = current(load(get(key)), pace)
+  local from = now
+  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  if by == 0 then return end
+  if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
+  bucket.tat = now + math.max(missing, least)
+  bucket.made = math.max(from, bucket.made + 1)
+  bucket.lows = {0, 0, 0, 0, 0, 0}
+  bucket.slot = bucket.slot > from and bucket.slot + by or 0
+  keep(key, bucket)
 end

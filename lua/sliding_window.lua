@@ -2,12 +2,13 @@
 -- Twin of ratelimit-runtime/src/algorithm/sliding_window.rs: change both or neither.
 --
 -- key    a list b0 t0 b1 t1 … B: the timestamps t of entries in ascending order, each after the running total b of permits
---        charged before it; B is the total after the last. The charges of a sub-window are one entry, stamped with the
+--        charged before it; B is the total after the last, and of a paused key has the pause before it, and may be all. The charges of a sub-window are one entry, stamped with the
 --        time of the first, which identifies it for refunds; the sub-windows of the log are single microseconds
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
 -- correct args: cost, negative for a debt; timestamp of the charged entry or '', for a debt the most permits that may be counted;
 --        period, precision
+-- pause args: microseconds; period, precision
 
 -- Running totals wrap here. The difference of two is exact, because it is less than that.
 local WRAP = 2 ^ 50
@@ -15,8 +16,13 @@ local WRAP = 2 ^ 50
 -- The number of values per command: Lua's stack holds only some thousands.
 local CHUNK = 1000
 
+-- Returns the number that an element is. The last one may have a pause before it.
+local function number_of(element)
+  return parse_whole(string.byte(element) == 112 and string.match(element, ' (%d+)$') or element)
+end
+
 local function number(key, index)
-  return parse_whole(redis.call('LINDEX', key, index))
+  return number_of(redis.call('LINDEX', key, index))
 end
 
 local function total(key, i)
@@ -27,11 +33,17 @@ local function stamp(key, i)
   return number(key, 2 * i + 1)
 end
 
--- Returns the number of entries, negative if the key does not exist.
+-- Reads the pause, and returns the number of entries, negative if the key does not exist. Only a paused key has none.
 local function entries(key)
   local length = redis.call('LLEN', key)
-  if length > 0 and (length < 3 or length % 2 == 0) then corrupt() end
+  unwrap(key, length > 0 and redis.call('LINDEX', key, -1))
+  if length > 0 and (length % 2 == 0 or length == 1 and not pauses[key]) then corrupt() end
   return (length - 1) / 2
+end
+
+-- Sets the last element of a list.
+local function set_total(key, total)
+  redis.call('LSET', key, -1, wrap(key, int(total)))
 end
 
 -- Returns the start of the sub-window.
@@ -63,10 +75,13 @@ local function check(key, at)
   local cost, limit, period, precision =
     args[at], args[at + 1], args[at + 2], args[at + 3]
   local n = entries(key)
-  local entry = {0, 0, 0, key = key, cost = cost, period = period, precision = precision, admits = cost <= limit, total = 0}
-  if n < 0 then return entry end
+  local entry = {
+    0, 0, 0, key = key, cost = cost, period = period, precision = precision, n = n, total = n < 0 and 0 or total(key, n),
+    is_list = true, admits = cost == 0 or can_wait(now, 0) and cost <= limit,
+  }
+  if n <= 0 then return entry end
 
-  entry.n, entry.newest, entry.total = n, stamp(key, n - 1), total(key, n)
+  entry.newest = stamp(key, n - 1)
   entry.live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
   if entry.live == n then return entry end
 
@@ -76,7 +91,7 @@ local function check(key, at)
   end
   local function counted(i) return (entry.total - total(key, i)) % WRAP end
   entry[1], entry[3] = counted(entry.live), entry.newest
-  entry.admits = cost == 0 or entry[1] + cost <= limit
+  entry.admits = entry.admits and (cost == 0 or entry[1] + cost <= limit)
   -- A cost of 0 reads when one of 1 will fit.
   local asked = math.max(cost, 1)
   if entry[1] + asked > limit and asked <= limit then
@@ -116,7 +131,7 @@ local function repair(entry, total)
   local index = 2 * entry.cut + 1
   local tail = redis.call('LRANGE', entry.key, index, -1)
   expire_after(entry)
-  replace(entry.key, index, {now, total})
+  replace(entry.key, index, {now, wrap(entry.key, int(total))})
   entry.tail = tail
 end
 
@@ -130,14 +145,18 @@ local function commit(entry)
   if entry.cut then
     repair(entry, after)
   else
-    if not entry.newest then
-      redis.call('RPUSH', entry.key, 0, now, after)
-      entry.pushed = true
-    elseif slot(entry.newest, entry.precision) < slot(now, entry.precision) then
-      redis.call('RPUSH', entry.key, now, after)
+    local key, last = entry.key, int(after)
+    if entry.n < 0 then
+      redis.call('RPUSH', key, 0, now, last)
+      entry.created = true
+    elseif not entry.newest or slot(entry.newest, entry.precision) < slot(now, entry.precision) then
+      -- The pause stands before the last element.
+      if pauses[key] then redis.call('LSET', key, -1, int(entry.total)) end
+      entry.raised = pauses[key]
+      redis.call('RPUSH', key, now, wrap(key, last))
       entry.pushed = true
     else
-      redis.call('LSET', entry.key, -1, after)
+      set_total(key, after)
       entry.raised = true
     end
     expire_after(entry)
@@ -162,16 +181,23 @@ end
 
 local function restore(entry)
   local key = entry.key
-  if entry.tail then
-    replace(key, 2 * entry.cut + 1, entry.tail)
-  elseif entry.raised then
-    redis.call('LSET', key, -1, entry.total)
-  elseif entry.pushed and not entry.newest then
+  if entry.created then
     return remove(key)
+  elseif entry.tail then
+    replace(key, 2 * entry.cut + 1, entry.tail)
   elseif entry.pushed then
     pop(entry)
   end
+  if entry.raised then set_total(key, entry.total) end
   if entry.expiry_set then expire(key, entry.was, entry.expires) end
+end
+
+-- Removes all charges.
+local function clear(key)
+  if not pauses[key] then return remove(key) end
+  redis.call('LTRIM', key, -1, -1)
+  set_total(key, 0)
+  expire(key, now)
 end
 
 -- Charges a debt, which counts from now on. Returns whether it was cut.
@@ -196,7 +222,7 @@ local function correct(key, at)
     tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
   if cost < 0 then return debit(key, -cost, from, period, precision) end
   local n = entries(key)
-  if n < 0 then return end
+  if n <= 0 then return end
   local sum, newest = total(key, n), stamp(key, n - 1)
   local live = first(0, n, function(i) return ends(stamp(key, i), period, precision) > now end)
   -- All totals from `lowered` on decrease by the cost, which leaves the entries after `kept` without charges.
@@ -213,7 +239,7 @@ local function correct(key, at)
     while kept > live and left(kept) == left(kept - 1) do kept = kept - 1 end
     if kept >= lowered then tail = redis.call('LRANGE', key, 2 * lowered, 2 * kept) end
     for i = 1, #tail, 2 do
-      tail[i] = (parse(tail[i]) - cost) % WRAP
+      tail[i] = (number_of(tail[i]) - cost) % WRAP
     end
   else
     cost = math.min(cost, (sum - total(key, live)) % WRAP)
@@ -221,13 +247,31 @@ local function correct(key, at)
     kept = first(live, n, function(i) return (sum - total(key, i)) % WRAP <= cost end)
     lowered, tail = kept, {(sum - cost) % WRAP}
   end
-  if kept == live then return remove(key) end
+  if kept == live then return clear(key) end
 
   local was, expires = ends(newest, period, precision), ends(stamp(key, kept - 1), period, precision)
   expire(key, expires, was)
   local ok, err = pcall(replace, key, #tail > 0 and 2 * lowered or 2 * kept + 1, tail)
   if not ok then
     expire(key, was, expires)
+    error(err)
+  end
+  if pauses[key] then set_total(key, number(key, -1)) end
+end
+
+-- Keeps its charges, and their times.
+local function pause(key, at)
+  local period, precision, n = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), entries(key)
+  if halt(key, tonumber(ARGV[at])) == 0 then return end
+  if n >= 0 then
+    set_total(key, total(key, n))
+    return expire(key, n > 0 and ends(stamp(key, n - 1), period, precision) or now)
+  end
+  redis.call('RPUSH', key, wrap(key, '0'))
+  local ok, err = pcall(expire, key, now)
+  if not ok then
+    pauses[key] = nil
+    remove(key)
     error(err)
   end
 end

@@ -7,6 +7,7 @@
 -- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
 --                                          change also 0, 0, and when the state expires
 -- correct args: cost, next right after the charge and stored before it or '', interval, warmup
+-- pause args: microseconds; interval, warmup
 local COLD_FACTOR = 3
 
 local function curve_of(interval, warmup)
@@ -72,7 +73,7 @@ local function store(key, curve, next_at, stored, written, was)
   local ends = cold_at(curve, next_at, stored)
   if ends <= now then return remove(key) end
   local value = int(next_at) .. ' ' .. format(stored) .. ' ' .. int(written)
-  set(key, adjustable and value .. ' ' .. int(ends) or value, ends, was)
+  set(key, adjustable and value .. ' ' .. int(ends) or value, ends, was, next_at)
 end
 
 -- Returns when the next call may start, not before now, and the permits stored then.
@@ -88,7 +89,7 @@ end
 local function check(key, at)
   local cost, wait = args[at], args[at + 3]
   local curve = curve_of(args[at + 1], args[at + 2])
-  local value = redis.call('GET', key)
+  local value = get(key)
   local entry = {now, curve.max_stored, key = key, cost = cost, curve = curve, value = value}
   local unchanged_until = 0
   if value then
@@ -102,7 +103,7 @@ local function check(key, at)
   entry.stored = entry[2]
   entry[2] = format(entry.stored)
   local takes = taken(curve, entry.stored, cost)
-  entry.admits = cost == 0 or takes <= LONGEST and entry[1] - now <= wait
+  entry.admits = cost == 0 or takes <= LONGEST and can_wait(entry[1], wait)
   return entry
 end
 
@@ -121,7 +122,7 @@ local restore = restore_value
 local function correct(key, at)
   local cost, from, before = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
-  local value = redis.call('GET', key)
+  local value = get(key)
   if not value then return end
   local bucket = load(value, curve)
   if from then
@@ -133,4 +134,13 @@ local function correct(key, at)
   if next_at > now then
     store(key, curve, math.max(next_at - fresh(curve, cost), now), stored, now, bucket.cold_at)
   end
+end
+
+-- Stands still, and is cold afterwards.
+local function pause(key, at)
+  local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
+  local value, next_at = get(key), nil
+  next_at = value and current(curve, load(value, curve)) or now
+  local by = halt(key, tonumber(ARGV[at]))
+  if by > 0 then store(key, curve, next_at + by, curve.max_stored, now) end
 end

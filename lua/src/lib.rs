@@ -1,13 +1,13 @@
 //! The Redis scripts of `ratelimits`: one `.lua` file per algorithm, and the scripts assembled from them. Not covered by
 //! semver.
 //!
-//! An algorithm's file defines `check`, `commit`, `undo`, `restore` and `correct`. Its header specifies its state, its
+//! An algorithm's file defines `check`, `commit`, `undo`, `restore`, `correct` and `pause`. Its header specifies its state, its
 //! arguments with their units, and its reply. Some algorithms exist in a second form, `adjustable_…`, for numbers that change
 //! from call to call: `gcra` in a file of its own, to which `settled_gcra` adds, the others in the same file with `adjustable` set.
 //!
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
 //! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script gives permits
-//! back, or charges what calls have used beyond their costs. The
+//! back, charges what calls have used beyond their costs, or pauses keys. The
 //! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
 //!
 //! # Errors
@@ -101,7 +101,7 @@ fn assemble(pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
         .zip(algorithms)
         .map(|(kind, (_, source))| {
             format!(
-                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, correct = correct}}\nend\n"
+                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, correct = correct, pause = pause}}\nend\n"
             )
         })
         .collect();

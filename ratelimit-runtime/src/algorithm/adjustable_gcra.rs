@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::credits::CREDITS_WRAP;
 use super::gcra::{GcraKind, GcraSpec};
 use super::state::{AdjustableGcraState, GcraState, State};
 use super::verdict::{ChargeId, Snapshot, Verdict};
@@ -142,6 +143,25 @@ impl AdjustableGcraSpec {
         let (tat, is_cut) = self.0.owing(bucket.tat.max(now), now, debt);
         store(state, keep(AdjustableGcraState { tat, ..bucket }, now));
         is_cut
+    }
+
+    /// Stands still as [`GcraSpec`] does, at the rate of the state.
+    pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
+        let bucket = self.current(stored(state.as_ref()), at);
+        let AdjustableGcraState { tat, credited, until, slot, pace, .. } = bucket;
+        let (end, missing) = (at + by, tat.saturating_sub(at));
+        let tat = end + missing.max(self.missing_after_pause(pace));
+        let until = if missing > 0 { (until + by).max(tat) } else { 0 };
+        let credited = if missing > 0 { (credited + missing) % CREDITS_WRAP } else { 0 };
+        let slot = if slot > at { slot + by } else { 0 };
+        let changed = if missing > 0 { bucket.changed } else { 0 };
+        store(state, keep(AdjustableGcraState { tat, credited, until, slot, changed, ..bucket }, end));
+    }
+
+    /// Returns the microseconds of refill at this pace that are missing at least when a pause ends.
+    pub(super) fn missing_after_pause(&self, pace: f64) -> u64 {
+        let (missing, own) = (self.0.missing_after_pause(), self.pace());
+        if own == pace { missing } else { rounded_up(missing, own, pace) }
     }
 
     pub(super) fn ends(&self, state: &State) -> u64 {

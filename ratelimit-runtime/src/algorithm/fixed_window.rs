@@ -140,6 +140,9 @@ impl FixedWindowSpec {
         *state = window(FixedWindowState { opened, count: count.saturating_sub(cost), owed, pays });
     }
 
+    /// Keeps its count, and its end.
+    pub(super) fn pause(&self, _state: &mut Option<State>, _at: u64, _by: u64) {}
+
     pub(super) fn ends(&self, state: &State) -> u64 {
         stored(Some(state)).map_or(0, |FixedWindowState { opened, owed, pays, .. }| {
             self.start(opened) + (1 + owed.div_ceil(pays.max(1))) * self.period

@@ -173,6 +173,22 @@ impl GcraSpec {
         is_cut
     }
 
+    /// Stands still from `at` on for so long, with one permit at most afterwards. Receipts from before are worth nothing then.
+    pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
+        let GcraState { tat, credited, until, slot, .. } = self.current(stored(state.as_ref()), at);
+        let (end, missing) = (at + by, tat.saturating_sub(at));
+        let tat = end + missing.max(self.missing_after_pause());
+        let until = if missing > 0 { (until + by).max(tat) } else { 0 };
+        let credited = if missing > 0 { (credited + missing) % CREDITS_WRAP } else { 0 };
+        let slot = if slot > at { slot + by } else { 0 };
+        *state = self.keep(GcraState { tat, credited, until, slot, written: None }, end);
+    }
+
+    /// Returns the microseconds of refill that are missing at least when a pause ends.
+    pub(crate) fn missing_after_pause(&self) -> u64 {
+        self.lead(self.charge(1)).unwrap_or(0)
+    }
+
     /// Returns the microseconds of refill that a cost is worth which may have been charged by other numbers or as a debt, cut to more
     /// than any bucket may owe.
     pub(crate) fn worth(&self, cost: u64) -> u64 {

@@ -148,6 +148,27 @@ impl IntervalBucketSpec {
         missing < owed
     }
 
+    /// Stands still from `at` on for so long, with one permit at most afterwards. Receipts from before are worth nothing then.
+    pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
+        let mut bucket = self.current(stored(state.as_ref()), at);
+        let (anchor, lost) = (bucket.anchor + by, bucket.missing);
+        let missing = lost.max(self.burst - 1);
+        if self.adjustable && bucket.refill.is_none() {
+            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: at }));
+        }
+        let full = self.refills_of(&bucket).full(anchor, missing);
+        let until = if lost > 0 { (bucket.until + by).max(full) } else { 0 };
+        let credited = if lost > 0 { (bucket.credited + lost) % CREDITS_WRAP } else { 0 };
+        let slot = if bucket.slot > at { bucket.slot + by } else { 0 };
+        *state = self.keep(IntervalBucketState { anchor, missing, credited, until, slot, ..bucket }, at + by);
+    }
+
+    /// Returns the last slot that a call waits for; 0 if there is none.
+    pub(super) fn last_slot(&self, bucket: &IntervalBucketState) -> u64 {
+        let slot = if self.adjustable { 0 } else { self.slot(self.refills(), bucket.anchor, bucket.missing) };
+        bucket.slot.max(slot)
+    }
+
     /// Returns the refills that a debt takes at most.
     pub(crate) fn longest_debt(&self) -> u64 {
         let recovery = self.burst.div_ceil(self.refill).saturating_mul(self.period);

@@ -52,11 +52,11 @@ impl AlgorithmSpec {
         cost: u64,
         owes: bool,
     ) -> Option<(u64, ChargeId)> {
-        match self {
+        self.change(state, now, |state, now| match self {
             AlgorithmSpec::FixedWindow(spec) => spec.mirror(state, now, cost, owes),
             AlgorithmSpec::SlidingWindow(spec) => spec.mirror(state, now, cost, owes),
             _ => None,
-        }
+        })
     }
 }
 

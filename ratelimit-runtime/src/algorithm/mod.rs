@@ -13,6 +13,7 @@ pub mod gcra;
 pub mod interval_bucket;
 mod lows;
 mod mirror;
+mod pause;
 mod per_instance;
 mod plain;
 pub mod settled_gcra;
@@ -23,6 +24,7 @@ mod state;
 mod verdict;
 pub mod warming_up;
 
+pub use pause::Pause;
 pub(crate) use plain::{
     CommonSpec, KindOfPlain, PlainRefund, PlainSnapshot, PlainSpec, PlainState, PlainStep, PlainSteps,
     dated_pace,

@@ -102,6 +102,17 @@ impl SettledGcraSpec {
         is_cut
     }
 
+    /// Stands still as [`GcraSpec`] does, at the rate of the state.
+    pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
+        let mut bucket = self.taken(state, at);
+        let missing = bucket.tat.saturating_sub(at);
+        bucket.tat = at + by + missing.max(self.adjustable().missing_after_pause(bucket.pace));
+        bucket.made = next(&bucket, at);
+        bucket.lows = Lows::default();
+        bucket.slot = if bucket.slot > at { bucket.slot + by } else { 0 };
+        keep(state, bucket, at + by);
+    }
+
     pub(super) fn ends(&self, state: &State) -> u64 {
         ends(stored(Some(state)))
     }

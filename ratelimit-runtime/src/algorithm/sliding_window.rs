@@ -260,6 +260,9 @@ impl SlidingWindowSpec {
         }
     }
 
+    /// Keeps its charges, and their times.
+    pub(super) fn pause(&self, _state: &mut Option<State>, _at: u64, _by: u64) {}
+
     pub(super) fn ends(&self, state: &State) -> u64 {
         match state {
             State::SlidingWindow(log) => {

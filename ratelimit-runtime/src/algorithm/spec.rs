@@ -6,6 +6,7 @@ use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
 use super::interval_bucket::IntervalBucketSpec;
+use super::pause::Pause;
 use super::settled_gcra::SettledGcraSpec;
 use super::sliding_window::SlidingWindowSpec;
 use super::state::State;
@@ -47,6 +48,8 @@ macro_rules! dispatch {
     };
 }
 
+pub(super) use dispatch;
+
 impl AlgorithmSpec {
     /// Returns the spec of a bucket whose numbers can change, or cannot.
     pub(crate) const fn gcra(spec: GcraSpec, adjustable: bool) -> Self {
@@ -60,6 +63,10 @@ impl AlgorithmSpec {
     /// Reads the state for a call of this cost, or for a cost of 0 what a call of cost 1 would find.
     #[must_use]
     pub fn check(&self, state: Option<&State>, now: u64, cost: u64) -> Snapshot {
+        let (state, now) = match state {
+            Some(State::Paused(paused)) => paused.inner(now),
+            state => (state, now),
+        };
         dispatch!(self, spec => spec.check(state, now, cost.max(1)))
     }
 
@@ -78,9 +85,9 @@ impl AlgorithmSpec {
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]
-    pub fn peek(&self, snapshot: Snapshot, now: u64) -> Verdict {
-        let Verdict { admitted, retry_after, .. } = self.verdict(snapshot, now, 1, 0);
-        Verdict { admitted, retry_after, ..self.verdict(snapshot, now, 0, 0) }
+    pub fn peek(&self, pause: Option<Pause>, snapshot: Snapshot, now: u64) -> Verdict {
+        let Verdict { admitted, retry_after, .. } = self.verdict_in(pause, snapshot, now, 1, 0);
+        Verdict { admitted, retry_after, ..self.verdict_in(pause, snapshot, now, 0, 0) }
     }
 
     /// Returns whether a call can reserve permits that are not available yet, and wait for them.
@@ -91,24 +98,34 @@ impl AlgorithmSpec {
 
     /// Charges an admitted call.
     pub fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
-        dispatch!(self, spec => spec.commit(state, snapshot, now, cost));
+        self.change(
+            state,
+            now,
+            |state, now| dispatch!(self, spec => spec.commit(state, snapshot, now, cost)),
+        );
     }
 
     /// Leaves the state of a refused call unchanged, unless it is from the future. Such a state is moved to now, so that a
     /// clock that steps back blocks a key for at most one full period.
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
-        dispatch!(self, spec => spec.undo(state, now));
+        let undo = |state: &mut Option<State>, now| dispatch!(self, spec => spec.undo(state, now));
+        match state {
+            Some(State::Paused(paused)) => paused.undo(now, undo),
+            state => undo(state, now),
+        }
     }
 
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
+        self.change(state, now, |state, now| {
+            dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
+        });
     }
 
     /// Charges what a call has used beyond its cost, whatever the key holds. The debt is paid as permits come back, before other calls
     /// get any. Returns whether it was cut to the longest that this policy may have.
     pub fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
-        match self {
+        self.change(state, now, |state, now| match self {
             AlgorithmSpec::Gcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::AdjustableGcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SettledGcra(spec) => spec.debit(state, now, cost),
@@ -116,7 +133,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::FixedWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SlidingWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::WarmingUp(_) => false,
-        }
+        })
     }
 
     /// Returns whether a call can be charged more than its cost once it has ended.
@@ -128,7 +145,10 @@ impl AlgorithmSpec {
     /// Returns when the state expires.
     #[must_use]
     pub fn ends(&self, state: &State) -> u64 {
-        dispatch!(self, spec => spec.ends(state))
+        match state {
+            State::Paused(paused) => paused.ends(self),
+            state => dispatch!(self, spec => spec.ends(state)),
+        }
     }
 
     /// Returns the maximum cost of a call, if there is one.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lows::Lows;
+use super::pause::PausedState;
 
 /// The state of a key. A key whose state has expired is equivalent to an absent one.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub enum State {
     FixedWindow(FixedWindowState),
     /// The state of a [`SlidingWindowSpec`](super::sliding_window::SlidingWindowSpec).
     SlidingWindow(SlidingWindowState),
+    /// Any of these, of a key that is paused.
+    Paused(Box<PausedState>),
 }
 
 /// When the bucket will be full again, and what waiting calls and refunds add to that.

@@ -130,6 +130,14 @@ impl WarmingUpSpec {
         *state = (self.ends(&left) > now).then_some(left);
     }
 
+    /// Stands still from `at` on for so long, and is cold afterwards.
+    pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
+        let curve = self.curve();
+        let (next, _) = curve.current(stored(state.as_ref()), at);
+        let cold = curve.state(next + by, curve.max_stored, at + by);
+        *state = (self.ends(&cold) > at + by).then_some(cold);
+    }
+
     pub(super) fn ends(&self, state: &State) -> u64 {
         stored(Some(state)).map_or(0, |bucket| bucket.cold_at)
     }

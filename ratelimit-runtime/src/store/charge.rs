@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
+use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 use crate::key::Key;
 
 /// The number of charges that a decision in process holds without allocating.
@@ -81,12 +81,19 @@ pub struct Outcome {
     pub verdicts: Verdicts,
     /// The shadows that could not be decided, by index, and why. Their verdicts mean nothing.
     pub failed: Vec<(usize, String)>,
+    /// The pauses of keys, by the index of the charge.
+    pub paused: Vec<(usize, Pause)>,
 }
 
 impl Outcome {
     /// An outcome at this time, before it is judged.
     pub(crate) fn at(now: u64) -> Self {
-        Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new() }
+        Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new(), paused: Vec::new() }
+    }
+
+    /// Returns the pause of a key, if there is one.
+    pub(crate) fn pause(&self, charge: usize) -> Option<Pause> {
+        self.paused.iter().find(|(of, _)| *of == charge).map(|(_, pause)| *pause)
     }
 
     /// Returns how long the call has to wait, in microseconds: until the last of its slots.

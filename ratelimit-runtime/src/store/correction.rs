@@ -1,10 +1,10 @@
-//! What a key is charged less, or more, once a call has been decided.
+//! What happens to a key once a call has been decided: it is charged less, or more, or is paused.
 
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::Key;
 use crate::store::error::StoreError;
 
-/// Permits that a key gets back, or is charged beyond what it was.
+/// Permits that a key gets back, or is charged beyond what it was, or its pause.
 #[derive(Debug)]
 pub(crate) struct Correction {
     pub(crate) key: Key,
@@ -19,6 +19,8 @@ pub(crate) enum CorrectionKind {
     Refund(Option<ChargeId>),
     /// Charges what a call has used beyond its cost, whatever the key holds.
     Debit,
+    /// Admits no call for as many microseconds as the cost says.
+    Pause,
 }
 
 /// When corrections on Redis are sent.
@@ -61,6 +63,10 @@ impl Correction {
             cost: u64::try_from(cost).unwrap_or(u64::MAX),
             kind,
         })
+    }
+
+    pub(crate) fn pause(key: Key, spec: AlgorithmSpec, micros: u64) -> Self {
+        Correction { key, spec, cost: micros, kind: CorrectionKind::Pause }
     }
 
     pub(crate) fn refund(key: Key, spec: AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>) -> Self {

@@ -1,21 +1,25 @@
 //! How a list of charges is decided, given what was read of their keys.
 
+use std::mem;
+
 use super::charge::{Charge, Outcome, Verdicts, is_peek};
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
-use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
+use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 
 impl Outcome {
     /// Sets the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
     /// others report the state as it is. The snapshots of charges that are made for a later slot are moved to it.
     pub fn judge(&mut self, charges: &[Charge], snapshots: &mut [Snapshot]) {
+        let pauses = mem::take(&mut self.paused);
+        let pause = |charge: usize| pauses.iter().find(|(of, _)| *of == charge).map(|(_, pause)| *pause);
         let Outcome { now, admitted, verdicts, .. } = self;
         verdicts.clear();
         let is_peek = is_peek(charges);
-        verdicts.extend(charges.iter().zip(&*snapshots).map(|(charge, snapshot)| {
+        verdicts.extend(charges.iter().zip(&*snapshots).enumerate().map(|(index, (charge, snapshot))| {
             if is_peek {
-                return charge.spec.peek(*snapshot, *now);
+                return charge.spec.peek(pause(index), *snapshot, *now);
             }
-            let verdict = charge.spec.verdict(*snapshot, *now, charge.cost, charge.wait);
+            let verdict = charge.spec.verdict_in(pause(index), *snapshot, *now, charge.cost, charge.wait);
             // A shadow delays no call, whatever slot it takes.
             Verdict { wait: if charge.shadow { 0 } else { verdict.wait }, ..verdict }
         }));
@@ -24,16 +28,17 @@ impl Outcome {
         };
         *admitted = all_admitted(verdicts);
         if *admitted && let Some(line) = line_of(charges) {
-            start_together(line, *now, charges, snapshots, verdicts);
+            start_together(line, *now, charges, snapshots, verdicts, pause);
             *admitted = all_admitted(verdicts);
         }
         if !*admitted {
-            let unused =
-                charges.iter().zip(&*snapshots).zip(verdicts).filter(|(_, verdict)| verdict.admitted);
-            unused.for_each(|((charge, snapshot), verdict)| {
-                *verdict = charge.spec.verdict(*snapshot, *now, 0, 0)
+            let all = charges.iter().zip(&*snapshots).zip(verdicts).enumerate();
+            let unused = all.filter(|(_, (_, verdict))| verdict.admitted);
+            unused.for_each(|(index, ((charge, snapshot), verdict))| {
+                *verdict = charge.spec.verdict_in(pause(index), *snapshot, *now, 0, 0);
             });
         }
+        self.paused = pauses;
     }
 }
 
@@ -76,12 +81,14 @@ fn start_together(
     charges: &[Charge],
     snapshots: &mut [Snapshot],
     verdicts: &mut Verdicts,
+    pause: impl Fn(usize) -> Option<Pause>,
 ) {
     let (wait, mut is_late) = (verdicts[line].wait, false);
-    for ((charge, snapshot), verdict) in charges.iter().zip(&*snapshots).zip(&mut *verdicts) {
+    let all = charges.iter().zip(&*snapshots).zip(&mut *verdicts).enumerate();
+    for (index, ((charge, snapshot), verdict)) in all {
         if verdict.wait > wait {
             let retry_after = Some(verdict.wait - wait);
-            let refused = charge.spec.verdict(*snapshot, now, 0, 0);
+            let refused = charge.spec.verdict_in(pause(index), *snapshot, now, 0, 0);
             *verdict = Verdict { admitted: false, retry_after, ..refused };
             is_late = true;
         }

@@ -111,6 +111,12 @@ impl Store {
         self.correct_all(vec![Correction { key: key.clone(), spec: *spec, cost, kind }]).await
     }
 
+    /// Admits no call of a key until this many microseconds have passed, or until its pause is over if that takes longer. Once
+    /// polled, it ends even if it is dropped.
+    pub async fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) -> Result<(), StoreError> {
+        self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await
+    }
+
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
     pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         match self {

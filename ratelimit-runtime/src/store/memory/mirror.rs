@@ -4,7 +4,7 @@
 mod tests;
 
 use super::MemoryStore;
-use crate::algorithm::ChargeId;
+use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::store::charge::Charge;
 
 impl MemoryStore {
@@ -28,10 +28,12 @@ impl MemoryStore {
         }
         let mut charged = None;
         if spec.reserves() {
-            let snapshot = table.read(index, |state| spec.check(state, now, *cost));
-            if let Some(cost) = spec.mirrored_cost(snapshot, now, *cost, owes) {
+            let (snapshot, pause) = table
+                .read(index, |state| (spec.check(state, now, *cost), AlgorithmSpec::pause_of(state, now)));
+            let at = pause.map_or(now, |pause| pause.time(now));
+            if let Some(cost) = spec.mirrored_cost(snapshot, at, *cost, owes) {
                 let charge = Charge { cost, wait: 0, ..charge.clone() };
-                let verdict = spec.verdict(snapshot, now, cost, u64::MAX);
+                let verdict = spec.verdict(snapshot, at, cost, u64::MAX);
                 table.charge(index, &charge, snapshot, now, None);
                 charged = verdict.admitted.then_some((cost, verdict.charge_id));
             } else {

@@ -167,6 +167,7 @@ impl MemoryStore {
         match kind {
             CorrectionKind::Refund(charge_id) => self.refund(key, spec, *cost, *charge_id),
             CorrectionKind::Debit => return Corrected::cut(self.debit(key, spec, *cost)),
+            CorrectionKind::Pause => self.pause(key, spec, *cost),
         }
         Corrected::Whole
     }
@@ -191,6 +192,18 @@ impl MemoryStore {
         table.change(index, spec, now, |state| is_cut = spec.debit(state, now, cost));
         self.unlock(table);
         is_cut
+    }
+
+    /// Admits no call of a key until this many microseconds have passed, or until its pause is over if that takes longer. Those that
+    /// wait keep their slots, unless they ask again.
+    pub fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) {
+        let (mut table, index) = (self.lock(), self.index(key));
+        table.settle(index, self.clock.now_in_order());
+        table.hold(index, spec);
+        let now = self.clock.now_in_order();
+        table.end_queue(index.fingerprint);
+        table.change(index, spec, now, |state| spec.pause(state, now, micros));
+        self.unlock(table);
     }
 
     fn refund_under_lock(&self, key: &Key, spec: &AlgorithmSpec, refund: impl Fn(&mut Option<State>, u64)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::MemoryStore;
 use super::table::Table;
 use super::waiter::Waiter;
-use crate::algorithm::Verdict;
+use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::sync::MutexGuard;
 use crate::store::charge::{Charge, Outcome, Snapshots};
 use crate::store::judge::line_of;
@@ -48,11 +48,14 @@ impl MemoryStore {
         charges.iter().for_each(|charge| table.hold(self.index(&charge.key), &charge.spec));
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        let snapshots = charges.iter().map(|charge| {
-            table.read(self.index(&charge.key), |state| charge.spec.check(state, now, charge.cost))
+        (outcome.now, outcome.paused) = (now, Vec::new());
+        let snapshots = charges.iter().enumerate().map(|(index, charge)| {
+            table.read(self.index(&charge.key), |state| {
+                outcome.paused.extend(AlgorithmSpec::pause_of(state, now).map(|pause| (index, pause)));
+                charge.spec.check(state, now, charge.cost)
+            })
         });
         let mut snapshots: Snapshots = snapshots.collect();
-        outcome.now = now;
         outcome.judge(charges, &mut snapshots);
         let is_charged = |charge: &Charge, verdict: &Verdict| outcome.admitted && charge.is_made(verdict);
         let waiter = (queues && outcome.wait() > 0).then(|| {
@@ -62,11 +65,15 @@ impl MemoryStore {
         });
         let together = line_of(charges).is_some();
         let mut charged = 0;
-        for ((charge, snapshot), verdict) in charges.iter().zip(snapshots).zip(&outcome.verdicts) {
+        for (i, ((charge, snapshot), verdict)) in
+            charges.iter().zip(snapshots).zip(&outcome.verdicts).enumerate()
+        {
             let (Charge { spec, cost, .. }, index) = (charge, self.index(&charge.key));
             if is_charged(charge, verdict) {
-                // A call that several buckets let wait keeps its slot, whoever leaves before it.
-                let waiter = waiter.as_ref().filter(|_| verdict.wait > 0 && !together);
+                // A call that several buckets let wait keeps its slot, whoever leaves before it. So does one that waits for a key that
+                // is paused, or was while others waited.
+                let keeps_slot = together || outcome.pause(i).is_some();
+                let waiter = waiter.as_ref().filter(|_| verdict.wait > 0 && !keeps_slot);
                 let waiting = waiter.map(|waiter| (Arc::clone(waiter), charged));
                 table.charge(index, charge, snapshot, now, waiting);
                 charged += 1;
@@ -101,7 +108,7 @@ impl MemoryStore {
         let now = self.clock.now_in_order();
         let snapshot = spec.check(None, now, *cost);
         if *cost == 0 {
-            return Some((now, spec.peek(snapshot, now)));
+            return Some((now, spec.peek(None, snapshot, now)));
         }
         let mut verdict = spec.verdict(snapshot, now, *cost, *wait);
         if verdict.admitted {

@@ -188,13 +188,34 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the number of the algorithm and the arguments of `correct`. A debt is a negative cost, with the most that may be owed in
+/// Returns the negative number of the algorithm and the arguments of `pause`.
+fn pause(spec: &AlgorithmSpec, micros: u64) -> Vec<Argument> {
+    let numbers = |numbers: &[u64]| numbers.iter().copied().map(Argument::from).collect::<Vec<_>>();
+    let mut arguments = match spec {
+        AlgorithmSpec::Gcra(spec) => numbers(&[spec.missing_after_pause(), spec.capacity]),
+        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+        | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+            vec![spec.missing_after_pause().into(), AdjustableGcraSpec(*spec).pace().into()]
+        }
+        AlgorithmSpec::IntervalBucket(spec) => numbers(&[spec.burst, spec.refill, spec.period]),
+        AlgorithmSpec::WarmingUp(spec) => vec![spec.interval().into(), spec.warmup.into()],
+        AlgorithmSpec::FixedWindow(spec) => numbers(&[spec.period, u64::from(spec.aligned)]),
+        AlgorithmSpec::SlidingWindow(spec) => numbers(&[spec.period, spec.precision]),
+    };
+    let kind = Argument::Text(format!("-{}", spec.kind()).into());
+    arguments.splice(0..0, [kind, micros.into()]);
+    arguments.resize(WIDTH, Argument::EMPTY);
+    arguments
+}
+
+/// Returns the number of the algorithm and the arguments of `correct`, or of `pause`. A debt is a negative cost, with the most that may be owed in
 /// place of what identifies a charge.
 pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
     let Correction { spec, cost, kind, .. } = *correction;
     let (charge_id, owes) = match kind {
         CorrectionKind::Refund(charge_id) => (charge_id, false),
         CorrectionKind::Debit => (None, true),
+        CorrectionKind::Pause => return pause(&spec, cost),
     };
     let of = |cost: u64| if owes { Argument::Text(format!("-{cost}").into()) } else { cost.into() };
     let at =

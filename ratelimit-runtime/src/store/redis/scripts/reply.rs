@@ -5,7 +5,7 @@ use std::vec::IntoIter;
 use redis::Value;
 use smallvec::SmallVec;
 
-use crate::algorithm::{AlgorithmSpec, Snapshot, Verdict};
+use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots, is_peek};
 use crate::store::correction::Corrected;
 use crate::store::error::StoreError;
@@ -52,6 +52,14 @@ pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Resu
     (0..count).map(|_| result(texts.next())).collect()
 }
 
+/// What a script has read of a key.
+struct Read {
+    /// Whether the charge's own policy admits it.
+    admitted: bool,
+    snapshot: Snapshot,
+    pause: Option<Pause>,
+}
+
 /// Reads the elements of a reply, in order.
 struct ReplyReader {
     values: IntoIter<Value>,
@@ -89,10 +97,10 @@ impl ReplyReader {
     fn decision(
         &mut self,
         charges: &[Charge],
-        read: impl Fn(&mut Self, &Charge) -> Result<(bool, Snapshot), StoreError>,
+        read: impl Fn(&mut Self, &Charge) -> Result<Read, StoreError>,
     ) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         let (mut snapshots, mut admitted) = (Snapshots::new(), SmallVec::<[bool; INLINE]>::new());
-        let mut failed = Vec::new();
+        let (mut failed, mut paused) = (Vec::new(), Vec::new());
         for (index, charge) in charges.iter().enumerate() {
             if charge.shadow && matches!(self.values.as_slice().first(), Some(Value::BulkString(_))) {
                 failed.push((index, self.error()?.to_string()));
@@ -100,12 +108,13 @@ impl ReplyReader {
                 snapshots.push(charge.spec.check(None, self.now, charge.cost));
                 admitted.push(false);
             } else {
-                let (own, snapshot) = read(self, charge)?;
+                let Read { admitted: own, snapshot, pause } = read(self, charge)?;
                 snapshots.push(snapshot);
                 admitted.push(own);
+                paused.extend(pause.map(|pause| (index, pause)));
             }
         }
-        let mut outcome = Box::new(Outcome::at(self.now));
+        let mut outcome = Box::new(Outcome { paused, ..Outcome::at(self.now) });
         outcome.judge(charges, &mut snapshots);
         failed.iter().for_each(|(index, _)| outcome.verdicts[*index] = Verdict::default());
         outcome.failed = failed;
@@ -120,7 +129,7 @@ impl ReplyReader {
 
     /// Reads what the pass over plain states has read of a key: a time, which is negative if the policy refuses, and what else there
     /// is to the state.
-    fn plain_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
+    fn plain_snapshot(&mut self, charge: &Charge) -> Result<Read, StoreError> {
         let Some(Value::Int(signed)) = self.values.next() else { return Err(unexpected()) };
         let time = signed.unsigned_abs();
         if time == 0 || time > MAX_NUMBER {
@@ -142,17 +151,26 @@ impl ReplyReader {
             }
             _ => return Err(unexpected()),
         };
-        Ok((signed > 0, snapshot))
+        Ok(Read { admitted: signed > 0, snapshot, pause: None })
     }
 
-    /// Reads what an algorithm has read of a key, after whether its policy admits the charge.
-    fn full_snapshot(&mut self, charge: &Charge) -> Result<(bool, Snapshot), StoreError> {
-        let (admitted, mut snapshot) = (self.flag()?, Snapshot::default());
+    /// Reads what an algorithm has read of a key, after whether its policy admits the charge, and the pause of the key if there is
+    /// one.
+    fn full_snapshot(&mut self, charge: &Charge) -> Result<Read, StoreError> {
+        let mut snapshot = Snapshot::default();
+        let (admitted, pause) = match self.values.next() {
+            Some(Value::Int(flag @ 0..=1)) => (flag == 1, None),
+            Some(Value::Int(signed)) if signed.unsigned_abs() <= MAX_NUMBER => {
+                let pause = Pause { until: signed.unsigned_abs(), moved: self.number()? };
+                (signed > 0, Some(pause))
+            }
+            _ => return Err(unexpected()),
+        };
         for (index, number) in snapshot[..width(&charge.spec)].iter_mut().enumerate() {
             let is_double = index == 1 && matches!(charge.spec, AlgorithmSpec::WarmingUp(_));
             *number = if is_double { self.double()?.to_bits() } else { self.number()? };
         }
-        Ok((admitted, snapshot))
+        Ok(Read { admitted, snapshot, pause })
     }
 
     fn finish(mut self) -> Result<(), StoreError> {
@@ -171,14 +189,6 @@ impl ReplyReader {
         }
         .filter(|number| *number <= MAX_NUMBER)
         .ok_or_else(unexpected)
-    }
-
-    fn flag(&mut self) -> Result<bool, StoreError> {
-        match self.number()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(unexpected()),
-        }
     }
 
     fn double(&mut self) -> Result<f64, StoreError> {
