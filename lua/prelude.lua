@@ -26,7 +26,7 @@ local function parse_whole(text)
 end
 
 -- The pauses of keys that were read, until they are over. `now` is then the time as of which a key is read and written: the end of
--- its pause. Twin of ratelimit-runtime/src/algorithm/pause.rs: change both or neither.
+-- its pause. Twin of ratelimit-runtime/src/algorithm/paused.rs: change both or neither.
 --
 -- A paused key has "paused: written until moved " before its value, or before the last element of its list: when that was written,
 -- when the pause ends, and by how much the slots have moved that calls wait for. No other value begins so.

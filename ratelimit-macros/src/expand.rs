@@ -1,5 +1,5 @@
-//! The model to tokens: a prologue in front of the body. The body is not wrapped, except for `charge_when` and `settle`, which must
-//! see the output.
+//! The model to tokens: a prologue in front of the body. The body is not wrapped, except for `charge_when`, `settle` and `pause_when`,
+//! which must see the output.
 //!
 //! Local variables have the hygiene of the macro, so that no argument captures them. Items and paths have none, so paths are
 //! absolute, and items are in blocks without any expression of the user.
@@ -136,7 +136,7 @@ fn used(expansion: &Expansion<'_>, words: &HashSet<String>) -> TokenStream {
 
 fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     let Expansion { function, limits, arguments, import, .. } = expansion;
-    let [call, closure, decision] = ["call", "closure", "decision"].map(local);
+    let [call, closure, decision, pausable] = ["call", "closure", "decision", "pausable"].map(local);
     let borrowed = function.destructured(arguments).map(|destructured| {
         let (pattern, name, cfgs) = (destructured.borrowed(), &destructured.name, &destructured.cfgs);
         quote!(#(#cfgs)* #[allow(unused_variables)] let #pattern = &#name;)
@@ -150,9 +150,19 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     let bound = refusal::bound(limits);
     let (kept, decide) = match bound {
         Some(name) => (quote!(mut #name), quote!(decide_bound)),
-        None if output::is_seen(limits) => (local("charged").into_token_stream(), quote!(decide)),
+        None if output::corrects(limits) => (local("charged").into_token_stream(), quote!(decide)),
         None => (quote!(()), quote!(decide)),
     };
+    // The keys are taken while the call has them.
+    let (kept, decide, refusal) = match output::pauses(limits) {
+        true => (
+            quote!((#kept, #pausable)),
+            quote!((__ratelimits::Call::pausable(&mut #call), __ratelimits::Call::#decide(&mut #call))),
+            quote!(({ #refusal }, #pausable)),
+        ),
+        false => (kept, quote!(__ratelimits::Call::#decide(&mut #call)), refusal),
+    };
+    let decided = if output::pauses(limits) { quote!((#pausable, #decision)) } else { quote!(#decision) };
     // The call is made in a separate statement, so that nothing a key borrows or locks is alive across the await.
     quote! {
         #[allow(
@@ -172,13 +182,13 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
         )]
         let #kept = {
             #import
-            let #decision = {
+            let #decided = {
                 #(#borrowed)*
                 let mut #call = #new;
                 // Only the type name of something inside the function contains the type it belongs to.
                 let #closure = ::core::any::type_name_of_val(&|| ());
                 #(#charges)*
-                __ratelimits::Call::#decide(&mut #call)
+                #decide
             };
             #refusal
         };

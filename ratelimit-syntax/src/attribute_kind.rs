@@ -14,7 +14,7 @@ pub enum AttributeKind {
 }
 
 /// The arguments with a value that all attributes have.
-const SHARED: [&str; 14] = [
+const SHARED: [&str; 15] = [
     "key",
     "key_type",
     "prefix",
@@ -26,6 +26,7 @@ const SHARED: [&str; 14] = [
     "skip_when",
     "charge_when",
     "settle",
+    "pause_when",
     "bind",
     "registry",
     "crate",

@@ -79,7 +79,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
         Policy::LeakyBucket { .. } => quote!(LeakyBucket),
         Policy::SlidingWindow { .. } => quote!(SlidingWindow),
     };
-    let refundable = limit.sees_output();
+    let (refundable, pauses) = (limit.corrects(), limit.pause_when.is_some());
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
         "allow" => quote!(__ratelimits::OnStoreError::Allow),
@@ -101,6 +101,7 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
             tag: __ratelimits::Tag::#tag,
             shadow: #shadow,
             refundable: #refundable,
+            pauses: #pauses,
             lease: #lease,
             on_store_error: #on_store_error,
         }

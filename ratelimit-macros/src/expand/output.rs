@@ -2,6 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::Expr;
 use syn::spanned::Spanned;
 
 use super::context::{Expansion, braced, hygienic, local};
@@ -11,6 +12,16 @@ use crate::model::Limit;
 /// Returns whether a policy looks at the output.
 pub(super) fn is_seen(limits: &[Limit]) -> bool {
     limits.iter().any(Limit::sees_output)
+}
+
+/// Returns whether the output says what is charged.
+pub(super) fn corrects(limits: &[Limit]) -> bool {
+    limits.iter().any(Limit::corrects)
+}
+
+/// Returns whether the output may pause keys.
+pub(super) fn pauses(limits: &[Limit]) -> bool {
+    limits.iter().any(|limit| limit.pause_when.is_some())
 }
 
 /// Returns the output type as an expression can name it, and where it is written.
@@ -25,7 +36,7 @@ pub(super) fn written(function: &Function) -> (TokenStream, Span) {
 }
 
 /// Returns the body after the statements that restore its arguments. If a policy looks at the output, the body is in an async
-/// block, and charges are corrected after it. `brace` is the span of the function's braces.
+/// block, and charges are corrected, and keys paused, after it. `brace` is the span of the function's braces.
 pub(super) fn body(
     expansion: &Expansion<'_>,
     restored: TokenStream,
@@ -43,7 +54,7 @@ pub(super) fn body(
         }
         return braced(quote!(#restored #body), span).into_token_stream();
     }
-    let [charged, output] = ["charged", "output"].map(local);
+    let [charged, pausable, output] = ["charged", "pausable", "output"].map(local);
     let (ty, _) = written(function);
     // The first `return` determines the type that the others are checked against, as that of the function would.
     let typing = quote_spanned! {span=>
@@ -53,17 +64,20 @@ pub(super) fn body(
     };
     // The user's span, because coverage leaves out blocks of macros.
     let block = braced(quote!(#typing #restored #body), brace);
-    let charges = limits.iter().enumerate().filter_map(|(index, limit)| {
+    let corrected = limits.iter().enumerate().filter_map(|(index, limit)| {
         let (function, argument) = match (&limit.charge_when, &limit.settle) {
             (Some(condition), _) => ("charge_when", condition),
             (None, Some(used)) => ("settle", used),
             (None, None) => return None,
         };
-        let span = hygienic(argument.span());
-        let function = Ident::new(function, span);
-        let used = quote_spanned!(span=> __ratelimits::#function(&#output, #argument));
-        Some(quote!((#index, #used)))
+        Some(of_output(index, function, argument, &output))
     });
+    let correct =
+        corrects(limits).then(|| quote!(__ratelimits::Charged::correct(#charged, &[#(#corrected),*]);));
+    let paused = limits.iter().enumerate().filter_map(|(index, limit)| {
+        Some(of_output(index, "pause_when", limit.pause_when.as_ref()?, &output))
+    });
+    let pause = pauses(limits).then(|| quote!(__ratelimits::Pausables::pause(#pausable, &[#(#paused),*]);));
     // With `move`, so that the future holds what the function's would, and not references, which may not be `Send`.
     let body = quote_spanned!(brace=> async move #block);
     quote! {
@@ -71,8 +85,17 @@ pub(super) fn body(
         #[allow(clippy::redundant_closure_for_method_calls)]
         {
             #import
-            __ratelimits::Charged::correct(#charged, &[#(#charges),*]);
+            #correct
+            #pause
         }
         #output
     }
+}
+
+/// Returns what a function of this name makes of the output by the argument, with the index of the attribute.
+fn of_output(index: usize, function: &str, argument: &Expr, output: &Ident) -> TokenStream {
+    let span = hygienic(argument.span());
+    let function = Ident::new(function, span);
+    let made = quote_spanned!(span=> __ratelimits::#function(&#output, #argument));
+    quote!((#index, #made))
 }

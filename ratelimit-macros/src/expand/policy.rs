@@ -166,12 +166,13 @@ impl<'a> Numbers<'a> {
 /// Returns the policy, with these values of its numbers.
 ///
 /// If some of its numbers are computed, a bucket keeps one state per key whatever they are: otherwise each burst would come
-/// with a fresh bucket. So it does if its calls are settled, and remembers what can be given back of them.
+/// with a fresh bucket. So it does if its calls are settled, and remembers what can be given back of them, or if they pause it, so that
+/// no override forgets a pause.
 fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
     let is_computed = limit.policy.numbers().any(|number| !number.is_literal());
     let adjustable = match limit.settle {
         Some(_) => quote!(.settled()),
-        None if is_computed => quote!(.adjustable()),
+        None if is_computed || limit.pause_when.is_some() => quote!(.adjustable()),
         None => TokenStream::new(),
     };
     match &limit.policy {

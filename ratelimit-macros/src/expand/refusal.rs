@@ -17,7 +17,7 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
     let (never, binds) = (limits.iter().all(|limit| limit.shadow), bound(limits).is_some());
     let mut default = match never {
         true if binds => quote!(__ratelimits::unlimited()),
-        true if output::is_seen(limits) => quote!(__ratelimits::Charged::NOTHING),
+        true if output::corrects(limits) => quote!(__ratelimits::Charged::NOTHING),
         true => quote!(()),
         false => refuse(function, &refusal),
     };
@@ -55,11 +55,11 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
     };
     // The value is what the call was charged: an arm that does not return does not compile. A function that does not look at its
     // output keeps nothing of it.
-    let (nothing, kept) = match output::is_seen(limits) {
+    let (nothing, kept) = match output::corrects(limits) {
         true => (quote!(__ratelimits::Charged::NOTHING), quote!(#charged)),
         false => (quote!(()), quote!(_)),
     };
-    let value = if output::is_seen(limits) { quote!(#charged) } else { quote!(()) };
+    let value = if output::corrects(limits) { quote!(#charged) } else { quote!(()) };
     if binds {
         return quote! {
             let #verdict = match #decision {

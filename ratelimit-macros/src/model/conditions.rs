@@ -1,4 +1,4 @@
-//! The arguments `on_store_error`, `charge_when`, `settle`, `bind` and `crate`.
+//! The arguments `on_store_error`, `charge_when`, `settle`, `pause_when`, `bind` and `crate`.
 
 use ratelimit_syntax::expr::{peel, word};
 use ratelimit_syntax::{ON_STORE_ERROR, listed};
@@ -42,6 +42,17 @@ pub(super) fn settle(args: &Args, function: &Function, errors: &mut Errors) -> O
         }
     }
     of_output(args, "settle", "|out| out.len()", function, errors)
+}
+
+/// Reads the function that says by a call's output for how long the key is paused.
+pub(super) fn pause_when(args: &Args, function: &Function, errors: &mut Errors) -> Option<Expr> {
+    if let Some(span) = args.span("lease").filter(|_| args.has("pause_when")) {
+        errors.at(
+            span,
+            "processes spend what they have leased, whether or not the key is paused; leave out `lease` or `pause_when`",
+        );
+    }
+    of_output(args, "pause_when", "|out| out.retry_after()", function, errors)
 }
 
 /// Reads the name under which the body sees the decision.

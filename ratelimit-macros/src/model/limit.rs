@@ -36,6 +36,7 @@ pub(crate) struct Limit {
     pub(crate) skip_when: Option<Expr>,
     pub(crate) charge_when: Option<Expr>,
     pub(crate) settle: Option<Expr>,
+    pub(crate) pause_when: Option<Expr>,
     /// The name under which the body sees the decision.
     pub(crate) bind: Option<Ident>,
     pub(crate) shadow: bool,
@@ -55,6 +56,11 @@ pub(crate) enum Tag {
 impl Limit {
     /// Returns whether the policy looks at the output.
     pub(crate) fn sees_output(&self) -> bool {
+        self.corrects() || self.pause_when.is_some()
+    }
+
+    /// Returns whether the output says what the policy charges.
+    pub(crate) fn corrects(&self) -> bool {
         self.charge_when.is_some() || self.settle.is_some()
     }
 
@@ -76,6 +82,7 @@ impl Limit {
         let on_store_error = conditions::on_store_error(args, errors);
         let charge_when = conditions::charge_when(args, function, errors);
         let settle = conditions::settle(args, function, errors);
+        let pause_when = conditions::pause_when(args, function, errors);
         let bind = conditions::bind(args, errors);
         let krate = conditions::krate(args, errors);
         let expr = |name| args.value(name).map(|value| peel(value).clone());
@@ -96,6 +103,7 @@ impl Limit {
             skip_when: expr("skip_when"),
             charge_when,
             settle,
+            pause_when,
             bind,
             shadow: args.has("shadow"),
             registry: expr("registry"),

@@ -17,18 +17,19 @@ pub(crate) struct Written {
 
 impl Written {
     pub(super) fn read(args: &Args) -> Written {
-        let arguments =
-            args.kind.own().chain(["cost", "timeout", "on_store_error", "charge_when", "settle"]).filter_map(
-                |name| {
-                    let value = match peel(args.value(name)?) {
-                        Expr::Closure(closure) => {
-                            format!("|{}| {}", shown(&closure.inputs), shown(&closure.body))
-                        }
-                        value => shown(value),
-                    };
-                    Some(format!("{name} = {value}"))
-                },
-            );
+        let arguments = args
+            .kind
+            .own()
+            .chain(["cost", "timeout", "on_store_error", "charge_when", "settle", "pause_when"])
+            .filter_map(|name| {
+                let value = match peel(args.value(name)?) {
+                    Expr::Closure(closure) => {
+                        format!("|{}| {}", shown(&closure.inputs), shown(&closure.body))
+                    }
+                    value => shown(value),
+                };
+                Some(format!("{name} = {value}"))
+            });
         let flags = args.kind.flags().iter().copied();
         Written {
             arguments: arguments.collect::<Vec<_>>().join(", "),

@@ -14,6 +14,7 @@ pub mod interval_bucket;
 mod lows;
 mod mirror;
 mod pause;
+mod paused;
 mod per_instance;
 mod plain;
 pub mod settled_gcra;

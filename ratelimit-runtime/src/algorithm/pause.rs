@@ -1,13 +1,4 @@
-//! Pauses: times in which a key admits no call, whatever its algorithm. Twin of the functions for paused keys in lua/prelude.lua:
-//! change both or neither.
-//!
-//! A paused key keeps the state of its algorithm, which is read and written as of the end of the pause, so that what is decided
-//! meanwhile counts from then on. A bucket's time stands still, and one permit at most is left of it. Windows keep their counts.
-
-use super::spec::{AlgorithmSpec, dispatch};
-use super::state::State;
-use super::verdict::{Snapshot, Verdict};
-use crate::base::bounds::MAX_PERMITS;
+//! The pause of a key.
 
 /// A pause of a key, which may be over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,15 +7,6 @@ pub struct Pause {
     pub until: u64,
     /// By how much the slots have moved that calls wait for, since the first of the pauses that some of them have waited through.
     pub moved: u64,
-}
-
-/// The state of a key that is paused, or that calls wait for which have waited through a pause.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PausedState {
-    pause: Pause,
-    /// When the state was written, so that a clock that steps back does not lengthen the pause.
-    written: u64,
-    state: Option<State>,
 }
 
 impl Pause {
@@ -43,130 +25,5 @@ impl Pause {
     pub(crate) fn slot(self, slot: u64, moved: u64, now: u64) -> u64 {
         let slot = slot + self.moved.saturating_sub(moved);
         if self.left(now) > 0 { slot.max(self.until) } else { slot }
-    }
-}
-
-impl PausedState {
-    /// Returns the pause as of now. One written in the future has as much left of it as when it was written.
-    fn current(&self, now: u64) -> Pause {
-        let back = self.written.saturating_sub(now);
-        Pause { until: self.pause.until.saturating_sub(back), ..self.pause }
-    }
-
-    /// Returns the state of the algorithm, and the time as of which to read it.
-    pub(super) fn inner(&self, now: u64) -> (Option<&State>, u64) {
-        (self.state.as_ref(), self.current(now).time(now))
-    }
-
-    /// Leaves a state unchanged, unless it is from the future.
-    pub(super) fn undo(&mut self, now: u64, undo: impl FnOnce(&mut Option<State>, u64)) {
-        let pause = self.current(now);
-        undo(&mut self.state, pause.time(now));
-        if self.written > now {
-            (self.pause, self.written) = (pause, now);
-        }
-    }
-
-    pub(super) fn ends(&self, spec: &AlgorithmSpec) -> u64 {
-        let ends = self.state.as_ref().map_or(0, |state| spec.ends(state));
-        ends.max(self.pause.until)
-    }
-}
-
-impl AlgorithmSpec {
-    /// Returns the pause of a key, if its state has one.
-    #[must_use]
-    pub fn pause_of(state: Option<&State>, now: u64) -> Option<Pause> {
-        match state {
-            Some(State::Paused(paused)) => Some(paused.current(now)),
-            _ => None,
-        }
-    }
-
-    /// Admits no call until this many microseconds have passed, or until the key's pause is over if that takes longer.
-    pub fn pause(&self, state: &mut Option<State>, now: u64, micros: u64) {
-        let mut paused = match state.take() {
-            Some(State::Paused(paused)) => paused,
-            state => Box::new(PausedState { pause: Pause::default(), written: now, state }),
-        };
-        let pause = paused.current(now);
-        let (at, until) = (pause.time(now), pause.until.max(now + micros));
-        if until > at {
-            dispatch!(self, spec => spec.pause(&mut paused.state, at, until - at));
-        }
-        (paused.pause, paused.written) = (Pause { until, moved: pause.moved + until - at }, now);
-        *state = Some(State::Paused(paused));
-    }
-
-    /// Decides a call as [`verdict`](Self::verdict) does, given the key's pause.
-    #[must_use]
-    pub fn verdict_in(
-        &self,
-        pause: Option<Pause>,
-        snapshot: Snapshot,
-        now: u64,
-        cost: u64,
-        wait: u64,
-    ) -> Verdict {
-        let left = pause.map_or(0, |pause| pause.left(now));
-        if left == 0 {
-            return self.verdict(snapshot, now, cost, wait);
-        }
-        let (at, queue) = (now + left, self.queue());
-        let wait = queue.map_or(wait, |queue| queue.max_wait(queue.charge(cost), wait));
-        let verdict = self.verdict(snapshot, at, cost, wait);
-        let can_wait = self.reserves() && left + verdict.wait <= wait;
-        let verdict = if !verdict.admitted {
-            Verdict { retry_after: verdict.retry_after.map(|after| left + after), ..verdict }
-        } else if cost == 0 {
-            verdict
-        } else if can_wait {
-            Verdict { wait: left + verdict.wait, ..verdict }
-        } else {
-            let free_after = || self.verdict(snapshot, at, cost, 0).retry_after.unwrap_or(0);
-            // For a queue `retry_after` ends when the slot is within the call's wait.
-            let retry_after = match queue {
-                Some(_) => (left + verdict.wait).saturating_sub(wait),
-                None => left + free_after(),
-            };
-            let unused = self.verdict(snapshot, at, 0, 0);
-            Verdict { admitted: false, retry_after: Some(retry_after), ..unused }
-        };
-        // A limit that no key reaches is there to tell what a key has used.
-        let remaining = if verdict.limit < MAX_PERMITS { 0 } else { verdict.remaining };
-        Verdict { remaining, reset_after: left + verdict.reset_after, ..verdict }
-    }
-
-    /// Changes the state of a key as of now or, if it is paused, as of the end of that. A pause goes once it is over and no call
-    /// waits that has waited through it.
-    pub(super) fn change<T>(
-        &self,
-        state: &mut Option<State>,
-        now: u64,
-        change: impl FnOnce(&mut Option<State>, u64) -> T,
-    ) -> T {
-        let Some(State::Paused(paused)) = state else { return change(state, now) };
-        let pause = paused.current(now);
-        let changed = change(&mut paused.state, pause.time(now));
-        if pause.left(now) == 0 && self.last_slot(paused.state.as_ref()) <= now {
-            *state = paused.state.take();
-        } else {
-            (paused.pause, paused.written) = (pause, now);
-        }
-        changed
-    }
-
-    /// Returns the last slot that a call waits for, or slightly later; 0 if there is none.
-    fn last_slot(&self, state: Option<&State>) -> u64 {
-        match (state, self) {
-            (Some(State::Gcra(bucket)), _) => bucket.slot,
-            (Some(State::AdjustableGcra(bucket)), _) => bucket.slot,
-            (Some(State::SettledGcra(bucket)), _) => bucket.slot,
-            (Some(State::IntervalBucket(bucket)), AlgorithmSpec::IntervalBucket(spec)) => {
-                spec.last_slot(bucket)
-            }
-            (Some(State::WarmingUp(bucket)), _) => bucket.next,
-            _ => 0,
-        }
     }
 }

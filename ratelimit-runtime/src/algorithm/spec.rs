@@ -110,7 +110,7 @@ impl AlgorithmSpec {
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
         let undo = |state: &mut Option<State>, now| dispatch!(self, spec => spec.undo(state, now));
         match state {
-            Some(State::Paused(paused)) => paused.undo(now, undo),
+            Some(State::Paused(paused)) => AlgorithmSpec::undo_paused(paused, now, undo),
             state => undo(state, now),
         }
     }
@@ -146,7 +146,7 @@ impl AlgorithmSpec {
     #[must_use]
     pub fn ends(&self, state: &State) -> u64 {
         match state {
-            State::Paused(paused) => paused.ends(self),
+            State::Paused(paused) => self.ends_paused(paused),
             state => dispatch!(self, spec => spec.ends(state)),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::lows::Lows;
-use super::pause::PausedState;
+use super::pause::Pause;
 
 /// The state of a key. A key whose state has expired is equivalent to an absent one.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,4 +162,26 @@ pub(super) struct LogEntry {
     pub(super) before: u64,
     /// The time of its first charge.
     pub(super) stamp: u64,
+}
+
+/// The state of a key that is paused, or that calls wait for which have waited through a pause.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PausedState {
+    pub(super) pause: Pause,
+    /// When the state was written, so that a clock that steps back does not lengthen the pause.
+    pub(super) written: u64,
+    pub(super) state: Option<State>,
+}
+
+impl PausedState {
+    /// Returns the pause as of now. One written in the future has as much left of it as when it was written.
+    pub(super) fn current(&self, now: u64) -> Pause {
+        let back = self.written.saturating_sub(now);
+        Pause { until: self.pause.until.saturating_sub(back), ..self.pause }
+    }
+
+    /// Returns the state of the algorithm, and the time as of which to read it.
+    pub(super) fn inner(&self, now: u64) -> (Option<&State>, u64) {
+        (self.state.as_ref(), self.current(now).time(now))
+    }
 }

@@ -64,7 +64,13 @@ impl<'a> Acquired<'a> {
 
     /// Returns what a limiter returns, without a receipt for what was charged.
     fn decision(&self) -> Decision {
-        let decision = self.verdicts();
+        let mut decision = self.verdicts();
+        if !self.outcome.paused.is_empty()
+            && let Some(policy) = self.request.policies().get(decision.reported())
+            && let Some(pause) = self.outcome.pause(policy.charge)
+        {
+            decision = decision.with_pause(Duration::from_micros(pause.left(self.outcome.now)));
+        }
         if self.outcome.admitted || !self.request.tells_keys {
             return decision;
         }

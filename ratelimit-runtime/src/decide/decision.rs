@@ -78,6 +78,8 @@ struct More {
     plain_receipts: SmallVec<[PlainReceipt; FEW]>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: OnceLock<Box<[String]>>,
+    /// What is left of the pause of the reported policy's key.
+    paused: OnceLock<Duration>,
 }
 
 /// What each policy said.
@@ -140,6 +142,24 @@ pub struct PolicyDecision {
 }
 
 impl Decision {
+    /// Returns how much is left of the pause of the key, if it is [paused](crate::Limiter::pause); of several policies, that of the
+    /// reported one. [`retry_after`](Self::retry_after) includes it.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let api = Registry::in_memory().limiter("api", TokenBucket::per_second(10))?;
+    /// assert_eq!(api.peek("host").await?.paused(), None);
+    /// api.pause("host", Duration::from_secs(30)).await?;
+    /// assert!(api.peek("host").await?.paused().is_some_and(|left| left > Duration::from_secs(29)));
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn paused(&self) -> Option<Duration> {
+        self.more.get()?.paused.get().copied()
+    }
+
     /// Returns what each policy said, in the order of the attributes or of the list. Attributes that are skipped or turned off say
     /// nothing: a call that no policy counts has an empty list, the source [`Skipped`](DecidedBy::Skipped), and `u64::MAX` permits.
     #[must_use]
@@ -290,6 +310,14 @@ impl Decision {
     /// Adds any other receipt.
     pub(crate) fn with_receipt(self, receipt: Receipt) -> Self {
         self.more.get_or_init(More::default).receipt.get_or_init(|| receipt);
+        self
+    }
+
+    /// Adds what is left of the pause of the key, which may be nothing.
+    pub(crate) fn with_pause(self, left: Duration) -> Self {
+        if !left.is_zero() {
+            self.more.get_or_init(More::default).paused.get_or_init(|| left);
+        }
         self
     }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 #[cfg(feature = "metrics")]
 use super::attachment::Attachment;
@@ -48,6 +49,7 @@ pub(crate) struct Definition {
     error_log: LogBound,
     /// For charges that were not given back.
     refund_log: LogBound,
+    pause_log: LogBound,
 }
 
 /// What only attributes say of a policy.
@@ -58,6 +60,8 @@ pub(crate) struct AttributeOptions {
     pub(crate) shadow: bool,
     /// Whether charges may be refunded once the output is known.
     pub(crate) refundable: bool,
+    /// Whether calls pause the key, and so ask once more when the slot comes that they wait for.
+    pub(crate) pauses: bool,
     /// How many permits the process takes of Redis at a time.
     pub(crate) lease: Option<u64>,
 }
@@ -123,6 +127,7 @@ impl Definition {
             failure_log: LogBound::default(),
             error_log: LogBound::default(),
             refund_log: LogBound::default(),
+            pause_log: LogBound::default(),
         }
     }
 
@@ -298,6 +303,24 @@ impl Definition {
         if let Some(refunds) = self.refund_log.count(MINUTE) {
             let policy = self.name.as_str();
             log!(WARN, policy, %error, refunds, "failed to refund charges");
+        }
+    }
+
+    /// Logs that a key was paused. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_pause(&self, duration: Duration) {
+        if let Some(pauses) = self.pause_log.count(SECOND) {
+            let policy = self.name.as_str();
+            log!(INFO, policy, ?duration, pauses, "paused a key");
+        }
+    }
+
+    /// Logs that a key was not paused. Must not be called under a lock.
+    #[cold]
+    pub(crate) fn log_failed_pause(&self, error: &StoreError) {
+        if let Some(pauses) = self.error_log.count(MINUTE) {
+            let policy = self.name.as_str();
+            log!(WARN, policy, %error, pauses, "failed to pause keys");
         }
     }
 

@@ -23,6 +23,7 @@ pub mod overrides;
 #[cfg(not(feature = "overrides"))]
 #[path = "overrides_disabled.rs"]
 pub(crate) mod overrides;
+pub(crate) mod pausing;
 pub(crate) mod request;
 mod single;
 mod wait_queues;

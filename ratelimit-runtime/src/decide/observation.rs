@@ -65,6 +65,7 @@ enum Said<'a> {
         plain: &'a PlainSpec,
         numbers: &'a ChargeNumbers<'a>,
     },
+    Paused(Duration),
     #[cfg(any(test, feature = "test-util"))]
     Quota(Quota),
 }
@@ -87,6 +88,8 @@ pub enum CallOutcome {
     StoreError,
     /// The policy is invalid.
     Invalid,
+    /// The key was paused, for as long as [`Observation::paused`] says. This is no call, and costs nothing.
+    Paused,
 }
 
 /// What a policy has left after a decision, in the terms of [`Decision`](crate::Decision).
@@ -125,7 +128,7 @@ impl<'a> Observation<'a> {
     pub fn quota(&self) -> Option<Quota> {
         let (verdict, spec) = match self.said {
             _ if self.source == Some(DecidedBy::Allowed) => return None,
-            Said::Nothing => return None,
+            Said::Nothing | Said::Paused(_) => return None,
             Said::Verdict(verdict, spec) => (*verdict, spec),
             Said::Plain { now, snapshot, admitted, plain, numbers } => {
                 // If another policy refuses the call, the state stays as it is.
@@ -143,6 +146,15 @@ impl<'a> Observation<'a> {
             reset_after: Duration::from_micros(verdict.reset_after),
             window: Duration::from_micros(spec.window()),
         })
+    }
+
+    /// Returns how long the key was paused for; `None` unless the outcome is [`CallOutcome::Paused`].
+    #[must_use]
+    pub fn paused(&self) -> Option<Duration> {
+        match self.said {
+            Said::Paused(duration) => Some(duration),
+            _ => None,
+        }
     }
 
     /// Returns the limit of the policy, if it was asked.
@@ -208,6 +220,7 @@ impl CallOutcome {
             CallOutcome::MissingKey => "missing_key",
             CallOutcome::StoreError => "store_error",
             CallOutcome::Invalid => "invalid",
+            CallOutcome::Paused => "paused",
         }
     }
 
@@ -316,6 +329,20 @@ impl Observers {
     /// Reports a call that this policy refused before it could be decided.
     pub(crate) fn refused(&self, definition: &Definition, cost: u64, error: &Error) {
         self.tell(&Observation::undecided(definition, cost, CallOutcome::of(error)));
+    }
+
+    /// Reports that the key of these parts was paused.
+    #[cold]
+    pub(crate) fn paused(
+        &self,
+        definition: &Definition,
+        shadow: bool,
+        source: Option<DecidedBy>,
+        parts: PartsOfKey<'_>,
+        duration: Duration,
+    ) {
+        let observation = Observation::undecided(definition, 0, CallOutcome::Paused);
+        self.tell(&Observation { shadow, source, parts, said: Said::Paused(duration), ..observation });
     }
 
     #[inline]

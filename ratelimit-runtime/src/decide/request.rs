@@ -291,6 +291,12 @@ impl AcquireRequest {
         longest.map(|(charge, wait)| NextTry { charge, wait: Duration::from_micros(wait) })
     }
 
+    /// Whether calls of a policy with this charge pause its key.
+    pub(crate) fn is_pausable(&self, charge: usize) -> bool {
+        let mut policies = self.policies.iter();
+        policies.any(|policy| policy.charge == charge && policy.definition.attribute.pauses)
+    }
+
     /// Whether a charge costs more than its policy can ever admit.
     pub(crate) fn is_unsatisfiable(&self) -> bool {
         let exceeds = |charge: &Charge| charge.spec.max_cost().is_some_and(|most| charge.cost > most);

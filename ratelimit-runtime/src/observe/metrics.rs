@@ -6,10 +6,10 @@ mod recorder;
 use std::sync::Arc;
 
 use self::handles::{DECISIONS, LIMIT, PolicySeries};
-use ::metrics::{Unit, histogram};
+use ::metrics::{Unit, counter, histogram};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
 
-use crate::decide::observation::{Observation, Owner};
+use crate::decide::observation::{CallOutcome, Observation, Owner};
 use crate::observe::by_policy::ByPolicy;
 use crate::store::decided_by::DecidedBy;
 use crate::store::series::CALL_TIME;
@@ -17,6 +17,7 @@ use crate::store::series::CALL_TIME;
 const WAIT: &str = "ratelimits_wait_seconds";
 pub(crate) const WAITING: &str = "ratelimits_waiting";
 pub(crate) const STORE_UP: &str = "ratelimits_store_up";
+const PAUSES: &str = "ratelimits_pauses_total";
 pub(crate) const OUTAGES: &str = "ratelimits_store_outages_total";
 pub(crate) const FAILED_DECISIONS: &str = "ratelimits_store_failed_decisions_total";
 pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
@@ -34,6 +35,8 @@ pub(crate) const OVERRIDE_PROBLEMS: &str = "ratelimits_override_problems";
 /// `ratelimits_limit` is the limit that the last call of the policy had. Shares of a limit, by which a process decides during an
 /// outage, are left out.
 ///
+/// `ratelimits_pauses_total` counts [pauses](crate::Limiter::pause) of keys, which are no decisions.
+///
 /// Without a recorder nothing is recorded. Install it first, because descriptions are not repeated.
 ///
 /// ```
@@ -46,6 +49,9 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
     describe();
     let (policies, owner) = (ByPolicy::default(), Owner::new());
     move |seen| {
+        if seen.outcome == CallOutcome::Paused {
+            return counter!(PAUSES, "policy" => seen.policy.to_owned()).increment(1);
+        }
         let by_name = || policies.get(seen.policy, |name| Arc::new(PolicySeries::new(name)));
         let other;
         let series = match seen.attached(&owner, by_name) {
@@ -72,6 +78,7 @@ pub fn describe() {
         Unit::Count,
         "The burst, capacity or limit of the policy, in permits; for a queue its capacity plus one."
     );
+    describe_counter!(PAUSES, Unit::Count, "Pauses of keys, for each policy.");
     describe_gauge!(WAITING, Unit::Count, "Calls that wait for permits now.");
     describe_histogram!(CALL_TIME, Unit::Seconds, "How long Redis took for a script call.");
     describe_gauge!(STORE_UP, "0 during an outage of the store, otherwise 1.");

@@ -140,10 +140,20 @@ impl CallSite {
     }
 
     fn definition(&self, name: &'static str, function: &str, literal: Option<Policy>) -> Definition {
-        let SiteOptions { policy, prefix, algorithm, tag, shadow, refundable, lease, on_store_error, .. } =
-            self.attribute.options;
+        let SiteOptions {
+            policy,
+            prefix,
+            algorithm,
+            tag,
+            shadow,
+            refundable,
+            pauses,
+            lease,
+            on_store_error,
+            ..
+        } = self.attribute.options;
         let (keys, function) = ((prefix, PolicyId::new(prefix, name)), tag.of(function));
-        let attribute = AttributeOptions { index: Some(policy), shadow, refundable, lease };
+        let attribute = AttributeOptions { index: Some(policy), shadow, refundable, pauses, lease };
         let name = Name { text: name.into(), interned: Some(name) };
         let mut definition =
             Definition::new(name, algorithm, keys, function).of_attribute(attribute, on_store_error);

@@ -309,6 +309,49 @@ impl Limiter {
         Ok(self.backend.reset(&charge.key).await?)
     }
 
+    /// Admits no call of the key for this long, in any process: what an upstream's `Retry-After` asks for, or an operator.
+    ///
+    /// A pause ends by itself, and [`reset`](Self::reset) ends it. Of several pauses the one counts that ends last, so none is ever
+    /// shortened. A pause of zero does nothing. One longer than [`max_pause`](crate::RegistryBuilder::max_pause), a day unless the
+    /// registry says otherwise, is cut to that, and a log event says so.
+    ///
+    /// Meanwhile the time of a bucket stands still, and one permit at most is there when it goes on, so that no burst hits the
+    /// upstream again; a bucket with `warmup` is cold then. A window keeps its count and its end. Calls are refused with a
+    /// [`retry_after`](Decision::retry_after) that includes the pause, or wait for it if they may wait so long. Refunds of what a
+    /// bucket was charged before do nothing.
+    ///
+    /// Calls that have been given a slot before and wait for it start at that slot. Those of a function with `pause_when` start later
+    /// instead, by as much as the pause takes, in their order. Permits that processes have leased are spent, except for those of this
+    /// process, and a process that Redis does not answer knows of no pause that another one has made.
+    ///
+    /// Each pause is an INFO event without the key, and an [`Observation`](crate::Observation) with the outcome
+    /// [`Paused`](crate::CallOutcome::Paused).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`] if the store fails; whether the key is paused is then unknown. [`Error::MissingKey`] if a part of the key
+    /// cannot be formatted.
+    ///
+    /// ```
+    /// # use ratelimits::{Registry, TokenBucket};
+    /// # use std::time::Duration;
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ratelimits::Error> {
+    /// let api = Registry::in_memory().limiter("api", TokenBucket::per_second(10))?;
+    /// api.pause("api.example.com", Duration::from_secs(30)).await?;
+    /// let error = api.try_acquire("api.example.com").await.unwrap_err();
+    /// assert!(error.retry_after() > Some(Duration::from_secs(29)));
+    /// assert!(api.try_acquire("api.example.org").await.is_ok());
+    /// # Ok(()) }
+    /// ```
+    pub async fn pause<M>(&self, key: impl IntoKey<M>, duration: Duration) -> Result<(), Error> {
+        let pausable = self.call(0, Duration::ZERO).pausable(&key)?;
+        drop(key);
+        match pausable {
+            Some(pausable) => Ok(pausable.pause(duration).await?),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the permits that the key has used, and how long until its state expires.
     pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
         let (spec, decision) = {

@@ -182,6 +182,15 @@ impl PolicyHandle {
         self.with_spec((self.info.site.policy)(), self.known_spec()?).reset(key).await
     }
 
+    /// Admits no call of the key for this long, as [`Limiter::pause`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`limiter`](Self::limiter) and [`Limiter::pause`].
+    pub async fn pause<M>(&self, key: impl IntoKey<M>, duration: Duration) -> Result<(), Error> {
+        self.literal()?.pause(key, duration).await
+    }
+
     fn literal(&self) -> Result<&Limiter, Error> {
         if let Some(limiter) = self.literal.get() {
             return Ok(limiter);

@@ -153,7 +153,7 @@ fn reserve(
     let decided = DecidedRequest::new(request, Box::new(outcome), endpoint.store.source());
     let Some(waiter) = waiter else { return EndpointFuture::decided(decided) };
     let slot = Slot::Memory(Arc::clone(memory), waiter);
-    let reservation = Reservation::new(decided, &endpoint.store, slot, timers);
+    let reservation = Reservation::new(decided, Arc::clone(endpoint), slot, timers);
     EndpointFuture::waiting(reservation.wait(permit))
 }
 

@@ -131,7 +131,7 @@ impl QueuedRequest {
         let reservation = match (&self.endpoint.store, waiter) {
             (Store::Memory(memory), Some(waiter)) => {
                 let slot = Slot::Memory(Arc::clone(memory), waiter);
-                Reservation::new(decided, &self.endpoint.store, slot, timers)
+                Reservation::new(decided, endpoint, slot, timers)
             }
             _ => Reservation::in_redis(decided, endpoint, timers),
         };

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::detach::DetachOnDrop;
 use super::log;
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
+use crate::decide::request::AcquireRequest;
 use crate::decide::waiter_limit::WaiterPermit;
 use crate::store::error::StoreError;
-use crate::store::{MemoryStore, Receipt, Store, Waiter};
+use crate::store::{Charge, MemoryStore, Receipt, Store, Waiter};
 
 /// A call between its reservation and its start. Dropped, it gives back what it took.
 pub(super) struct Reservation {
@@ -24,6 +26,7 @@ pub(super) struct Reservation {
 struct HeldPermits {
     /// `None` once the call has started.
     receipt: Option<Receipt>,
+    endpoint: Arc<Endpoint>,
     slot: Slot,
     timers: Timers,
 }
@@ -31,8 +34,19 @@ struct HeldPermits {
 pub(super) enum Slot {
     /// In process, where the call may move up.
     Memory(Arc<MemoryStore>, Arc<Waiter>),
-    /// In Redis, which does not know who waits.
-    Redis { endpoint: Arc<Endpoint>, start: Instant },
+    /// In Redis, which does not know who waits. When it comes.
+    Redis(Instant),
+}
+
+/// A slot that a call has been given for a key that its calls pause, as the store's clock has it.
+struct PausableSlot {
+    /// What looks whether the key is paused.
+    peek: Charge,
+    at: u64,
+    /// By how much slots had moved when it was given.
+    moved: u64,
+    /// When the call may start at the latest.
+    until: u64,
 }
 
 impl Reservation {
@@ -40,16 +54,15 @@ impl Reservation {
     /// early.
     pub(super) fn in_redis(decided: DecidedRequest, endpoint: Arc<Endpoint>, timers: Timers) -> Self {
         let start = Instant::now() + Duration::from_micros(decided.outcome.wait());
-        let store = endpoint.store.clone();
-        Reservation::new(decided, &store, Slot::Redis { endpoint, start }, timers)
+        Reservation::new(decided, endpoint, Slot::Redis(start), timers)
     }
 
-    pub(super) fn new(decided: DecidedRequest, store: &Store, slot: Slot, timers: Timers) -> Self {
-        let receipt = Some(decided.acquired().receipt(store));
-        Reservation { decided, held: HeldPermits { receipt, slot, timers } }
+    pub(super) fn new(decided: DecidedRequest, endpoint: Arc<Endpoint>, slot: Slot, timers: Timers) -> Self {
+        let receipt = Some(decided.acquired().receipt(&endpoint.store));
+        Reservation { decided, held: HeldPermits { receipt, endpoint, slot, timers } }
     }
 
-    /// Waits until the last slot of the call has come.
+    /// Waits until the last slot of the call has come. If a pause has moved that too far, the call is decided anew, without waiting.
     pub(super) async fn wait(self, permit: WaiterPermit) -> AcquireResult {
         let _permit = permit;
         let Reservation { mut decided, mut held } = self;
@@ -64,11 +77,32 @@ impl Reservation {
                 decided.adopt_charge_ids(waiter);
                 Duration::from_micros(waiter.start().saturating_sub(decided.outcome.now))
             }
-            Slot::Redis { .. } => wait,
+            Slot::Redis(_) => wait,
         };
+        match held.sleep_through_pauses(&decided).await {
+            Ok(Some(start)) => {
+                let waited = Duration::from_micros(start.saturating_sub(decided.outcome.now));
+                decided.waited = decided.waited.max(waited);
+            }
+            Ok(None) => {
+                let endpoint = Arc::clone(&held.endpoint);
+                drop(held);
+                return decide_anew(decided.request, &endpoint).await;
+            }
+            Err(error) => return Err(FailedRequest::new(error, decided.request)),
+        }
         held.receipt = None;
         log::waited(decided.request.slowest_policy(&decided.outcome), decided.waited);
         Ok(decided)
+    }
+}
+
+/// Decides a call that can wait no longer.
+async fn decide_anew(mut request: Arc<AcquireRequest>, endpoint: &Arc<Endpoint>) -> AcquireResult {
+    Arc::make_mut(&mut request).forbid_reservations();
+    match &endpoint.store {
+        Store::Memory(memory) => Ok(DecidedRequest::in_memory(request, memory)),
+        Store::Redis(_) => DetachOnDrop::ask(request, endpoint).await,
     }
 }
 
@@ -89,7 +123,7 @@ impl HeldPermits {
                     }
                 }
             }
-            Slot::Redis { start, .. } => {
+            Slot::Redis(start) => {
                 while *start > Instant::now() {
                     self.timers.until(*start, pending::<()>()).await?;
                 }
@@ -99,12 +133,67 @@ impl HeldPermits {
     }
 }
 
+impl HeldPermits {
+    /// Waits until no key is paused that calls of its policy pause, and the slot has come that the pauses leave the call. Returns when
+    /// that was by the store's clock, 0 if there is no such key, or `None` if the call may not wait so long.
+    async fn sleep_through_pauses(&self, decided: &DecidedRequest) -> Result<Option<u64>, StoreError> {
+        let mut slots = self.pausable_slots(decided);
+        let peeks: Vec<Charge> = slots.iter().map(|slot| slot.peek.clone()).collect();
+        loop {
+            if slots.is_empty() {
+                return Ok(Some(0));
+            }
+            let outcome = self.endpoint.store.decide(&peeks).await?;
+            let mut start = outcome.now;
+            for (index, slot) in slots.iter_mut().enumerate() {
+                let Some(pause) = outcome.pause(index) else { continue };
+                (slot.at, slot.moved) = (pause.slot(slot.at, slot.moved, outcome.now), pause.moved);
+                if slot.at > slot.until {
+                    return Ok(None);
+                }
+                start = start.max(slot.at);
+            }
+            if start == outcome.now {
+                return Ok(Some(start));
+            }
+            let start = Instant::now() + Duration::from_micros(start - outcome.now);
+            while start > Instant::now() {
+                self.timers.until(start, pending::<()>()).await?;
+            }
+        }
+    }
+
+    fn pausable_slots(&self, decided: &DecidedRequest) -> Vec<PausableSlot> {
+        let DecidedRequest { request, outcome, .. } = decided;
+        let mut made = 0;
+        let mut slots = Vec::new();
+        for (index, (charge, verdict)) in request.charges().iter().zip(&outcome.verdicts).enumerate() {
+            let nth = made;
+            made += usize::from(charge.is_made(verdict));
+            if verdict.wait == 0 || !request.is_pausable(index) {
+                continue;
+            }
+            let at = match &self.slot {
+                Slot::Memory(_, waiter) => waiter.slot(nth).at,
+                Slot::Redis(_) => outcome.now + verdict.wait,
+            };
+            slots.push(PausableSlot {
+                peek: Charge { cost: 0, wait: 0, ..charge.clone() },
+                at,
+                moved: outcome.pause(index).map_or(0, |pause| pause.moved),
+                until: outcome.now.saturating_add(charge.wait),
+            });
+        }
+        slots
+    }
+}
+
 impl Drop for HeldPermits {
     fn drop(&mut self) {
         let Some(receipt) = self.receipt.take() else { return };
         match &self.slot {
             Slot::Memory(memory, waiter) => memory.leave(receipt.charged(), waiter),
-            Slot::Redis { endpoint, .. } => endpoint.give_back(self.timers.runtime(), [receipt]),
+            Slot::Redis(_) => self.endpoint.give_back(self.timers.runtime(), [receipt]),
         }
     }
 }

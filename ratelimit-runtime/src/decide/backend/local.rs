@@ -8,7 +8,8 @@ use crate::decide::endpoint::Endpoint;
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::request::AcquireRequest;
 use crate::decide::waiter_limit::WaiterLimit;
-use crate::store::{Charge, MemoryStore, Mirrored, Outcome, Store};
+use crate::key::Key;
+use crate::store::{AlgorithmSpec, Charge, MemoryStore, Mirrored, Outcome, Store};
 
 /// How soon after an outage another one is its continuation.
 const FLAPPING: Duration = Duration::from_secs(60);
@@ -50,6 +51,11 @@ impl Local {
     /// Whether the other store has ever failed to decide.
     pub(super) fn had_outage(&self) -> bool {
         self.last_outage.load(Ordering::Relaxed) != 0
+    }
+
+    /// Admits no call of a key until this many microseconds have passed.
+    pub(super) fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) {
+        self.memory.pause(key, &spec.per_instance(self.instances), micros);
     }
 
     /// Charges what the other store has admitted. Costs one load while there has been no outage.

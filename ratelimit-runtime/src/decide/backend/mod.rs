@@ -7,9 +7,11 @@ mod one_slot;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use self::local::Local;
 use self::one_slot::OneSlotLog;
+use crate::algorithm::AlgorithmSpec;
 use crate::base::log::log;
 use crate::decide::charges::PolicyCharge;
 use crate::decide::endpoint::Endpoint;
@@ -37,6 +39,8 @@ pub(crate) struct Backend {
     local: Option<Local>,
     /// Applies to policies that do not set their own.
     on_store_error: OnStoreError,
+    /// Longer pauses are cut.
+    max_pause: Duration,
     one_slot_log: OneSlotLog,
     /// `None` if there are none, so that nothing is made for them.
     observers: Option<Observers>,
@@ -56,6 +60,7 @@ pub(crate) struct BackendOptions {
     pub(crate) max_waiters: usize,
     pub(crate) max_keys: usize,
     pub(crate) instances: u32,
+    pub(crate) max_pause: Duration,
     pub(crate) observers: Observers,
 }
 
@@ -69,6 +74,7 @@ impl Backend {
             max_waiters,
             max_keys,
             instances,
+            max_pause,
             observers,
         } = options;
         let observers = (store.is_some() && !observers.is_empty()).then_some(observers);
@@ -93,6 +99,7 @@ impl Backend {
             keeps_parts,
             local,
             on_store_error,
+            max_pause,
             one_slot_log,
             observers,
             overrides: Arc::default(),
@@ -204,6 +211,17 @@ impl Backend {
             DecidedBy::Memory | DecidedBy::Redis => self.store(),
             DecidedBy::Local => self.local.as_ref().map(|local| &local.endpoint().store),
             DecidedBy::Allowed | DecidedBy::Skipped => None,
+        }
+    }
+
+    pub(crate) fn max_pause(&self) -> Duration {
+        self.max_pause
+    }
+
+    /// Pauses a key in the store that stands in for one that fails.
+    pub(crate) fn pause_locally(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) {
+        if let Some(local) = &self.local {
+            local.pause(key, spec, micros);
         }
     }
 

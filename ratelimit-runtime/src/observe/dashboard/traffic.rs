@@ -42,8 +42,8 @@ impl Traffic {
             CallOutcome::Limited => &self.limited,
             CallOutcome::ShadowLimited => &self.shadow_limited,
             CallOutcome::MissingKey | CallOutcome::StoreError | CallOutcome::Invalid => &self.failed,
-            // Neither admitted nor refused by this policy.
-            CallOutcome::NotCharged => return,
+            // Neither admitted nor refused by this policy, or no call.
+            CallOutcome::NotCharged | CallOutcome::Paused => return,
         };
         calls.add(second);
         if !seen.waited.is_zero() {

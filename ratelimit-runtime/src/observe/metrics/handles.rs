@@ -37,7 +37,7 @@ struct Kept<T> {
     series: RwLock<Option<T>>,
 }
 
-const OUTCOMES: usize = CallOutcome::Invalid as usize + 1;
+const OUTCOMES: usize = CallOutcome::Paused as usize + 1;
 /// One more is for calls that nothing decided.
 const SOURCES: usize = DecidedBy::Skipped as usize + 2;
 

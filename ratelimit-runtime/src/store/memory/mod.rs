@@ -94,9 +94,10 @@ impl MemoryStore {
         outcome
     }
 
-    /// Looks at what a charge without cost finds.
+    /// Looks at what a charge without cost finds, unless the key is paused.
     pub(crate) fn peek(&self, charge: &Charge) -> Option<Verdict> {
-        self.decide(slice::from_ref(charge)).verdicts.pop()
+        let mut outcome = self.decide(slice::from_ref(charge));
+        outcome.verdicts.pop().filter(|_| outcome.paused.is_empty())
     }
 
     /// Decides a list of charges, and queues the call if it has to wait.

@@ -46,6 +46,8 @@ pub struct SiteOptions {
     pub shadow: bool,
     /// Whether charges may be refunded once the output is known.
     pub refundable: bool,
+    /// Whether calls pause the key by their output.
+    pub pauses: bool,
     /// How many permits the process takes of Redis at a time, if it takes more than a call needs.
     pub lease: Option<u64>,
     /// What to do when the store fails, if it overrides the registry's setting.

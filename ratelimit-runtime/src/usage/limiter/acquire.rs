@@ -16,6 +16,7 @@ use crate::decide::charges::{CallNumbers, Charges, PolicyCharge};
 use crate::decide::decision::Decision;
 use crate::decide::definition::{Definition, DefinitionRef};
 use crate::decide::error::Error;
+use crate::decide::pausing::Pausable;
 use crate::decide::request::max_wait;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
@@ -213,6 +214,17 @@ impl<'a> LimiterCall<'a> {
             Some(Ok(key)) if self.backend.memory().is_some() => Ok(self.charge(key).in_process(key)),
             _ => self.backend.charge(&mut self.charges(hashed, parts, key)),
         }
+    }
+
+    /// Returns the key, to be paused. `None` where limits are off.
+    pub(super) fn pausable<M>(&self, key: &impl IntoKey<M>) -> Result<Option<Pausable>, Error> {
+        let mut charges = self.charges_of(key);
+        charges.close();
+        if let Some(failure) = charges.take_failures().into_iter().next() {
+            return Err(failure.error);
+        }
+        let of = |charge| Pausable::new(self.backend, charge, charges.parts_of(charge));
+        Ok(charges.iter().next().and_then(of))
     }
 
     /// Returns the charges of a call without cost.

@@ -8,9 +8,11 @@ use super::Checked;
 use super::bound::{Bound, BoundCall, BoundFuture};
 use super::charged::AttributeCall;
 use super::future::{Decided, DecisionFuture};
+use super::pausables::Pausables;
 use crate::decide::charges::{CallNumbers, Charges};
 use crate::decide::decision::Decision;
-use crate::decide::definition::DefinitionRef;
+use crate::decide::definition::{AttributeOptions, DefinitionRef};
+use crate::decide::pausing::Pausable;
 use crate::decide::request::max_wait;
 use crate::key::{AddressText, KeyPart};
 use crate::policy::Policy;
@@ -152,6 +154,19 @@ impl Call {
             Ok(decision) => Bound::of(decision),
             Err(request) => Bound::Later(BoundFuture::new(request.start())),
         }
+    }
+
+    /// Returns the keys that the output may pause.
+    pub fn pausable(&mut self) -> Pausables {
+        let Call { backend, charges } = self;
+        let Some(backend) = &**backend else { return Pausables(Vec::new()) };
+        charges.close();
+        let pausable = charges.iter().filter_map(|charge| {
+            let AttributeOptions { index, pauses, .. } = charge.definition.attribute;
+            let index = index.filter(|_| pauses)?;
+            Some((index, Pausable::new(backend, charge, charges.parts_of(charge))?))
+        });
+        Pausables(pausable.collect())
     }
 
     /// Prepares the call for another charge.

@@ -5,6 +5,7 @@ mod call;
 mod charged;
 pub mod const_args;
 mod future;
+mod pausables;
 mod refusal;
 pub mod runtime_args;
 mod spare;
@@ -16,6 +17,7 @@ pub use call::Call;
 pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, Refusal};
 pub use future::{Decided, DecisionFuture};
+pub use pausables::{Pausables, pause_when};
 pub use refusal::*;
 pub use used::{Used, charge_when, settle};
 

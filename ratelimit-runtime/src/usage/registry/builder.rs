@@ -10,11 +10,13 @@ use super::Registry;
 use super::off::{check, is_off, warn, warn_if_off};
 #[cfg(feature = "overrides")]
 use super::overrides::OverridesFrom;
+use crate::base::bounds::MAX_PERIOD;
 use crate::base::clock::Clock;
 use crate::decide::backend::{Backend, BackendOptions};
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
+use crate::decide::pausing::MAX_PAUSE;
 use crate::store::error::StoreError;
 #[cfg(feature = "tls")]
 use crate::store::tls::ClientCertificate;
@@ -116,6 +118,7 @@ impl Registry {
                 max_waiters: 10_000,
                 on_store_error: OnStoreError::default(),
                 instances: 1,
+                max_pause: MAX_PAUSE,
                 observers: Observers::default(),
             },
             max_limiters: 10_000,
@@ -231,6 +234,13 @@ impl RegistryBuilder {
     /// has no effect in process, nor while Redis answers.
     pub fn instances(mut self, instances: u32) -> Self {
         self.backend.instances = instances.max(1);
+        self
+    }
+
+    /// Sets the longest pause (default one day, at most 3650): [`Limiter::pause`](crate::Limiter::pause), and `pause_when` of an
+    /// attribute. A longer one is cut to it and logged, so that an upstream that answers nonsense does not block a key for years.
+    pub fn max_pause(mut self, max_pause: Duration) -> Self {
+        self.backend.max_pause = max_pause.min(MAX_PERIOD);
         self
     }
 

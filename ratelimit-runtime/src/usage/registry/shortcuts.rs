@@ -40,7 +40,7 @@ fn attributes(n: u64, kinds: [Kind; POLICIES]) -> Vec<&'static Definition> {
     let attribute = |(i, (policy, kind)): (usize, (Policy, Kind))| {
         let Kind { is_shadow: shadow, has_charge_when: refundable, is_computed } = kind;
         let name: &'static str = name(true, i).leak();
-        let options = AttributeOptions { index: Some(i), shadow, refundable, lease: None };
+        let options = AttributeOptions { index: Some(i), shadow, refundable, pauses: false, lease: None };
         let definition = Definition::new(
             Name::of_limiter(name.into()),
             policy.algorithm(),
@@ -94,6 +94,7 @@ impl Tested {
             hash_keys: false,
             on_store_error: OnStoreError::Local,
             max_waiters: 10,
+            max_pause: Duration::from_secs(1),
             max_keys: 10,
             instances: 1,
             observers,

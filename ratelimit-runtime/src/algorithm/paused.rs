@@ -1,0 +1,128 @@
+//! Pauses: times in which a key admits no call, whatever its algorithm. Twin of the functions for paused keys in lua/prelude.lua:
+//! change both or neither.
+//!
+//! A paused key keeps the state of its algorithm, which is read and written as of the end of the pause, so that what is decided
+//! meanwhile counts from then on. A bucket's time stands still, and one permit at most is left of it. Windows keep their counts.
+
+use super::pause::Pause;
+use super::spec::{AlgorithmSpec, dispatch};
+use super::state::{PausedState, State};
+use super::verdict::{Snapshot, Verdict};
+use crate::base::bounds::MAX_PERMITS;
+
+impl AlgorithmSpec {
+    /// Returns the pause of a key, if its state has one.
+    #[must_use]
+    pub fn pause_of(state: Option<&State>, now: u64) -> Option<Pause> {
+        match state {
+            Some(State::Paused(paused)) => Some(paused.current(now)),
+            _ => None,
+        }
+    }
+
+    /// Admits no call until this many microseconds have passed, or until the key's pause is over if that takes longer.
+    pub fn pause(&self, state: &mut Option<State>, now: u64, micros: u64) {
+        let mut paused = match state.take() {
+            Some(State::Paused(paused)) => paused,
+            state => Box::new(PausedState { pause: Pause::default(), written: now, state }),
+        };
+        let pause = paused.current(now);
+        let (at, until) = (pause.time(now), pause.until.max(now + micros));
+        if until > at {
+            dispatch!(self, spec => spec.pause(&mut paused.state, at, until - at));
+        }
+        (paused.pause, paused.written) = (Pause { until, moved: pause.moved + until - at }, now);
+        *state = Some(State::Paused(paused));
+    }
+
+    /// Decides a call as [`verdict`](Self::verdict) does, given the key's pause.
+    #[must_use]
+    pub fn verdict_in(
+        &self,
+        pause: Option<Pause>,
+        snapshot: Snapshot,
+        now: u64,
+        cost: u64,
+        wait: u64,
+    ) -> Verdict {
+        let left = pause.map_or(0, |pause| pause.left(now));
+        if left == 0 {
+            return self.verdict(snapshot, now, cost, wait);
+        }
+        let (at, queue) = (now + left, self.queue());
+        let wait = queue.map_or(wait, |queue| queue.max_wait(queue.charge(cost), wait));
+        let verdict = self.verdict(snapshot, at, cost, wait);
+        let can_wait = self.reserves() && left + verdict.wait <= wait;
+        let verdict = if !verdict.admitted {
+            Verdict { retry_after: verdict.retry_after.map(|after| left + after), ..verdict }
+        } else if cost == 0 {
+            verdict
+        } else if can_wait {
+            Verdict { wait: left + verdict.wait, ..verdict }
+        } else {
+            let free_after = || self.verdict(snapshot, at, cost, 0).retry_after.unwrap_or(0);
+            // For a queue `retry_after` ends when the slot is within the call's wait.
+            let retry_after = match queue {
+                Some(_) => (left + verdict.wait).saturating_sub(wait),
+                None => left + free_after(),
+            };
+            let unused = self.verdict(snapshot, at, 0, 0);
+            Verdict { admitted: false, retry_after: Some(retry_after), ..unused }
+        };
+        // A limit that no key reaches is there to tell what a key has used.
+        let remaining = if verdict.limit < MAX_PERMITS { 0 } else { verdict.remaining };
+        Verdict { remaining, reset_after: left + verdict.reset_after, ..verdict }
+    }
+
+    /// Leaves the state of a paused key unchanged, unless it is from the future.
+    pub(super) fn undo_paused(
+        paused: &mut PausedState,
+        now: u64,
+        undo: impl FnOnce(&mut Option<State>, u64),
+    ) {
+        let pause = paused.current(now);
+        undo(&mut paused.state, pause.time(now));
+        if paused.written > now {
+            (paused.pause, paused.written) = (pause, now);
+        }
+    }
+
+    /// Returns when the state of a paused key expires.
+    pub(super) fn ends_paused(&self, paused: &PausedState) -> u64 {
+        let ends = paused.state.as_ref().map_or(0, |state| self.ends(state));
+        ends.max(paused.pause.until)
+    }
+
+    /// Changes the state of a key as of now or, if it is paused, as of the end of that. A pause goes once it is over and no call
+    /// waits that has waited through it.
+    pub(super) fn change<T>(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>, u64) -> T,
+    ) -> T {
+        let Some(State::Paused(paused)) = state else { return change(state, now) };
+        let pause = paused.current(now);
+        let changed = change(&mut paused.state, pause.time(now));
+        if pause.left(now) == 0 && self.last_slot(paused.state.as_ref()) <= now {
+            *state = paused.state.take();
+        } else {
+            (paused.pause, paused.written) = (pause, now);
+        }
+        changed
+    }
+
+    /// Returns the last slot that a call waits for, or slightly later; 0 if there is none.
+    fn last_slot(&self, state: Option<&State>) -> u64 {
+        match (state, self) {
+            (Some(State::Gcra(bucket)), _) => bucket.slot,
+            (Some(State::AdjustableGcra(bucket)), _) => bucket.slot,
+            (Some(State::SettledGcra(bucket)), _) => bucket.slot,
+            (Some(State::IntervalBucket(bucket)), AlgorithmSpec::IntervalBucket(spec)) => {
+                spec.last_slot(bucket)
+            }
+            (Some(State::WarmingUp(bucket)), _) => bucket.next,
+            _ => 0,
+        }
+    }
+}
