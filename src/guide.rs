@@ -41,6 +41,7 @@ pub mod axum {}
 pub mod grpc {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
+#[cfg_attr(feature = "http", doc = "[`retry_after`]: crate::retry_after")]
 #[doc = include_str!("../guide/models.md")]
 pub mod models {}
 #[doc = include_str!("../guide/limiters.md")]

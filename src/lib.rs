@@ -196,6 +196,9 @@ pub use ratelimit_runtime::dashboard;
 #[cfg(feature = "metrics")]
 #[doc(inline)]
 pub use ratelimit_runtime::metrics;
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub use ratelimit_runtime::retry_after;
 #[cfg(any(feature = "tower", feature = "axum", feature = "actix", feature = "tonic"))]
 #[cfg_attr(
     docsrs,

@@ -59,6 +59,8 @@ pub use usage::registry::install_error::InstallError;
 #[cfg(feature = "overrides")]
 pub use usage::registry::overrides::Override;
 pub use usage::registry::{Registry, RegistryBuilder, install};
+#[cfg(feature = "http")]
+pub use usage::retry_after::retry_after;
 pub use usage::unknown_policy::UnknownPolicy;
 #[cfg(feature = "web")]
 pub use usage::web;

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
+use axum::http::{HeaderMap, HeaderName};
 use axum::routing::get;
 use ratelimits::web::{HeaderFormat, RateLimitHeaders, RateLimitLayer};
-use ratelimits::{Error, Registry, count_limit, rate_limit, window_limit};
+use ratelimits::{Error, Registry, count_limit, rate_limit, retry_after, window_limit};
 use sfv::{BareItem, Item, List, ListEntry, Parser};
 
 use crate::axum::serve;
@@ -25,6 +26,12 @@ fn items(reply: &Reply, header: &str) -> HashMap<String, HashMap<String, i64>> {
         (name.to_string(), params.iter().map(|(key, value)| (key.to_string(), number(value))).collect())
     };
     list.into_iter().map(item).collect()
+}
+
+/// What a client that reads only `RateLimit` is asked to wait.
+fn asked(reply: &Reply) -> Option<Duration> {
+    let value = reply.header("ratelimit").unwrap().parse().unwrap();
+    retry_after(&HeaderMap::from_iter([(HeaderName::from_static("ratelimit"), value)]))
 }
 
 fn params<const N: usize>(params: [(&str, i64); N]) -> HashMap<String, i64> {
@@ -79,6 +86,8 @@ pub(crate) async fn assert_tightest(client: Client) {
     let told = &items(&limited, "ratelimit")["headers-window"];
     // A retry after the header's time is admitted.
     assert_eq!((told["r"], told["t"]), (0, limited.header("retry-after").unwrap().parse().unwrap()));
+    assert_eq!(asked(&limited), Some(Duration::from_secs(told["t"].try_into().unwrap())));
+    assert_eq!(asked(&admitted), None);
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub(crate) mod policy_handle;
 #[doc(hidden)]
 pub mod private;
 pub(crate) mod registry;
+#[cfg(feature = "http")]
+pub(crate) mod retry_after;
 pub(crate) mod unknown_policy;
 #[cfg(feature = "web")]
 pub(crate) mod unnamed_clients;
