@@ -60,7 +60,7 @@ run() {
 }
 
 # Built first, because a test runs each example.
-run cargo build --locked -p examples -p web-examples --examples
+run cargo build --locked -p examples -p mcp-examples -p web-examples --examples
 run cargo test --locked --workspace --features ratelimits/tls,ratelimits/actix,ratelimits/dashboard,ratelimits/metrics,ratelimits/overrides,ratelimits/serde,ratelimits/tonic
 # With tokio's pausable clock, without TLS and integrations.
 run cargo test --locked --features test-util --test paused

@@ -101,6 +101,17 @@ fn metrics_serves_what_was_decided() {
     }
 }
 
+#[test]
+fn mcp_clients_read_when_to_call_again() {
+    let text = succeeds(example("mcp").output());
+    assert_eq!(text.matches(r#""text":"There is one about rust.""#).count(), 7, "{text}");
+    let refused: Vec<_> = text.lines().filter(|line| line.contains("Call again in 3 seconds.")).collect();
+    assert!(refused.len() == 2 && refused[1].starts_with("  ann: "), "{text}");
+    for line in refused {
+        assert!(line.contains(r#""isError":true"#) && line.contains(r#"{"retry_after":3}"#), "{text}");
+    }
+}
+
 /// Cargo builds examples next to the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");
