@@ -2,6 +2,7 @@
 //! [README]: crate
 //! [Limits in an axum service]: self::axum
 //! [Limits in a gRPC service]: self::grpc
+//! [MCP tools]: self::mcp
 //! [Calls that wait]: self::waiting
 //! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
@@ -39,6 +40,9 @@ pub mod axum {}
 #[cfg_attr(feature = "tonic", doc = include_str!("../guide/grpc.md"))]
 #[cfg_attr(not(feature = "tonic"), doc = "Documented with the feature `tonic`.")]
 pub mod grpc {}
+#[cfg_attr(feature = "axum", doc = include_str!("../guide/mcp.md"))]
+#[cfg_attr(not(feature = "axum"), doc = "Documented with the feature `axum`.")]
+pub mod mcp {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
 #[cfg_attr(feature = "http", doc = "[`retry_after`]: crate::retry_after")]

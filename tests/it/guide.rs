@@ -14,6 +14,18 @@ fn index() -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
+fn mcp_page_shows_the_example() {
+    let example =
+        [include_str!("../../examples/mcp/tools.rs"), include_str!("../../examples/mcp/http.rs")].concat();
+    let page = include_str!("../../guide/mcp.md");
+    let blocks: Vec<_> = page.split("```rs\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(blocks.len(), 4);
+    for block in blocks {
+        assert!(example.contains(block), "the example does not have\n{block}");
+    }
+}
+
+#[test]
 fn every_page_is_in_the_index_and_in_the_documentation() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("guide");
     let files = std::fs::read_dir(guide).expect("it is there").map(|file| file.expect("it can be read"));
