@@ -4,7 +4,8 @@
 -- key    seven doubles, packed: tat, written, credited, until and slot as in gcra.lua; changed, the time of the first charge at this
 --        rate, while one at another rate is refundable, which is until `until`; and pace, the microseconds in which one permit
 --        refills, which may have a fraction
--- args   charge, lead, wait, pace       as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit
+-- args   charge, lead, wait, pace, total    as in gcra.lua, at the rate of the call; the lead of a charge of 0 is that of one permit;
+--                                           and the maximum wait with a pause, of which a queue is not to take more than `wait`
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires
@@ -101,7 +102,7 @@ local function check_current(bucket, at)
   local until_slot = free_at <= now and 0 or math.max(tat - now - allowed, 1)
   return {
     tat, credited, made, math.max(free_at, 0), full_at, cost = charge, lead = allowed, pace = to, bucket = bucket,
-    admits = charge == 0 or lead >= 0 and can_wait(now + until_slot, wait),
+    admits = charge == 0 or lead >= 0 and until_slot <= wait and can_wait(now + until_slot, args[at + 4]),
   }
 end
 

@@ -19,6 +19,7 @@ mod leases;
 #[path = "../it/support/log_capture.rs"]
 mod log_capture;
 mod mirrored;
+mod pauses;
 #[path = "../it/support/random.rs"]
 mod random;
 mod rate_bound;

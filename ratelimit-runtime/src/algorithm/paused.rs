@@ -50,7 +50,11 @@ impl AlgorithmSpec {
             return self.verdict(snapshot, now, cost, wait);
         }
         let (at, queue) = (now + left, self.queue());
-        let wait = queue.map_or(wait, |queue| queue.max_wait(queue.charge(cost), wait));
+        // The script of a literal queue is told no more than how long a call waits in the queue.
+        let wait = match self {
+            AlgorithmSpec::Gcra(bucket) => bucket.max_wait(bucket.charge(cost), wait),
+            _ => wait,
+        };
         let verdict = self.verdict(snapshot, at, cost, wait);
         let can_wait = self.reserves() && left + verdict.wait <= wait;
         let verdict = if !verdict.admitted {

@@ -173,8 +173,8 @@ fn check(charge: &Charge) -> [f64; 5] {
         AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
         | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
             let charge = spec.charge(cost);
-            let wait = spec.max_wait(charge, wait);
-            [charge as f64, lead(spec, cost), wait as f64, AdjustableGcraSpec(spec).pace(), 0.0]
+            let (most, pace) = (spec.max_wait(charge, wait), AdjustableGcraSpec(spec).pace());
+            [charge as f64, lead(spec, cost), most as f64, pace, wait as f64]
         }
         AlgorithmSpec::WarmingUp(spec) => {
             [cost.min(MAX_COST) as f64, spec.interval(), spec.warmup as f64, wait as f64, 0.0]
