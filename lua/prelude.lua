@@ -50,6 +50,7 @@ local function wrap(key, value, slot)
   local pause = pauses[key]
   if pause and pause.till <= started and (slot or 0) <= started then pauses[key], pause = nil, nil end
   if not pause then return value end
+  if type(value) == 'number' then value = int(value) end
   return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
 end
 

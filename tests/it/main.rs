@@ -29,6 +29,7 @@ mod most_limited;
 mod observer;
 #[cfg(feature = "overrides")]
 mod overrides;
+mod pausing;
 mod per_instance;
 mod policies;
 mod process;
