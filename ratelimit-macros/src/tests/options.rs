@@ -75,6 +75,18 @@ fn settle_is_a_function() {
 }
 
 #[test]
+fn pause_when_is_a_function() {
+    let message =
+        "`pause_when` takes a closure that gets the output; write `pause_when = |out| out.retry_after()`";
+    fails_with(Rate, "5, pause_when", &["5", "\"2s\"", "out.retry_after()"], message);
+    for pause in ["|out| out.retry_after()", "move |_| SECOND", "Answer::retry_after", "pause"] {
+        expands(Rate, &format!("5, pause_when = {pause}"), SEND);
+    }
+    expands(Count, "5, 60, charge_when = failed, pause_when = pause", SEND);
+    expands(Count, "5, 60, bind = decision, pause_when = pause", SEND);
+}
+
+#[test]
 fn bind_is_a_name() {
     let message = "`bind` is a name for the decision; write `bind = decision`";
     fails_with(Rate, "5, bind", &["\"decision\"", "5", "a::b", "f()", "self", "crate"], message);

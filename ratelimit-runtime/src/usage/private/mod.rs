@@ -17,7 +17,7 @@ pub use call::Call;
 pub(crate) use charged::AttributeCall;
 pub use charged::{Charged, Refusal};
 pub use future::{Decided, DecisionFuture};
-pub use pausables::{Pausables, pause_when};
+pub use pausables::{Pausables, PauseLength, pause_when};
 pub use refusal::*;
 pub use used::{Used, charge_when, settle};
 

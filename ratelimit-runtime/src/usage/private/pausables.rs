@@ -21,12 +21,32 @@ impl Pausables {
     }
 }
 
+/// For how long a key is paused, if it is.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say for how long the key is paused",
+    label = "not a `Duration` or an `Option<Duration>`",
+    note = "`pause_when` takes a closure that returns one: `|out| out.as_ref().err().and_then(|error| error.retry_after())`"
+)]
+pub trait PauseLength {
+    /// Returns how long it is.
+    fn length(self) -> Option<Duration>;
+}
+
+impl PauseLength for Duration {
+    fn length(self) -> Option<Duration> {
+        Some(self)
+    }
+}
+
+impl PauseLength for Option<Duration> {
+    fn length(self) -> Option<Duration> {
+        self
+    }
+}
+
 /// Returns for how long an output pauses the key. A function, so that the compiler infers the type of the closure's argument.
-pub fn pause_when<T: ?Sized, D: Into<Option<Duration>>>(
-    output: &T,
-    duration: impl FnOnce(&T) -> D,
-) -> Option<Duration> {
-    duration(output).into()
+pub fn pause_when<T: ?Sized, L: PauseLength>(output: &T, length: impl FnOnce(&T) -> L) -> Option<Duration> {
+    length(output).length()
 }
 
 /// Without keys.
