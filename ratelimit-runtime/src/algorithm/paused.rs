@@ -37,6 +37,7 @@ impl AlgorithmSpec {
 
     /// Decides a call as [`verdict`](Self::verdict) does, given the key's pause.
     #[must_use]
+    #[inline]
     pub fn verdict_in(
         &self,
         pause: Option<Pause>,
@@ -45,10 +46,15 @@ impl AlgorithmSpec {
         cost: u64,
         wait: u64,
     ) -> Verdict {
-        let left = pause.map_or(0, |pause| pause.left(now));
-        if left == 0 {
-            return self.verdict(snapshot, now, cost, wait);
+        match pause.map_or(0, |pause| pause.left(now)) {
+            0 => self.verdict(snapshot, now, cost, wait),
+            left => self.verdict_while_paused(snapshot, now, cost, wait, left),
         }
+    }
+
+    /// Decides a call while so much of a pause is left.
+    #[cold]
+    fn verdict_while_paused(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64, left: u64) -> Verdict {
         let (at, queue) = (now + left, self.queue());
         // The script of a literal queue is told no more than how long a call waits in the queue.
         let wait = match self {
@@ -79,6 +85,7 @@ impl AlgorithmSpec {
     }
 
     /// Leaves the state of a paused key unchanged, unless it is from the future.
+    #[cold]
     pub(super) fn undo_paused(
         paused: &mut PausedState,
         now: u64,
@@ -99,7 +106,22 @@ impl AlgorithmSpec {
 
     /// Changes the state of a key as of now or, if it is paused, as of the end of that. A pause goes once it is over and no call
     /// waits that has waited through it.
+    #[inline(always)]
     pub(super) fn change<T>(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>, u64) -> T,
+    ) -> T {
+        match state {
+            Some(State::Paused(_)) => self.change_paused(state, now, change),
+            _ => change(state, now),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_paused<T>(
         &self,
         state: &mut Option<State>,
         now: u64,
