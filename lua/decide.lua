@@ -37,8 +37,7 @@ end
 -- Charges nothing. A pause from the future is moved to now, as a state is.
 local function undo(entry)
   entry.of.undo(entry)
-  local pause = pauses[entry.key]
-  if pause and pause.future then repair_pause(entry) end
+  if entry.pause and entry.pause.future then set(entry.key, entry.value or '', entry.was or 0) end
 end
 
 -- Decides about a list of charges, all or nothing except for shadows. `offset` is the number of keys before those of the list, and

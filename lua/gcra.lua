@@ -42,8 +42,8 @@ local function ends(bucket)
   return math.max(bucket.tat, bucket.till or 0)
 end
 
--- Stores the bucket, without what has expired.
-local function keep(key, bucket, capacity, was)
+-- Stores the bucket, without what has expired. Calls wait until `last`, if that is not the bucket's slot: it knows none of a queue.
+local function keep(key, bucket, capacity, was, last)
   local slot = bucket.slot > now and bucket.slot or 0
   local till = bucket.credited > 0 and bucket.till or 0
   local ends = math.max(bucket.tat, till)
@@ -52,7 +52,7 @@ local function keep(key, bucket, capacity, was)
   if bucket.tat > now + capacity or slot > 0 or bucket.credited > 0 then
     value = table.concat({int(bucket.tat), int(now), int(bucket.credited), int(till), int(slot)}, ' ')
   end
-  set(key, value, ends, was, slot)
+  set(key, value, ends, was, last or slot)
 end
 
 -- Undoes what `check` added and `commit` stored.
@@ -117,14 +117,14 @@ local function commit(entry)
     -- Remembered like a refund: once the charge is gone, the arrival time does not tell the slots of those before it.
     bucket.slot, bucket.credited = math.max(bucket.slot, slot), (bucket.credited + 1) % CREDITS_WRAP
   end
-  keep(entry.key, bucket, entry.capacity, entry.was)
+  keep(entry.key, bucket, entry.capacity, entry.was, math.max(bucket.slot, from - entry.lead))
   entry.plain = false
 end
 
 local function undo(entry)
   local added, latest = entry.added, now + entry.capacity
   if not added then
-    if entry.moved then keep(entry.key, entry.bucket, entry.capacity, entry.was) end
+    if entry.moved then keep(entry.key, entry.bucket, entry.capacity, entry.was, entry.bucket.tat) end
   elseif added > latest then
     set(entry.key, latest, latest, entry.was)
     entry.plain = false
@@ -161,7 +161,7 @@ local function correct(key, at)
   if not gone then
     bucket.credited, bucket.till = (total + credit) % CREDITS_WRAP, math.max(bucket.till, tat)
   end
-  keep(key, bucket, capacity, ends(stored))
+  keep(key, bucket, capacity, ends(stored), last_only and bucket.tat)
 end
 
 -- Stands still, with one permit at most afterwards. Receipts from before are worth nothing then.

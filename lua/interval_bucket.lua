@@ -163,6 +163,7 @@ local function correct(key, at)
     local owed = bucket.missing - cost
     local most = math.max(math.min(from * bucket.refill + full, MOST_MISSING), bucket.missing)
     bucket.missing = math.min(owed, most)
+    if not adjustable then bucket.slot = math.max(bucket.slot, slot_of(bucket.anchor, bucket.missing, spec, spec.refill)) end
     keep(key, bucket, spec, value and ends(stored, spec))
     return owed > most
   end

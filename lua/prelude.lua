@@ -25,6 +25,15 @@ local function parse_whole(text)
   return number % 1 == 0 and number or corrupt()
 end
 
+-- The longest time that a policy covers, and the longest that a call waits.
+local LONGEST = 3650 * 86400 * 1000000
+
+-- Returns whether a bucket that was written then can be full at `time`: it fills up in the longest time that a policy covers,
+-- and calls wait for as long, and may borrow as much. Beyond that the value is from another program, and must not block the key.
+local function within_reach(time, written)
+  return time - written <= 4 * LONGEST
+end
+
 -- The pauses of keys that were read, until they are over. `now` is then the time as of which a key is read and written: the end of
 -- its pause. Twin of ratelimit-runtime/src/algorithm/paused.rs: change both or neither.
 --
@@ -39,18 +48,23 @@ local function unwrap(key, value)
   local written, till, moved, at = string.match(value, '^paused: (%d+) (%d+) (%d+) ()')
   if not written then return value end
   -- One from the future has as much left of it as when it was written.
-  local back = math.max(parse(written) - started, 0)
-  pauses[key] = {till = parse(till) - back, moved = parse(moved), future = back > 0}
+  local back, over = math.max(parse(written) - started, 0), parse(till)
+  if not within_reach(over, written) then corrupt() end
+  pauses[key] = {
+    -- Never a number that replies have in place of a pause.
+    till = math.max(over - back, 2), moved = parse(moved), future = back > 0, header = string.sub(value, 1, at - 1), over = over,
+  }
   now = math.max(pauses[key].till, started)
   return at <= #value and string.sub(value, at) or nil
 end
 
--- Returns what to store of a key. A pause goes once it is over, and no call waits, until `slot`, that has waited through it.
+-- Returns what to store of a key. A pause goes once it is over, and no call waits, until `slot`, that knows of it.
 local function wrap(key, value, slot)
   local pause = pauses[key]
   if pause and pause.till <= started and (slot or 0) <= started then pauses[key], pause = nil, nil end
   if not pause then return value end
   if type(value) == 'number' then value = int(value) end
+  pause.future = false
   return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
 end
 
@@ -106,26 +120,15 @@ end
 -- Restores the value and expiry that a check found, if `set` may have changed them.
 local function restore_value(entry)
   if not entry.done then return end
-  if entry.value then set(entry.key, entry.value, entry.was) else remove(entry.key) end
-end
-
--- Writes a refused key's pause that was written in the future, as of now.
-local function repair_pause(entry)
-  local key = entry.key
-  if entry.is_list then
-    redis.call('LSET', key, -1, wrap(key, int(entry.total)))
+  local key, pause = entry.key, entry.pause
+  pauses[key] = nil
+  if pause then
+    set(key, pause.header .. (entry.value or ''), math.max(entry.was or 0, pause.over))
+  elseif entry.value then
+    set(key, entry.value, entry.was)
   else
-    set(key, entry.value or '', entry.was or 0)
+    remove(key)
   end
-end
-
--- The longest time that a policy covers, and the longest that a call waits.
-local LONGEST = 3650 * 86400 * 1000000
-
--- Returns whether a bucket that was written then can be full at `time`: it fills up in the longest time that a policy covers,
--- and calls wait for as long, and may borrow as much. Beyond that the value is from another program, and must not block the key.
-local function within_reach(time, written)
-  return time - written <= 4 * LONGEST
 end
 
 -- A bucket's running total of refunds wraps here.

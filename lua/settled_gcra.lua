@@ -161,7 +161,7 @@ local function pause(key, at)
   if by == 0 then return end
   if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
   bucket.tat = now + math.max(missing, least)
-  bucket.made = math.max(from, bucket.made + 1)
+  bucket.made = math.max(now, bucket.made + by + 1)
   bucket.lows = {0, 0, 0, 0, 0, 0}
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
   keep(key, bucket)

@@ -77,7 +77,7 @@ local function check(key, at)
   local n = entries(key)
   local entry = {
     0, 0, 0, key = key, cost = cost, period = period, precision = precision, n = n, total = n < 0 and 0 or total(key, n),
-    is_list = true, admits = cost == 0 or can_wait(now, 0) and cost <= limit,
+    admits = cost == 0 or can_wait(now, 0) and cost <= limit,
   }
   if n <= 0 then return entry end
 
@@ -165,7 +165,13 @@ local function commit(entry)
 end
 
 local function undo(entry)
-  if entry.cut then repair(entry, entry.total) end
+  if entry.cut then return repair(entry, entry.total) end
+  if entry.pause and entry.pause.future then
+    set_total(entry.key, entry.total)
+    entry.raised, entry.expiry_set = true, true
+    entry.was = entry.newest and ends(entry.newest, entry.period, entry.precision) or 0
+    expire(entry.key, entry.was)
+  end
 end
 
 -- Removes what was pushed. If the user may not run `LTRIM`, rewrites the list, provided that it can get an expiry again.
@@ -188,13 +194,16 @@ local function restore(entry)
   elseif entry.pushed then
     pop(entry)
   end
-  if entry.raised then set_total(key, entry.total) end
-  if entry.expiry_set then expire(key, entry.was, entry.expires) end
+  local pause = entry.pause
+  pauses[key] = nil
+  if entry.raised then redis.call('LSET', key, -1, (pause and pause.header or '') .. int(entry.total)) end
+  if not entry.expiry_set then return end
+  if pause then expire(key, math.max(entry.was or 0, pause.over)) else expire(key, entry.was, entry.expires) end
 end
 
 -- Removes all charges.
 local function clear(key)
-  if not pauses[key] then return remove(key) end
+  if not pauses[key] or pauses[key].till <= started then return remove(key) end
   redis.call('LTRIM', key, -1, -1)
   set_total(key, 0)
   expire(key, now)
@@ -204,6 +213,7 @@ end
 local function debit(key, debt, most, period, precision)
   args = {debt, 0, period, precision}
   local entry = check(key, 1)
+  entry.pause = pauses[key]
   entry.cost = math.min(debt, math.max(most - entry[1], 0))
   if entry.cost > 0 then
     local ok, err = pcall(commit, entry)
@@ -262,10 +272,18 @@ end
 -- Keeps its charges, and their times.
 local function pause(key, at)
   local period, precision, n = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), entries(key)
+  local before = pauses[key]
   if halt(key, tonumber(ARGV[at])) == 0 then return end
   if n >= 0 then
-    set_total(key, total(key, n))
-    return expire(key, n > 0 and ends(stamp(key, n - 1), period, precision) or now)
+    local last, over = total(key, n), n > 0 and ends(stamp(key, n - 1), period, precision) or 0
+    expire(key, over)
+    local ok, err = pcall(set_total, key, last)
+    if not ok then
+      pauses[key] = nil
+      expire(key, math.max(over, before and before.over or 0))
+      error(err)
+    end
+    return
   end
   redis.call('RPUSH', key, wrap(key, '0'))
   local ok, err = pcall(expire, key, now)

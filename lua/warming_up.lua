@@ -69,11 +69,12 @@ local function format(stored)
   return string.format('%.17g', stored)
 end
 
-local function store(key, curve, next_at, stored, written, was)
+-- Calls wait until `slot`, or at most until the next one may start.
+local function store(key, curve, next_at, stored, written, was, slot)
   local ends = cold_at(curve, next_at, stored)
   if ends <= now then return remove(key) end
   local value = int(next_at) .. ' ' .. format(stored) .. ' ' .. int(written)
-  set(key, adjustable and value .. ' ' .. int(ends) or value, ends, was, next_at)
+  set(key, adjustable and value .. ' ' .. int(ends) or value, ends, was, slot or next_at)
 end
 
 -- Returns when the next call may start, not before now, and the permits stored then.
@@ -109,7 +110,7 @@ end
 
 local function commit(entry)
   local takes, stored = taken(entry.curve, entry.stored, entry.cost)
-  store(entry.key, entry.curve, entry[1] + takes, stored, now, entry.was)
+  store(entry.key, entry.curve, entry[1] + takes, stored, now, entry.was, entry[1])
 end
 
 local function undo(entry)

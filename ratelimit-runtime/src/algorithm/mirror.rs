@@ -52,7 +52,7 @@ impl AlgorithmSpec {
         cost: u64,
         owes: bool,
     ) -> Option<(u64, ChargeId)> {
-        self.change(state, now, |state, now| match self {
+        self.change(state, now, None, |state, now| match self {
             AlgorithmSpec::FixedWindow(spec) => spec.mirror(state, now, cost, owes),
             AlgorithmSpec::SlidingWindow(spec) => spec.mirror(state, now, cost, owes),
             _ => None,

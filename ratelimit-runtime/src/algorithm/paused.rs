@@ -4,6 +4,7 @@
 //! A paused key keeps the state of its algorithm, which is read and written as of the end of the pause, so that what is decided
 //! meanwhile counts from then on. A bucket's time stands still, and one permit at most is left of it. Windows keep their counts.
 
+use super::gcra::GcraKind;
 use super::pause::Pause;
 use super::spec::{AlgorithmSpec, dispatch};
 use super::state::{PausedState, State};
@@ -22,15 +23,16 @@ impl AlgorithmSpec {
 
     /// Admits no call until this many microseconds have passed, or until the key's pause is over if that takes longer.
     pub fn pause(&self, state: &mut Option<State>, now: u64, micros: u64) {
+        let pause = Self::pause_of(state.as_ref(), now).unwrap_or_default();
+        let (at, until) = (pause.time(now), now + micros);
+        if until <= at {
+            return;
+        }
         let mut paused = match state.take() {
             Some(State::Paused(paused)) => paused,
-            state => Box::new(PausedState { pause: Pause::default(), written: now, state }),
+            state => Box::new(PausedState { pause, written: now, state }),
         };
-        let pause = paused.current(now);
-        let (at, until) = (pause.time(now), pause.until.max(now + micros));
-        if until > at {
-            dispatch!(self, spec => spec.pause(&mut paused.state, at, until - at));
-        }
+        dispatch!(self, spec => spec.pause(&mut paused.state, at, until - at));
         (paused.pause, paused.written) = (Pause { until, moved: pause.moved + until - at }, now);
         *state = Some(State::Paused(paused));
     }
@@ -104,17 +106,18 @@ impl AlgorithmSpec {
         ends.max(paused.pause.until)
     }
 
-    /// Changes the state of a key as of now or, if it is paused, as of the end of that. A pause goes once it is over and no call
-    /// waits that has waited through it.
+    /// Changes the state of a key as of now or, if it is paused, as of the end of that: charges a call, given what was read, or
+    /// anything else. A pause goes once it is over and no call waits that knows of it.
     #[inline(always)]
     pub(super) fn change<T>(
         &self,
         state: &mut Option<State>,
         now: u64,
+        charged: Option<Snapshot>,
         change: impl FnOnce(&mut Option<State>, u64) -> T,
     ) -> T {
         match state {
-            Some(State::Paused(_)) => self.change_paused(state, now, change),
+            Some(State::Paused(_)) => self.change_paused(state, now, charged, change),
             _ => change(state, now),
         }
     }
@@ -125,12 +128,13 @@ impl AlgorithmSpec {
         &self,
         state: &mut Option<State>,
         now: u64,
+        charged: Option<Snapshot>,
         change: impl FnOnce(&mut Option<State>, u64) -> T,
     ) -> T {
         let Some(State::Paused(paused)) = state else { return change(state, now) };
         let pause = paused.current(now);
         let changed = change(&mut paused.state, pause.time(now));
-        if pause.left(now) == 0 && self.last_slot(paused.state.as_ref()) <= now {
+        if pause.left(now) == 0 && self.last_slot(paused.state.as_ref(), charged) <= now {
             *state = paused.state.take();
         } else {
             (paused.pause, paused.written) = (pause, now);
@@ -138,16 +142,35 @@ impl AlgorithmSpec {
         changed
     }
 
-    /// Returns the last slot that a call waits for, or slightly later; 0 if there is none.
-    fn last_slot(&self, state: Option<&State>) -> u64 {
+    /// Changes the state of a key as [`change`](Self::change) does, but writes no pause if the state remains as it is.
+    pub(super) fn change_some(
+        &self,
+        state: &mut Option<State>,
+        now: u64,
+        change: impl FnOnce(&mut Option<State>, u64),
+    ) {
+        let Some(State::Paused(paused)) = state else { return change(state, now) };
+        let mut changed = paused.state.clone();
+        change(&mut changed, paused.current(now).time(now));
+        if changed != paused.state {
+            self.change(state, now, None, |state, _| *state = changed);
+        }
+    }
+
+    /// Returns the last slot that a call waits for, or slightly later; 0 if there is none. A charge tells it of those whose state does
+    /// not.
+    fn last_slot(&self, state: Option<&State>, charged: Option<Snapshot>) -> u64 {
         match (state, self) {
+            (Some(State::Gcra(bucket)), AlgorithmSpec::Gcra(spec)) if spec.kind == GcraKind::Queue => {
+                charged.map_or(bucket.tat, |[slot, ..]| slot)
+            }
             (Some(State::Gcra(bucket)), _) => bucket.slot,
             (Some(State::AdjustableGcra(bucket)), _) => bucket.slot,
             (Some(State::SettledGcra(bucket)), _) => bucket.slot,
             (Some(State::IntervalBucket(bucket)), AlgorithmSpec::IntervalBucket(spec)) => {
                 spec.last_slot(bucket)
             }
-            (Some(State::WarmingUp(bucket)), _) => bucket.next,
+            (Some(State::WarmingUp(bucket)), _) => charged.map_or(bucket.next, |[slot, ..]| slot),
             _ => 0,
         }
     }

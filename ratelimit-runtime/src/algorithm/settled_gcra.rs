@@ -107,7 +107,7 @@ impl SettledGcraSpec {
         let mut bucket = self.taken(state, at);
         let missing = bucket.tat.saturating_sub(at);
         bucket.tat = at + by + missing.max(self.adjustable().missing_after_pause(bucket.pace));
-        bucket.made = next(&bucket, at);
+        bucket.made = (at + by).max(bucket.made + by + 1);
         bucket.lows = Lows::default();
         bucket.slot = if bucket.slot > at { bucket.slot + by } else { 0 };
         keep(state, bucket, at + by);

@@ -101,6 +101,7 @@ impl AlgorithmSpec {
         self.change(
             state,
             now,
+            Some(snapshot),
             |state, now| dispatch!(self, spec => spec.commit(state, snapshot, now, cost)),
         );
     }
@@ -117,7 +118,7 @@ impl AlgorithmSpec {
 
     /// Refunds `cost` permits of the given charge, or without one, of what the key holds now.
     pub fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
-        self.change(state, now, |state, now| {
+        self.change_some(state, now, |state, now| {
             dispatch!(self, spec => spec.refund(state, now, cost, charge_id));
         });
     }
@@ -125,7 +126,7 @@ impl AlgorithmSpec {
     /// Charges what a call has used beyond its cost, whatever the key holds. The debt is paid as permits come back, before other calls
     /// get any. Returns whether it was cut to the longest that this policy may have.
     pub fn debit(&self, state: &mut Option<State>, now: u64, cost: u64) -> bool {
-        self.change(state, now, |state, now| match self {
+        self.change(state, now, None, |state, now| match self {
             AlgorithmSpec::Gcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::AdjustableGcra(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SettledGcra(spec) => spec.debit(state, now, cost),

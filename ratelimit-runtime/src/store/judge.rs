@@ -103,7 +103,10 @@ fn start_together(
             && !charge.shadow
         {
             snapshots[index] = GcraSpec::moved_to(snapshots[index], now + wait);
-            verdicts[index] = bucket.verdict_at(snapshots[index], now, wait, charge.cost);
+            let verdict = bucket.verdict_at(snapshots[index], now, wait, charge.cost);
+            let is_paused = pause(index).is_some_and(|pause| pause.left(now) > 0);
+            let remaining = if is_paused { 0 } else { verdict.remaining };
+            verdicts[index] = Verdict { remaining, ..verdict };
         }
     }
 }
