@@ -7,6 +7,7 @@ mod errors;
 mod guava;
 mod lane;
 mod lists;
+mod pauses;
 mod peeks;
 mod queues;
 mod receipts;
@@ -23,7 +24,7 @@ use crate::support::test_store::{FOREVER, S, on_each_store};
 use lane::{Lane, Outcome, Receipt, Request, on_each_lane};
 
 struct Case {
-    name: &'static str,
+    name: String,
     /// One, or several that share the key.
     policies: Vec<Pair>,
     steps: Vec<Step>,
@@ -52,16 +53,22 @@ enum Step {
         nth: usize,
         used: u64,
     },
+    /// Admits no call for so long.
+    Pause {
+        at: i64,
+        micros: i64,
+    },
     Reset,
     /// Decides by the policy with this index from here on.
     UsePolicy(usize),
 }
 
-fn case(name: &'static str, policy: Option<Pair>) -> Case {
+fn case(name: impl Into<String>, policy: Option<Pair>) -> Case {
     case_of(name, [policy])
 }
 
-fn case_of<const N: usize>(name: &'static str, policies: [Option<Pair>; N]) -> Case {
+fn case_of<const N: usize>(name: impl Into<String>, policies: [Option<Pair>; N]) -> Case {
+    let name = name.into();
     let policies = policies.map(|pair| pair.unwrap_or_else(|| panic!("{name}: invalid policy"))).to_vec();
     Case { name, policies, steps: Vec::new() }
 }
@@ -123,6 +130,10 @@ fn settle(at: i64, nth: usize, used: u64) -> Step {
     Step::Settle { at, nth, used }
 }
 
+fn pause(at: i64, micros: i64) -> Step {
+    Step::Pause { at, micros }
+}
+
 fn decide(
     at: i64,
     cost: u64,
@@ -143,6 +154,7 @@ async fn cases_hold() {
         buckets::cases(),
         changing::cases(),
         debts::cases(),
+        pauses::cases(),
         queues::cases(),
         receipts::cases(),
         settled::cases(),
@@ -150,7 +162,7 @@ async fn cases_hold() {
         windows::cases(),
     ];
     let cases: Vec<Case> = files.into_iter().flatten().collect();
-    let names: HashSet<&str> = cases.iter().map(|case| case.name).collect();
+    let names: HashSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), cases.len(), "names are keys");
     on_each_lane(async |lane| {
         for case in &cases {
@@ -203,6 +215,7 @@ async fn run(case: &Case, lane: &Lane) {
                     None => lane.refund(at, &key, pair, cost - used, Some(receipt)).await,
                 }
             }
+            Step::Pause { at, micros } => lane.pause(at, &key, pair, micros).await,
             Step::Reset => lane.reset(&key).await,
             Step::UsePolicy(policy) => pair = &case.policies[policy],
         }

@@ -5,7 +5,7 @@ mod schedule;
 
 use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
 
-use crate::model::{self, Model, Receipt};
+use crate::model::{self, DatedReceipt, Model};
 use crate::support::bound_checker::BoundChecker;
 use crate::support::budget::budget;
 use crate::support::random::Random;
@@ -95,7 +95,7 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
 struct Charged {
     id: usize,
     request: Request,
-    receipt: Receipt,
+    receipt: DatedReceipt,
     /// One per store.
     charge_ids: Vec<ChargeId>,
 }

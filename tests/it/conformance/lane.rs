@@ -33,7 +33,7 @@ pub(super) struct Outcome {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Receipt {
-    Model(model::Receipt),
+    Model(model::DatedReceipt),
     Store(ChargeId),
 }
 
@@ -123,6 +123,18 @@ impl Lane {
             Lane::Store(store) => {
                 store.set_time(at).await;
                 store.debit(key, pair, cost).await;
+            }
+        }
+    }
+
+    pub(super) async fn pause(&self, at: i64, key: &str, pair: &Pair, micros: i64) {
+        match self {
+            Lane::Model(model) => {
+                model.borrow_mut().pause(absolute(at), key, pair.model, micros.into());
+            }
+            Lane::Store(store) => {
+                store.set_time(at).await;
+                store.pause(key, pair, micros as u64).await;
             }
         }
     }

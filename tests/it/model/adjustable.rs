@@ -155,6 +155,17 @@ impl Algorithm for AdjustableBucket {
         }
     }
 
+    fn longest_wait(&self, cost: i128, max_wait: i128) -> Option<i128> {
+        Some(match self.kind {
+            AdjustableKind::Queue => max_wait.min((self.full - self.price(cost)).max(0)),
+            _ => max_wait,
+        })
+    }
+
+    fn is_queue(&self) -> bool {
+        self.kind == AdjustableKind::Queue
+    }
+
     fn receipt(&self, history: &[Event]) -> Receipt {
         let state = state(history).expect("a charge was made");
         Receipt::FullAtPace { at: state.full_at, credits: state.credits, made: state.made }
@@ -330,6 +341,26 @@ fn replay(history: &[Event], mut tell: impl FnMut(Option<State>, &Event, State))
                 let debt = state.pace.time_of(bucket.price(*cost).min(4 * LONGEST), bucket.pace);
                 State { full_at: (found + debt).min(most.max(found)), made, ..state }
             }
+            (Event::Paused { policy, .. }, before) => {
+                let Policy::Adjustable(bucket) = policy else { unreachable!("an adjustable bucket") };
+                let live = before.filter(|state| state.end() > at);
+                let state = live.unwrap_or(State::new(*bucket, at));
+                let least = bucket.most_missing(bucket.price(1)).unwrap_or(0);
+                let full_at = state.full_at.max(at + state.pace.time_of(least, bucket.pace));
+                let missing = (state.full_at - at).max(0);
+                let made =
+                    if bucket.settled { at.max(state.made + i128::from(live.is_some())) } else { state.made };
+                match missing {
+                    0 => State { full_at, credits: 0, until: 0, changed: 0, made, ..state },
+                    _ => State {
+                        full_at,
+                        credits: state.credits + missing,
+                        until: state.until.max(full_at),
+                        made,
+                        ..state
+                    },
+                }
+            }
             (_, None) => unreachable!("the first event is a charge"),
             (Event::Credited { amount, .. }, Some(state)) if state.settled => {
                 State { full_at: state.full_at - amount, ..state }
@@ -344,7 +375,7 @@ fn replay(history: &[Event], mut tell: impl FnMut(Option<State>, &Event, State))
             (Event::Repaired { .. }, Some(state)) => state,
             (Event::Rewound { .. } | Event::Lowered { .. }, _) => unreachable!("for a bucket that warms up"),
         };
-        if !matches!(event, Event::Charged { .. } | Event::Debited { .. }) {
+        if !matches!(event, Event::Charged { .. } | Event::Debited { .. } | Event::Paused { .. }) {
             // Each of the remaining charges takes at least a permit.
             let permit = state.pace.micros / state.pace.permits;
             if !matches!(event, Event::Repaired { .. }) {
@@ -394,6 +425,7 @@ fn observe(lacked: &mut Lacked, before: Option<State>, event: &Event, after: Sta
             Some(state) => lacked.charge(after.made, (state.full_at - at).max(0)),
             None => lacked.forget(after.made),
         },
+        Event::Paused { .. } => lacked.forget(after.made),
         Event::Credited { amount, stamp, .. } => lacked.credit(*stamp, *amount),
         _ => {}
     }

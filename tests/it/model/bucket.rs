@@ -191,6 +191,14 @@ impl Bucket {
                     let most = at + self.full + longest_debt(self.full);
                     state.full_at = (found + self.price(*cost)).min(most.max(found));
                 }
+                Event::Paused { .. } => {
+                    let least = self.most_missing(self.price(1)).unwrap_or(0);
+                    state.full_at = before.full_at.max(at + least);
+                    // What was charged before is forgotten like what is refunded.
+                    let missing = (before.full_at - at).max(0);
+                    state.credits = if missing > 0 { before.credits + missing } else { 0 };
+                    state.credits_until = before.credits_until.max(state.full_at);
+                }
                 Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }
             state.slot = state.slot.filter(|slot| *slot > at);

@@ -47,6 +47,11 @@ impl Algorithm for FixedWindow {
         }
     }
 
+    /// None waits for a window.
+    fn longest_wait(&self, _cost: i128, _max_wait: i128) -> Option<i128> {
+        None
+    }
+
     fn receipt(&self, history: &[Event]) -> Receipt {
         Receipt::Window(self.last(history).expect("a charge was made").opened)
     }

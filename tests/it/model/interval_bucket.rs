@@ -227,6 +227,19 @@ impl IntervalBucket {
                         state.slot = state.slot.max(self.slot(state.since, state.missing, refill));
                     }
                 }
+                Event::Paused { policy, .. } => {
+                    let &Policy::Interval { burst, refill, .. } = policy else {
+                        unreachable!("an interval bucket")
+                    };
+                    if last.is_none() {
+                        (state.refill, state.changed) = (refill, at);
+                    }
+                    state.missing = before.missing.max(burst - 1);
+                    // What was charged before is forgotten like what is refunded.
+                    state.credits = if before.missing > 0 { before.credits + before.missing } else { 0 };
+                    let full_at = self.full_at(state.since, state.missing, state.refill);
+                    state.credits_until = before.credits_until.max(full_at);
+                }
                 Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}
             }
             if state.credits == 0 {

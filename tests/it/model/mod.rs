@@ -7,6 +7,7 @@ mod bucket;
 mod fixed_window;
 mod interval_bucket;
 mod lacked;
+mod pauses;
 mod policy;
 mod queue;
 mod sliding_window;
@@ -14,7 +15,10 @@ mod warming_up;
 
 use std::collections::HashMap;
 
+use pauses::Pauses;
+
 pub(crate) use adjustable::{AdjustableBucket, AdjustableKind, Pace};
+pub(crate) use pauses::DatedReceipt;
 pub(crate) use policy::Policy;
 
 /// The longest debt of one call, in microseconds.
@@ -52,6 +56,8 @@ enum Event {
     Debited { at: i128, cost: i128, policy: Policy },
     /// A call found a state from the future and moved it to now.
     Repaired { at: i128, policy: Policy },
+    /// The clock of a bucket stands still. When it goes on, the bucket has one permit at most.
+    Paused { at: i128, policy: Policy },
 }
 
 impl Event {
@@ -63,7 +69,8 @@ impl Event {
             | Event::Rewound { at, .. }
             | Event::Lowered { at, .. }
             | Event::Debited { at, .. }
-            | Event::Repaired { at, .. } => *at,
+            | Event::Repaired { at, .. }
+            | Event::Paused { at, .. } => *at,
         }
     }
 }
@@ -89,7 +96,7 @@ pub(crate) struct Warmth {
 
 /// What identifies a charge in a refund.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Receipt {
+enum Receipt {
     /// When the bucket would be full if nothing happened after the charge, and the refunds until then.
     Full { at: i128, credits: i128 },
     /// The same for a bucket whose rate can change, with the time of the charge.
@@ -118,7 +125,7 @@ pub(crate) struct Outcome {
     pub(crate) admitted: bool,
     pub(crate) verdicts: Vec<Verdict>,
     /// One for each charge that was made.
-    pub(crate) receipts: Vec<Option<Receipt>>,
+    pub(crate) receipts: Vec<Option<DatedReceipt>>,
     /// Whether each key may have been written, by a charge or a repair.
     pub(crate) written: Vec<bool>,
     /// Whether each charge was made for the slot of another one.
@@ -146,6 +153,16 @@ trait Algorithm {
 
     fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict;
 
+    /// Returns how long a call waits at most that may wait for so long, or `None` if none does.
+    fn longest_wait(&self, _cost: i128, max_wait: i128) -> Option<i128> {
+        Some(max_wait)
+    }
+
+    /// Returns whether calls that are refused may only be too far from the start of a line.
+    fn is_queue(&self) -> bool {
+        false
+    }
+
     /// Returns the receipt of the last event, a charge.
     fn receipt(&self, history: &[Event]) -> Receipt;
 
@@ -164,7 +181,15 @@ trait Algorithm {
 
 #[derive(Default)]
 pub(crate) struct Model {
-    keys: HashMap<String, Vec<Event>>,
+    keys: HashMap<String, Life>,
+}
+
+/// What has happened to a key.
+#[derive(Default)]
+struct Life {
+    /// By the clock of the key.
+    events: Vec<Event>,
+    pauses: Pauses,
 }
 
 impl Model {
@@ -198,8 +223,11 @@ impl Model {
                 for (i, charge) in charges.iter().enumerate() {
                     if i != line && charge.cost > 0 && !charge.shadow {
                         let bucket = charge.policy.literal_bucket().expect("all are");
-                        verdicts[i] =
-                            bucket.verdict_at(self.history(charge.key), now, charge.cost, now + wait);
+                        let (left, time) = self.clock(now, charge.key, charge.policy);
+                        let start = time + wait - left;
+                        let it = bucket.verdict_at(self.history(charge.key), time, charge.cost, start);
+                        let remaining = if left > 0 { 0 } else { it.remaining };
+                        verdicts[i] = Verdict { wait, remaining, reset_after: left + it.reset_after, ..it };
                         moved[i] = true;
                     }
                 }
@@ -217,16 +245,24 @@ impl Model {
         let mut written = Vec::new();
         for (i, (Charge { key, policy, cost, .. }, fits)) in charges.iter().zip(fits).enumerate() {
             let algorithm = policy.algorithm();
-            let repaired = *cost > 0 && algorithm.is_in_the_future(self.history(key), now);
+            let (left, time) = self.clock(now, key, *policy);
+            let is_in_the_future = algorithm.is_in_the_future(self.history(key), time);
+            let repaired = *cost > 0 && (is_in_the_future || self.pauses(key).are_from_the_future(now));
             if repaired {
-                self.record(key, Event::Repaired { at: now, policy: *policy });
+                self.write(
+                    key,
+                    now,
+                    is_in_the_future.then_some(Event::Repaired { at: time, policy: *policy }),
+                );
             }
             let charged = admitted && fits && *cost > 0;
             if charged {
-                let start = if moved[i] { now + verdicts[i].wait } else { now };
-                self.record(key, Event::Charged { at: now, start, cost: *cost, policy: *policy });
+                let start = if moved[i] { time + verdicts[i].wait - left } else { time };
+                self.write(key, now, [Event::Charged { at: time, start, cost: *cost, policy: *policy }]);
             }
-            receipts.push(charged.then(|| algorithm.receipt(self.history(key))));
+            let pauses = self.pauses(key).count;
+            let receipt = charged.then(|| algorithm.receipt(self.history(key)));
+            receipts.push(receipt.map(|receipt| DatedReceipt { receipt, pauses }));
             written.push(repaired || charged);
         }
         Outcome { admitted, verdicts, receipts, written, moved }
@@ -239,15 +275,22 @@ impl Model {
         key: &str,
         policy: Policy,
         cost: i128,
-        receipt: Option<Receipt>,
+        receipt: Option<DatedReceipt>,
     ) -> Option<Refund> {
         let algorithm = policy.algorithm();
-        let credits = algorithm.credits(self.history(key), now, cost, receipt);
-        for event in &credits {
-            self.record(key, *event);
+        let pauses = self.pauses(key).count;
+        if !policy.is_window() && receipt.is_some_and(|receipt| receipt.pauses < pauses) {
+            return None;
         }
-        if !credits.is_empty() && algorithm.has_expired(self.history(key), now) {
-            self.reset(key);
+        let (_, time) = self.clock(now, key, policy);
+        let receipt = receipt.map(|receipt| receipt.receipt);
+        let credits = algorithm.credits(self.history(key), time, cost, receipt);
+        if credits.is_empty() {
+            return None;
+        }
+        self.write(key, now, credits.iter().copied());
+        if algorithm.has_expired(self.history(key), time) {
+            self.life(key).events.clear();
         }
         credits.last().map(|event| match event {
             Event::Credited { amount, .. } | Event::Undone { amount, .. } | Event::Lowered { amount, .. } => {
@@ -259,7 +302,27 @@ impl Model {
 
     /// Charges a debt.
     pub(crate) fn debit(&mut self, now: i128, key: &str, policy: Policy, cost: i128) {
-        self.record(key, Event::Debited { at: now, cost, policy });
+        let (_, at) = self.clock(now, key, policy);
+        self.write(key, now, [Event::Debited { at, cost, policy }]);
+    }
+
+    /// Pauses a key. Returns how much longer it is paused by that, or `None` if it is not.
+    pub(crate) fn pause(&mut self, now: i128, key: &str, policy: Policy, micros: i128) -> Option<i128> {
+        let (left, at) = self.clock(now, key, policy);
+        let life = self.life(key);
+        if !life.pauses.extend(now, micros) {
+            return None;
+        }
+        if !policy.is_window() {
+            life.events.push(Event::Paused { at, policy });
+        }
+        Some(micros - left)
+    }
+
+    /// Returns when the pause of a key ends, if that is later than now.
+    pub(crate) fn paused_until(&self, now: i128, key: &str) -> Option<i128> {
+        let pauses = self.pauses(key);
+        (pauses.left(now) > 0).then(|| pauses.end(now))
     }
 
     /// Returns the verdict about a charge, without making it.
@@ -271,7 +334,13 @@ impl Model {
         cost: i128,
         max_wait: i128,
     ) -> Verdict {
-        policy.algorithm().verdict(self.history(key), now, cost, max_wait)
+        let (left, time) = self.clock(now, key, policy);
+        let (algorithm, history) = (policy.algorithm(), self.history(key));
+        if left == 0 {
+            return algorithm.verdict(history, time, cost, max_wait);
+        }
+        let at_end = |cost, max_wait| algorithm.verdict(history, time, cost, max_wait);
+        pauses::verdict(&*algorithm, left, cost, max_wait, at_end)
     }
 
     pub(crate) fn reset(&mut self, key: &str) {
@@ -280,7 +349,9 @@ impl Model {
 
     /// Returns when the key's state expires, or `None` if there is none.
     pub(crate) fn end(&self, key: &str, policy: Policy) -> Option<i128> {
-        policy.algorithm().end(self.history(key))
+        let pauses = self.pauses(key);
+        let end = policy.algorithm().end(self.history(key)).map(|end| pauses.real(policy, end));
+        end.max(pauses.last_end())
     }
 
     /// Returns the number of events of a key, for [`Model::rewind`].
@@ -290,17 +361,31 @@ impl Model {
 
     /// Removes all later events of a key.
     pub(crate) fn rewind(&mut self, key: &str, events: usize) {
-        if let Some(history) = self.keys.get_mut(key) {
-            history.truncate(events);
-        }
+        self.life(key).events.truncate(events);
     }
 
     fn history(&self, key: &str) -> &[Event] {
-        self.keys.get(key).map_or(&[], Vec::as_slice)
+        self.keys.get(key).map_or(&[], |life| &life.events)
     }
 
-    fn record(&mut self, key: &str, event: Event) {
-        self.keys.entry(key.to_owned()).or_default().push(event);
+    fn pauses(&self, key: &str) -> Pauses {
+        self.keys.get(key).map_or(Pauses::default(), |life| life.pauses)
+    }
+
+    /// Returns how much is left of the pause of a key, and the time by its own clock.
+    fn clock(&self, now: i128, key: &str, policy: Policy) -> (i128, i128) {
+        let pauses = self.pauses(key);
+        (pauses.left(now), pauses.time(policy, now))
+    }
+
+    fn life(&mut self, key: &str) -> &mut Life {
+        self.keys.entry(key.to_owned()).or_default()
+    }
+
+    fn write(&mut self, key: &str, now: i128, events: impl IntoIterator<Item = Event>) {
+        let life = self.life(key);
+        life.pauses.write(now);
+        life.events.extend(events);
     }
 }
 

@@ -38,6 +38,15 @@ impl Algorithm for Queue {
         }
     }
 
+    /// Only the slots of the queue.
+    fn longest_wait(&self, cost: i128, max_wait: i128) -> Option<i128> {
+        Some(max_wait.min((self.slots - cost).max(0) * self.interval))
+    }
+
+    fn is_queue(&self) -> bool {
+        true
+    }
+
     fn receipt(&self, history: &[Event]) -> Receipt {
         Receipt::Full { at: self.end(history).expect("a charge was made"), credits: 0 }
     }

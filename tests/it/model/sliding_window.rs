@@ -54,6 +54,11 @@ impl Algorithm for SlidingWindow {
         }
     }
 
+    /// None waits for a window.
+    fn longest_wait(&self, _cost: i128, _max_wait: i128) -> Option<i128> {
+        None
+    }
+
     fn receipt(&self, history: &[Event]) -> Receipt {
         Receipt::Stamp(self.last(history).last().expect("a charge was made").born)
     }

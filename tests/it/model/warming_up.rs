@@ -176,7 +176,8 @@ impl WarmingUp {
             let (Event::Charged { policy, .. }
             | Event::Lowered { policy, .. }
             | Event::Rewound { policy, .. }
-            | Event::Repaired { policy, .. }) = event
+            | Event::Repaired { policy, .. }
+            | Event::Paused { policy, .. }) = event
             else {
                 unreachable!("this algorithm rewinds instead")
             };
@@ -195,6 +196,7 @@ impl WarmingUp {
                 Event::Rewound { warmth: Warmth { next, stored }, .. } => {
                     (*next, *stored, last.expect("a charge was made").written)
                 }
+                Event::Paused { at, .. } => (found.next, by.max_permits(), *at),
                 _ => (found.next, found.stored, event.at()),
             };
             let cold_at = by.cold_at(next, stored);

@@ -154,6 +154,10 @@ impl TestStore {
         self.store.debit(&self.key(name), &pair.spec, cost).await.expect("the store responds");
     }
 
+    pub(crate) async fn pause(&self, name: &str, pair: &Pair, micros: u64) {
+        self.store.pause(&self.key(name), &pair.spec, micros).await.expect("the store responds");
+    }
+
     pub(crate) async fn reset(&self, name: &str) {
         self.store.reset(&self.key(name)).await.expect("the store responds");
     }
