@@ -4,6 +4,7 @@
 //! [Limits in a gRPC service]: self::grpc
 //! [MCP tools]: self::mcp
 //! [Calls that wait]: self::waiting
+//! [Calling an API]: self::calling
 //! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
 //! [Changing a limit]: self::changing
@@ -45,7 +46,9 @@ pub mod grpc {}
 pub mod mcp {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
-#[cfg_attr(feature = "http", doc = "[`retry_after`]: crate::retry_after")]
+#[cfg_attr(feature = "http", doc = include_str!("../guide/calling.md"))]
+#[cfg_attr(not(feature = "http"), doc = "Documented with the feature `http`.")]
+pub mod calling {}
 #[doc = include_str!("../guide/models.md")]
 pub mod models {}
 #[doc = include_str!("../guide/limiters.md")]

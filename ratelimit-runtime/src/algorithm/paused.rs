@@ -4,6 +4,8 @@
 //! A paused key keeps the state of its algorithm, which is read and written as of the end of the pause, so that what is decided
 //! meanwhile counts from then on. A bucket's time stands still, and one permit at most is left of it. Windows keep their counts.
 
+use std::sync::Arc;
+
 use super::gcra::GcraKind;
 use super::pause::Pause;
 use super::spec::{AlgorithmSpec, dispatch};
@@ -30,10 +32,11 @@ impl AlgorithmSpec {
         }
         let mut paused = match state.take() {
             Some(State::Paused(paused)) => paused,
-            state => Box::new(PausedState { pause, written: now, state }),
+            state => Arc::new(PausedState { pause, written: now, state }),
         };
-        dispatch!(self, spec => spec.pause(&mut paused.state, at, until - at));
-        (paused.pause, paused.written) = (Pause { until, moved: pause.moved + until - at }, now);
+        let of = Arc::make_mut(&mut paused);
+        dispatch!(self, spec => spec.pause(&mut of.state, at, until - at));
+        (of.pause, of.written) = (Pause { until, moved: pause.moved + until - at }, now);
         *state = Some(State::Paused(paused));
     }
 
@@ -132,6 +135,7 @@ impl AlgorithmSpec {
         change: impl FnOnce(&mut Option<State>, u64) -> T,
     ) -> T {
         let Some(State::Paused(paused)) = state else { return change(state, now) };
+        let paused = Arc::make_mut(paused);
         let pause = paused.current(now);
         let changed = change(&mut paused.state, pause.time(now));
         if pause.left(now) == 0 && self.last_slot(paused.state.as_ref(), charged) <= now {

@@ -1,6 +1,7 @@
 //! A policy in the numbers its algorithm counts in, and the dispatch to that algorithm.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
@@ -85,6 +86,7 @@ impl AlgorithmSpec {
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]
+    #[inline]
     pub fn peek(&self, pause: Option<Pause>, snapshot: Snapshot, now: u64) -> Verdict {
         let Verdict { admitted, retry_after, .. } = self.verdict_in(pause, snapshot, now, 1, 0);
         Verdict { admitted, retry_after, ..self.verdict_in(pause, snapshot, now, 0, 0) }
@@ -111,7 +113,7 @@ impl AlgorithmSpec {
     pub fn undo(&self, state: &mut Option<State>, now: u64) {
         let undo = |state: &mut Option<State>, now| dispatch!(self, spec => spec.undo(state, now));
         match state {
-            Some(State::Paused(paused)) => AlgorithmSpec::undo_paused(paused, now, undo),
+            Some(State::Paused(paused)) => AlgorithmSpec::undo_paused(Arc::make_mut(paused), now, undo),
             state => undo(state, now),
         }
     }

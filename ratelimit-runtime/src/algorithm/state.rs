@@ -1,6 +1,7 @@
 //! What a key stores, for each algorithm.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::lows::Lows;
 use super::pause::Pause;
@@ -22,8 +23,9 @@ pub enum State {
     FixedWindow(FixedWindowState),
     /// The state of a [`SlidingWindowSpec`](super::sliding_window::SlidingWindowSpec).
     SlidingWindow(SlidingWindowState),
-    /// Any of these, of a key that is paused.
-    Paused(Box<PausedState>),
+    /// Any of these, of a key that is paused. In an `Arc`, which drops it by a call: dropping a state is compiled into hot paths, and
+    /// dropping one that may contain another could not be.
+    Paused(Arc<PausedState>),
 }
 
 /// When the bucket will be full again, and what waiting calls and refunds add to that.

@@ -320,7 +320,7 @@ impl AcquireRequest {
     pub(crate) fn unused_outcome(&self) -> Outcome {
         let unused = |spec: &AlgorithmSpec| spec.verdict(spec.check(None, 0, 0), 0, 0, 0);
         let verdicts = self.charges.iter().map(|charge| unused(&charge.spec)).collect();
-        Outcome { now: 0, admitted: true, verdicts, failed: Vec::new(), paused: Vec::new() }
+        Outcome { admitted: true, verdicts, ..Outcome::at(0) }
     }
 
     fn required(&self) -> impl Iterator<Item = usize> {

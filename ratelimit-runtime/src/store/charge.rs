@@ -82,18 +82,50 @@ pub struct Outcome {
     /// The shadows that could not be decided, by index, and why. Their verdicts mean nothing.
     pub failed: Vec<(usize, String)>,
     /// The pauses of keys, by the index of the charge.
-    pub paused: Vec<(usize, Pause)>,
+    pub paused: Pauses,
+}
+
+/// The pauses of keys, by the index of the charge. Few decisions have any, and the others hold a null pointer.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses(Option<Box<PauseList>>);
+
+#[derive(Clone, Debug, Default)]
+struct PauseList(Vec<(usize, Pause)>);
+
+impl Pauses {
+    /// Returns the pause of the key of this charge.
+    pub(crate) fn of(&self, charge: usize) -> Option<Pause> {
+        self.iter().find(|(of, _)| *of == charge).map(|(_, pause)| *pause)
+    }
+
+    pub(crate) fn push(&mut self, charge: usize, pause: Pause) {
+        self.0.get_or_insert_default().0.push((charge, pause));
+    }
+}
+
+impl Deref for Pauses {
+    type Target = [(usize, Pause)];
+
+    fn deref(&self) -> &Self::Target {
+        self.0.as_ref().map_or(&[], |list| &list.0)
+    }
 }
 
 impl Outcome {
     /// An outcome at this time, before it is judged.
     pub(crate) fn at(now: u64) -> Self {
-        Outcome { now, admitted: false, verdicts: Verdicts::new(), failed: Vec::new(), paused: Vec::new() }
+        Outcome {
+            now,
+            admitted: false,
+            verdicts: Verdicts::new(),
+            failed: Vec::new(),
+            paused: Pauses::default(),
+        }
     }
 
     /// Returns the pause of a key, if there is one.
     pub(crate) fn pause(&self, charge: usize) -> Option<Pause> {
-        self.paused.iter().find(|(of, _)| *of == charge).map(|(_, pause)| *pause)
+        self.paused.of(charge)
     }
 
     /// Returns how long the call has to wait, in microseconds: until the last of its slots.

@@ -11,7 +11,7 @@ impl Outcome {
     /// others report the state as it is. The snapshots of charges that are made for a later slot are moved to it.
     pub fn judge(&mut self, charges: &[Charge], snapshots: &mut [Snapshot]) {
         let pauses = mem::take(&mut self.paused);
-        let pause = |charge: usize| pauses.iter().find(|(of, _)| *of == charge).map(|(_, pause)| *pause);
+        let pause = |charge| pauses.of(charge);
         let Outcome { now, admitted, verdicts, .. } = self;
         verdicts.clear();
         let is_peek = is_peek(charges);

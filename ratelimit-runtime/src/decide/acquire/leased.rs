@@ -122,11 +122,5 @@ async fn take_leases(mut fetch: Fetch, mut charge: Charge, endpoint: Arc<Endpoin
 }
 
 fn admitted(verdict: Verdict) -> Outcome {
-    Outcome {
-        now: 0,
-        admitted: true,
-        verdicts: Verdicts::from_iter([verdict]),
-        failed: Vec::new(),
-        paused: Vec::new(),
-    }
+    Outcome { admitted: true, verdicts: Verdicts::from_iter([verdict]), ..Outcome::at(0) }
 }

@@ -197,7 +197,7 @@ impl MemoryStore {
         (!seen.content.is_of_table()).then(held)
     }
 
-    /// Takes the state of a locked slot, unless it belongs back into its slot or the key is paused.
+    /// Takes the state of a locked slot, unless it belongs back into its slot.
     #[inline(always)]
     fn take_state<'a>(&'a self, held: &mut Held<'a>, spec: &AlgorithmSpec) -> Option<()> {
         let content = held.seen.content;
@@ -205,13 +205,8 @@ impl MemoryStore {
             None => HeldState::Plain(content.plain().and_then(|plain| plain.state(spec))),
             Some(place) => HeldState::Kept(self.slots.states.lock(place)),
         };
-        // That of a paused key needs more than most calls look at.
-        let belongs_elsewhere = matches!(
-            &held.state,
-            HeldState::Kept(state)
-                if matches!(**state, Some(State::Paused(_))) || fits_slot(state.as_ref(), spec)
-        );
-        (!belongs_elsewhere).then_some(())
+        let belongs_back = matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
+        (!belongs_back).then_some(())
     }
 }
 

@@ -153,7 +153,8 @@ impl Table {
             place.into_iter().for_each(|place| unused.remove(&slots.states, place));
             return content;
         }
-        let ends = spec.ends(&state);
+        // What of a paused key is decided there needs more than most calls look at.
+        let (ends, is_of_table) = (spec.ends(&state), is_queued || matches!(state, State::Paused(_)));
         let place = match place {
             Some(place) => {
                 *slots.states.lock(place) = Some(state);
@@ -161,7 +162,7 @@ impl Table {
             }
             None => unused.add(&slots.states, Some(state)),
         };
-        if is_queued { Content::of_table(place, ends) } else { Content::other(place, ends) }
+        if is_of_table { Content::of_table(place, ends) } else { Content::other(place, ends) }
     }
 
     /// Makes an admitted charge, and queues it if its call waits for it.

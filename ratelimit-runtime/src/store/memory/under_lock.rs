@@ -8,7 +8,7 @@ use super::table::Table;
 use super::waiter::Waiter;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::sync::MutexGuard;
-use crate::store::charge::{Charge, Outcome, Snapshots};
+use crate::store::charge::{Charge, Outcome, Pauses, Snapshots};
 use crate::store::judge::line_of;
 
 impl MemoryStore {
@@ -48,10 +48,12 @@ impl MemoryStore {
         charges.iter().for_each(|charge| table.hold(self.index(&charge.key), &charge.spec));
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        (outcome.now, outcome.paused) = (now, Vec::new());
+        (outcome.now, outcome.paused) = (now, Pauses::default());
         let snapshots = charges.iter().enumerate().map(|(index, charge)| {
             table.read(self.index(&charge.key), |state| {
-                outcome.paused.extend(AlgorithmSpec::pause_of(state, now).map(|pause| (index, pause)));
+                if let Some(pause) = AlgorithmSpec::pause_of(state, now) {
+                    outcome.paused.push(index, pause);
+                }
                 charge.spec.check(state, now, charge.cost)
             })
         });

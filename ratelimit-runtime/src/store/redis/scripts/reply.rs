@@ -6,7 +6,7 @@ use redis::Value;
 use smallvec::SmallVec;
 
 use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
-use crate::store::charge::{Charge, INLINE, Outcome, Snapshots, is_peek};
+use crate::store::charge::{Charge, INLINE, Outcome, Pauses, Snapshots, is_peek};
 use crate::store::correction::Corrected;
 use crate::store::error::StoreError;
 use crate::store::redis::error_code::{is_permanent, message};
@@ -100,7 +100,7 @@ impl ReplyReader {
         read: impl Fn(&mut Self, &Charge) -> Result<Read, StoreError>,
     ) -> Result<Result<Box<Outcome>, StoreError>, StoreError> {
         let (mut snapshots, mut admitted) = (Snapshots::new(), SmallVec::<[bool; INLINE]>::new());
-        let (mut failed, mut paused) = (Vec::new(), Vec::new());
+        let (mut failed, mut paused) = (Vec::new(), Pauses::default());
         for (index, charge) in charges.iter().enumerate() {
             if charge.shadow && matches!(self.values.as_slice().first(), Some(Value::BulkString(_))) {
                 failed.push((index, self.error()?.to_string()));
@@ -111,7 +111,9 @@ impl ReplyReader {
                 let Read { admitted: own, snapshot, pause } = read(self, charge)?;
                 snapshots.push(snapshot);
                 admitted.push(own);
-                paused.extend(pause.map(|pause| (index, pause)));
+                if let Some(pause) = pause {
+                    paused.push(index, pause);
+                }
             }
         }
         let mut outcome = Box::new(Outcome { paused, ..Outcome::at(self.now) });
