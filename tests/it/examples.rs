@@ -112,6 +112,17 @@ fn mcp_clients_read_when_to_call_again() {
     }
 }
 
+#[test]
+fn jobs_wait_until_the_api_may_be_called_again() {
+    let text = succeeds(example("calling-an-api").output());
+    assert_eq!((text.matches(": done").count(), text.matches("is refused").count()), (20, 1), "{text}");
+    let at = |line: &str| line.split_once(' ').and_then(|(at, _)| at.parse::<f64>().ok()).expect("a time");
+    let lines: Vec<&str> = text.lines().collect();
+    let refused = lines.iter().position(|line| line.contains("is refused")).expect("one is refused");
+    assert!(at(lines[refused + 1]) - at(lines[refused]) >= 0.9, "{text}");
+    assert!(text.ends_with("job 8: done\n"), "{text}");
+}
+
 /// Cargo builds examples next to the tests.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("the test has a path");

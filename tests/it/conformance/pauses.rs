@@ -196,30 +196,39 @@ fn debts() -> Vec<Case> {
     cases.into_iter().flatten().collect()
 }
 
-/// Of a queue from which one call leaves at once, while two wait for a second each.
-fn of_queue() -> [Step; 12] {
-    [
-        // Its calls wait for 2 s at most.
-        pause(0, 2 * S),
-        waits(0, 1, FOREVER, 2 * S, 0, 3 * S),
-        times_out(0, 1, FOREVER, 0, S, 3 * S),
-        waits(S, 1, FOREVER, 2 * S, 0, 3 * S),
-        times_out(S, 1, S, 0, 2 * S, 3 * S),
-        waits(2 * S, 1, FOREVER, 2 * S, 0, 3 * S),
-        pause(3 * S, 10 * S),
-        // One starts at 13 s, and one at 14 s.
-        refuses(3 * S, 1, 0, 12 * S, 12 * S),
-        times_out(12 * S, 1, FOREVER, 0, S, 3 * S),
-        waits(13 * S, 1, FOREVER, 2 * S, 0, 3 * S),
-        pause(20 * S, 60 * S),
-        times_out(20 * S, 1, FOREVER, 0, 58 * S, 60 * S),
-    ]
-}
-
 fn lines() -> Vec<Case> {
     vec![
-        case("a queue goes on after a pause", queue(2, 1, SECOND)).steps(of_queue()),
-        case("a changing queue goes on after a pause", adjustable::queue(2, 1, SECOND)).steps(of_queue()),
+        // One call leaves at once, while two wait for a second each, and none for more than 2 s.
+        case("a queue goes on after a pause", queue(2, 1, SECOND)).steps([
+            pause(0, 2 * S),
+            waits(0, 1, FOREVER, 2 * S, 0, 3 * S),
+            times_out(0, 1, FOREVER, 0, S, 3 * S),
+            waits(S, 1, FOREVER, 2 * S, 0, 3 * S),
+            times_out(S, 1, S, 0, 2 * S, 3 * S),
+            waits(2 * S, 1, FOREVER, 2 * S, 0, 3 * S),
+            pause(3 * S, 10 * S),
+            // One starts at 13 s, and one at 14 s.
+            refuses(3 * S, 1, 0, 12 * S, 12 * S),
+            times_out(12 * S, 1, FOREVER, 0, S, 3 * S),
+            waits(13 * S, 1, FOREVER, 2 * S, 0, 3 * S),
+            pause(20 * S, 60 * S),
+            times_out(20 * S, 1, FOREVER, 0, 58 * S, 60 * S),
+        ]),
+        case("calls of a changing queue wait for the end of a pause", adjustable::queue(2, 1, SECOND)).steps(
+            [
+                pause(0, 2 * S),
+                waits(0, 1, FOREVER, 2 * S, 0, 3 * S),
+                waits(0, 1, FOREVER, 3 * S, 0, 4 * S),
+                waits(0, 1, FOREVER, 4 * S, 0, 5 * S),
+                times_out(0, 1, FOREVER, 0, 3 * S, 5 * S),
+                times_out(S, 1, S, 0, 3 * S, 4 * S),
+                times_out(2 * S, 1, FOREVER, 0, S, 3 * S),
+                waits(3 * S, 1, FOREVER, 2 * S, 0, 3 * S),
+                pause(20 * S, 60 * S),
+                waits(20 * S, 1, FOREVER, 60 * S, 0, 61 * S),
+                times_out(20 * S, 1, 50 * S, 0, 11 * S, 61 * S),
+            ],
+        ),
         case("the last call leaves a queue that is paused", queue(4, 1, SECOND)).steps([
             pause(0, 2 * S),
             waits(0, 1, FOREVER, 2 * S, 0, 3 * S),

@@ -155,13 +155,6 @@ impl Algorithm for AdjustableBucket {
         }
     }
 
-    fn longest_wait(&self, cost: i128, max_wait: i128) -> Option<i128> {
-        Some(match self.kind {
-            AdjustableKind::Queue => max_wait.min((self.full - self.price(cost)).max(0)),
-            _ => max_wait,
-        })
-    }
-
     fn is_queue(&self) -> bool {
         self.kind == AdjustableKind::Queue
     }

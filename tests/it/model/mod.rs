@@ -153,7 +153,7 @@ trait Algorithm {
 
     fn verdict(&self, history: &[Event], now: i128, cost: i128, max_wait: i128) -> Verdict;
 
-    /// Returns how long a call waits at most that may wait for so long, or `None` if none does.
+    /// Returns how long a call waits at most for a key that is paused if it may wait for so long, or `None` if none does.
     fn longest_wait(&self, _cost: i128, max_wait: i128) -> Option<i128> {
         Some(max_wait)
     }

@@ -38,7 +38,7 @@ impl Algorithm for Queue {
         }
     }
 
-    /// Only the slots of the queue.
+    /// As long as the queue is, also with a pause.
     fn longest_wait(&self, cost: i128, max_wait: i128) -> Option<i128> {
         Some(max_wait.min((self.slots - cost).max(0) * self.interval))
     }
