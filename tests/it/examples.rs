@@ -115,12 +115,13 @@ fn mcp_clients_read_when_to_call_again() {
 #[test]
 fn jobs_wait_until_the_api_may_be_called_again() {
     let text = succeeds(example("calling-an-api").output());
-    assert_eq!((text.matches(": done").count(), text.matches("is refused").count()), (20, 1), "{text}");
     let at = |line: &str| line.split_once(' ').and_then(|(at, _)| at.parse::<f64>().ok()).expect("a time");
-    let lines: Vec<&str> = text.lines().collect();
-    let refused = lines.iter().position(|line| line.contains("is refused")).expect("one is refused");
-    assert!(at(lines[refused + 1]) - at(lines[refused]) >= 0.9, "{text}");
-    assert!(text.ends_with("job 8: done\n"), "{text}");
+    let is_refused = |line: &&str| line.contains("is refused");
+    assert_eq!(text.matches(": done").count(), 20, "{text}");
+    let refused = text.lines().find(is_refused).expect("one is refused");
+    // Another one may have been on its way.
+    assert!(text.lines().filter(is_refused).count() <= 2, "{text}");
+    assert!(text.lines().all(|line| !(at(refused) + 0.1..at(refused) + 0.9).contains(&at(line))), "{text}");
 }
 
 /// Cargo builds examples next to the tests.

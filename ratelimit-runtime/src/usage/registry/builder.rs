@@ -1,5 +1,7 @@
 //! Constructors of registries, and the settings of those that differ from the default.
 
+mod build;
+
 use std::fmt;
 #[cfg(feature = "overrides")]
 use std::path::PathBuf;
@@ -7,21 +9,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Registry;
-use super::off::{check, is_off, warn, warn_if_off};
+use super::off::{warn, warn_if_off};
 #[cfg(feature = "overrides")]
 use super::overrides::OverridesFrom;
 use crate::base::bounds::MAX_PERIOD;
-use crate::base::clock::Clock;
-use crate::decide::backend::{Backend, BackendOptions};
+use crate::decide::backend::BackendOptions;
 use crate::decide::error::Error;
 use crate::decide::observation::{Observation, Observers};
 use crate::decide::on_store_error::OnStoreError;
 use crate::decide::pausing::MAX_PAUSE;
-use crate::store::error::StoreError;
+use crate::store::RedisStore;
 #[cfg(feature = "tls")]
 use crate::store::tls::ClientCertificate;
 use crate::store::tls::Tls;
-use crate::store::{Denials, MemoryStore, RedisStore, Store};
 
 /// What the URL of a store in process starts with.
 pub(super) const MEMORY: &str = "memory://";
@@ -427,12 +427,6 @@ impl RegistryBuilder {
         registry
     }
 
-    /// Creates the registry like [`in_memory`](Self::in_memory), for callers that log themselves.
-    pub(super) fn in_memory_unlogged(self) -> Registry {
-        let store = MemoryStore::new(self.backend.max_keys, Clock::process());
-        self.build(Some(Store::Memory(Arc::new(store))))
-    }
-
     /// Creates the registry like [`Registry::connect`].
     ///
     /// # Errors
@@ -451,39 +445,6 @@ impl RegistryBuilder {
         let registry = self.at_url(url)?;
         registry.backend().log_store(None);
         Ok(registry)
-    }
-
-    /// Creates a registry on a Redis behind streams that a test provides.
-    #[cfg(all(feature = "redis", feature = "test-util"))]
-    #[doc(hidden)]
-    #[must_use]
-    pub fn over(self, dial: impl crate::store::Dial) -> Registry {
-        let denials = self.local_denials.then(Denials::new);
-        let store = RedisStore::over(dial).with_deadline(self.deadline).with_denials(denials);
-        self.build(Some(Store::Redis(Arc::new(store))))
-    }
-
-    /// Creates the registry on the store at this URL, without connecting, and without the event that says where it decides.
-    pub(super) fn at_url(self, url: &str) -> Result<Registry, StoreError> {
-        check()?;
-        warn_if_off();
-        if url.get(..MEMORY.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(MEMORY)) {
-            return Ok(self.in_memory_unlogged());
-        }
-        let denials = self.local_denials.then(Denials::new);
-        let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
-        let store = Arc::new(if self.shares_calls { store } else { store.without_batches() });
-        Ok(self.build(Some(Store::Redis(store))))
-    }
-
-    fn build(self, store: Option<Store>) -> Registry {
-        let RegistryBuilder { backend, max_limiters, .. } = self;
-        let registry = Registry::new(Backend::new(store.filter(|_| !is_off()), backend), max_limiters);
-        #[cfg(feature = "overrides")]
-        if let Some(source) = self.overrides {
-            registry.watch(source);
-        }
-        registry
     }
 }
 
