@@ -47,7 +47,7 @@ proptest! {
             }
             let step = plain.and_then(|plain| steps.decide(plain, now, cost));
             if let Some(PlainStep { snapshot: read, .. }) = step {
-                let looked = spec.peek(spec.check(state.as_ref(), now, 0), now);
+                let looked = spec.peek(None, spec.check(state.as_ref(), now, 0), now);
                 prop_assert_eq!(steps.peek(steps.limit(), read, now), looked);
             }
             if verdict.admitted {
