@@ -100,7 +100,9 @@ impl Policy {
     }
 
     /// Returns the policy as attributes have it whose numbers are computed: a bucket keeps one state whatever they are.
-    pub(crate) const fn computed(self) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn computed(self) -> Self {
         match self {
             Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.adjustable()),
             Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.adjustable()),
@@ -109,12 +111,24 @@ impl Policy {
     }
 
     /// Returns the policy as attributes with `settle` have it.
-    #[cfg(feature = "serde")]
-    pub(crate) const fn settled(self) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn settled(self) -> Self {
         match self {
             Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.settled()),
             Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.settled()),
             Policy::FixedWindow(_) | Policy::SlidingWindow(_) => self,
+        }
+    }
+
+    /// Returns the numbers that keys depend on even if they are computed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn shaping(&self) -> &'static [&'static str] {
+        match self {
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => &["period", "precision"],
+            Policy::TokenBucket(bucket) if bucket.interval_refill => &["rate"],
+            Policy::TokenBucket(_) | Policy::LeakyBucket(_) => &[],
         }
     }
 

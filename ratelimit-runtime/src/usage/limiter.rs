@@ -352,8 +352,8 @@ impl Limiter {
         }
     }
 
-    /// Returns the permits that the key has used, and how long until its state expires.
-    pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Duration), Error> {
+    /// Returns the permits that the key has used, and what a call would get.
+    pub(crate) async fn used<M>(&self, key: impl IntoKey<M>) -> Result<(u64, Decision), Error> {
         let (spec, decision) = {
             let mut charges = self.call(0, Duration::ZERO).charges_of(&key);
             let spec = charges.iter().next().map(|charge| *charge.spec());
@@ -362,12 +362,13 @@ impl Limiter {
             (spec, self.backend.peek(&mut charges))
         };
         drop(key);
-        let Decision { limit, remaining, reset_after, .. } = match decision {
+        let decision = match decision {
             Ok(decision) => decision?,
             Err(request) => request.peek().await?,
         };
-        let in_advance = spec.map_or(0, |spec| spec.used_in_advance(reset_after.as_micros() as u64));
-        Ok((limit.saturating_sub(remaining) + in_advance, reset_after))
+        let full_after = decision.reset_after.saturating_sub(decision.paused().unwrap_or_default());
+        let in_advance = spec.map_or(0, |spec| spec.used_in_advance(full_after.as_micros() as u64));
+        Ok((decision.limit.saturating_sub(decision.remaining) + in_advance, decision))
     }
 
     #[inline]

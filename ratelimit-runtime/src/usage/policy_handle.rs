@@ -52,10 +52,13 @@ pub struct PolicyHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The permits that are missing in a bucket, in use in a leaky bucket, or counted in a window.
+    /// The permits that are missing in a bucket, in use in a leaky bucket, or counted in a window. For a paused bucket, those when it
+    /// goes on, which are at least all but one, or if its numbers are literal, all of them.
     pub used: u64,
-    /// How long until the state of the key expires, if nothing else is charged. Zero if there is none.
+    /// How long until the state of the key expires, if nothing else is charged, with its pause. Zero if there is none.
     pub reset_after: Duration,
+    /// What is left of the key's [pause](Limiter::pause), if it is paused.
+    pub paused: Option<Duration>,
 }
 
 impl Registry {
@@ -167,8 +170,8 @@ impl PolicyHandle {
                 InvalidPolicy::new("warmup", "has no number of permits that are in use; use `peek`").into()
             );
         }
-        let (used, reset_after) = self.with_spec((self.info.site.policy)(), spec).used(key).await?;
-        Ok(Usage { used, reset_after })
+        let (used, decision) = self.with_spec((self.info.site.policy)(), spec).used(key).await?;
+        Ok(Usage { used, reset_after: decision.reset_after, paused: decision.paused() })
     }
 
     /// Removes the state of the key, and returns whether there was any, as [`Limiter::reset`] does, also if numbers of the policy
@@ -179,16 +182,42 @@ impl PolicyHandle {
     /// [`Error::Invalid`] if a number is computed that the key depends on, as for [`usage`](Self::usage). [`Error::Store`] if the
     /// store fails.
     pub async fn reset<M>(&self, key: impl IntoKey<M>) -> Result<bool, Error> {
-        self.with_spec((self.info.site.policy)(), self.known_spec()?).reset(key).await
+        self.with_known_numbers()?.reset(key).await
     }
 
-    /// Admits no call of the key for this long, as [`Limiter::pause`] does.
+    /// Admits no call of the key for this long, as [`Limiter::pause`] does, also if numbers of the policy are computed for each call.
+    /// If its burst or capacity is, a bucket goes on with what it had.
     ///
     /// # Errors
     ///
-    /// As [`limiter`](Self::limiter) and [`Limiter::pause`].
+    /// [`Error::Invalid`] if a number is computed that the key depends on, as for [`usage`](Self::usage). Otherwise as
+    /// [`Limiter::pause`].
+    ///
+    /// ```standalone_crate
+    /// # use ratelimits::{Registry, rate_limit};
+    /// # use std::time::Duration;
+    /// #[rate_limit(rate = "10/min", burst = 10, key = user, name = "handle.suggest")]
+    /// async fn suggest(user: u64) -> Result<(), ratelimits::Error> {
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let registry = Registry::in_memory();
+    /// let policy = registry.policy("handle.suggest")?;
+    /// policy.pause(42, Duration::from_secs(30)).await?;
+    /// assert!(registry.scope(suggest(42)).await.is_err());
+    /// let usage = policy.usage(42).await?;
+    /// assert_eq!(usage.used, 10);
+    /// assert!(usage.paused > Some(Duration::from_secs(29)));
+    /// # Ok(()) }
+    /// ```
     pub async fn pause<M>(&self, key: impl IntoKey<M>, duration: Duration) -> Result<(), Error> {
-        self.literal()?.pause(key, duration).await
+        self.with_known_numbers()?.pause(key, duration).await
+    }
+
+    /// Returns a limiter with the keys of the policy. Numbers that are computed have any value.
+    fn with_known_numbers(&self) -> Result<Limiter, Error> {
+        Ok(self.with_spec((self.info.site.policy)(), self.known_spec()?))
     }
 
     fn literal(&self) -> Result<&Limiter, Error> {
@@ -208,12 +237,7 @@ impl PolicyHandle {
         let site = self.info.site;
         let policy = (site.policy)();
         // Those that are computed have any value here, with which the policy may be invalid.
-        let shaping: &[&'static str] = match policy {
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => &["period", "precision"],
-            Policy::TokenBucket(bucket) if bucket == bucket.interval_refill() => &["rate"],
-            _ => &[],
-        };
-        match shaping.iter().find(|argument| site.computed.contains(argument)) {
+        match policy.shaping().iter().find(|argument| site.computed.contains(argument)) {
             Some(argument) => Err(InvalidPolicy::new(
                 argument,
                 "is computed, and each has its own keys; use `limiter_with`",
