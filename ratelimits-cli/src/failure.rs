@@ -85,14 +85,15 @@ fn missing_rules(error: &str, namespace: &str) -> Vec<String> {
     if lower.contains("permissions to access") {
         return vec![format!("~{namespace}:*")];
     }
-    // A script names what the user may not run of all that it may need. The command charges nothing.
+    // A script names what the user may not run of all that it may need. Most commands only read.
     let listed = || Some(lower.split_once("may not run ")?.1);
     let quoted = || lower.split_once("permissions to run the '")?.1.split('\'').next();
     let names: Vec<&str> = match quoted() {
         Some(name) => vec![name],
         None => {
-            let names = listed().unwrap_or_default().split([',', ' ']);
-            names.filter(|name| IN_SCRIPTS.contains(name)).collect()
+            let names = listed().unwrap_or_default().split([',', ' ']).filter(|name| !name.is_empty());
+            let (read, others): (Vec<_>, Vec<_>) = names.partition(|name| IN_SCRIPTS.contains(name));
+            if read.is_empty() { others } else { read }
         }
     };
     // Only the script that replaces overrides needs it, and stops at the first command that is denied.
@@ -110,6 +111,7 @@ mod tests {
             ("NOPERM: this user has no permissions to run the 'scan' command", "+scan"),
             ("NoPerm: this user has no permissions to run the 'scan' command or its subcommand", "+scan"),
             ("NOPERM the user of this connection may not run DEL, GET, LLEN", "+get +llen"),
+            ("NOPERM the user of this connection may not run EXPIREAT, SET", "+expireat +set"),
             ("NOPERM the user of this connection may not run HGET", "+hget +time +hset"),
             ("NOPERM: this user has no permissions to run the 'hget' command", "+hget +time +hset"),
             ("NOPERM: No permissions to access a key", "~shop:*"),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ratelimit_runtime::Policy;
-use ratelimit_runtime::inspect::Keyspace;
-use ratelimit_runtime::overrides::KnownPolicy;
+use ratelimit_runtime::inspect::{Keyspace, Reading};
+use ratelimit_runtime::overrides::{Entry as Override, KnownPolicy};
 use serde::Deserialize;
 
 use crate::connection::Connection;
@@ -48,6 +48,12 @@ pub(crate) struct Entry {
     /// The options without a value.
     #[serde(default)]
     flags: Vec<String>,
+    /// The key as a template, if there is one.
+    #[serde(default)]
+    pub(crate) key: Option<String>,
+    /// The function, if the keys share a slot by it.
+    #[serde(default)]
+    pub(crate) tag: Option<String>,
     /// Whether a number is computed for each call.
     #[serde(default)]
     computed: bool,
@@ -145,6 +151,16 @@ impl Entry {
         let (name, prefix) = (self.name.clone(), self.prefix.clone());
         let shadow = self.flags.iter().any(|flag| flag == "shadow");
         Some(KnownPolicy { name, prefix, policy, computed, shadow })
+    }
+
+    /// Returns how the keys are read that calls use, given what an operator has changed. `None` if that depends on a number that is
+    /// computed.
+    pub(crate) fn reading(&self, changed: Option<&Override>) -> Option<Reading> {
+        let (policy, computed) = self.parse().ok()?;
+        let reading = Reading::in_force(&policy, changed)?;
+        let is_computed = |number: &&str| computed.iter().any(|computed| computed == number);
+        let is_known = !policy.shaping().iter().any(is_computed);
+        is_known.then(|| if self.policy.is_some() { reading } else { reading.computed() })
     }
 
     /// Returns the policy, and the names of the numbers that are computed.

@@ -29,6 +29,13 @@ pub(crate) struct KeyRow {
     pub(crate) redis_key: String,
 }
 
+/// The states under a key.
+#[derive(Debug, Serialize)]
+pub(crate) struct States {
+    /// Several if policies with other numbers or another prefix have the name.
+    pub(crate) states: Vec<KeyRow>,
+}
+
 impl KeyRow {
     pub(crate) fn new(kind: &Kind, redis_key: &str, state: &KeyState) -> Self {
         let parts = KeyPieces::split(redis_key).map(|pieces| pieces.parts());
@@ -60,7 +67,7 @@ impl KeyRow {
 
     /// Returns a line for each number.
     pub(crate) fn lines(&self, has_inventory: bool) -> String {
-        let KeyState { used, limit, remaining, reset_after, .. } = self.state;
+        let KeyState { used, limit, remaining, paused, reset_after, .. } = self.state;
         let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
         let lines = [
             ("policy", self.policy.clone()),
@@ -71,12 +78,14 @@ impl KeyRow {
             ("used", number(used)),
             ("remaining", number(remaining)),
             ("limit", number(limit)),
+            ("paused", paused.map(human).unwrap_or_default()),
             ("retry after", self.retry_after()),
             ("reset after", human(reset_after)),
             ("redis key", self.redis_key.clone()),
         ];
-        let lines =
-            lines.iter().filter(|(title, text)| !(["prefix", "override"].contains(title) && text.is_empty()));
+        let lines = lines
+            .iter()
+            .filter(|(title, text)| !(["prefix", "override", "paused"].contains(title) && text.is_empty()));
         let mut text: String =
             lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
         if !self.in_use {
@@ -97,13 +106,16 @@ fn serialize_state<S: Serializer>(state: &KeyState, serializer: S) -> Result<S::
         used: Option<u64>,
         remaining: Option<u64>,
         limit: Option<u64>,
+        paused_seconds: Option<f64>,
         retry_after_seconds: Option<f64>,
         reset_after_seconds: f64,
     }
-    let KeyState { used, limit, remaining, limited, retry_after, reset_after } = *state;
-    let (retry_after_seconds, reset_after_seconds) =
-        (retry_after.as_ref().map(Duration::as_secs_f64), reset_after.as_secs_f64());
-    State { limited, used, remaining, limit, retry_after_seconds, reset_after_seconds }.serialize(serializer)
+    let KeyState { used, limit, remaining, limited, retry_after, paused, reset_after } = *state;
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let (paused_seconds, retry_after_seconds) = (seconds(paused), seconds(retry_after));
+    let reset_after_seconds = reset_after.as_secs_f64();
+    State { limited, used, remaining, limit, paused_seconds, retry_after_seconds, reset_after_seconds }
+        .serialize(serializer)
 }
 
 /// Returns the parts of a key in the form in which a shell takes them as arguments.

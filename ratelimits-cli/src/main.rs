@@ -11,6 +11,7 @@ mod list;
 mod message;
 mod output;
 mod overrides;
+mod pause;
 mod peek;
 mod policy_text;
 mod progress;
@@ -45,6 +46,7 @@ enum Command {
     Watch(list::Watch),
     Top(top::Top),
     Peek(peek::Peek),
+    Pause(pause::Pause),
     Reset(reset::Reset),
     #[command(subcommand)]
     Override(overrides::Overrides),
@@ -59,6 +61,7 @@ impl Command {
             Command::Watch(watch) => &mut watch.connection,
             Command::Top(top) => &mut top.connection,
             Command::Peek(peek) => &mut peek.connection,
+            Command::Pause(pause) => &mut pause.connection,
             Command::Reset(reset) => &mut reset.connection,
             Command::Override(overrides) => overrides.connection(),
             Command::Simulate(_) | Command::Completions(_) => return None,
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Watch(watch) => wait_for(watch.run()),
         Command::Top(top) => wait_for(top.run()),
         Command::Peek(peek) => wait_for(peek.run()),
+        Command::Pause(pause) => wait_for(pause.run()),
         Command::Reset(reset) => wait_for(reset.run()),
         Command::Override(overrides) => wait_for(overrides.run()),
         Command::Simulate(simulate) => simulate.run(),

@@ -2,12 +2,11 @@
 
 use clap::Args;
 use ratelimit_runtime::inspect::KeyState;
-use serde::Serialize;
 
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
-use crate::key::KeyRow;
+use crate::key::{KeyRow, States};
 use crate::output::{write, write_json};
 use crate::progress::Progress;
 use crate::scan::{Kind, Scan};
@@ -26,12 +25,6 @@ pub(crate) struct Peek {
     json: bool,
     #[command(flatten)]
     pub(crate) connection: Connection,
-}
-
-#[derive(Debug, Serialize)]
-struct States {
-    /// Several if policies with other numbers or another prefix have the name.
-    states: Vec<KeyRow>,
 }
 
 impl Peek {

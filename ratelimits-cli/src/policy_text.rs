@@ -52,7 +52,7 @@ impl FromStr for PolicyText {
 }
 
 /// Parses the attribute of a program, whose numbers may be computed for each call. Returns the policy, with any value for those,
-/// and their names.
+/// and their names. A bucket has the state that the attribute gives it.
 pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), InvalidText> {
     let (attribute, arguments) = parsing::parse(text)?;
     let (mut policy, mut computed) = (base(attribute, &arguments)?, Vec::new());
@@ -63,6 +63,11 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
             _ => computed.push((*name).to_owned()),
         }
     }
+    let policy = match has(&arguments, "settle") {
+        true => policy.settled(),
+        false if has(&arguments, "pause_when") || !computed.is_empty() => policy.computed(),
+        false => policy,
+    };
     Ok((policy, computed))
 }
 

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use ratelimit_runtime::inspect::{
     KeyPieces, KeyState, Keyspace, Reading, inventory_key, key_text, overrides_key, path_of, policy_of,
 };
-use ratelimit_runtime::overrides::{Entry, parse};
+use ratelimit_runtime::overrides::{Entry as Override, parse};
 
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::inventory::Inventory;
+use crate::inventory::{Entry, Inventory};
 use crate::message::write_message;
 use crate::progress::Progress;
 
@@ -23,7 +23,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) inventory: &'a Inventory,
     /// What an operator has changed.
-    overrides: Vec<Entry>,
+    overrides: Vec<Override>,
 }
 
 /// Which states are meant: all those with these pieces.
@@ -42,6 +42,9 @@ pub(crate) struct Kind {
     pub(crate) name: String,
     /// The algorithm and the numbers that belong to the state.
     pub(crate) shape: String,
+    /// What all of them share a slot by, unless that is their parts.
+    pub(crate) function: Option<String>,
+    pub(crate) has_parts: bool,
     /// How their states are read. `None` if no policy of this version has such a shape.
     pub(crate) reading: Option<Reading>,
     /// What overrides put the policy in, so that it refuses no call: `off` or `shadow`.
@@ -95,7 +98,7 @@ impl<'a> Scan<'a> {
         connection: &'a Connection,
         keyspace: &'a Keyspace,
         inventory: &'a Inventory,
-        change: Entry,
+        change: Override,
     ) -> Self {
         Scan { connection, keyspace, inventory, overrides: vec![change] }
     }
@@ -166,10 +169,10 @@ impl<'a> Scan<'a> {
         Ok(foreign)
     }
 
-    /// Returns what all keys are states of.
-    pub(crate) async fn kinds(&self) -> Result<Vec<Kind>, Failure> {
+    /// Returns what the selected keys are states of.
+    pub(crate) async fn kinds(&self, selection: &Selection) -> Result<Vec<Kind>, Failure> {
         let mut kinds = Kinds::default();
-        self.keys(&Selection::default(), &mut Progress::new(), async |page| {
+        self.keys(selection, &mut Progress::new(), async |page| {
             for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
                 kinds.of(&pieces, self);
             }
@@ -179,13 +182,36 @@ impl<'a> Scan<'a> {
         Ok(kinds.list)
     }
 
+    /// Returns what keys the inventory says that calls of the selected attributes or limiters use. A limiter may have keys of other
+    /// kinds. Those of an attribute are unknown if they depend on a number that is computed.
+    pub(crate) fn declared(&self, selection: &Selection, limiters: bool) -> Vec<Kind> {
+        let is_selected = |entry: &&Entry| {
+            entry.prefix.is_none() == limiters && selection.has(entry.prefix.as_deref(), &entry.name)
+        };
+        let kind = |entry: &Entry| {
+            let prefix = entry.prefix.as_ref().or(selection.prefix.as_ref()).cloned().unwrap_or_default();
+            let reading = entry.reading(self.changed(&prefix, &entry.name))?;
+            Some(Kind {
+                shape: reading.shape(),
+                function: entry.tag.clone(),
+                has_parts: entry.key.is_some(),
+                reading: Some(reading),
+                switch: self.switch(&prefix, &entry.name),
+                is_in_force: true,
+                name: entry.name.clone(),
+                prefix,
+            })
+        };
+        self.inventory.entries().filter(is_selected).filter_map(kind).collect()
+    }
+
     /// Returns what overrides put a policy in.
     pub(crate) fn switch(&self, prefix: &str, name: &str) -> Option<&'static str> {
         let changed = self.changed(prefix, name)?;
         if changed.off { Some("off") } else { (changed.shadow == Some(true)).then_some("shadow") }
     }
 
-    fn changed(&self, prefix: &str, name: &str) -> Option<&Entry> {
+    fn changed(&self, prefix: &str, name: &str) -> Option<&Override> {
         let full_name = format!("{prefix}:{name}");
         self.overrides.iter().find(|it| it.policy == name || it.policy == full_name)
     }
@@ -233,6 +259,8 @@ impl Kinds {
             prefix,
             name,
             shape,
+            function: pieces.function(),
+            has_parts: pieces.encoded_parts.is_some(),
             reading,
             switch,
             is_in_force: !(numbers_changed && is_of_literals),
@@ -243,6 +271,12 @@ impl Kinds {
 }
 
 impl Selection {
+    /// Whether a policy is meant. A limiter may have any prefix.
+    pub(crate) fn has(&self, prefix: Option<&str>, name: &str) -> bool {
+        self.name.as_deref().is_none_or(|selected| selected == name)
+            && self.prefix.as_deref().is_none_or(|selected| prefix.is_none_or(|prefix| prefix == selected))
+    }
+
     fn encoded(&self, namespace: &str) -> Encoded {
         let text = |piece: &Option<String>| piece.clone().unwrap_or_default();
         let parts = self.parts.as_deref().unwrap_or_default();

@@ -43,6 +43,8 @@ pub(crate) struct Counts {
     pub(crate) keys: u64,
     /// The keys that are limited now, of those whose limit is known.
     pub(crate) limited: u64,
+    /// The keys that are paused.
+    pub(crate) paused: u64,
     /// The keys of which it is not known whether they are limited.
     pub(crate) unknown: u64,
     /// The keys, beside the others, that no call uses while an override is in force: those of a bucket from before its numbers were
@@ -59,14 +61,8 @@ impl Summary {
         progress: Progress,
     ) -> Result<Summary, Failure> {
         let mut policies = BTreeMap::<PolicyId, Counts>::new();
-        let is_selected = |prefix: &str, name: &str| {
-            selection.name.as_deref().is_none_or(|selected| selected == name)
-                && selection.prefix.as_deref().is_none_or(|selected| selected == prefix)
-        };
-        for entry in scan
-            .inventory
-            .entries()
-            .filter(|entry| is_selected(entry.prefix.as_deref().unwrap_or_default(), &entry.name))
+        for entry in
+            scan.inventory.entries().filter(|entry| selection.has(entry.prefix.as_deref(), &entry.name))
         {
             // A limiter may have keys with any prefix, or be used with another one.
             if let Some(prefix) = &entry.prefix {
@@ -97,6 +93,7 @@ impl Summary {
             Column::number("keys"),
             Column::number("limited"),
             Column::number("share"),
+            Column::number("paused"),
         ]);
         for Row { id, switch, counts } in &self.policies {
             let before = since.and_then(|since| since.policies.iter().find(|row| row.id == *id));
@@ -112,6 +109,7 @@ impl Summary {
                 all,
                 limited,
                 counts.share(),
+                if counts.paused > 0 { grouped(counts.paused) } else { String::new() },
             ]);
         }
         table.text()
@@ -156,6 +154,7 @@ impl PolicyId {
 impl Counts {
     fn add(&mut self, state: Option<&KeyState>) {
         self.keys += 1;
+        self.paused += u64::from(state.is_some_and(|state| state.paused.is_some()));
         match state.map(|state| state.limited) {
             Some(Some(limited)) => self.limited += u64::from(limited),
             Some(None) => self.unknown += 1,

@@ -33,6 +33,29 @@ impl Target {
         Selection { prefix: self.prefix.clone(), name: Some(self.policy.clone()), parts: None }
     }
 
+    pub(crate) fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    pub(crate) fn parts(&self) -> &[String] {
+        &self.parts
+    }
+
+    /// Returns why it is not known what keys the policy has.
+    pub(crate) async fn unknown(&self, scan: &Scan<'_>) -> Failure {
+        let Target { policy, .. } = self;
+        let problem = match check_name(scan, policy).await {
+            Err(Failure::NoSuchKey(problem)) => problem,
+            Err(failure) => return failure,
+            Ok(()) => format!("it is not known what such keys of `{policy}` are like, as there is none"),
+        };
+        let advice = match scan.inventory.is_given() {
+            true => "",
+            false => "\nIf the policy has no keys yet, add the program's inventory with --inventory",
+        };
+        Failure::NoSuchKey(problem + advice)
+    }
+
     /// Returns the failure of a command that concerns keys of policies with several prefixes.
     pub(crate) fn check_prefixes<'p>(&self, found: impl Iterator<Item = &'p str>) -> Result<(), Failure> {
         let prefixes: BTreeSet<&str> = found.collect();
@@ -72,7 +95,7 @@ pub(crate) async fn check_name(scan: &Scan<'_>, name: &str) -> Result<(), Failur
     if names.contains(name) {
         return Ok(());
     }
-    names.extend(scan.kinds().await?.into_iter().map(|kind| kind.name));
+    names.extend(scan.kinds(&Selection::default()).await?.into_iter().map(|kind| kind.name));
     if names.contains(name) {
         return Ok(());
     }

@@ -5,6 +5,7 @@ use ratelimit_runtime::inspect::KeyState;
 use serde::Serialize;
 
 use crate::connection::Connection;
+use crate::duration::human;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::InventoryFile;
 use crate::key::{KeyRow, quoted};
@@ -111,6 +112,7 @@ impl Limited {
             Column::text("prefix"),
             Column::text("key"),
             Column::number("retry after"),
+            Column::number("paused"),
             Column::number("used"),
             Column::number("limit"),
         ]);
@@ -121,6 +123,7 @@ impl Limited {
                 row.prefix.clone(),
                 quoted(&row.key),
                 row.retry_after(),
+                row.state.paused.map(human).unwrap_or_default(),
                 number(row.state.used),
                 number(row.state.limit),
             ]);

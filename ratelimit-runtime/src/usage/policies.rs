@@ -135,7 +135,7 @@ impl serde::Serialize for PolicyInfo {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
 
-        let mut info = serializer.serialize_struct("PolicyInfo", 12)?;
+        let mut info = serializer.serialize_struct("PolicyInfo", 13)?;
         info.serialize_field("name", &*self.name)?;
         info.serialize_field("prefix", self.prefix)?;
         info.serialize_field("attribute", self.attribute)?;
@@ -143,6 +143,7 @@ impl serde::Serialize for PolicyInfo {
         info.serialize_field("computed", &self.policy.is_none())?;
         info.serialize_field("arguments", self.arguments)?;
         info.serialize_field("key", &self.key)?;
+        info.serialize_field("tag", &self.site.options.tag.of(&self.function))?;
         info.serialize_field("flags", self.flags)?;
         info.serialize_field("function", &self.function)?;
         info.serialize_field("module", self.module)?;

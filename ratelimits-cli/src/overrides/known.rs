@@ -35,7 +35,7 @@ impl Known {
             return Ok(known);
         }
         let scan = Scan::without_overrides(connection, keyspace, inventory);
-        known.policies.extend(scan.kinds().await?.into_iter().filter_map(|kind| {
+        known.policies.extend(scan.kinds(&Selection::default()).await?.into_iter().filter_map(|kind| {
             let (policy, has_numbers) = policy_of(&kind.shape)?;
             let numbers = policy.algorithm().attribute().numbers().iter();
             let computed = if has_numbers { Vec::new() } else { numbers.map(ToString::to_string).collect() };

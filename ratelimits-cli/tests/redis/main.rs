@@ -8,6 +8,7 @@ mod many_keys;
 mod overridden;
 mod override_set;
 mod overrides;
+mod pause;
 mod peek;
 mod permissions;
 mod published;

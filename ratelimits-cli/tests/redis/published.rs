@@ -25,18 +25,21 @@ async fn programs_publish_their_policies() {
     let builder = Registry::builder().namespace(namespace).overrides_in_redis().deadline(WITHIN);
     let program = builder.connect(&server.url()).await.unwrap();
     let window = program.limiter("published::window", FixedWindow::new(2, HOUR)).unwrap();
-    program.limiter("published::idle", TokenBucket::per_second(3).burst_for(HOUR)).unwrap();
+    let idle = program.limiter("published::idle", TokenBucket::per_second(3).burst_for(HOUR)).unwrap();
     program.limiter("published::log", SlidingWindow::new(5, HOUR).precision(HOUR / 60)).unwrap();
     window.try_acquire_n("a", 2).await.unwrap();
     let run = |arguments: &[&str]| run(&server.url(), &[arguments, &["--namespace", namespace]].concat());
     // Policies without keys, limiters among them.
-    let set = async |policy: &str, setting: &str| {
-        until("the policy is known", WITHIN, async || match run(&["override", "set", policy, setting]) {
-            set if set.code == 0 => Ok(set),
-            set => Err(format!("{set:?}")),
+    let succeeds = async |arguments: &[&str]| {
+        until("the policy is known", WITHIN, async || match run(arguments) {
+            done if done.code == 0 => Ok(done),
+            failed => Err(format!("{failed:?}")),
         })
         .await
     };
+    succeeds(&["pause", "published::idle", "b", "1h"]).await;
+    assert!(idle.peek("b").await.unwrap().paused().is_some());
+    let set = async |policy: &str, setting: &str| succeeds(&["override", "set", policy, setting]).await;
     let computed = set("p:published::plan", "limit=7").await;
     assert!(computed.err.contains("`limit` is computed for each call"), "{computed:?}");
     set("published::idle", "burst=7").await;

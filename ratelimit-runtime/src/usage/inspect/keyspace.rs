@@ -8,16 +8,21 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::reading::{KeyState, Reading};
+use crate::algorithm::{AlgorithmSpec, Verdict};
+use crate::decide::pausing;
 use crate::key::{Key, NamespaceText};
 use crate::store::error::StoreError;
 use crate::store::tls::{ClientCertificate, Tls};
-use crate::store::{Charge, Master, Outcome, RedisStore};
+use crate::store::{Charge, Correction, Master, Outcome, RedisStore};
 
 /// The number of keys that a server looks at for each `SCAN`, so that no other command waits long.
 const SCAN_COUNT: usize = 100;
 
 /// How many deletions are at a server at a time.
 const DELETIONS: usize = 16;
+
+/// The longest pause, which is also that of registries unless they say otherwise.
+pub const MAX_PAUSE: Duration = pausing::MAX_PAUSE;
 
 /// The keys of all policies in a Redis.
 #[derive(Debug)]
@@ -89,28 +94,43 @@ impl Keyspace {
         keys: &[(String, Reading)],
         mut each: impl FnMut(usize, Option<KeyState>),
     ) -> Result<(), StoreError> {
-        let charges: Vec<Charge> = keys
-            .iter()
-            .map(|(key, reading)| Charge {
-                key: Key::raw(key.as_str()),
-                spec: reading.spec,
-                cost: 0,
-                wait: 0,
-                shadow: false,
-            })
-            .collect();
-        let read = |index: usize, outcome: Result<Box<Outcome>, StoreError>| match outcome {
-            Ok(outcome) => {
-                each(index, Some(keys[index].1.state(&outcome.verdicts[0])));
-                Ok(())
+        let (mut paused, mut states) = (Vec::new(), Vec::new());
+        let charges: Vec<Charge> = keys.iter().map(|(key, reading)| look(key, reading.spec())).collect();
+        let read = |index: usize, outcome: Result<Box<Outcome>, StoreError>| {
+            let state = readable(outcome)?.map(|outcome| {
+                let left = outcome.pause(0).map_or(0, |pause| pause.left(outcome.now));
+                keys[index].1.state(&outcome.verdicts[0], left)
+            });
+            match state {
+                Some(state) if state.paused.is_some() => {
+                    paused.push(look(&keys[index].0, keys[index].1.unbounded()));
+                    states.push((index, state));
+                }
+                state => each(index, state),
             }
-            Err(error) if error.is_permanent() => {
-                each(index, None);
-                Ok(())
-            }
-            Err(error) => Err(error),
+            Ok(())
         };
-        self.store.read(&charges, read).await
+        self.store.read(&charges, read).await?;
+        // A paused key has nothing left, whatever it has used.
+        let read = |at: usize, outcome| {
+            let (index, state) = states[at];
+            let used = readable(outcome)?.map(|outcome| outcome.verdicts[0]);
+            let used = used.map(|Verdict { limit, remaining, .. }| limit.saturating_sub(remaining));
+            each(index, used.map(|used| KeyState { used: state.used.and(Some(used)), ..state }));
+            Ok(())
+        };
+        self.store.read(&paused, read).await
+    }
+
+    /// Admits no call of a key for this long, or until its pause is over if that takes longer. The key needs no state.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails. The key may be paused all the same.
+    pub async fn pause(&self, key: &str, reading: &Reading, duration: Duration) -> Result<(), StoreError> {
+        let micros = duration.min(MAX_PAUSE).as_micros() as u64;
+        let pause = Correction::pause(Key::raw(key), *reading.pausing(), micros);
+        self.store.correct_all(vec![pause]).await
     }
 
     /// Returns the version of the overrides in a namespace, and their text; both are empty if there are none.
@@ -165,6 +185,19 @@ impl Keyspace {
         let deletions = stream::iter(keys).map(async |key| self.store.reset(&Key::raw(key.as_str())).await);
         let count = async |deleted, existed: bool| Ok(deleted + u64::from(existed));
         deletions.buffer_unordered(DELETIONS).try_fold(0, count).await
+    }
+}
+
+fn look(key: &str, spec: AlgorithmSpec) -> Charge {
+    Charge { key: Key::raw(key), spec, cost: 0, wait: 0, shadow: false }
+}
+
+/// Returns what was read, unless Redis fails; `None` if it is no state.
+fn readable(outcome: Result<Box<Outcome>, StoreError>) -> Result<Option<Box<Outcome>>, StoreError> {
+    match outcome {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err(error) if error.is_permanent() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

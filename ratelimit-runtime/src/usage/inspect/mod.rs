@@ -4,6 +4,18 @@ mod keyspace;
 mod pieces;
 mod reading;
 
-pub use self::keyspace::{Keyspace, Login, Scan, inventory_key, overrides_key};
+use std::time::Duration;
+
+pub use self::keyspace::{Keyspace, Login, MAX_PAUSE, Scan, inventory_key, overrides_key};
 pub use self::pieces::{KeyPieces, Parts, key_text, path_of};
 pub use self::reading::{KeyState, Reading, policy_of};
+use crate::base::units;
+
+/// Parses a duration as attributes have it: `1h30m`.
+///
+/// # Errors
+///
+/// What is wrong with it, as a predicate.
+pub fn parse_duration(text: &str) -> Result<Duration, &'static str> {
+    units::parse_duration(text)
+}

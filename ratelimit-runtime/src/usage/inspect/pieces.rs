@@ -27,6 +27,8 @@ pub struct KeyPieces<'a> {
     pub name: &'a str,
     /// The algorithm, the version of its layout, and the numbers that belong to the state.
     pub shape: &'a str,
+    /// What stands in braces.
+    tag: &'a str,
     /// The parts, if there are any, or their digest.
     pub encoded_parts: Option<&'a str>,
 }
@@ -49,8 +51,16 @@ impl<'a> KeyPieces<'a> {
         let (namespace, prefix, name, shape, tag) = (next()?, next()?, next()?, next()?, next()?);
         let encoded_parts = next();
         let head = &text[namespace.len() + 1..][..prefix.len() + name.len() + shape.len() + 2];
-        let has_tag = tag.starts_with('{') && tag.ends_with('}');
-        has_tag.then_some(KeyPieces { namespace, head, prefix, name, shape, encoded_parts })
+        let tag = tag.strip_prefix('{').and_then(|tag| tag.strip_suffix('}'))?;
+        Some(KeyPieces { namespace, head, prefix, name, shape, tag, encoded_parts })
+    }
+
+    /// Returns what all keys of the policy share a slot by: the function, or the name if they have no parts. `None` if the tag is a
+    /// digest of the parts.
+    #[must_use]
+    pub fn function(&self) -> Option<String> {
+        let is_digest = self.tag.len() == 16 && self.tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+        (!is_digest).then(|| path_of(self.tag))
     }
 
     /// Returns the parts as the program wrote them.
@@ -136,6 +146,8 @@ mod tests {
             let key = KeyPieces::split(&text).unwrap();
             prop_assert_eq!([key.namespace, key.prefix, key.name].map(path_of), [namespace, prefix, name]);
             prop_assert_eq!(key.shape, "fw2-60000000");
+            let tag = function.or_else(|| parts.is_empty().then(|| path_of(key.name)));
+            prop_assert_eq!(key.function(), tag);
             match key.parts() {
                 Parts::Texts(texts) => prop_assert_eq!(texts, parts),
                 Parts::Digest(digest) => {

@@ -17,7 +17,8 @@ use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, 
 /// used and when the state ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    pub(super) spec: AlgorithmSpec,
+    /// What the shape does not tell is 1.
+    spec: AlgorithmSpec,
     knows_limit: bool,
 }
 
@@ -35,6 +36,8 @@ pub struct KeyState {
     pub limited: Option<bool>,
     /// The time until it would be admitted, if it is limited.
     pub retry_after: Option<Duration>,
+    /// What is left of the key's pause, if it is paused.
+    pub paused: Option<Duration>,
     /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none.
     pub reset_after: Duration,
 }
@@ -45,19 +48,34 @@ impl Reading {
     /// if no policy has this shape.
     #[must_use]
     pub fn of(shape: &str, policy: Option<&Policy>, changed: Option<&Entry>) -> Option<Self> {
-        let changed = changed.filter(|changed| !changed.numbers.is_empty());
-        let in_force = policy.and_then(|policy| match changed {
-            Some(changed) => changed.numbers_on(*policy).ok().map(Policy::computed),
-            None => Some(*policy),
-        });
-        if let Some(spec) = in_force.and_then(|policy| policy.spec().ok())
-            && spec.to_string() == shape
-        {
-            return Some(Reading { spec, knows_limit: true });
-        }
-        let (policy, knows_limit) = policy_of(shape)?;
-        let spec = policy.spec().ok()?;
-        Some(Reading { spec: if knows_limit { spec } else { spec.unbounded() }, knows_limit })
+        let in_force = policy.and_then(|policy| Reading::in_force(policy, changed));
+        in_force.filter(|in_force| in_force.shape() == shape).or_else(|| {
+            let (policy, knows_limit) = policy_of(shape)?;
+            Some(Reading { spec: policy.spec().ok()?, knows_limit })
+        })
+    }
+
+    /// Returns how the keys are read that calls of a policy have, given what an operator has changed of it. `None` if its numbers are
+    /// invalid.
+    #[must_use]
+    pub fn in_force(policy: &Policy, changed: Option<&Entry>) -> Option<Self> {
+        let policy = match changed.filter(|changed| !changed.numbers.is_empty()) {
+            Some(changed) => changed.numbers_on(*policy).ok()?.computed(),
+            None => *policy,
+        };
+        Some(Reading { spec: policy.spec().ok()?, knows_limit: true })
+    }
+
+    /// Returns the same for calls that compute numbers, of which the policy has any.
+    #[must_use]
+    pub fn computed(self) -> Self {
+        Reading { knows_limit: false, ..self }
+    }
+
+    /// Returns the shape of the keys.
+    #[must_use]
+    pub fn shape(&self) -> String {
+        self.spec.to_string()
     }
 
     /// Returns the algorithm.
@@ -72,20 +90,37 @@ impl Reading {
         self.knows_limit
     }
 
-    /// Returns the state that a decision of cost 0 has found.
-    pub(super) fn state(&self, verdict: &Verdict) -> KeyState {
+    /// Returns a spec that reads the state.
+    pub(super) fn spec(&self) -> AlgorithmSpec {
+        if self.knows_limit { self.spec } else { self.unbounded() }
+    }
+
+    /// Returns one that reads what is used by a key of whatever limit.
+    pub(super) fn unbounded(&self) -> AlgorithmSpec {
+        self.spec.unbounded()
+    }
+
+    /// Returns one that pauses a key. If its limit is unknown, a bucket goes on with what it has then.
+    pub(super) fn pausing(&self) -> &AlgorithmSpec {
+        &self.spec
+    }
+
+    /// Returns the state that a decision of cost 0 has found, and what is left of the key's pause.
+    pub(super) fn state(&self, verdict: &Verdict, paused: u64) -> KeyState {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         let used = limit.saturating_sub(remaining);
         // What the last call in a full queue waits.
-        let longest_wait = self.spec.queue().map(|queue| queue.max_wait(queue.charge(1), u64::MAX));
-        let (limited, retry_after) = match longest_wait {
-            Some(longest_wait) => (remaining == 0, retry_after.map(|wait| wait.saturating_sub(longest_wait))),
-            None => (!admitted, retry_after),
+        let longest_wait = self.spec().queue().map(|queue| queue.max_wait(queue.charge(1), u64::MAX));
+        let (limited, retry_after) = match (longest_wait, retry_after) {
+            (Some(longest_wait), Some(wait)) => {
+                (wait > longest_wait, Some(wait.saturating_sub(longest_wait)))
+            }
+            _ => (!admitted, retry_after),
         };
         let knows_whether_limited = match self.spec {
             // A call is admitted unless there is debt, whatever the numbers.
             AlgorithmSpec::WarmingUp(_) => true,
-            _ => self.knows_limit || used == 0,
+            _ => self.knows_limit || used == 0 || (paused > 0 && longest_wait.is_none()),
         };
         KeyState {
             used: (self.knows_limit || !matches!(self.spec, AlgorithmSpec::WarmingUp(_))).then_some(used),
@@ -93,6 +128,7 @@ impl Reading {
             remaining: self.knows_limit.then_some(remaining),
             limited: knows_whether_limited.then_some(limited),
             retry_after: retry_after.filter(|_| limited && knows_whether_limited).map(Duration::from_micros),
+            paused: (paused > 0).then(|| Duration::from_micros(paused)),
             reset_after: Duration::from_micros(reset_after),
         }
     }
@@ -206,7 +242,7 @@ mod tests {
             let reading = Reading::of(shape, None, None).unwrap();
             assert_eq!(reading.knows_limit, has_numbers, "{shape}");
             assert_eq!(reading.spec == spec, has_numbers, "{shape}: {reading:?}");
-            assert_eq!(reading.spec.to_string(), shape);
+            assert_eq!((reading.shape(), reading.spec().to_string()), (shape.to_owned(), shape.to_owned()));
             assert_eq!(Reading::of(shape, Some(&policy), None), Some(Reading { spec, knows_limit: true }));
         }
     }
