@@ -1,4 +1,4 @@
-//! The cases with a `charge_when` that charges every call: the body becomes an async block and must behave the same.
+//! The cases with a `charge_when` that charges every call, and a `pause_when` that pauses none: the body becomes an async block and must behave the same.
 
 use ::charging as limits;
 

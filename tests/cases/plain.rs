@@ -8,5 +8,7 @@ use super::app;
 mod binding;
 #[path = "mod.rs"]
 mod cases;
+#[path = "pausing.rs"]
+mod pausing;
 #[path = "prologue.rs"]
 mod prologue;

@@ -153,8 +153,9 @@ impl CallCorrections {
 
     fn forget_denials(&self) {
         if let Some(denials) = &self.denials {
-            let refunds = self.corrections.iter().filter(|it| matches!(it.kind, CorrectionKind::Refund(_)));
-            refunds.for_each(|refund| drop(denials.forget_after(&refund.key)));
+            // A debt lets no call through, and a denial is not remembered for long.
+            let changes = self.corrections.iter().filter(|it| !matches!(it.kind, CorrectionKind::Debit));
+            changes.for_each(|change| drop(denials.forget_after(&change.key)));
         }
     }
 }
