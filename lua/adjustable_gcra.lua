@@ -178,9 +178,7 @@ local function pause(key, at)
   if by == 0 then return end
   if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
   bucket.tat = now + math.max(missing, least)
-  bucket.till = missing > 0 and math.max(bucket.till + by, bucket.tat) or 0
-  bucket.credited = missing > 0 and (bucket.credited + missing) % CREDITS_WRAP or 0
-  bucket.changed = missing > 0 and bucket.changed or 0
+  bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
   keep(key, bucket)
 end

@@ -171,8 +171,7 @@ local function pause(key, at)
   local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
   if by == 0 then return end
   bucket.tat = now + math.max(missing, least)
-  bucket.till = missing > 0 and math.max(bucket.till + by, bucket.tat) or 0
-  bucket.credited = missing > 0 and (bucket.credited + missing) % CREDITS_WRAP or 0
+  bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
   keep(key, bucket, capacity)
 end

@@ -204,10 +204,12 @@ local function pause(key, at)
   local by = halt(key, tonumber(ARGV[at]))
   if by == 0 then return end
   bucket.anchor, bucket.missing = bucket.anchor + by, math.max(lost, spec.burst - 1)
-  if adjustable and not bucket.changed then bucket.refill, bucket.changed = spec.refill, from end
+  if adjustable then
+    if not bucket.changed then bucket.refill, bucket.changed = spec.refill, from end
+    bucket.changed = bucket.changed + by
+  end
   local full_at = full(bucket.anchor, bucket.missing, bucket.refill, spec.period)
-  bucket.till = lost > 0 and math.max(bucket.till + by, full_at) or 0
-  bucket.credited = lost > 0 and (bucket.credited + lost) % CREDITS_WRAP or 0
+  bucket.credited, bucket.till = ((bucket.credited or 0) + lost) % CREDITS_WRAP, math.max(bucket.till + by, full_at)
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
   keep(key, bucket, spec)
 end

@@ -1,6 +1,7 @@
 //! Random schedules on which every store decides as the model does, every key in Redis has the right expiry afterwards, and
 //! every bucket keeps its promise in all intervals. A failure prints its seed; `RATELIMITS_SEED` repeats the run.
 
+mod moved_slots;
 mod schedule;
 
 use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
@@ -8,21 +9,32 @@ use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
 use crate::model::{self, DatedReceipt, Model};
 use crate::support::bound_checker::BoundChecker;
 use crate::support::budget::budget;
+use crate::support::pause_checker::PauseChecker;
 use crate::support::random::Random;
 use crate::support::test_store::{StoredValue, TestStore, absolute};
+use moved_slots::MovedSlots;
 use schedule::{Operation, Refund, Request, TestKey};
 
 const WORKERS: u64 = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stores_decide_as_the_model() {
+    run_schedules(budget(500, 100_000), false).await;
+}
+
+/// More of them, as these take less time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stores_in_process_decide_as_the_model() {
+    run_schedules(budget(1000, 1_000_000), true).await;
+}
+
+async fn run_schedules(schedules: u64, in_process: bool) {
     let seeded = Random::seeded();
-    let schedules = budget(500, 100_000);
     let workers: Vec<_> = (0..WORKERS)
         .map(|worker| {
             let seeded = seeded.clone();
             tokio::spawn(async move {
-                let mut stores = TestStore::all().await;
+                let mut stores = if in_process { TestStore::in_process() } else { TestStore::all().await };
                 let (mut decisions, mut failures) = (0, Vec::new());
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
                     stores.iter_mut().for_each(TestStore::clear_memory);
@@ -60,10 +72,14 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
     let keys = schedule::keys(&mut random, schedule);
     // In half of the schedules the clock never steps back, so that all promises hold.
     let steady = random.percent(50);
+    let has_pauses = random.percent(60);
     let mut run = Run {
         stores,
         stored: stores.iter().map(|_| vec![None; keys.len()]).collect(),
         checkers: keys.iter().map(TestKey::checker).collect(),
+        pause_checkers: keys.iter().map(TestKey::pause_checker).collect(),
+        moved_slots: MovedSlots::default(),
+        has_pauses,
         keys,
         model: Model::default(),
         receipts: Vec::new(),
@@ -74,12 +90,12 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
     let mut now = random.below(10_000_000) as i64;
     let mut steps = Vec::new();
     for _ in 0..random.between(12, 25) {
-        let operation = schedule::operation(&mut random, &run.keys, run.receipts.len());
         let then = now;
         now = schedule::time(&mut random, now, steady, &run.keys, &run.hints);
         if now < then {
-            run.checkers.iter_mut().for_each(BoundChecker::disable);
+            run.step_back();
         }
+        let operation = schedule::operation(&mut random, &run.keys, run.receipts.len(), has_pauses);
         steps.push(format!("at {now} {operation:?}"));
         if let Err(problem) = run.step(now, &operation).await {
             let keys: Vec<String> = run.keys.iter().map(|key| format!("{key:?}")).collect();
@@ -106,6 +122,10 @@ struct Run<'a> {
     model: Model,
     /// One per key.
     checkers: Vec<BoundChecker>,
+    /// One per key.
+    pause_checkers: Vec<PauseChecker>,
+    moved_slots: MovedSlots,
+    has_pauses: bool,
     receipts: Vec<Charged>,
     /// The number of charges so far.
     charges: usize,
@@ -138,11 +158,45 @@ impl Run<'_> {
                 }
                 self.model.reset(name);
                 self.checkers[*key].reset();
+                self.pause_checkers[*key].reset();
+                self.moved_slots.forget(*key);
+                if self.has_pauses {
+                    // A pause makes it lack what they may have taken.
+                    self.receipts.retain(|charged| charged.request.key != *key);
+                }
                 vec![*key]
             }
+            Operation::Pause(key, pair, micros) => self.pause(at, *key, *pair, *micros).await,
         };
         self.check_states(at)?;
         self.check_stored(at, &written).await
+    }
+
+    /// The clock has stepped back.
+    fn step_back(&mut self) {
+        self.checkers.iter_mut().for_each(BoundChecker::disable);
+        self.pause_checkers.iter_mut().for_each(PauseChecker::disable);
+        self.moved_slots = MovedSlots::default();
+        // What a pause has voided may look as if it were from a later time.
+        let Run { receipts, model, keys, .. } = self;
+        receipts.retain(|Charged { request, receipt, .. }| {
+            let TestKey { name, pairs, .. } = &keys[request.key];
+            !model.has_voided(name, pairs[request.pair].model, *receipt)
+        });
+    }
+
+    /// Returns the key if it was written.
+    async fn pause(&mut self, at: i64, key: usize, pair: usize, micros: u64) -> Vec<usize> {
+        let TestKey { name, pairs, .. } = &self.keys[key];
+        for store in self.stores {
+            store.pause(name, &pairs[pair], micros).await;
+        }
+        let longer = self.model.pause(absolute(at), name, pairs[pair].model, micros.into());
+        let Some(longer) = longer else { return Vec::new() };
+        self.checkers[key].pause(absolute(at), longer);
+        self.pause_checkers[key].pause(absolute(at) + i128::from(micros));
+        self.moved_slots.pause(key, absolute(at), longer);
+        vec![key]
     }
 
     /// Returns the keys that may have been written.
@@ -183,6 +237,9 @@ impl Run<'_> {
                 .map(|after| at + after as i64)
                 .collect();
             for (j, request) in requests.iter().enumerate() {
+                let moved = all_outcomes.iter().map(|outcomes| moved_slots::of(&outcomes[i], j)).collect();
+                let stood_still = self.model.stood_still(&self.keys[request.key].name);
+                self.moved_slots.check(request.key, absolute(at), &moved, stood_still)?;
                 if let Some(receipt) = expected.receipts[j] {
                     let of = |outcomes: &Vec<Outcome>| outcomes[i].verdicts[j].charge_id;
                     let charge_ids: Vec<ChargeId> = all_outcomes.iter().map(of).collect();
@@ -193,6 +250,10 @@ impl Run<'_> {
                     let add =
                         if expected.moved[j] { BoundChecker::add_moved } else { BoundChecker::add_next };
                     add(checker, id, policy, request.cost.into(), absolute(at), wait)?;
+                    self.pause_checkers[request.key].add(id, request.cost.into(), absolute(at), wait)?;
+                    if !policy.is_window() {
+                        self.moved_slots.add(request.key, id, absolute(at) + wait, moved, stood_still);
+                    }
                     self.receipts.push(Charged { id, request: *request, receipt, charge_ids });
                     self.charges += 1;
                 }
@@ -247,8 +308,16 @@ impl Run<'_> {
         let refunded = self.model.refund(absolute(at), name, pair.model, cost.into(), receipt);
         let Some(refunded) = refunded else { return Ok(None) };
         match charged {
-            Some(charged) => self.checkers[request.key].refund(charged.id, refunded)?,
-            None => self.checkers[request.key].disable(),
+            Some(charged) => {
+                self.checkers[request.key].refund(charged.id, refunded)?;
+                self.pause_checkers[request.key].refund(charged.id, refunded)?;
+                self.moved_slots.leave(charged.id);
+            }
+            None => {
+                self.checkers[request.key].disable();
+                self.pause_checkers[request.key].refund_without_receipt();
+                self.moved_slots.forget(request.key);
+            }
         }
         Ok(Some(request.key))
     }
@@ -308,8 +377,17 @@ impl Run<'_> {
 
 fn compare(outcome: &Outcome, expected: &model::Outcome, at: i64) -> Result<(), String> {
     let verdicts: Vec<model::Verdict> = outcome.verdicts.iter().map(model::Verdict::from).collect();
+    // What is over of a pause depends on calls that wait.
+    let paused_until = |index| {
+        let mut pauses =
+            outcome.paused.iter().filter(|(of, pause)| *of == index && pause.until > outcome.now);
+        pauses.next().map(|(_, pause)| pause.until.into())
+    };
+    let paused_until: Vec<Option<i128>> = (0..verdicts.len()).map(paused_until).collect();
     let same = i128::from(outcome.now) == absolute(at)
         && outcome.admitted == expected.admitted
-        && verdicts == expected.verdicts;
-    same.then_some(()).ok_or_else(|| format!("got {outcome:?}\nexpected {:?}", expected.verdicts))
+        && verdicts == expected.verdicts
+        && paused_until == expected.paused_until;
+    let expected = || format!("{:?}, paused until {:?}", expected.verdicts, expected.paused_until);
+    same.then_some(()).ok_or_else(|| format!("got {outcome:?}\nexpected {}", expected()))
 }

@@ -111,11 +111,13 @@ impl AdjustableGcraSpec {
         store(state, keep(bucket, now));
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
         let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
-        if bucket.tat < was.tat {
+        let is_future = bucket.tat < was.tat;
+        if is_future {
             store(state, keep(bucket, now));
         }
+        is_future
     }
 
     /// Refunds as [`GcraSpec`] does, but nothing of a charge that was made before the rate changed.
@@ -151,11 +153,9 @@ impl AdjustableGcraSpec {
         let AdjustableGcraState { tat, credited, until, slot, pace, .. } = bucket;
         let (end, missing) = (at + by, tat.saturating_sub(at));
         let tat = end + missing.max(self.missing_after_pause(pace));
-        let until = if missing > 0 { (until + by).max(tat) } else { 0 };
-        let credited = if missing > 0 { (credited + missing) % CREDITS_WRAP } else { 0 };
+        let (credited, until) = ((credited + missing) % CREDITS_WRAP, (until + by).max(tat));
         let slot = if slot > at { slot + by } else { 0 };
-        let changed = if missing > 0 { bucket.changed } else { 0 };
-        store(state, keep(AdjustableGcraState { tat, credited, until, slot, changed, ..bucket }, end));
+        store(state, keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, end));
     }
 
     /// Returns the microseconds of refill at this pace that are missing at least when a pause ends.

@@ -121,12 +121,12 @@ impl FixedWindowSpec {
         FixedWindowState { opened, count, owed, pays: if owed > 0 { self.limit.max(pays) } else { 0 } }
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some(future) = stored(state.as_ref())
-            && self.start(future.opened) > now
-        {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
+        let future = stored(state.as_ref()).filter(|window| self.start(window.opened) > now);
+        if let Some(future) = future {
             *state = window(FixedWindowState { opened: now, ..future });
         }
+        future.is_some()
     }
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {

@@ -150,11 +150,13 @@ impl GcraSpec {
         *state = self.keep(GcraState { tat, slot, until, credited, ..bucket }, now);
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
         let (was, bucket) = (stored(state.as_ref()), self.current(stored(state.as_ref()), now));
-        if bucket.tat < was.tat {
+        let is_future = bucket.tat < was.tat;
+        if is_future {
             *state = self.keep(bucket, now);
         }
+        is_future
     }
 
     pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
@@ -178,8 +180,7 @@ impl GcraSpec {
         let GcraState { tat, credited, until, slot, .. } = self.current(stored(state.as_ref()), at);
         let (end, missing) = (at + by, tat.saturating_sub(at));
         let tat = end + missing.max(self.missing_after_pause());
-        let until = if missing > 0 { (until + by).max(tat) } else { 0 };
-        let credited = if missing > 0 { (credited + missing) % CREDITS_WRAP } else { 0 };
+        let (credited, until) = ((credited + missing) % CREDITS_WRAP, (until + by).max(tat));
         let slot = if slot > at { slot + by } else { 0 };
         *state = self.keep(GcraState { tat, credited, until, slot, written: None }, end);
     }

@@ -82,11 +82,13 @@ impl IntervalBucketSpec {
         *state = self.keep(IntervalBucketState { anchor, missing, slot, until, ..bucket }, now);
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
         let bucket = stored(state.as_ref());
-        if bucket.anchor > now {
+        let is_future = bucket.anchor > now;
+        if is_future {
             *state = self.keep(self.current(bucket, now), now);
         }
+        is_future
     }
 
     /// Refunds, as [`GcraSpec`](super::gcra::GcraSpec) does, the part of the charge that has not refilled by now or by the
@@ -153,12 +155,12 @@ impl IntervalBucketSpec {
         let mut bucket = self.current(stored(state.as_ref()), at);
         let (anchor, lost) = (bucket.anchor + by, bucket.missing);
         let missing = lost.max(self.burst - 1);
-        if self.adjustable && bucket.refill.is_none() {
-            bucket.refill = Some(Box::new(ChangingRefill { permits: self.refill, changed: at }));
+        if self.adjustable {
+            let own = ChangingRefill { permits: self.refill, changed: at };
+            bucket.refill.get_or_insert_with(|| Box::new(own)).changed += by;
         }
         let full = self.refills_of(&bucket).full(anchor, missing);
-        let until = if lost > 0 { (bucket.until + by).max(full) } else { 0 };
-        let credited = if lost > 0 { (bucket.credited + lost) % CREDITS_WRAP } else { 0 };
+        let (credited, until) = ((bucket.credited + lost) % CREDITS_WRAP, (bucket.until + by).max(full));
         let slot = if bucket.slot > at { bucket.slot + by } else { 0 };
         *state = self.keep(IntervalBucketState { anchor, missing, credited, until, slot, ..bucket }, at + by);
     }

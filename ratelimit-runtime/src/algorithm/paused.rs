@@ -94,11 +94,11 @@ impl AlgorithmSpec {
     pub(super) fn undo_paused(
         paused: &mut PausedState,
         now: u64,
-        undo: impl FnOnce(&mut Option<State>, u64),
+        undo: impl FnOnce(&mut Option<State>, u64) -> bool,
     ) {
         let pause = paused.current(now);
-        undo(&mut paused.state, pause.time(now));
-        if paused.written > now {
+        let is_future = undo(&mut paused.state, pause.time(now));
+        if is_future || paused.written > now {
             (paused.pause, paused.written) = (pause, now);
         }
     }

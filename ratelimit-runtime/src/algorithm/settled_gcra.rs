@@ -55,12 +55,14 @@ impl SettledGcraSpec {
         keep(state, bucket, now);
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
         let tat = stored(state.as_ref()).tat;
-        if self.current(stored(state.as_ref()), now).tat < tat {
+        let is_future = self.current(stored(state.as_ref()), now).tat < tat;
+        if is_future {
             let bucket = self.taken(state, now);
             keep(state, bucket, now);
         }
+        is_future
     }
 
     /// Refunds as much of a charge as has been missing ever since; without one, what is missing now or after the last slot.

@@ -204,12 +204,13 @@ impl SlidingWindowSpec {
         fits < cost
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
-        if let Some(log) = stored_mut(state)
-            && self.is_future(log, now)
-        {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
+        let future = stored_mut(state).filter(|log| self.is_future(log, now));
+        let is_future = future.is_some();
+        if let Some(log) = future {
             self.repair(log, now);
         }
+        is_future
     }
 
     /// Without a charge, refunds the newest charges first.

@@ -114,7 +114,7 @@ impl AlgorithmSpec {
         let undo = |state: &mut Option<State>, now| dispatch!(self, spec => spec.undo(state, now));
         match state {
             Some(State::Paused(paused)) => AlgorithmSpec::undo_paused(Arc::make_mut(paused), now, undo),
-            state => undo(state, now),
+            state => _ = undo(state, now),
         }
     }
 

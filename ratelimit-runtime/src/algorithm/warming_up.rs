@@ -98,13 +98,15 @@ impl WarmingUpSpec {
         *state = Some(self.curve().state(snapshot[0] + takes, stored, now));
     }
 
-    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) {
+    pub(super) fn undo(&self, state: &mut Option<State>, now: u64) -> bool {
         let bucket = stored(state.as_ref());
-        if bucket.is_some_and(|bucket| bucket.written > now) {
+        let is_future = bucket.is_some_and(|bucket| bucket.written > now);
+        if is_future {
             let (next, stored) = self.curve().current(bucket, now);
             let moved = self.curve().state(next, stored, now);
             *state = (self.ends(&moved) > now).then_some(moved);
         }
+        is_future
     }
 
     /// Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.

@@ -130,6 +130,8 @@ pub(crate) struct Outcome {
     pub(crate) written: Vec<bool>,
     /// Whether each charge was made for the slot of another one.
     pub(crate) moved: Vec<bool>,
+    /// When the pause of each key ends, if it is paused.
+    pub(crate) paused_until: Vec<Option<i128>>,
 }
 
 /// The effect of a refund.
@@ -241,6 +243,7 @@ impl Model {
                 *it = verdict(charge, 0);
             }
         }
+        let paused_until = charges.iter().map(|charge| self.paused_until(now, charge.key)).collect();
         let mut receipts = Vec::new();
         let mut written = Vec::new();
         for (i, (Charge { key, policy, cost, .. }, fits)) in charges.iter().zip(fits).enumerate() {
@@ -265,7 +268,7 @@ impl Model {
             receipts.push(receipt.map(|receipt| DatedReceipt { receipt, pauses }));
             written.push(repaired || charged);
         }
-        Outcome { admitted, verdicts, receipts, written, moved }
+        Outcome { admitted, verdicts, receipts, written, moved, paused_until }
     }
 
     /// Refunds permits. Returns `None` if there was nothing to give back.
@@ -278,8 +281,7 @@ impl Model {
         receipt: Option<DatedReceipt>,
     ) -> Option<Refund> {
         let algorithm = policy.algorithm();
-        let pauses = self.pauses(key).count;
-        if !policy.is_window() && receipt.is_some_and(|receipt| receipt.pauses < pauses) {
+        if receipt.is_some_and(|receipt| self.has_voided(key, policy, receipt)) {
             return None;
         }
         let (_, time) = self.clock(now, key, policy);
@@ -306,6 +308,16 @@ impl Model {
         self.write(key, now, [Event::Debited { at, cost, policy }]);
     }
 
+    /// Returns for how long the clock of a key has stood still.
+    pub(crate) fn stood_still(&self, key: &str) -> i128 {
+        self.pauses(key).stood_still
+    }
+
+    /// Returns whether a receipt is from before a pause, which has voided it.
+    pub(crate) fn has_voided(&self, key: &str, policy: Policy, receipt: DatedReceipt) -> bool {
+        !policy.is_window() && receipt.pauses < self.pauses(key).count
+    }
+
     /// Pauses a key. Returns how much longer it is paused by that, or `None` if it is not.
     pub(crate) fn pause(&mut self, now: i128, key: &str, policy: Policy, micros: i128) -> Option<i128> {
         let (left, at) = self.clock(now, key, policy);
@@ -315,6 +327,9 @@ impl Model {
         }
         if !policy.is_window() {
             life.events.push(Event::Paused { at, policy });
+            if policy.algorithm().has_expired(&life.events, at) {
+                life.events.clear();
+            }
         }
         Some(micros - left)
     }

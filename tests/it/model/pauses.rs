@@ -11,7 +11,7 @@ pub(super) struct Pauses {
     /// When the key was written last.
     written: i128,
     /// For how long the bucket's clock has stood still.
-    stood_still: i128,
+    pub(super) stood_still: i128,
     /// How often the key has been paused.
     pub(super) count: usize,
 }

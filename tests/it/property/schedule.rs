@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::bound_checker::BoundChecker;
+use crate::support::pause_checker::PauseChecker;
 use crate::support::policies::{self, Pair, adjustable};
 use crate::support::random::Random;
 use crate::support::test_store::FOREVER;
@@ -38,6 +39,8 @@ pub(super) enum Operation {
     Refund(Vec<Refund>),
     /// The index of the key.
     Reset(usize),
+    /// The index of the key, that of a policy, and microseconds.
+    Pause(usize, usize, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +59,11 @@ impl TestKey {
     pub(super) fn checker(&self) -> BoundChecker {
         let policies: Vec<_> = self.pairs.iter().map(|pair| pair.model).collect();
         BoundChecker::of_changing(&policies)
+    }
+
+    pub(super) fn pause_checker(&self) -> PauseChecker {
+        let policies: Vec<_> = self.pairs.iter().map(|pair| pair.model).collect();
+        PauseChecker::new(&policies)
     }
 }
 
@@ -135,8 +143,14 @@ fn changing(random: &mut Random, kind: u64, limits: [u64; 3], period: u64) -> Ve
     limits.map(bucket).into_iter().flatten().collect()
 }
 
-pub(super) fn operation(random: &mut Random, keys: &[TestKey], receipts: usize) -> Operation {
+pub(super) fn operation(
+    random: &mut Random,
+    keys: &[TestKey],
+    receipts: usize,
+    has_pauses: bool,
+) -> Operation {
     match random.below(100) {
+        _ if has_pauses && random.percent(15) => pause(random, keys),
         0..2 => Operation::Reset(random.below(keys.len() as u64) as usize),
         2..28 => {
             let refunds = random.pick(&[1, 1, 1, 3]).min(1.max(receipts));
@@ -147,6 +161,19 @@ pub(super) fn operation(random: &mut Random, keys: &[TestKey], receipts: usize) 
             Operation::Decide((0..decisions).map(|_| requests(random, keys)).collect())
         }
     }
+}
+
+fn pause(random: &mut Random, keys: &[TestKey]) -> Operation {
+    let key = random.below(keys.len() as u64) as usize;
+    let TestKey { pairs, period, .. } = &keys[key];
+    let micros = match random.below(20) {
+        0 => 0,
+        1..4 => random.between(1, 3),
+        4..12 => random.below(period + 1),
+        12..19 => random.below(6 * period),
+        _ => 86_400_000_000,
+    };
+    Operation::Pause(key, random.below(pairs.len() as u64) as usize, micros)
 }
 
 fn refund(random: &mut Random, keys: &[TestKey], receipts: usize) -> Refund {

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod leased_load;
 pub(crate) mod load;
 pub(crate) mod log_capture;
+pub(crate) mod pause_checker;
 pub(crate) mod policies;
 pub(crate) mod processes;
 pub(crate) mod proxy;

@@ -50,12 +50,17 @@ pub(crate) struct StoredValue {
 impl TestStore {
     /// Returns a store for each way in which the library decides.
     pub(crate) async fn all() -> Vec<TestStore> {
-        let memory = [TestStore::memory("memory", false), TestStore::memory("locked memory", true)];
+        let memory = TestStore::in_process();
         let redis = [
             TestStore::redis(Server::shared()).await,
             TestStore::redis_by("Redis in full", Server::shared(), RedisStore::without_first_pass).await,
         ];
         memory.into_iter().chain(redis).collect()
+    }
+
+    /// Returns a store for each way in which the library decides in process.
+    pub(crate) fn in_process() -> Vec<TestStore> {
+        vec![TestStore::memory("memory", false), TestStore::memory("locked memory", true)]
     }
 
     /// A store in process. It decides plain states without a lock, unless every decision is to take the lock.
