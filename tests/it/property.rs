@@ -2,6 +2,7 @@
 //! every bucket keeps its promise in all intervals. A failure prints its seed; `RATELIMITS_SEED` repeats the run.
 
 mod moved_slots;
+mod refunds;
 mod schedule;
 
 use ratelimit_runtime::store::{Charge, ChargeId, Outcome};
@@ -13,7 +14,7 @@ use crate::support::pause_checker::PauseChecker;
 use crate::support::random::Random;
 use crate::support::test_store::{StoredValue, TestStore, absolute};
 use moved_slots::MovedSlots;
-use schedule::{Operation, Refund, Request, TestKey};
+use schedule::{Operation, Request, TestKey};
 
 const WORKERS: u64 = 4;
 
@@ -80,6 +81,7 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
         pause_checkers: keys.iter().map(TestKey::pause_checker).collect(),
         moved_slots: MovedSlots::default(),
         has_pauses,
+        has_stepped_back: false,
         keys,
         model: Model::default(),
         receipts: Vec::new(),
@@ -110,6 +112,8 @@ async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64
 /// A charge that was admitted and not refunded.
 struct Charged {
     id: usize,
+    /// When its call starts, without pauses.
+    slot: i128,
     request: Request,
     receipt: DatedReceipt,
     /// One per store.
@@ -126,6 +130,7 @@ struct Run<'a> {
     pause_checkers: Vec<PauseChecker>,
     moved_slots: MovedSlots,
     has_pauses: bool,
+    has_stepped_back: bool,
     receipts: Vec<Charged>,
     /// The number of charges so far.
     charges: usize,
@@ -177,7 +182,12 @@ impl Run<'_> {
         self.checkers.iter_mut().for_each(BoundChecker::disable);
         self.pause_checkers.iter_mut().for_each(PauseChecker::disable);
         self.moved_slots = MovedSlots::default();
-        // What a pause has voided may look as if it were from a later time.
+        self.has_stepped_back = true;
+        self.drop_voided();
+    }
+
+    /// Drops what pauses have voided: after a clock that stepped back it may look as if it were from a later time.
+    fn drop_voided(&mut self) {
         let Run { receipts, model, keys, .. } = self;
         receipts.retain(|Charged { request, receipt, .. }| {
             let TestKey { name, pairs, .. } = &keys[request.key];
@@ -193,9 +203,13 @@ impl Run<'_> {
         }
         let longer = self.model.pause(absolute(at), name, pairs[pair].model, micros.into());
         let Some(longer) = longer else { return Vec::new() };
-        self.checkers[key].pause(absolute(at), longer);
-        self.pause_checkers[key].pause(absolute(at) + i128::from(micros));
+        let until = absolute(at) + i128::from(micros);
+        self.checkers[key].pause(until - longer, longer);
+        self.pause_checkers[key].pause(until);
         self.moved_slots.pause(key, absolute(at), longer);
+        if self.has_stepped_back {
+            self.drop_voided();
+        }
         vec![key]
     }
 
@@ -254,7 +268,8 @@ impl Run<'_> {
                     if !policy.is_window() {
                         self.moved_slots.add(request.key, id, absolute(at) + wait, moved, stood_still);
                     }
-                    self.receipts.push(Charged { id, request: *request, receipt, charge_ids });
+                    let slot = absolute(at) + wait;
+                    self.receipts.push(Charged { id, slot, request: *request, receipt, charge_ids });
                     self.charges += 1;
                 }
                 if expected.written[j] {
@@ -263,77 +278,6 @@ impl Run<'_> {
             }
         }
         Ok(written)
-    }
-
-    /// Returns the key if it may have been written.
-    async fn refund(&mut self, at: i64, refund: Refund) -> Result<Option<usize>, String> {
-        match refund {
-            Refund::Unchecked(request) => self.give_back(at, request, request.cost, None).await,
-            Refund::Debt(request) => Ok(self.charge_debt(at, request, request.cost).await),
-            Refund::Receipt(index) => {
-                let charged = self.take_receipt(index);
-                self.give_back(at, charged.request, charged.request.cost, Some(charged)).await
-            }
-            Refund::Settlement(index, _, more) if more > 0 => {
-                let Charged { request, .. } = self.take_receipt(index);
-                Ok(self.charge_debt(at, request, more).await)
-            }
-            Refund::Settlement(index, quarters, _) => {
-                let charged = self.take_receipt(index);
-                let Request { key, pair, cost, .. } = charged.request;
-                let used = if self.keys[key].pairs[pair].spec.can_owe() { cost / 4 * quarters } else { 0 };
-                self.give_back(at, charged.request, cost - used, Some(charged)).await
-            }
-        }
-    }
-
-    fn take_receipt(&mut self, index: usize) -> Charged {
-        self.receipts.remove(self.receipts.len() - 1 - index)
-    }
-
-    async fn give_back(
-        &mut self,
-        at: i64,
-        request: Request,
-        cost: u64,
-        charged: Option<Charged>,
-    ) -> Result<Option<usize>, String> {
-        let TestKey { name, pairs, .. } = &self.keys[request.key];
-        let pair = &pairs[request.pair];
-        for (i, store) in self.stores.iter().enumerate() {
-            let charge_id = charged.as_ref().map(|charged| charged.charge_ids[i]);
-            store.refund(name, pair, cost, charge_id).await;
-        }
-        let receipt = charged.as_ref().map(|charged| charged.receipt);
-        let refunded = self.model.refund(absolute(at), name, pair.model, cost.into(), receipt);
-        let Some(refunded) = refunded else { return Ok(None) };
-        match charged {
-            Some(charged) => {
-                self.checkers[request.key].refund(charged.id, refunded)?;
-                self.pause_checkers[request.key].refund(charged.id, refunded)?;
-                self.moved_slots.leave(charged.id);
-            }
-            None => {
-                self.checkers[request.key].disable();
-                self.pause_checkers[request.key].refund_without_receipt();
-                self.moved_slots.forget(request.key);
-            }
-        }
-        Ok(Some(request.key))
-    }
-
-    async fn charge_debt(&mut self, at: i64, request: Request, cost: u64) -> Option<usize> {
-        let TestKey { name, pairs, .. } = &self.keys[request.key];
-        let pair = &pairs[request.pair];
-        if !pair.spec.can_owe() {
-            return None;
-        }
-        for store in self.stores {
-            store.debit(name, pair, cost).await;
-        }
-        self.model.debit(absolute(at), name, pair.model, cost.into());
-        self.checkers[request.key].add_debt();
-        Some(request.key)
     }
 
     /// Checks the model, and with it the stores, against the bound checkers.

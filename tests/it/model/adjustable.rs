@@ -343,16 +343,8 @@ fn replay(history: &[Event], mut tell: impl FnMut(Option<State>, &Event, State))
                 let missing = (state.full_at - at).max(0);
                 let made =
                     if bucket.settled { at.max(state.made + i128::from(live.is_some())) } else { state.made };
-                match missing {
-                    0 => State { full_at, credits: 0, until: 0, changed: 0, made, ..state },
-                    _ => State {
-                        full_at,
-                        credits: state.credits + missing,
-                        until: state.until.max(full_at),
-                        made,
-                        ..state
-                    },
-                }
+                let (credits, until) = (state.credits + missing, state.until.max(full_at));
+                State { full_at, credits, until, made, ..state }
             }
             (_, None) => unreachable!("the first event is a charge"),
             (Event::Credited { amount, .. }, Some(state)) if state.settled => {

@@ -196,7 +196,7 @@ impl Bucket {
                     state.full_at = before.full_at.max(at + least);
                     // What was charged before is forgotten like what is refunded.
                     let missing = (before.full_at - at).max(0);
-                    state.credits = if missing > 0 { before.credits + missing } else { 0 };
+                    state.credits = before.credits + missing;
                     state.credits_until = before.credits_until.max(state.full_at);
                 }
                 Event::Repaired { .. } | Event::Rewound { .. } | Event::Lowered { .. } => {}

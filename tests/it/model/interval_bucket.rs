@@ -236,7 +236,7 @@ impl IntervalBucket {
                     }
                     state.missing = before.missing.max(burst - 1);
                     // What was charged before is forgotten like what is refunded.
-                    state.credits = if before.missing > 0 { before.credits + before.missing } else { 0 };
+                    state.credits = before.credits + before.missing;
                     let full_at = self.full_at(state.since, state.missing, state.refill);
                     state.credits_until = before.credits_until.max(full_at);
                 }

@@ -48,7 +48,7 @@ impl Algorithm for Queue {
     }
 
     fn receipt(&self, history: &[Event]) -> Receipt {
-        Receipt::Full { at: self.end(history).expect("a charge was made"), credits: 0 }
+        Receipt::Full { at: self.line(history).expect("a charge was made").next, credits: 0 }
     }
 
     /// Gives back the part of the last charge that is still to come. No other charge can be given back.
@@ -61,23 +61,49 @@ impl Algorithm for Queue {
     }
 
     fn is_in_the_future(&self, history: &[Event], now: i128) -> bool {
-        self.end(history).is_some_and(|end| end > self.next(history, now))
+        self.line(history).is_some_and(|line| line.next > self.next(history, now))
     }
 
     fn end(&self, history: &[Event]) -> Option<i128> {
-        let (last, before) = history.split_last()?;
-        let next = self.next(before, last.at());
-        Some(match last {
-            Event::Charged { at, cost, .. } => next.max(*at) + self.price(*cost),
-            Event::Undone { amount, .. } => next - amount,
-            _ => next,
-        })
+        self.line(history).map(|line| line.next.max(line.voided_until))
     }
+}
+
+/// What the events of a key leave.
+#[derive(Clone, Copy)]
+struct Line {
+    /// The next free slot.
+    next: i128,
+    /// Until when a receipt that a pause has voided would be worth something.
+    voided_until: i128,
 }
 
 impl Queue {
     /// Returns the next free slot, at most the end of the queue.
     fn next(self, history: &[Event], now: i128) -> i128 {
-        self.end(history).map_or(now, |end| end.min(now + self.slots * self.interval))
+        self.line(history).map_or(now, |line| self.as_of(line, now).next)
+    }
+
+    fn as_of(self, line: Line, now: i128) -> Line {
+        let back = (line.next - (now + self.slots * self.interval)).max(0);
+        let voided_until = line.voided_until - back;
+        Line { next: line.next - back, voided_until: if voided_until > now { voided_until } else { 0 } }
+    }
+
+    fn line(self, history: &[Event]) -> Option<Line> {
+        let (last, before) = history.split_last()?;
+        let at = last.at();
+        let line = self.line(before).map_or(Line { next: at, voided_until: 0 }, |line| self.as_of(line, at));
+        let next = match last {
+            Event::Charged { cost, .. } => line.next.max(at) + self.price(*cost),
+            Event::Undone { amount, .. } => line.next - amount,
+            Event::Paused { .. } => line.next.max(at),
+            _ => line.next,
+        };
+        let is_voided = match last {
+            Event::Paused { .. } => line.voided_until > 0 || next > at,
+            _ => line.voided_until > 0,
+        };
+        Some(Line { next, voided_until: if is_voided { line.voided_until.max(next) } else { 0 } })
     }
 }

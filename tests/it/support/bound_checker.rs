@@ -166,10 +166,13 @@ impl BoundChecker {
         self.calls.push(AdmittedCall { id, called_at: start, earliest: start, slot: end, price, parts: 0 });
     }
 
-    /// Records that the key is paused for so much longer: calls that wait for it start later.
-    pub(crate) fn pause(&mut self, now: i128, longer: i128) {
+    /// Records that the bucket stands still from this time on for so long: calls that wait for it start later, and refills come later.
+    pub(crate) fn pause(&mut self, from: i128, longer: i128) {
         self.paused = true;
-        for call in self.calls.iter_mut().filter(|call| call.slot > now) {
+        if let (Policy::Interval { every, .. }, Some(last)) = (self.policy, self.anchors.last()) {
+            self.add_anchor(from - (from - last).rem_euclid(every) + longer);
+        }
+        for call in self.calls.iter_mut().filter(|call| call.slot > from) {
             call.slot += longer;
             call.earliest += longer;
         }

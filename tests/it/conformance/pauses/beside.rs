@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::super::lane::on_each_lane;
-use super::{FOREVER, S};
 use crate::conformance::{Outcome, Request};
 use crate::support::policies::{one_of_each, queue, token_bucket};
+use crate::support::test_store::{FOREVER, S};
 
 const SECOND: Duration = Duration::from_secs(1);
 

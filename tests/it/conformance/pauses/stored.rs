@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ratelimit_runtime::store::{Charge, Outcome};
 
-use super::{FOREVER, S};
 use crate::support::policies::{Pair, each_for, one_of_each, queue, token_bucket, warming_up};
+use crate::support::test_store::{FOREVER, S};
 use crate::support::test_store::{START, TestStore, on_each_store};
 
 const NINE: Duration = Duration::from_secs(9);
