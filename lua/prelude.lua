@@ -61,10 +61,13 @@ end
 -- Returns what to store of a key. A pause goes once it is over, and no call waits, until `slot`, that knows of it.
 local function wrap(key, value, slot)
   local pause = pauses[key]
-  if pause and pause.till <= started and (slot or 0) <= started then pauses[key], pause = nil, nil end
   if not pause then return value end
   if type(value) == 'number' then value = int(value) end
   pause.future = false
+  if pause.till <= started and (slot or 0) <= started then
+    pauses[key] = nil
+    return value
+  end
   return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
 end
 

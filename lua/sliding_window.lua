@@ -18,7 +18,7 @@ local CHUNK = 1000
 
 -- Returns the number that an element is. The last one may have a pause before it.
 local function number_of(element)
-  return parse_whole(string.byte(element) == 112 and string.match(element, ' (%d+)$') or element)
+  return parse_whole(string.byte(element) == 112 and string.match(element, '^paused: %d+ %d+ %d+ (%d+)$') or element)
 end
 
 local function number(key, index)
@@ -175,38 +175,44 @@ local function undo(entry)
 end
 
 -- Removes what was pushed. If the user may not run `LTRIM`, rewrites the list, provided that it can get an expiry again.
-local function pop(entry)
+local function pop(entry, expires)
   local key, last = entry.key, 2 * entry.n
   if not redis.pcall('LTRIM', key, 0, last).err then return end
   local elements = redis.call('LRANGE', key, 0, last)
-  expire(key, entry.was)
+  expire(key, expires)
   redis.call('DEL', key)
   push(key, elements)
-  expire(key, entry.was)
+  expire(key, expires)
 end
 
 local function restore(entry)
-  local key = entry.key
+  local key, pause = entry.key, entry.pause
+  local expires = pause and math.max(entry.was or 0, pause.over) or entry.was
+  pauses[key] = nil
   if entry.created then
     return remove(key)
   elseif entry.tail then
     replace(key, 2 * entry.cut + 1, entry.tail)
   elseif entry.pushed then
-    pop(entry)
+    pop(entry, expires)
   end
-  local pause = entry.pause
-  pauses[key] = nil
   if entry.raised then redis.call('LSET', key, -1, (pause and pause.header or '') .. int(entry.total)) end
-  if not entry.expiry_set then return end
-  if pause then expire(key, math.max(entry.was or 0, pause.over)) else expire(key, entry.was, entry.expires) end
+  if entry.expiry_set then expire(key, expires, not pause and entry.expires or nil) end
 end
 
--- Removes all charges.
-local function clear(key)
-  if not pauses[key] or pauses[key].till <= started then return remove(key) end
-  redis.call('LTRIM', key, -1, -1)
-  set_total(key, 0)
-  expire(key, now)
+-- Removes all charges of a key, but not its pause.
+local function clear(key, sum, was)
+  local pause = pauses[key]
+  if not pause or pause.till <= started then return remove(key) end
+  expire(key, 0)
+  local ok, err = pcall(set_total, key, sum)
+  if ok then ok, err = pcall(redis.call, 'LTRIM', key, -1, -1) end
+  if not ok then
+    pauses[key] = nil
+    redis.pcall('LSET', key, -1, pause.header .. int(sum))
+    expire(key, math.max(was, pause.over))
+    error(err)
+  end
 end
 
 -- Charges a debt, which counts from now on. Returns whether it was cut.
@@ -257,16 +263,23 @@ local function correct(key, at)
     kept = first(live, n, function(i) return (sum - total(key, i)) % WRAP <= cost end)
     lowered, tail = kept, {(sum - cost) % WRAP}
   end
-  if kept == live then return clear(key) end
+  local was = ends(newest, period, precision)
+  if kept == live then return clear(key, sum, was) end
 
-  local was, expires = ends(newest, period, precision), ends(stamp(key, kept - 1), period, precision)
+  local expires, before = ends(stamp(key, kept - 1), period, precision), pauses[key]
+  local index = #tail > 0 and 2 * lowered or 2 * kept + 1
+  if before then
+    -- Before the new last element.
+    if #tail == 0 then index, tail = 2 * kept, {total(key, kept)} end
+    tail[#tail] = wrap(key, int(tail[#tail]))
+  end
   expire(key, expires, was)
-  local ok, err = pcall(replace, key, #tail > 0 and 2 * lowered or 2 * kept + 1, tail)
+  local ok, err = pcall(replace, key, index, tail)
   if not ok then
-    expire(key, was, expires)
+    pauses[key] = nil
+    if before then expire(key, math.max(was, before.over)) else expire(key, was, expires) end
     error(err)
   end
-  if pauses[key] then set_total(key, number(key, -1)) end
 end
 
 -- Keeps its charges, and their times.

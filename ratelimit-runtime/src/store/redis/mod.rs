@@ -254,6 +254,16 @@ impl RedisStore {
         self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
     }
 
+    /// Admits no call of a key until this many microseconds have passed, or until its pause is over if that takes longer. Sent at most
+    /// once, and once this is polled.
+    ///
+    /// # Errors
+    ///
+    /// If Redis fails. The key may be paused all the same.
+    pub async fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) -> Result<(), StoreError> {
+        self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await
+    }
+
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.
     pub(crate) async fn correct_all(&self, corrections: Vec<Correction>) -> Result<(), StoreError> {
         let (sender, receiver) = oneshot::channel();
