@@ -4,6 +4,7 @@
 mod cases;
 mod corrupt_values;
 mod first_pass;
+mod pauses;
 mod permissions;
 mod server_errors;
 
@@ -72,6 +73,18 @@ impl Fixture {
         let (seconds, micros): (u64, u64) =
             redis::cmd("TIME").query_async(&mut self.admin).await.expect("the server answers");
         seconds * 1_000_000 + micros
+    }
+
+    /// Writes a text before the value of a key, or before the last element of its list.
+    async fn mark(&mut self, key: &str, text: &str) {
+        const SCRIPT: &str = "
+            if redis.call('TYPE', KEYS[1]).ok == 'list' then
+                return redis.call('LSET', KEYS[1], -1, ARGV[1] .. redis.call('LINDEX', KEYS[1], -1))
+            end
+            return redis.call('SET', KEYS[1], ARGV[1] .. redis.call('GET', KEYS[1]), 'KEEPTTL')";
+        let mut call = redis::cmd("EVAL");
+        call.arg(SCRIPT).arg(1).arg(key).arg(text);
+        let _: () = call.query_async(&mut self.admin).await.expect("the server answers");
     }
 
     /// Puts the key of each case into this state.

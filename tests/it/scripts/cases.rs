@@ -22,10 +22,15 @@ pub(super) enum State {
     Ended,
     /// The state is from the future.
     Future,
+    /// The same as `Charged`, in the middle of a pause.
+    Paused,
+    /// The same after a pause that no call has found over yet.
+    Resumed,
 }
 
 impl State {
-    pub(super) const ALL: [State; 4] = [State::Absent, State::Charged, State::Ended, State::Future];
+    pub(super) const ALL: [State; 6] =
+        [State::Absent, State::Charged, State::Ended, State::Future, State::Paused, State::Resumed];
 }
 
 /// A command that writes a state, and when that state ends.
@@ -90,10 +95,23 @@ impl Case {
     pub(super) async fn prepare(&self, fixture: &mut Fixture, state: State) {
         match state {
             State::Absent => {}
-            State::Charged => {
+            State::Charged | State::Paused | State::Resumed => {
                 for _ in 0..2 {
                     let outcome = fixture.store.decide(&[self.charge()]).await.expect("the store answers");
                     assert!(outcome.admitted);
+                }
+                match state {
+                    State::Paused => {
+                        let paused = fixture.store.pause(&self.key(), &self.spec(), HOUR_MICROS).await;
+                        paused.expect("the store answers");
+                    }
+                    State::Resumed => {
+                        let now = fixture.now().await;
+                        let (written, until) = (now - 9 * SECOND_MICROS, now - SECOND_MICROS);
+                        let header = format!("paused: {written} {until} {} ", 8 * SECOND_MICROS);
+                        fixture.mark(&self.text(), &header).await;
+                    }
+                    _ => {}
                 }
             }
             State::Ended | State::Future => {

@@ -73,6 +73,32 @@ impl Algorithm {
 
 /// Returns the value of a key and when it expires, or `None` for no key.
 pub(super) fn random(algorithm: Algorithm, key: u64, random: &mut Random, now: u64) -> Option<(Value, u64)> {
+    let found = any(algorithm, key, random, now);
+    if random.percent(85) {
+        return found;
+    }
+    let until = random.pick(&[now - 1, now, now + 1, now + SECOND, now + 2 * PERIOD]);
+    // Another process whose clock is ahead, or behind.
+    let written = random.pick(&[now - SECOND, now - 1, now, now + 5, now + SECOND]);
+    let header = match random.below(10) {
+        0 => random.pick(&["paused: x ", "paused: 1 2 ", "paused: 9007199254740999 1 1 "]).to_owned(),
+        _ => format!("paused: {written} {until} {} ", random.below(SECOND)),
+    };
+    let is_list = matches!(algorithm, Algorithm::SlidingWindow);
+    let nothing = if is_list { Value::List(vec!["7".into()]) } else { Value::Text(Vec::new()) };
+    let (value, ends) = found.unwrap_or((nothing, until));
+    let value = match value {
+        Value::Text(text) => Value::Text([header.as_bytes(), &text].concat()),
+        Value::List(mut elements) => {
+            let last = elements.pop().unwrap_or_default();
+            elements.push(header + &last);
+            Value::List(elements)
+        }
+    };
+    Some((value, ends.max(until)))
+}
+
+fn any(algorithm: Algorithm, key: u64, random: &mut Random, now: u64) -> Option<(Value, u64)> {
     match algorithm {
         Algorithm::Bucket | Algorithm::Borrowing | Algorithm::Queue => bucket(random, now),
         Algorithm::FixedWindow => fixed_window(random, now, !key.is_multiple_of(2)),
