@@ -4,7 +4,7 @@ mod page;
 
 use axum::Router;
 use ratelimits::dashboard::Dashboard;
-use ratelimits::{Error, FixedWindow, Registry, count_limit};
+use ratelimits::{Error, FixedWindow, Registry, count_limit, rate_limit};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -25,7 +25,12 @@ async fn once() -> Result<(), Error> {
     Ok(())
 }
 
-/// Serves a dashboard below `/limits`, on which operators may reset keys.
+#[rate_limit(rate = "100/h", burst = burst, key = user, name = "dashboard-plan")]
+async fn plan(user: &str, burst: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+/// Serves a dashboard below `/limits`, on which operators may reset and pause keys.
 async fn serve_for_operators(dashboard: &Dashboard, registry: &Registry) -> Client {
     let dashboard = dashboard.clone().may_reset(|request| request.headers.contains_key("x-operator"));
     serve(Router::new().nest_service("/limits", dashboard.router(registry))).await
@@ -80,7 +85,7 @@ async fn every_response_has_security_headers() {
 #[tokio::test]
 async fn a_router_without_reset_changes_nothing() {
     let client = serve(Router::new().nest_service("/limits", open().router(&Registry::in_memory()))).await;
-    for path in ["/limits", "/limits/data", "/limits/reset"] {
+    for path in ["/limits", "/limits/data", "/limits/reset", "/limits/pause"] {
         let reply =
             client.post(path, &["x-operator: yes", JSON], r#"{"policy":"dashboard-once","key":[]}"#).await;
         assert!([404, 405].contains(&reply.status), "{reply:?}");
@@ -205,7 +210,7 @@ async fn data_tells_about_redis_without_its_password() {
 }
 
 #[tokio::test]
-async fn resets_need_permission_and_the_same_origin() {
+async fn changes_need_permission_and_the_same_origin() {
     let dashboard = open();
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     let client = serve_for_operators(&dashboard, &registry).await;
@@ -215,7 +220,7 @@ async fn resets_need_permission_and_the_same_origin() {
     let too_long = format!("{{\"policy\":\"{}\",\"key\":[]}}", "x".repeat(70_000));
     registry.scope(enter("ann", 7)).await.unwrap();
     let refused: [(&[&str], &str, u16, &str); 10] = [
-        (&[JSON], body, 403, "you may not reset keys"),
+        (&[JSON], body, 403, "you may not reset or pause keys"),
         (&[operator, JSON, "sec-fetch-site: cross-site"], body, 403, "the request is from another site"),
         (&[operator, JSON, "sec-fetch-site: same-site"], body, 403, "the request is from another site"),
         (&[operator, JSON, "origin: http://outside"], body, 403, "the request is from another site"),
@@ -227,13 +232,16 @@ async fn resets_need_permission_and_the_same_origin() {
         (&[operator, JSON], &too_long, 413, "too long"),
     ];
     for (headers, body, status, error) in refused {
-        let reply = client.post("/limits/reset", headers, body).await;
-        assert_eq!(reply.status, status, "{headers:?} {body:.100}: {reply:?}");
-        let reply: Value = serde_json::from_str(&reply.body).unwrap();
-        assert!(reply["error"].as_str().unwrap().contains(error), "{reply}");
+        for path in ["/limits/reset", "/limits/pause"] {
+            let reply = client.post(path, headers, body).await;
+            assert_eq!(reply.status, status, "{path} {headers:?} {body:.100}: {reply:?}");
+            let reply: Value = serde_json::from_str(&reply.body).unwrap();
+            assert!(reply["error"].as_str().unwrap().contains(error), "{reply}");
+        }
     }
     let rooms = registry.policy("dashboard-rooms").unwrap();
-    assert_eq!(rooms.usage(("ann", 7)).await.unwrap().used, 1);
+    let usage = rooms.usage(("ann", 7)).await.unwrap();
+    assert_eq!((usage.used, usage.paused), (1, None));
 
     let reset = async |headers: &[&str]| client.post("/limits/reset", headers, body).await.body;
     assert_eq!(reset(&[operator, JSON, &own]).await, r#"{"reset":true}"#);
@@ -248,10 +256,58 @@ async fn resets_need_permission_and_the_same_origin() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_resets_nothing() {
+async fn keys_are_paused_where_they_may_be_reset() {
+    let dashboard = open();
+    let observed = Registry::builder().observer(dashboard.observer());
+    let registry = observed.max_pause(2 * HOUR).in_memory();
+    let client = serve_for_operators(&dashboard, &registry).await;
+    let pause = async |named: Value, duration: &str| {
+        let mut body = named;
+        body["duration"] = json!(duration);
+        let reply = client.post("/limits/pause", &["x-operator: yes", JSON], &body.to_string()).await;
+        let written: Value = serde_json::from_str(&reply.body).unwrap();
+        (reply.status, written)
+    };
+    let is_about = |seconds: &Value, time: Duration| {
+        (time - seconds.as_f64().map(Duration::from_secs_f64).unwrap()).as_secs() < 60
+    };
+    // Also a key without state, of a policy with computed numbers.
+    let named = json!({ "policy": "dashboard-plan", "key": ["ann"] });
+    for (duration, left) in [("1h", HOUR), ("1m", HOUR), ("1d", 2 * HOUR)] {
+        let (status, paused) = pause(named.clone(), duration).await;
+        assert!(status == 200 && is_about(&paused["paused_seconds"], left), "{paused}");
+    }
+    registry.scope(plan("ann", 10)).await.unwrap_err();
+    registry.scope(plan("bob", 1)).await.unwrap();
+    for (duration, problem) in [("", "`duration` is not a duration"), ("0s", "`duration` is zero")] {
+        let (status, refused) = pause(named.clone(), duration).await;
+        assert!(status == 400 && refused["error"].as_str().unwrap().starts_with(problem), "{refused}");
+    }
+
+    let row = async |policy: &str| {
+        let shown = data(client, &[]).await["most_limited"]["keys"].clone();
+        shown.as_array().unwrap().iter().find(|row| row["policy"] == policy).unwrap().clone()
+    };
+    assert!(is_about(&row("dashboard-plan").await["paused_seconds"], 2 * HOUR));
+    registry.scope(plan("bob", 1)).await.unwrap_err();
+    for _ in 0..2 {
+        _ = registry.scope(once()).await;
+    }
+    let limited = row("dashboard-once").await;
+    assert_eq!(limited["paused_seconds"], Value::Null);
+    let (status, paused) =
+        pause(json!({ "policy": limited["policy"], "key_hash": limited["key_hash"] }), "1h").await;
+    assert!(status == 200 && is_about(&row("dashboard-once").await["paused_seconds"], HOUR), "{paused}");
+}
+
+#[tokio::test]
+async fn a_store_that_fails_changes_nothing() {
     let registry = Registry::connect_lazy("redis://127.0.0.1:1").unwrap();
     let client = serve_for_operators(&open(), &registry).await;
     let headers = ["x-operator: yes", JSON];
-    let reply = client.post("/limits/reset", &headers, r#"{"policy":"dashboard-once","key":[]}"#).await;
-    assert_eq!(reply.status, 503, "{reply:?}");
+    for path in ["/limits/reset", "/limits/pause"] {
+        let body = r#"{"policy":"dashboard-once","key":[],"duration":"30s"}"#;
+        let reply = client.post(path, &headers, body).await;
+        assert_eq!(reply.status, 503, "{reply:?}");
+    }
 }

@@ -215,6 +215,12 @@ impl PolicyHandle {
         self.with_known_numbers()?.pause(key, duration).await
     }
 
+    /// Returns what is left of the key's pause, if it is paused.
+    #[cfg(feature = "dashboard")]
+    pub(crate) async fn paused<M>(&self, key: impl IntoKey<M>) -> Result<Option<Duration>, Error> {
+        Ok(self.with_known_numbers()?.peek(key).await?.paused())
+    }
+
     /// Returns a limiter with the keys of the policy. Numbers that are computed have any value.
     fn with_known_numbers(&self) -> Result<Limiter, Error> {
         Ok(self.with_spec((self.info.site.policy)(), self.known_spec()?))

@@ -135,8 +135,8 @@ async fn the_page_is_used_by_keyboard() {
     tab_to(&browser, "it.id === 'pause'").await;
     browser.press(ENTER).await;
     browser.wait_until("document.querySelector('#updated').textContent.startsWith('Paused.')").await;
-    assert_eq!(browser.value(&text_of("#pause")).await, "Resume");
-    assert_eq!(browser.value(&text_of("#announcement")).await, "Paused");
+    assert_eq!(browser.value(&text_of("#pause")).await, "Resume updates");
+    assert_eq!(browser.value(&text_of("#announcement")).await, "Updates are paused");
     registry.limiter(names[1], FixedWindow::new(10, HOUR)).unwrap().try_acquire("key").await.unwrap();
 
     let sort = async |by: &str| {
@@ -182,6 +182,24 @@ async fn the_page_is_used_by_keyboard() {
     browser
         .wait_until(&format!("{} === 'Reset this key of dashboard-rooms.'", text_of("#keys output")))
         .await;
+    registry.scope(enter("ann <b>", 7)).await.unwrap();
+
+    // The field has 30s, which is replaced.
+    tab_to(&browser, "it.tagName === 'INPUT' && it.value === '30s'").await;
+    browser.press(&format!("1h{ENTER}")).await;
+    let is_paused = "is paused for 60 min.";
+    let said = |id: &str, policy: &str| format!("{} === 'This key of {policy} {is_paused}'", text_of(id));
+    browser.wait_until(&said("#reset output", "web:dashboard-rooms")).await;
+    registry.scope(enter("ann <b>", 7)).await.unwrap_err();
+    browser
+        .wait_until("document.querySelector('#keys tbody .badge')?.textContent === 'paused, 60 min left'")
+        .await;
+    tab_to(&browser, "it.ariaLabel === 'Pause ann <b> · 7 of dashboard-rooms for 1h'").await;
+    browser.press(ENTER).await;
+    browser.wait_until(&said("#keys output", "dashboard-rooms")).await;
+    tab_to(&browser, "it.ariaLabel === 'Reset ann <b> · 7 of dashboard-rooms'").await;
+    browser.press(ENTER).await;
+    browser.wait_until("!document.querySelector('#keys tbody .badge')").await;
     registry.scope(enter("ann <b>", 7)).await.unwrap();
     assert_no_errors(&browser).await;
 }
@@ -247,7 +265,7 @@ async fn the_page_fits_a_narrow_screen() {
 
 /// A name that its owner points to this machine once its page is loaded makes the dashboard a part of that page's site.
 #[tokio::test]
-async fn pages_of_other_sites_neither_read_nor_reset() {
+async fn pages_of_other_sites_neither_read_nor_change_keys() {
     let dashboard = open().may_reset(|_| true).hosts(["limits.test"]);
     let registry = Registry::builder().observer(dashboard.observer()).in_memory();
     // The page of the other site, as it was loaded before.
@@ -264,19 +282,20 @@ async fn pages_of_other_sites_neither_read_nor_reset() {
                     try {{ return (await fetch('{to}/limits' + path, options)).status; }} catch {{ return 'no answer'; }}
                 }};
                 const headers = {{ 'content-type': 'application/json' }};
-                const body = '{{\"policy\":\"dashboard-once\",\"key\":[]}}';
-                return [await status(''), await status('/data'), await status('/reset', {{ method: 'POST', headers, body }})];
+                const body = '{{\"policy\":\"dashboard-once\",\"key\":[],\"duration\":\"1ms\"}}';
+                const post = path => status(path, {{ method: 'POST', headers, body }});
+                return [await status(''), await status('/data'), await post('/reset'), await post('/pause')];
             }})()"
         )
     };
     let (other, own) = (format!("http://rebound.test:{port}"), format!("http://limits.test:{port}"));
     let rules = "--host-resolver-rules=MAP *.test 127.0.0.1";
     let browser = Browser::open_with(&format!("{other}/page"), &[rules]).await;
-    assert_eq!(browser.value(&attempt(&other)).await, json!([403, 403, 403]));
+    assert_eq!(browser.value(&attempt(&other)).await, json!([403, 403, 403, 403]));
     for site in [format!("http://{address}"), own.clone()] {
-        assert_eq!(browser.value(&attempt(&site)).await, json!(vec!["no answer"; 3]), "{site}");
+        assert_eq!(browser.value(&attempt(&site)).await, json!(vec!["no answer"; 4]), "{site}");
     }
     assert_eq!(registry.policy("dashboard-once").unwrap().usage(()).await.unwrap().used, 1);
     let operator = Browser::open_with(&format!("{own}/page"), &[rules]).await;
-    assert_eq!(operator.value(&attempt(&own)).await, json!([200, 200, 200]));
+    assert_eq!(operator.value(&attempt(&own)).await, json!([200, 200, 200, 200]));
 }

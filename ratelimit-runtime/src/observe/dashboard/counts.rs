@@ -1,6 +1,7 @@
 //! What the observer of a dashboard counts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
@@ -9,6 +10,7 @@ use super::recently_limited::RecentlyLimited;
 use super::traffic::Traffic;
 use crate::decide::observation::{CallOutcome, Observation};
 use crate::observe::by_policy::ByPolicy;
+use crate::observe::most_limited::LimitedKey;
 
 /// The traffic of each policy, and the keys that are limited.
 #[derive(Debug)]
@@ -50,7 +52,12 @@ impl Counts {
         self.limited.find(self.second(), policy, key_hash)
     }
 
-    pub(crate) fn most_limited(&self, second: u32) -> Value {
-        self.limited.to_json(second)
+    pub(crate) fn most_limited(&self, second: u32) -> Vec<LimitedKey> {
+        self.limited.shown(second)
+    }
+
+    /// Returns these keys as they are shown, with what is left of their pauses.
+    pub(crate) fn shown(&self, second: u32, most_limited: &[(LimitedKey, Option<Duration>)]) -> Value {
+        self.limited.to_json(second, most_limited)
     }
 }

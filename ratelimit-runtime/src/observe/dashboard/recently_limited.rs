@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -65,8 +66,8 @@ impl RecentlyLimited {
         &self.current
     }
 
-    /// Returns the keys in descending order of their refusals, and since when they are counted.
-    pub(super) fn to_json(&self, second: u32) -> Value {
+    /// Returns the keys that are shown, in descending order of their refusals.
+    pub(super) fn shown(&self, second: u32) -> Vec<LimitedKey> {
         let current = self.at(second).list();
         let previous = self.previous.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut keys = HashMap::<_, LimitedKey>::new();
@@ -81,10 +82,17 @@ impl RecentlyLimited {
         }
         let mut keys: Vec<_> = keys.into_values().collect();
         keys.sort_by(|a, b| (b.refusals, &a.policy, &a.key_hash).cmp(&(a.refusals, &b.policy, &b.key_hash)));
-        let keys = keys.iter().take(SHOWN).map(|key| {
+        keys.truncate(SHOWN);
+        keys
+    }
+
+    /// Returns the keys that are shown with what is left of their pauses, and since when they are counted.
+    pub(super) fn to_json(&self, second: u32, shown: &[(LimitedKey, Option<Duration>)]) -> Value {
+        let keys = shown.iter().map(|(key, paused)| {
             let LimitedKey { policy, key_hash, key, refusals, overcount, is_cut } = key;
             let key = key.as_ref().filter(|_| self.shows_keys);
-            json!({ "policy": &**policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount })
+            json!({ "policy": &**policy, "key_hash": key_hash, "key": key, "is_cut": is_cut, "refusals": refusals, "overcount": overcount,
+                "paused_seconds": paused.map(|left| left.as_secs_f64()) })
         });
         json!({ "seconds": second.min(second % PERIOD + PERIOD), "keys": keys.collect::<Vec<_>>() })
     }
@@ -102,9 +110,14 @@ mod tests {
         keys.at(second).count(&seen);
     }
 
+    fn to_json(keys: &RecentlyLimited, second: u32) -> Value {
+        let shown: Vec<_> = keys.shown(second).into_iter().map(|key| (key, None)).collect();
+        keys.to_json(second, &shown)
+    }
+
     /// The keys and how often they were refused.
     fn listed(keys: &RecentlyLimited, second: u32) -> Vec<(String, u64)> {
-        let json = keys.to_json(second);
+        let json = to_json(keys, second);
         let of =
             |key: &Value| (key["key"][0].as_str().unwrap().to_owned(), key["refusals"].as_u64().unwrap());
         json["keys"].as_array().unwrap().iter().map(of).collect()
@@ -136,11 +149,11 @@ mod tests {
         for key in 0..2 * SHOWN {
             (0..=key).for_each(|_| refuse(&keys, &format!("secret {key}"), 1));
         }
-        let json = keys.to_json(40);
+        let json = to_json(&keys, 40);
         assert_eq!((json["seconds"].as_u64(), json["keys"].as_array().unwrap().len()), (Some(40), SHOWN));
         assert_eq!(json["keys"][0]["refusals"], 2 * SHOWN);
         assert!(!json.to_string().contains("secret"), "{json}");
-        assert_eq!(keys.to_json(310)["seconds"], 310);
-        assert_eq!(keys.to_json(910)["seconds"], 310);
+        assert_eq!(to_json(&keys, 310)["seconds"], 310);
+        assert_eq!(to_json(&keys, 910)["seconds"], 310);
     }
 }

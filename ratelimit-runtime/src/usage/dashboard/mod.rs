@@ -1,9 +1,9 @@
 //! A page that shows the limits of a running service: [`Dashboard`].
 
+mod change;
 mod hosts;
 mod page;
 mod report;
-mod reset;
 mod same_origin;
 
 use std::fmt;
@@ -17,6 +17,7 @@ use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 
+use self::change::{Change, ChangeRequest, change};
 use self::hosts::Hosts;
 use crate::decide::observation::Observation;
 use crate::observe::dashboard::counts::Counts;
@@ -98,12 +99,13 @@ impl Dashboard {
         }
     }
 
-    /// Lets those reset keys whom `may_reset` admits, of those who may see the page. Without it, the page changes nothing.
+    /// Lets those reset and pause keys whom `may_reset` admits, of those who may see the page. Without it, the page changes nothing.
     ///
     /// A reset is a `POST` to `/limits/reset`, with a content type of `application/json`: of `{"policy": "search", "key": ["42"]}` with
     /// the parts of the key as text, or of `{"policy": "search", "key_hash": "d556d08fdfb3f7d6"}` for a key in the list of those that
-    /// are limited most. The response is `{"reset": true}`, or `false` if the key had no state. Each reset is
-    /// logged, without the key.
+    /// are limited most. The response is `{"reset": true}`, or `false` if the key had no state. A [pause](crate::Limiter::pause) is the
+    /// same to `/limits/pause`, with `"duration": "30s"` in addition, and the response `{"paused_seconds": 30.0}` has what is left of
+    /// it. Each reset and each pause is logged, without the key.
     ///
     /// A request that a browser sends for another site is refused, by its `Sec-Fetch-Site` or `Origin`, so a cookie is enough to
     /// authenticate users. A proxy in front must keep `Host` for browsers that send no `Sec-Fetch-Site`, as over plain HTTP.
@@ -142,13 +144,16 @@ impl Dashboard {
     /// Every response has headers that forbid other scripts, styles, hosts and frames, and caching.
     pub fn router<S: Clone + Send + Sync + 'static>(&self, registry: &Registry) -> Router<S> {
         let served = Served { dashboard: self.clone(), registry: registry.clone() };
-        let (for_data, for_reset) = (served.clone(), served.clone());
+        let for_data = served.clone();
         let mut router = Router::new()
             .route("/", get(async || page::page()))
-            .route("/data", get(async move |request: Request| for_data.data(request)));
+            .route("/data", get(async move |request: Request| for_data.data(request).await));
         if self.may_reset.is_some() {
-            let reset = async move |request: Request| for_reset.reset(request).await;
-            router = router.route("/reset", post(reset));
+            for (path, change) in [("/reset", Change::Reset), ("/pause", Change::Pause)] {
+                let served = served.clone();
+                router = router
+                    .route(path, post(async move |request: Request| served.change(change, request).await));
+            }
         }
         let guard = move |request: Request, next: Next| {
             let (parts, body) = request.into_parts();
@@ -177,17 +182,18 @@ impl Served {
         self.dashboard.may_reset.as_ref().is_some_and(|may_reset| may_reset(parts))
     }
 
-    fn data(&self, request: Request) -> Response {
+    async fn data(&self, request: Request) -> Response {
         let (parts, _) = request.into_parts();
         let may_reset = self.may_reset(&parts);
-        page::json(&report::report(&self.dashboard.counts, &self.registry, may_reset)).into_response()
+        page::json(&report::report(&self.dashboard.counts, &self.registry, may_reset).await).into_response()
     }
 
-    async fn reset(&self, request: Request) -> Response {
+    async fn change(&self, what: Change, request: Request) -> Response {
         let (parts, body) = request.into_parts();
-        let may_reset = self.may_reset(&parts);
-        match reset::reset(&self.registry, &self.dashboard.counts, may_reset, &parts, body).await {
-            Ok(reset) => page::json(&serde_json::json!({ "reset": reset })).into_response(),
+        let (registry, counts) = (&self.registry, &*self.dashboard.counts);
+        let is_allowed = self.may_reset(&parts);
+        match change(what, ChangeRequest { registry, counts, is_allowed, parts: &parts, body }).await {
+            Ok(changed) => page::json(&changed).into_response(),
             Err((status, error)) => {
                 (status, page::json(&serde_json::json!({ "error": error }))).into_response()
             }

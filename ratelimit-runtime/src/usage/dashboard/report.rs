@@ -1,8 +1,12 @@
 //! What the page shows, as JSON.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use super::change::KeyTexts;
 use crate::observe::dashboard::counts::Counts;
+use crate::observe::most_limited::LimitedKey;
 use crate::store::Store;
 use crate::usage::check::check_policies;
 use crate::usage::policies::policies;
@@ -11,8 +15,9 @@ use crate::usage::registry::Registry;
 use crate::usage::registry::overrides::Override;
 
 /// Returns the state of a registry, and what an observer has counted.
-pub(super) fn report(counts: &Counts, registry: &Registry, may_reset: bool) -> Value {
+pub(super) async fn report(counts: &Counts, registry: &Registry, may_reset: bool) -> Value {
     let second = counts.second();
+    let most_limited = with_pauses(registry, counts.most_limited(second)).await;
     let problems = check_policies().err();
     let problems: Vec<_> = problems.iter().flat_map(|problems| problems.problems()).collect();
     json!({
@@ -20,11 +25,26 @@ pub(super) fn report(counts: &Counts, registry: &Registry, may_reset: bool) -> V
         "waiting": registry.backend().waiting(),
         "policies": policies(),
         "traffic": counts.traffic(second),
-        "most_limited": counts.most_limited(second),
+        "most_limited": counts.shown(second, &most_limited),
         "overrides": overrides(registry),
         "problems": problems,
         "may_reset": may_reset,
     })
+}
+
+/// Adds what is left of the pause of each key. It is not known for keys of limiters, and for those that are too long to be kept.
+async fn with_pauses(registry: &Registry, keys: Vec<LimitedKey>) -> Vec<(LimitedKey, Option<Duration>)> {
+    let answers = registry.store_health().healthy;
+    let mut with_pauses = Vec::with_capacity(keys.len());
+    for key in keys {
+        let parts = key.key.clone().filter(|_| answers && !key.is_cut);
+        let paused = match (registry.policy(&key.policy), parts) {
+            (Ok(policy), Some(parts)) => policy.paused(KeyTexts(parts)).await.ok().flatten(),
+            _ => None,
+        };
+        with_pauses.push((key, paused));
+    }
+    with_pauses
 }
 
 fn store(registry: &Registry) -> Value {
