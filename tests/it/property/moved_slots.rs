@@ -47,7 +47,7 @@ impl MovedSlots {
         &self,
         key: usize,
         now: i128,
-        moved: &Vec<i128>,
+        moved: &[i128],
         stood_still: i128,
     ) -> Result<(), String> {
         for waiting in self.0.iter().filter(|waiting| waiting.key == key && waiting.slot > now) {
