@@ -251,7 +251,8 @@ impl Run<'_> {
                 .map(|after| at + after as i64)
                 .collect();
             for (j, request) in requests.iter().enumerate() {
-                let moved = all_outcomes.iter().map(|outcomes| moved_slots::of(&outcomes[i], j)).collect();
+                let moved: Vec<i128> =
+                    all_outcomes.iter().map(|outcomes| moved_slots::of(&outcomes[i], j)).collect();
                 let stood_still = self.model.stood_still(&self.keys[request.key].name);
                 self.moved_slots.check(request.key, absolute(at), &moved, stood_still)?;
                 if let Some(receipt) = expected.receipts[j] {

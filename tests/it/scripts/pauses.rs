@@ -22,7 +22,8 @@ async fn assert_corrupt(fixture: &mut Fixture, case: &Case, context: &str) {
     let (key, spec, charge) = (case.key(), case.spec(), case.charge());
     let peek = Charge { cost: 0, ..charge.clone() };
     let other = CASES.iter().find(|other| other.name != case.name).expect("there are several").charge();
-    let decided = fixture.store.decide_many(&[&[charge.clone()], &[peek], &[other, charge]]).await;
+    let decided =
+        fixture.store.decide_many(&[std::slice::from_ref(&charge), &[peek], &[other, charge.clone()]]).await;
     assert!(decided.iter().all(Result::is_err), "{context}: {decided:?}");
     let mut errors: Vec<_> = decided.into_iter().map(Result::unwrap_err).collect();
     // A list without charges has nothing to give back.
