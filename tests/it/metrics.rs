@@ -232,14 +232,16 @@ async fn recorded_series_are_in_dashboard_alerts_and_guide() {
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;
     let on_redis = builder().connect_lazy(&Server::shared().url()).unwrap();
-    on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap().try_acquire("a").await.unwrap();
+    let limiter = on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap();
+    limiter.try_acquire("a").await.unwrap();
+    limiter.pause("a", DAY).await.unwrap();
     let text = recorder.handle().render();
     let described =
         text.lines().filter_map(|line| line.strip_prefix("# HELP ratelimits_")?.split(' ').next());
     let families: BTreeSet<&str> = described.collect();
     let typed = text.lines().filter_map(|line| line.strip_prefix("# TYPE ratelimits_")?.split(' ').next());
     assert_eq!(families, typed.collect(), "each series has a description");
-    assert_eq!(families.len(), 9);
+    assert_eq!(families.len(), 10);
 
     let dashboard: Value = serde_json::from_str(include_str!("../../dashboards/grafana.json")).unwrap();
     let queries = queries(&dashboard);

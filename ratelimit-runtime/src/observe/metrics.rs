@@ -49,9 +49,6 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
     describe();
     let (policies, owner) = (ByPolicy::default(), Owner::new());
     move |seen| {
-        if seen.outcome == CallOutcome::Paused {
-            return counter!(PAUSES, "policy" => seen.policy.to_owned()).increment(1);
-        }
         let by_name = || policies.get(seen.policy, |name| Arc::new(PolicySeries::new(name)));
         let other;
         let series = match seen.attached(&owner, by_name) {
@@ -61,6 +58,9 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
                 &other
             }
         };
+        if seen.outcome == CallOutcome::Paused {
+            return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
+        }
         series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
         if !seen.waited.is_zero() {
             histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);
