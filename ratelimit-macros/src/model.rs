@@ -43,6 +43,7 @@ impl LimitedFunction {
         let limits = limits.into_iter().collect::<Option<Vec<_>>>();
         let limited = limits.map(|mut limits| {
             stack::check(&limits, &mut errors);
+            stack::mark_settled(&mut limits);
             stack::number(&mut limits, last_number(&function));
             LimitedFunction { function, tag: stack::tag(&limits), limits }
         });

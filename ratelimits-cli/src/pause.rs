@@ -18,8 +18,9 @@ use crate::target::Target;
 
 /// Admit no call of a key for a time, in any process.
 ///
-/// The key needs no state. A pause ends by itself, and `reset` ends it. Of several pauses the one counts that ends last. Calls that
-/// wait already, and permits that processes have leased, are admitted all the same.
+/// The key needs no state. A pause ends by itself, and `reset` ends it. Of several pauses the one that ends last counts. Permits that
+/// processes have leased are spent all the same, and calls that wait already start at their slots, unless their attribute has
+/// `pause_when`.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, allow_missing_positional = true)]
 pub(crate) struct Pause {
@@ -126,7 +127,7 @@ impl Pause {
 
 fn time(text: &str) -> Result<Duration, &'static str> {
     match parse_duration(text)? {
-        Duration::ZERO => Err("is no time; write how long, like 30s"),
+        Duration::ZERO => Err("pauses nothing; write a time such as 30s"),
         duration => Ok(duration),
     }
 }

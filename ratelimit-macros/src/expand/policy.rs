@@ -170,10 +170,10 @@ impl<'a> Numbers<'a> {
 /// no override forgets a pause.
 fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
     let is_computed = limit.policy.numbers().any(|number| !number.is_literal());
-    let adjustable = match limit.settle {
-        Some(_) => quote!(.settled()),
-        None if is_computed || limit.pause_when.is_some() => quote!(.adjustable()),
-        None => TokenStream::new(),
+    let adjustable = match limit.is_settled {
+        true => quote!(.settled()),
+        false if is_computed || limit.pause_when.is_some() => quote!(.adjustable()),
+        false => TokenStream::new(),
     };
     match &limit.policy {
         Policy::TokenBucket { rate, burst, refill } => {

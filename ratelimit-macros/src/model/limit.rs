@@ -39,6 +39,8 @@ pub(crate) struct Limit {
     pub(crate) pause_when: Option<Expr>,
     /// The name under which the body sees the decision.
     pub(crate) bind: Option<Ident>,
+    /// Whether calls are settled, by the output or by a body that has the decision.
+    pub(crate) is_settled: bool,
     pub(crate) shadow: bool,
     pub(crate) registry: Option<Expr>,
     /// Where the facade lives. `crate` is a keyword.
@@ -89,6 +91,7 @@ impl Limit {
         Some(Limit {
             span: args.attribute,
             kind: args.kind,
+            is_settled: settle.is_some(),
             written: Written::read(args),
             policy: policy?,
             name,

@@ -45,20 +45,33 @@ fn check_bind(limits: &[Limit], errors: &mut Errors) {
     for other in bound {
         errors.on(other, "one decision is made for all attributes of a function; bind it once");
     }
+    let settle = |used: &str| match limits {
+        [_] => format!("decision.settle({used})"),
+        _ => format!("decision.settle_each([{}])", vec![used; limits.len()].join(", ")),
+    };
     for limit in limits {
         if let Some(condition) = &limit.charge_when {
             errors.on(
                 condition,
-                "beside `bind` the body decides what is charged; write `decision.settle(0)` in it, and leave out `charge_when`",
+                format!("beside `bind` the body decides what is charged; write `{}` in it, and leave out `charge_when`", settle("0")),
             );
         }
         if let Some(used) = &limit.settle {
             errors.on(
                 used,
-                "beside `bind` the body settles the call; write `decision.settle(…)` in it, and leave out `settle`",
+                format!(
+                    "beside `bind` the body settles the call; write `{}` in it, and leave out `settle`",
+                    settle("…")
+                ),
             );
         }
     }
+}
+
+/// Marks all limits as settled whose decision the body gets.
+pub(super) fn mark_settled(limits: &mut [Limit]) {
+    let is_bound = limits.iter().any(|limit| limit.bind.is_some());
+    limits.iter_mut().for_each(|limit| limit.is_settled |= is_bound);
 }
 
 /// Numbers the limits without a name, after those that the function has already. Those in shadow come last, so that a temporary

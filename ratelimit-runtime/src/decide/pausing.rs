@@ -54,26 +54,21 @@ impl Pausable {
     /// Pauses the key, and waits for the store. Once polled, it ends even if it is dropped.
     pub(crate) async fn pause(self, duration: Duration) -> Result<(), StoreError> {
         let (sender, receiver) = oneshot::channel();
-        self.start(duration, Urgency::AtOnce, move |result| drop(sender.send(result)));
+        self.start(duration, move |result| drop(sender.send(result)));
         receiver.await.unwrap_or_else(|_| Err(StoreError::transient("the tokio runtime has shut down")))
     }
 
-    /// Pauses the key, by a task in Redis, so that nobody waits for it.
-    pub(crate) fn pause_soon(self, duration: Duration) {
+    /// Pauses the key without waiting for Redis, before what this process asks next of it.
+    pub(crate) fn pause_at_once(self, duration: Duration) {
         let definition = self.definition.clone();
-        self.start(duration, Urgency::Soon, move |result| {
+        self.start(duration, move |result| {
             if let Err(error) = result {
                 definition.log_failed_pause(&error);
             }
         });
     }
 
-    fn start(
-        self,
-        duration: Duration,
-        urgency: Urgency,
-        done: impl FnOnce(Result<(), StoreError>) + Send + 'static,
-    ) {
+    fn start(self, duration: Duration, done: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
         let (duration, Some(store)) = (self.at_most(duration), self.backend.store().cloned()) else {
             return done(Ok(()));
         };
@@ -82,7 +77,7 @@ impl Pausable {
             return done(Ok(()));
         }
         let pause = Correction::pause(self.key.clone(), self.spec, micros);
-        store.clone().correct(None, vec![pause], urgency, move |result| {
+        store.clone().correct(None, vec![pause], Urgency::AtOnce, move |result| {
             match &result {
                 Ok(_) => {
                     if let Some(leases) = store.leases() {

@@ -110,7 +110,7 @@ impl Policy {
         }
     }
 
-    /// Returns the policy as attributes with `settle` have it.
+    /// Returns the policy as attributes with `settle` or `bind` have it.
     #[doc(hidden)]
     #[must_use]
     pub const fn settled(self) -> Self {

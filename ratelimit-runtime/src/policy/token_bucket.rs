@@ -188,7 +188,7 @@ impl TokenBucket {
     }
 
     /// Remembers what a key has lacked since its calls, so that most of what they have not used can be given back however long they
-    /// take. Attributes with `settle` do this by themselves. Implies [`adjustable`](Self::adjustable).
+    /// take. Attributes with `settle` or `bind` do this by themselves. Implies [`adjustable`](Self::adjustable).
     #[doc(hidden)]
     #[must_use]
     pub const fn settled(mut self) -> Self {

@@ -241,7 +241,9 @@ async fn pauses_are_never_shortened_and_last_a_day_at_most() {
 
 #[test]
 fn invalid_times_are_errors() {
-    for (time, problem) in [("0s", "is no time"), ("soon", "is not a duration"), ("5", "is not a duration")] {
+    for (time, problem) in
+        [("0s", "pauses nothing"), ("soon", "is not a duration"), ("5", "is not a duration")]
+    {
         let wrong = run("redis://127.0.0.1:1", &["pause", "a", "k", time]);
         assert!(wrong.code == 2 && wrong.err.contains(problem), "{wrong:?}");
     }

@@ -15,7 +15,7 @@ impl Pausables {
         for (index, pausable) in self.0 {
             let duration = durations.iter().find(|(of, _)| *of == index).and_then(|(_, duration)| *duration);
             if let Some(duration) = duration {
-                pausable.pause_soon(duration);
+                pausable.pause_at_once(duration);
             }
         }
     }
