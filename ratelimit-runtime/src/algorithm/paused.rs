@@ -69,7 +69,7 @@ impl AlgorithmSpec {
         let verdict = self.verdict(snapshot, at, cost, wait);
         let can_wait = self.reserves() && left + verdict.wait <= wait;
         let verdict = if !verdict.admitted {
-            Verdict { retry_after: verdict.retry_after.map(|after| left + after), ..verdict }
+            Verdict { retry_after: verdict.retry_after.map(|after| left.saturating_add(after)), ..verdict }
         } else if cost == 0 {
             verdict
         } else if can_wait {
@@ -79,14 +79,14 @@ impl AlgorithmSpec {
             // For a queue `retry_after` ends when the slot is within the call's wait.
             let retry_after = match queue {
                 Some(_) => (left + verdict.wait).saturating_sub(wait),
-                None => left + free_after(),
+                None => left.saturating_add(free_after()),
             };
             let unused = self.verdict(snapshot, at, 0, 0);
             Verdict { admitted: false, retry_after: Some(retry_after), ..unused }
         };
         // A limit that no key reaches is there to tell what a key has used.
         let remaining = if verdict.limit < MAX_PERMITS { 0 } else { verdict.remaining };
-        Verdict { remaining, reset_after: left + verdict.reset_after, ..verdict }
+        Verdict { remaining, reset_after: left.saturating_add(verdict.reset_after), ..verdict }
     }
 
     /// Leaves the state of a paused key unchanged, unless it is from the future.
@@ -179,3 +179,6 @@ impl AlgorithmSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;

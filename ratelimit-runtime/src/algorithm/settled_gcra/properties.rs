@@ -44,9 +44,27 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 impl History {
-    /// Returns how many microseconds of refill are missing.
+    /// Returns how many microseconds of refill are missing, by the bucket's own time.
     fn missing(&self, now: u64) -> u64 {
-        self.spec.check(self.state.as_ref(), now, 0)[0] - now
+        let time = AlgorithmSpec::pause_of(self.state.as_ref(), now).map_or(now, |pause| pause.time(now));
+        self.spec.check(self.state.as_ref(), now, 0)[0] - time
+    }
+
+    /// Calls that wait start later, and end later.
+    fn pause(&mut self, now: u64, micros: u64, open: &mut [Open]) {
+        let moved = |history: &Self| {
+            AlgorithmSpec::pause_of(history.state.as_ref(), now).map_or(0, |pause| pause.moved)
+        };
+        let before = moved(self);
+        self.spec.pause(&mut self.state, now, micros);
+        let after = moved(self);
+        for (at, index, ..) in open.iter_mut() {
+            let call = &mut self.calls[*index];
+            if call.slot > now {
+                call.slot += after - before;
+                *at += after - before;
+            }
+        }
     }
 
     fn settle(&mut self, (at, index, charge_id, cost, quarters): Open) {
@@ -62,12 +80,16 @@ impl History {
 
     fn decide(&mut self, now: u64, (_, cost, wait, lasts, quarters): Step) -> Option<Open> {
         let snapshot = self.spec.check(self.state.as_ref(), now, cost);
-        let verdict = self.spec.verdict(snapshot, now, cost, wait);
+        let pause = AlgorithmSpec::pause_of(self.state.as_ref(), now);
+        let verdict = self.spec.verdict_in(pause, snapshot, now, cost, wait);
         if !verdict.admitted {
             return None;
         }
         self.spec.commit(&mut self.state, snapshot, now, cost);
         let slot = now + verdict.wait;
+        if let Some(pause) = pause {
+            assert!(slot >= pause.until);
+        }
         self.calls.push(Call { slot, charge: verdict.charge_id.at - snapshot[0] });
         Some((slot + lasts, self.calls.len() - 1, verdict.charge_id, cost, quarters))
     }
@@ -82,14 +104,16 @@ proptest! {
         burst in prop::sample::select(vec![2, 4, 8_u64]),
         borrows in any::<bool>(),
         steps in steps(),
+        pauses in prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1..100_u64], 60),
     ) {
         let mut history = History { spec: spec(interval, burst, borrows), state: None, calls: Vec::new() };
         let (mut now, mut open) = (1_000_000, Vec::<Open>::new());
-        for step in steps {
+        for (step, micros) in steps.into_iter().zip(pauses) {
             now += step.0;
             open.sort_by_key(|(at, ..)| *at);
             let ended = open.partition_point(|(at, ..)| *at <= now);
             open.drain(..ended).for_each(|open| history.settle(open));
+            history.pause(now, micros, &mut open);
             open.extend(history.decide(now, step));
         }
         let mut calls = history.calls;

@@ -3,6 +3,7 @@
 mod ended_queues;
 mod fingerprints;
 mod interrupted;
+mod pauses;
 mod threads;
 mod waiters;
 mod ways;

@@ -67,7 +67,7 @@ fn slots_never_move_back() {
             let spec = specs[random.below(specs.len() as u64) as usize];
             let cost = 1 + random.below(4);
             let charge = Charge { key: key.clone(), spec, cost, wait: 20_000_000, shadow: false };
-            match random.below(14) {
+            match random.below(15) {
                 0..5 => {
                     let (outcome, waiter) = store.reserve(slice::from_ref(&charge));
                     if let Some(waiter) = waiter {
@@ -86,6 +86,7 @@ fn slots_never_move_back() {
                 11 => time.store(now + random.below(50_000), Ordering::SeqCst),
                 12 => time.store(now + random.below(3_000_000), Ordering::SeqCst),
                 13 if random.below(8) == 0 => time.store(now - random.below(2_000_000), Ordering::SeqCst),
+                14 if random.below(5) == 0 => store.pause(&key, &spec, random.below(3_000_000)),
                 _ => {}
             }
             for call in &mut calls {

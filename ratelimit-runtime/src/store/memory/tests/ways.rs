@@ -22,6 +22,7 @@ enum Step {
     /// Of what the charge of the key cost, gives back all but so much.
     Settle(usize, u64),
     Debit(usize, u64),
+    Pause(usize, u64),
     Reset(usize),
     /// Sets the clock forward, or a little back.
     Pass(u64),
@@ -109,6 +110,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(key, cost, later)| Step::Refund(key, cost, later)),
         1 => (0..KEYS, 1..4u64).prop_map(|(key, used)| Step::Settle(key, used)),
         1 => (0..KEYS, 1..20u64).prop_map(|(key, cost)| Step::Debit(key, cost)),
+        1 => (0..KEYS, 0..60u64).prop_map(|(key, micros)| Step::Pause(key, micros)),
         1 => (0..KEYS).prop_map(Step::Reset),
         4 => (1..60u64).prop_map(Step::Pass),
         1 => (1..30u64).prop_map(Step::Back),
@@ -141,6 +143,7 @@ proptest! {
                         .collect();
                     let [ours, locked] = stores.each_ref().map(|store| store.decide(&list));
                     prop_assert_eq!((ours.now, ours.admitted, &ours.verdicts), (locked.now, locked.admitted, &locked.verdicts));
+                    prop_assert_eq!(&*ours.paused, &*locked.paused);
                     for (charge, verdict) in list.iter().zip(&ours.verdicts) {
                         if let Some(key) = keys.iter().position(|key| *key == charge.key)
                             && ours.admitted
@@ -173,6 +176,9 @@ proptest! {
                         let cuts = stores.each_ref().map(|store| store.debit(&keys[key], &specs[key], cost * bulk));
                         prop_assert_eq!(cuts, [false; 2]);
                     }
+                }
+                Step::Pause(key, micros) => {
+                    stores.iter().for_each(|store| store.pause(&keys[key], &specs[key], micros * unit));
                 }
                 Step::Reset(key) => {
                     let [ours, locked] = stores.each_ref().map(|store| store.reset(&keys[key]));

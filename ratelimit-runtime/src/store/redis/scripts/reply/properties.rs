@@ -104,21 +104,33 @@ fn numbers_after_time(charge: &Charge, admitted: bool) -> Option<usize> {
 
 /// What `decide` mostly replies to a decision.
 fn list(charges: &[Charge]) -> impl Strategy<Value = Value> + use<> {
-    let flag = || int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed());
     let mut parts = Vec::new();
     for Charge { spec, .. } in charges {
         parts.push(flag());
-        let snapshot = || int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed());
+        let one = |value: BoxedStrategy<Value>| value.prop_map(|value| vec![value]).boxed();
+        let snapshot = || one(int(prop_oneof![3 => time(), 3 => 0..5_i64].boxed()));
         match spec {
             AlgorithmSpec::WarmingUp(_) => {
                 let text = prop_oneof![4 => (0.0..9.0_f64).prop_map(|stored| stored.to_string().into_bytes()), 1 => texts()];
-                parts.extend([snapshot(), text.prop_map(Value::BulkString).boxed()]);
+                parts.extend([snapshot(), one(text.prop_map(Value::BulkString).boxed())]);
                 parts.extend((2..width(spec)).map(|_| snapshot()));
             }
             _ => parts.extend((0..width(spec)).map(|_| snapshot())),
         }
     }
-    (parts, cut(), more()).prop_map(|(parts, cut, more)| Value::Array(altered(parts, cut, more)))
+    (parts, cut(), more()).prop_map(|(parts, cut, more)| {
+        Value::Array(altered(parts.into_iter().flatten().collect(), cut, more))
+    })
+}
+
+/// Whether a policy admits a charge: a flag, or of a key that is or was paused when that ends, with a sign, and by how much slots have
+/// moved.
+fn flag() -> BoxedStrategy<Vec<Value>> {
+    let flag = int(prop_oneof![20 => 0..2_i64, 1 => numbers()].boxed()).prop_map(|flag| vec![flag]);
+    let until = (time(), prop_oneof![Just(1), Just(-1)]).prop_map(|(until, sign)| until.saturating_mul(sign));
+    let moved = int(prop_oneof![8 => 0..2_000_000_i64, 1 => numbers()].boxed());
+    let pause = (int(until.boxed()), moved).prop_map(|(until, moved)| vec![until, moved]);
+    prop_oneof![2 => flag, 1 => pause].boxed()
 }
 
 fn time() -> impl Strategy<Value = i64> {
@@ -199,11 +211,6 @@ fn decided_by_list(charges: &[Charge], list: &Value) -> Option<Vec<Option<bool>>
             .is_ok_and(|text| text.parse::<f64>().is_ok_and(|number| (0.0..=1e16).contains(&number))),
         _ => false,
     };
-    let flag = |value: &Value| match value {
-        Value::Int(0) => Some(false),
-        Value::Int(1) => Some(true),
-        _ => None,
-    };
     let mut decided = Vec::new();
     for Charge { spec, shadow, .. } in charges {
         if *shadow && matches!(values.peek(), Some(Value::BulkString(_))) {
@@ -211,7 +218,13 @@ fn decided_by_list(charges: &[Charge], list: &Value) -> Option<Vec<Option<bool>>
             decided.push(None);
             continue;
         }
-        decided.push(Some(values.next().and_then(flag)?));
+        let Some(Value::Int(flag)) = values.next() else { return None };
+        if !matches!(flag, 0 | 1) {
+            // When a pause ends, and by how much slots have moved.
+            is_number(&Value::Int(flag.saturating_abs())).then_some(())?;
+            values.next().filter(|moved| is_number(moved))?;
+        }
+        decided.push(Some(*flag > 0));
         for index in 0..width(spec) {
             let is_text = index == 1 && matches!(spec, AlgorithmSpec::WarmingUp(_));
             values.next().filter(|value| if is_text { is_stored(value) } else { is_number(value) })?;
