@@ -48,13 +48,15 @@ impl Algorithm for Queue {
     }
 
     fn receipt(&self, history: &[Event]) -> Receipt {
-        Receipt::Full { at: self.line(history).expect("a charge was made").next, credits: 0 }
+        let line = self.line(history).expect("a charge was made");
+        Receipt::Full { at: line.next, credits: line.voided }
     }
 
     /// Gives back the part of the last charge that is still to come. No other charge can be given back.
     fn credits(&self, history: &[Event], now: i128, cost: i128, receipt: Option<Receipt>) -> Vec<Event> {
-        let next = self.next(history, now);
-        let is_last = receipt.is_none_or(|receipt| receipt == Receipt::Full { at: next, credits: 0 });
+        let Some(line) = self.line(history) else { return Vec::new() };
+        let Line { next, voided, .. } = self.as_of(line, now);
+        let is_last = receipt.is_none_or(|receipt| receipt == Receipt::Full { at: next, credits: voided });
         let amount = self.price(cost).min(next - now);
         let credit = (is_last && amount > 0).then_some(Event::Undone { at: now, amount });
         credit.into_iter().collect()
@@ -74,7 +76,8 @@ impl Algorithm for Queue {
 struct Line {
     /// The next free slot.
     next: i128,
-    /// Until when a receipt that a pause has voided would be worth something.
+    /// What pauses have voided, and until when a receipt of that would be worth something.
+    voided: i128,
     voided_until: i128,
 }
 
@@ -87,23 +90,23 @@ impl Queue {
     fn as_of(self, line: Line, now: i128) -> Line {
         let back = (line.next - (now + self.slots * self.interval)).max(0);
         let voided_until = line.voided_until - back;
-        Line { next: line.next - back, voided_until: if voided_until > now { voided_until } else { 0 } }
+        let voided = if voided_until > now { line.voided } else { 0 };
+        Line { next: line.next - back, voided, voided_until }
     }
 
     fn line(self, history: &[Event]) -> Option<Line> {
         let (last, before) = history.split_last()?;
         let at = last.at();
-        let line = self.line(before).map_or(Line { next: at, voided_until: 0 }, |line| self.as_of(line, at));
+        let line = self
+            .line(before)
+            .map_or(Line { next: at, voided: 0, voided_until: 0 }, |line| self.as_of(line, at));
         let next = match last {
             Event::Charged { cost, .. } => line.next.max(at) + self.price(*cost),
             Event::Undone { amount, .. } => line.next - amount,
             Event::Paused { .. } => line.next.max(at),
             _ => line.next,
         };
-        let is_voided = match last {
-            Event::Paused { .. } => line.voided_until > 0 || next > at,
-            _ => line.voided_until > 0,
-        };
-        Some(Line { next, voided_until: if is_voided { line.voided_until.max(next) } else { 0 } })
+        let voided = line.voided + if matches!(last, Event::Paused { .. }) { next - at } else { 0 };
+        Some(Line { next, voided, voided_until: if voided > 0 { line.voided_until.max(next) } else { 0 } })
     }
 }
