@@ -75,10 +75,11 @@ impl PauseChecker {
     fn check(&mut self) -> Result<(), String> {
         let Some(policy) = self.policy.filter(|_| self.enabled && self.is_bound) else { return Ok(()) };
         self.calls.sort_by_key(|call| call.slot);
-        let mut before = 0;
+        let (mut before, mut largest) = (0, 0);
         for call in &self.calls {
             let (sum, time) = (before + call.price, call.slot - self.until);
-            if !is_within(policy, before, sum, time) {
+            largest = largest.max(call.price);
+            if !is_within(policy, [before, sum, sum - largest], time) {
                 return Err(format!("{sum} in the {time} µs after {}: {:?}", self.until, self.calls));
             }
             before = sum;
@@ -87,13 +88,15 @@ impl PauseChecker {
     }
 }
 
-/// Returns whether calls may take so much, and all but the last so much, in this time after a pause.
-fn is_within(policy: Policy, before: i128, sum: i128, time: i128) -> bool {
+/// Returns whether calls may take so much in this time after a pause: all but the last, all, and all but the one that takes most.
+fn is_within(policy: Policy, [before, sum, others]: [i128; 3], time: i128) -> bool {
     match policy {
         Policy::Bucket { .. } => sum <= policy.price(1) + time,
         Policy::Adjustable(bucket) if bucket.kind == AdjustableKind::Meter => sum <= policy.price(1) + time,
+        Policy::Adjustable(bucket) if bucket.kind == AdjustableKind::Borrowing => others <= time,
         // Any cost, but once.
-        Policy::Borrowing { .. } | Policy::Queue { .. } | Policy::Adjustable(_) => before <= time,
+        Policy::Borrowing { .. } => others <= time,
+        Policy::Queue { .. } | Policy::Adjustable(_) => before <= time,
         // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
         Policy::WarmingUp { .. } => before <= time + 2,
         Policy::Interval { refill, every, .. } => sum <= 1 + refill * (time / every + 1),
