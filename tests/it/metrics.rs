@@ -231,7 +231,8 @@ async fn recorded_series_are_in_dashboard_alerts_and_guide() {
     let recorder = recorder();
     let _recorder = metrics::set_default_local_recorder(&recorder);
     let_one_wait(&builder().in_memory(), &recorder.handle()).await;
-    let on_redis = builder().connect_lazy(&Server::shared().url()).unwrap();
+    let server = Server::shared();
+    let on_redis = builder().connect_lazy(&server.url()).unwrap();
     let limiter = on_redis.limiter("metered.series", FixedWindow::new(1, DAY)).unwrap();
     limiter.try_acquire("a").await.unwrap();
     limiter.pause("a", DAY).await.unwrap();
