@@ -127,14 +127,15 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, CORRECT, assemble, commands, correct, decide};
+    use super::{ALGORITHMS, CORRECT, FIRST_PASS, assemble, commands, correct, decide};
 
     #[test]
     fn scripts_call_only_documented_commands() {
         const STRING: &[&str] = &["DEL", "EXPIREAT", "GET", "SET", "TIME"];
         const BUCKET: &[&str] = &["DEL", "EXPIREAT", "GET", "INCRBY", "SET", "TIME"];
+        // `GET` is of prelude.lua, in a function that lists do not call.
         const LIST: &[&str] =
-            &["DEL", "EXPIREAT", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
+            &["DEL", "EXPIREAT", "GET", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
         let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<Vec<_>>();
         let correct_of = |algorithm| assemble(&[FIRST_PASS, CORRECT], &[algorithm]);
         for (name, source) in ALGORITHMS {
