@@ -9,7 +9,7 @@
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires
--- correct args: charge, negative for a debt; tat right after the charge and its time or nil, for a debt the most that may be missing;
+-- correct args: charge, negative for a debt; tat right after the charge and its time or '', for a debt the most that may be missing;
 --        credited, pace, 1 if only the last charge is refundable
 -- pause args: microseconds; the least that is missing afterwards, pace
 
@@ -136,8 +136,8 @@ end
 -- Corrects as gcra.lua does, but refunds nothing of a charge that was made before the rate changed.
 local function correct(key, at)
   local charge, from, made, credited =
-    args[at], args[at + 1], args[at + 2], args[at + 3]
-  local pace, last_only = args[at + 4], args[at + 5] == 1
+    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
   local stored = load(get(key))
   if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
@@ -171,10 +171,10 @@ end
 
 -- Stands still as gcra.lua does, at the rate of the state.
 local function pause(key, at)
-  local least, pace = args[at + 1], args[at + 2]
+  local least, pace = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local bucket = current(load(get(key)), pace)
   local from = now
-  local by, missing = halt(key, args[at]), math.max(bucket.tat - from, 0)
+  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
   if by == 0 then return end
   if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
   bucket.tat = now + math.max(missing, least)

@@ -46,8 +46,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-pub(crate) use self::correction::Urgency;
-pub use self::correction::{Corrected, Correction, CorrectionKind};
+pub(crate) use self::correction::{Corrected, Correction, CorrectionKind, Urgency};
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;

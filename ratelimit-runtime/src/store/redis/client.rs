@@ -125,8 +125,7 @@ impl Client {
         outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()])
     }
 
-    /// Corrects what several keys were charged with one call, sent at most once. Returns the result for each, or for the first ones
-    /// if all would take long: the rest are not made.
+    /// Corrects what several keys were charged with one call, sent at most once. Returns the result for each.
     pub(super) async fn correct(
         &self,
         corrections: &[&Correction],

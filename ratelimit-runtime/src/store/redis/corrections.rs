@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, Id};
 
 use super::client::Client;
 use super::cluster::common_slot;
-use super::scripts::{MAX_WEIGHT, key_text, weight};
+use super::scripts::{MAX_CORRECTIONS, key_text};
 use crate::base::number_map::NumberMap;
 use crate::base::runtime::BACKGROUND;
 use crate::base::timer::has_ended;
@@ -41,8 +41,6 @@ struct QueueId {
 struct Queue {
     senders: usize,
     waiting: VecDeque<CallCorrections>,
-    /// That of all that wait.
-    weight: usize,
 }
 
 /// Those of one call, which have failed if this is dropped before Redis responds.
@@ -104,10 +102,9 @@ impl Corrections {
         let starts = {
             let mut queues = self.lock();
             let queue = queues.entry(id).or_default();
-            queue.weight += call.weight();
             queue.waiting.push_back(call);
             let usual = if urgency == Urgency::AtOnce { USUAL_SENDERS } else { SENDERS_SOON };
-            let starts = queue.senders < usual || queue.weight >= MAX_WEIGHT;
+            let starts = queue.senders < usual || queue.waiting.len() >= MAX_CORRECTIONS;
             queue.senders += usize::from(starts);
             starts
         };
@@ -142,10 +139,6 @@ impl CallCorrections {
             .map(|correction| key_text(&correction.key))
             .collect::<Result<Vec<_>, _>>()?;
         client.has_slots().then(|| common_slot(&keys)).transpose()
-    }
-
-    fn weight(&self) -> usize {
-        self.corrections.iter().map(weight).sum()
     }
 
     fn end(mut self, result: Result<Corrected, StoreError>) {
@@ -189,14 +182,13 @@ impl Sender {
         let mut queues = self.queues.lock();
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return Vec::new() };
         let queue = entry.get_mut();
-        let (mut batch, mut weight) = (Vec::new(), 0);
+        let (mut batch, mut size) = (Vec::new(), 0);
         while let Some(call) = queue.waiting.front()
-            && (batch.is_empty() || weight + call.weight() <= MAX_WEIGHT)
+            && (batch.is_empty() || size + call.corrections.len() <= MAX_CORRECTIONS)
         {
-            weight += call.weight();
+            size += call.corrections.len();
             batch.extend(queue.waiting.pop_front());
         }
-        queue.weight -= weight;
         if batch.is_empty() {
             self.counted = false;
             queue.senders -= 1;
@@ -209,53 +201,32 @@ impl Sender {
 
     /// Sends corrections together, or those of each call alone if Redis refuses these keys together.
     async fn correct(&self, batch: Vec<CallCorrections>) {
-        let mut results = vec![Ok(Corrected::Whole); batch.len()];
-        let mut corrections: Vec<(usize, &Correction)> = Vec::with_capacity(batch.len());
-        for (call, of_call) in batch.iter().enumerate() {
-            corrections.extend(of_call.corrections.iter().map(|correction| (call, correction)));
-        }
-        // Those of one key follow each other, in their order: the script reads and writes it once for all of them.
-        corrections.sort_by(|(_, one), (_, other)| key_text(&one.key).ok().cmp(&key_text(&other.key).ok()));
-        let made = self.correct_together(&corrections, &mut results, batch.len() > 1).await;
-        let mut rest = corrections.split_off(made);
-        rest.sort_by_key(|(call, _)| *call);
-        for of_call in rest.chunk_by(|(one, _), (other, _)| one == other) {
-            self.correct_together(of_call, &mut results, false).await;
-        }
-        for (call, result) in batch.into_iter().zip(results) {
+        let corrections: Vec<&Correction> = batch.iter().flat_map(|call| &call.corrections).collect();
+        let count = corrections.len();
+        let results = match self.client.correct(&corrections).await {
+            Ok(results) => results,
+            Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
+                for call in batch {
+                    let corrections: Vec<&Correction> = call.corrections.iter().collect();
+                    let results = self.client.correct(&corrections).await;
+                    call.end(results.map_err(StoreError::from).and_then(common));
+                }
+                return;
+            }
+            Err(error) => vec![Err(error.into()); count],
+        };
+        let mut results = results.into_iter();
+        for call in batch {
+            let own = results.by_ref().take(call.corrections.len());
+            let result = common(own);
             call.end(result);
         }
     }
+}
 
-    /// Makes corrections with one call to Redis, or more if one would take long, and adds up their results, each for the call of this
-    /// number. Returns how many it has made: not all if some keys `may_be_refused` together.
-    async fn correct_together(
-        &self,
-        corrections: &[(usize, &Correction)],
-        results: &mut [Result<Corrected, StoreError>],
-        may_be_refused: bool,
-    ) -> usize {
-        let mut made = 0;
-        while made < corrections.len() {
-            let rest: Vec<&Correction> =
-                corrections[made..].iter().map(|(_, correction)| *correction).collect();
-            let some = match self.client.correct(&rest).await {
-                Ok(some) => some,
-                Err(error) if may_be_refused && self.client.concerns_some_keys(&error) => break,
-                Err(error) => vec![Err(error.into()); rest.len()],
-            };
-            for ((call, _), result) in corrections[made..].iter().zip(&some) {
-                let all = &mut results[*call];
-                match (&mut *all, result) {
-                    (Ok(all), Ok(one)) => *all = all.and(*one),
-                    (Ok(_), Err(_)) => all.clone_from(result),
-                    (Err(_), _) => {}
-                }
-            }
-            made += some.len();
-        }
-        made
-    }
+/// Returns what came of all corrections of a call, or the first error.
+fn common(results: impl IntoIterator<Item = Result<Corrected, StoreError>>) -> Result<Corrected, StoreError> {
+    results.into_iter().try_fold(Corrected::Whole, |all, result| result.map(|one| all.and(one)))
 }
 
 /// A runtime that ends leaves what has not been sent to another.

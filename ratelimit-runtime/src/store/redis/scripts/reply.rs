@@ -39,18 +39,17 @@ pub(in crate::store::redis) fn outcomes(
     Ok(outcomes)
 }
 
-/// Returns the result of each correction of a reply, or of the first ones: a script that would take long does not make the rest.
+/// Returns the result of each correction of a reply.
 pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Result<Corrected, StoreError>> {
+    let Value::Array(texts) = reply else { return vec![Err(unexpected()); count] };
+    let mut texts = texts.into_iter();
     let result = |text| match text {
-        Value::BulkString(text) if text.is_empty() => Ok(Corrected::Whole),
-        Value::BulkString(text) if text == b"CUT" => Ok(Corrected::Cut),
-        Value::BulkString(text) => Err(failure(&text)),
+        Some(Value::BulkString(text)) if text.is_empty() => Ok(Corrected::Whole),
+        Some(Value::BulkString(text)) if text == b"CUT" => Ok(Corrected::Cut),
+        Some(Value::BulkString(text)) => Err(failure(&text)),
         _ => Err(unexpected()),
     };
-    match reply {
-        Value::Array(texts) if (1..=count).contains(&texts.len()) => texts.into_iter().map(result).collect(),
-        _ => vec![Err(unexpected()); count],
-    }
+    (0..count).map(|_| result(texts.next())).collect()
 }
 
 /// What a script has read of a key.
