@@ -63,7 +63,7 @@ pub(crate) fn with_computed(text: &str) -> Result<(Policy, Vec<String>), Invalid
             _ => computed.push((*name).to_owned()),
         }
     }
-    let policy = match has(&arguments, "settle") {
+    let policy = match has(&arguments, "settle") || has(&arguments, "bind") {
         true => policy.settled(),
         false if has(&arguments, "pause_when") || !computed.is_empty() => policy.computed(),
         false => policy,

@@ -68,10 +68,13 @@ fn check_bind(limits: &[Limit], errors: &mut Errors) {
     }
 }
 
-/// Marks all limits as settled whose decision the body gets.
+/// Marks all limits as settled whose decision the body gets. The text of each says so, as the state of a bucket depends on it.
 pub(super) fn mark_settled(limits: &mut [Limit]) {
-    let is_bound = limits.iter().any(|limit| limit.bind.is_some());
-    limits.iter_mut().for_each(|limit| limit.is_settled |= is_bound);
+    let Some(name) = limits.iter().find_map(|limit| limit.bind.clone()) else { return };
+    for limit in limits {
+        limit.is_settled = true;
+        limit.written.arguments += &format!(", bind = {name}");
+    }
 }
 
 /// Numbers the limits without a name, after those that the function has already. Those in shadow come last, so that a temporary

@@ -32,6 +32,13 @@ async fn settled(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(rate = "9/h", key = user, bind = decision, name = "pause::bound")]
+#[rate_limit(rate = "9/h", key = user, name = "pause::beside")]
+async fn bound(user: u64) -> Result<(), Error> {
+    drop(decision);
+    Ok(())
+}
+
 #[rate_limit(rate = "9/h", key = user, pause_when = |_| None::<Duration>, name = "pause::upstream")]
 async fn upstream(user: u64) -> Result<(), Error> {
     Ok(())
@@ -68,6 +75,8 @@ async fn attributes_need_no_state_to_be_paused() {
         ("pause::plan", &["7", "2.5"]),
         ("pause::settled", &["7"]),
         ("pause::upstream", &["7"]),
+        ("pause::bound", &["7"]),
+        ("pause::beside", &["6"]),
     ] {
         assert!(is_about(left(&pause(&[&[policy], parts, &["1h"]].concat())), HOUR), "{policy}");
     }
@@ -79,6 +88,7 @@ async fn attributes_need_no_state_to_be_paused() {
             assert!(is_refused(plan(7, 2.5).await) && plan(7, 3.0).await.is_ok());
             assert!(is_refused(settled(7).await) && settled(8).await.is_ok());
             assert!(is_refused(upstream(7).await) && upstream(8).await.is_ok());
+            assert!(is_refused(bound(7).await) && is_refused(bound(6).await) && bound(8).await.is_ok());
             assert!(is_about(left(&pause(&["pause::all", "1h"])), HOUR));
             assert!(is_refused(stack(8).await));
         })
