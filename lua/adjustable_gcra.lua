@@ -169,16 +169,20 @@ local function correct(key, at)
   keep(key, bucket, ends(stored))
 end
 
--- Stands still as gcra.lua does, at the rate of the state.
-local function pause(key, at)
-  local least, pace = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local bucket = current(load(get(key)), pace)
-  local from = now
+-- Pauses a bucket as of now, which stands still as in gcra.lua, at its rate. Returns for how long, and what was missing.
+local function stand_still(key, at, bucket)
+  local least, pace, from = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), now
   local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
-  if by == 0 then return end
   if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
   bucket.tat = now + math.max(missing, least)
-  bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
+  return by, missing
+end
+
+local function pause(key, at)
+  local bucket = current(load(get(key)), tonumber(ARGV[at + 2]))
+  local by, missing = stand_still(key, at, bucket)
+  if by == 0 then return end
+  bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)
   keep(key, bucket)
 end

@@ -45,8 +45,8 @@ end
 -- negative for a shadow, and those of `check`.
 --
 -- Returns for each charge 1 or 0 for admitted by its own policy, and what its check read. If its key is paused, or calls wait that
--- have waited through a pause, there is, in place of 1 or 0, when that ends, negative for 0, and by how much slots have moved. The text of an error replaces the whole
--- decision, or what is returned for a shadow.
+-- have waited through a pause, there is, in place of 1 or 0, when that ends, negative for 0, and by how much slots have moved. The
+-- text of an error replaces the whole decision, or what is returned for a shadow.
 --
 -- If all required charges are admitted, they are charged, and with them each shadow that is admitted. A charge of cost 0
 -- only reads, what one of cost 1 would find, and counts as admitted. Redis does not roll back a failed script, so an error,

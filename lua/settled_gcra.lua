@@ -152,17 +152,11 @@ local function correct(key, at)
   keep(key, bucket, was)
 end
 
--- Stands still as gcra.lua does, at the rate of the state.
 local function pause(key, at)
-  local least, pace = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local bucket = current(load(get(key)), pace)
-  local from = now
-  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  local bucket = current(load(get(key)), tonumber(ARGV[at + 2]))
+  local by = stand_still(key, at, bucket)
   if by == 0 then return end
-  if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
-  bucket.tat = now + math.max(missing, least)
   bucket.made = math.max(now, bucket.made + by + 1)
   bucket.lows = {0, 0, 0, 0, 0, 0}
-  bucket.slot = bucket.slot > from and bucket.slot + by or 0
   keep(key, bucket)
 end

@@ -2,8 +2,9 @@
 -- Twin of ratelimit-runtime/src/algorithm/sliding_window.rs: change both or neither.
 --
 -- key    a list b0 t0 b1 t1 … B: the timestamps t of entries in ascending order, each after the running total b of permits
---        charged before it; B is the total after the last, and of a paused key has the pause before it, and may be all. The charges of a sub-window are one entry, stamped with the
---        time of the first, which identifies it for refunds; the sub-windows of the log are single microseconds
+--        charged before it; B is the total after the last, and of a paused key has the pause before it, and may be all. The
+--        charges of a sub-window are one entry, stamped with the time of the first, which identifies it for refunds; the
+--        sub-windows of the log are single microseconds
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
 -- correct args: cost, negative for a debt; timestamp of the charged entry or '', for a debt the most permits that may be counted;

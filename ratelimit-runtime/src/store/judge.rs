@@ -1,7 +1,5 @@
 //! How a list of charges is decided, given what was read of their keys.
 
-use std::mem;
-
 use super::charge::{Charge, Outcome, Verdicts, is_peek};
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
@@ -10,9 +8,8 @@ impl Outcome {
     /// Sets the verdict on each charge, and whether every required one is admitted. If one is not, nothing is charged, and the
     /// others report the state as it is. The snapshots of charges that are made for a later slot are moved to it.
     pub fn judge(&mut self, charges: &[Charge], snapshots: &mut [Snapshot]) {
-        let pauses = mem::take(&mut self.paused);
-        let pause = |charge| pauses.of(charge);
-        let Outcome { now, admitted, verdicts, .. } = self;
+        let Outcome { now, admitted, verdicts, paused, .. } = self;
+        let pause = |charge| paused.of(charge);
         verdicts.clear();
         let is_peek = is_peek(charges);
         verdicts.extend(charges.iter().zip(&*snapshots).enumerate().map(|(index, (charge, snapshot))| {
@@ -38,7 +35,6 @@ impl Outcome {
                 *verdict = charge.spec.verdict_in(pause(index), *snapshot, *now, 0, 0);
             });
         }
-        self.paused = pauses;
     }
 }
 

@@ -124,25 +124,28 @@ impl HeldPermits {
                 }
             }
             Slot::Redis(start) => {
-                while *start > Instant::now() {
-                    self.timers.until(*start, pending::<()>()).await?;
-                }
+                self.sleep_until(*start).await?;
             }
         }
         Ok(())
     }
-}
 
-impl HeldPermits {
+    async fn sleep_until(&self, start: Instant) -> Result<(), StoreError> {
+        while start > Instant::now() {
+            self.timers.until(start, pending::<()>()).await?;
+        }
+        Ok(())
+    }
+
     /// Waits until no key is paused that calls of its policy pause, and the slot has come that the pauses leave the call. Returns when
-    /// that was by the store's clock, 0 if there is no such key, or `None` if the call may not wait so long.
+    /// the store has last said so, which is the decision if there is no such key, or `None` if the call may not wait so long.
     async fn sleep_through_pauses(&self, decided: &DecidedRequest) -> Result<Option<u64>, StoreError> {
         let mut slots = self.pausable_slots(decided);
         let peeks: Vec<Charge> = slots.iter().map(|slot| slot.peek.clone()).collect();
+        if slots.is_empty() {
+            return Ok(Some(decided.outcome.now));
+        }
         loop {
-            if slots.is_empty() {
-                return Ok(Some(0));
-            }
             let outcome = self.endpoint.store.decide(&peeks).await?;
             let mut start = outcome.now;
             for (index, slot) in slots.iter_mut().enumerate() {
@@ -156,10 +159,7 @@ impl HeldPermits {
             if start == outcome.now {
                 return Ok(Some(start));
             }
-            let start = Instant::now() + Duration::from_micros(start - outcome.now);
-            while start > Instant::now() {
-                self.timers.until(start, pending::<()>()).await?;
-            }
+            self.sleep_until(Instant::now() + Duration::from_micros(start - outcome.now)).await?;
         }
     }
 

@@ -178,32 +178,30 @@ impl MemoryStore {
         let mut is_cut = false;
         let debit = |state: &mut _, now| is_cut = spec.debit(state, now, cost);
         if self.change_in_place(key, spec, debit).is_none() {
-            is_cut = self.debit_under_lock(key, spec, cost);
+            self.change_behind_queue(key, spec, |state, now| is_cut = spec.debit(state, now, cost));
         }
-        is_cut
-    }
-
-    fn debit_under_lock(&self, key: &Key, spec: &AlgorithmSpec, cost: u64) -> bool {
-        let (mut table, index, mut is_cut) = (self.lock(), self.index(key), false);
-        table.settle(index, self.clock.now_in_order());
-        table.hold(index, spec);
-        let now = self.clock.now_in_order();
-        // Those that wait keep their slots.
-        table.end_queue(index.fingerprint);
-        table.change(index, spec, now, |state| is_cut = spec.debit(state, now, cost));
-        self.unlock(table);
         is_cut
     }
 
     /// Admits no call of a key until this many microseconds have passed, or until its pause is over if that takes longer. Those that
     /// wait keep their slots, unless they ask again.
     pub fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) {
+        self.change_behind_queue(key, spec, |state, now| spec.pause(state, now, micros));
+    }
+
+    /// Changes a state behind all calls that wait, which keep their slots.
+    fn change_behind_queue(
+        &self,
+        key: &Key,
+        spec: &AlgorithmSpec,
+        change: impl FnOnce(&mut Option<State>, u64),
+    ) {
         let (mut table, index) = (self.lock(), self.index(key));
         table.settle(index, self.clock.now_in_order());
         table.hold(index, spec);
         let now = self.clock.now_in_order();
         table.end_queue(index.fingerprint);
-        table.change(index, spec, now, |state| spec.pause(state, now, micros));
+        table.change(index, spec, now, |state| change(state, now));
         self.unlock(table);
     }
 
