@@ -167,7 +167,11 @@ end
 
 local function undo(entry)
   if entry.cut then return repair(entry, entry.total) end
-  if entry.pause and entry.pause.future then
+  local pause = entry.pause
+  if pause and pause.future and not entry.newest and pause.till <= started then
+    -- Nothing is left of a list without entries whose pause is over. Written, it would be gone, and could not be restored.
+    pause.future = false
+  elseif pause and pause.future then
     set_total(entry.key, entry.total)
     entry.raised, entry.expiry_set = true, true
     entry.was = entry.newest and ends(entry.newest, entry.period, entry.precision) or 0
