@@ -9,7 +9,7 @@
 -- reply  tat, credited, made, free_at, full_at    the arrival time at the call's rate, and the total of refunds; the time of the
 --                                                 charge; when the call would be admitted without waiting; when the state
 --                                                 expires
--- correct args: charge, negative for a debt; tat right after the charge and its time or '', for a debt the most that may be missing;
+-- correct args: charge, negative for a debt; tat right after the charge and its time or nil, for a debt the most that may be missing;
 --        credited, pace, 1 if only the last charge is refundable
 -- pause args: microseconds; the least that is missing afterwards, pace
 
@@ -136,8 +136,8 @@ end
 -- Corrects as gcra.lua does, but refunds nothing of a charge that was made before the rate changed.
 local function correct(key, at)
   local charge, from, made, credited =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local pace, last_only = tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
+    args[at], args[at + 1], args[at + 2], args[at + 3]
+  local pace, last_only = args[at + 4], args[at + 5] == 1
   local stored = load(get(key))
   if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
@@ -171,8 +171,8 @@ end
 
 -- Pauses a bucket as of now, which stands still as in gcra.lua, at its rate. Returns for how long, and what was missing.
 local function stand_still(key, at, bucket)
-  local least, pace, from = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), now
-  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  local least, pace, from = args[at + 1], args[at + 2], now
+  local by, missing = halt(key, args[at]), math.max(bucket.tat - from, 0)
   if pace ~= bucket.pace then least = rounded_up(least, pace, bucket.pace) end
   bucket.tat = now + math.max(missing, least)
   bucket.slot = bucket.slot > from and bucket.slot + by or 0
@@ -180,7 +180,7 @@ local function stand_still(key, at, bucket)
 end
 
 local function pause(key, at)
-  local bucket = current(load(get(key)), tonumber(ARGV[at + 2]))
+  local bucket = current(load(get(key)), args[at + 2])
   local by, missing = stand_still(key, at, bucket)
   if by == 0 then return end
   bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)

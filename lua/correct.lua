@@ -1,19 +1,246 @@
 -- Gives permits back to keys of any algorithms, charges them what calls have used beyond their costs, or pauses them, each on its own.
+-- Most corrections are of plain states, and Redis creates the functions of a script anew for each call, so this pass makes none: it
+-- reads a key, corrects it as often as its key follows itself, and writes it once. What it cannot correct, such as a state from the
+-- future or a paused key, is left to the functions.
 --
--- KEYS   the key of each
--- ARGV   8 of each: the number of its algorithm, and the arguments of `correct`, of which the last may be empty; or that number
---        negative, and the arguments of `pause`
+-- KEYS   the key of each; those that are equal should follow each other
+-- ARGV   all arguments, packed: for each a byte, the number of its algorithm, and seven doubles, the arguments of `correct`, NaN for
+--        nil; or that number negative, and the arguments of `pause`
 -- reply  for each the text of an error, an empty one, or CUT if a debt was cut
-
--- What `check` reads, for the algorithms that use it.
+local call, type, KEYS, unpack_struct, pack_struct = redis.pcall, type, KEYS, struct.unpack, struct.pack
+local match, format = string.match, string.format
+local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
+-- What `correct` and `pause` read, as `check` does for a decision.
 local args
---[[ algorithms.lua ]]
-local reply = {}
-for i = 1, #KEYS do
-  local kind = tonumber(ARGV[8 * i - 7])
-  local of = algorithm(math.abs(kind))
-  local ok, result = pcall(kind > 0 and of.correct or of.pause, KEYS[i], 8 * i - 6)
-  now = started
-  reply[i] = ok and (result and 'CUT' or '') or error_text(result)
+local correct_fully
+
+while first <= count do
+  -- Corrects from `first` on, up to the one before `at`: `value` is what the key holds, nil if nothing, `was` and `ends` when that
+  -- expires before and afterwards, and `changed` whether it is written.
+  local key, at, value, was, ends, changed, failed = KEYS[first], first, nil, nil, 0, false, false
+  local kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * first - 56)
+  if not has_first_pass then kind = 0 end
+
+  -- settled_gcra, at the rate of the last charge
+  if kind == 9 then
+    local pace, plain = fourth, true
+    local tat, made, since1, low1, since2, low2, since3, low3 = now, 0, 0, 0, 0, 0, 0, 0
+    value = call('GET', key)
+    if value then
+      local written, slot, of
+      if value.err or #value ~= 88 then
+        plain = false
+      else
+        tat, written, slot, of, made, since1, low1, since2, low2, since3, low3 = unpack_struct('<ddddddddddd', value)
+        -- As in plain.lua.
+        if
+          of == pace and slot == 0 and written <= now and tat > 0 and tat - written <= 1261440000000000
+          and 0 <= since1 and since1 <= since2 and since2 <= since3 and since3 <= made and made <= 9007199254740992
+          and 0 <= low1 and low1 <= low2 and low2 <= low3 and low3 <= 9007199254740992
+          and tat % 1 + written % 1 + made % 1 + since1 % 1 + low1 % 1 + since2 % 1 + low2 % 1 + since3 % 1 + low3 % 1 == 0
+        then
+          was = made < tat and tat or made + 1
+          if tat < now then tat = now end
+          if was <= now then made, since1, low1, since2, low2, since3, low3 = 0, 0, 0, 0, 0, 0, 0 end
+        else
+          plain = false
+        end
+      end
+    end
+    while plain do
+      local text, missing = '', tat - now
+      if charge < 0 then
+        local last = made
+        made, changed = last < now and now or last + 1, true
+        -- `add_low` of settled_gcra.lua
+        if missing < low1 then low1 = missing end
+        if missing < low2 then low2 = missing end
+        if missing < low3 then low3 = missing end
+        local loss1, loss2 = low1 * (since2 - since1), (low2 - low1) * (since3 - since2)
+        local loss3, loss4 = (low3 - low2) * (last - since3), (missing - low3) * (made - last)
+        if loss1 <= loss2 and loss1 <= loss3 and loss1 <= loss4 then
+          since1, low1, since2, low2, since3, low3 = since2, low2, since3, low3, last, missing
+        elseif loss2 <= loss3 and loss2 <= loss4 then
+          since2, low2, since3, low3 = since3, low3, last, missing
+        elseif loss3 <= loss4 then
+          since3, low3 = last, missing
+        end
+        local longest = now + from
+        if longest < tat then longest = tat end
+        tat = tat - charge
+        if tat > longest then tat, text = longest, 'CUT' end
+      else
+        -- `low_since` of settled_gcra.lua; without a receipt, what is missing now
+        local credit = missing
+        if third ~= third then
+          third = 0
+        elseif third ~= made then
+          local low = 0
+          if third < made then
+            if since3 <= third then
+              low = low3
+            elseif since2 <= third then
+              low = low2
+            elseif since1 <= third then
+              low = low1
+            end
+          end
+          if low < missing then credit = low end
+        end
+        local rest = credit - charge
+        if rest > 0 then credit = charge else rest = 0 end
+        if credit > 0 then
+          tat, changed = tat - credit, true
+          if since1 > third then low1 = low1 > credit and low1 - credit or 0 elseif rest < low1 then low1 = rest end
+          if since2 > third then low2 = low2 > credit and low2 - credit or 0 elseif rest < low2 then low2 = rest end
+          if since3 > third then low3 = low3 > credit and low3 - credit or 0 elseif rest < low3 then low3 = rest end
+          -- Nothing is left of a bucket that is full, unless it was charged just now.
+          if tat <= now and made < now then made, since1, low1, since2, low2, since3, low3 = 0, 0, 0, 0, 0, 0, 0 end
+        end
+      end
+      reply[at], at = text, at + 1
+      if KEYS[at] ~= key then break end
+      kind, charge, from, third, fourth = unpack_struct('<bdddd', packed, 57 * at - 56)
+      plain = kind == 9 and fourth == pace
+    end
+    if changed then
+      ends = made < tat and tat or made + 1
+      if ends > now then
+        was, value = value and was, pack_struct(
+          '<ddddddddddd', tat, now, 0, pace, made, since1, low1, since2, low2, since3, low3
+        )
+      end
+    end
+
+  -- fixed_window, of those that owe nothing
+  elseif kind == 2 then
+    local period, aligned, plain = third, fourth, true
+    local opened, held, is_open = now, 0, false
+    value = call('GET', key)
+    if value then
+      if value.err or #value ~= 16 then
+        plain = false
+      else
+        opened, held = unpack_struct('<dd', value)
+        local start = aligned == 1 and opened - opened % period or opened
+        -- As in plain.lua.
+        plain = start <= now and opened >= 0 and held >= 0 and held <= 9007199254740992 and opened % 1 + held % 1 == 0
+        was = start + period
+        is_open = now < was
+      end
+    end
+    while plain do
+      if charge < 0 then
+        if not is_open then opened, held = now, 0 end
+        -- The next windows would pay for what does not fit into this one.
+        if held - charge > fifth then break end
+        held, is_open, changed = held - charge, true, true
+      elseif is_open and (from ~= from or from == opened) then
+        held, changed = held - charge, true
+        is_open = held > 0
+      end
+      reply[at], at = '', at + 1
+      if KEYS[at] ~= key then break end
+      kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * at - 56)
+      plain = kind == 2 and third == period and fourth == aligned
+    end
+    if changed and is_open then
+      ends = (aligned == 1 and opened - opened % period or opened) + period
+      was, value = value and was, pack_struct('<dd', opened, held)
+    end
+
+  -- gcra and adjustable_gcra, which know nothing but when the bucket is full, and whose rate is that of the last charge
+  elseif kind == 1 or kind == 5 then
+    local tat, plain, shape, latest, credited = 0, true, kind == 1 and fourth or fifth, nil, kind == 1 and third or fourth
+    value = call('GET', key)
+    if kind == 1 then
+      latest = now + shape
+      if value then
+        tat = not value.err and match(value, '^%d+$')
+        plain = tat and tat + 0 <= latest
+      end
+    elseif value then
+      plain = not value.err and #value == 56
+      if plain then
+        local written, total, till, slot, since, pace
+        tat, written, total, till, slot, since, pace = unpack_struct('<ddddddd', value)
+        -- As in plain.lua.
+        plain = pace == shape and total == 0 and till == 0 and slot == 0 and since == 0
+          and written <= now and written % 1 == 0 and tat > 0 and tat % 1 == 0 and tat - written <= 1261440000000000
+      end
+    end
+    if plain then
+      tat = tat + 0
+      if value then was = tat end
+    end
+    while plain do
+      local text = ''
+      if charge < 0 then
+        if tat < now then tat = now end
+        local owed, most = tat - charge, now + from
+        if most < tat then most = tat end
+        if owed > most then owed, text = most, 'CUT' end
+        -- A bucket that owes more than it holds remembers when that was written.
+        if latest and owed > latest then break end
+        tat, changed = owed, true
+      else
+        local full = tat
+        if from == from then full = from - (0 - credited) % 1125899906842624 end
+        local credit = full - now
+        if charge < credit then credit = charge end
+        if credit > 0 and full <= tat then
+          -- Only the last charge leaves no trace, if all of it goes.
+          if from ~= tat or credited ~= 0 or credit ~= charge then break end
+          tat, changed = tat - credit, true
+        end
+      end
+      reply[at], at = text, at + 1
+      if KEYS[at] ~= key then break end
+      local next_kind
+      next_kind, charge, from, third, fourth, fifth = unpack_struct('<bddddd', packed, 57 * at - 56)
+      plain = next_kind == kind and shape == (kind == 1 and fourth or fifth)
+      credited = kind == 1 and third or fourth
+    end
+    if changed and tat > now then
+      ends, was = tat, value and was
+      value = kind == 1 and format('%.0f', tat) or pack_struct('<ddddddd', tat, now, 0, 0, 0, 0, shape)
+    end
+  end
+
+  if changed then
+    local result
+    if ends > now then
+      local second = (ends - ends % 1000000) / 1000000 + 1
+      if was and (was - was % 1000000) / 1000000 + 1 == second then
+        result = call('SET', key, value, 'KEEPTTL')
+      else
+        -- As text: to write a number itself takes Redis longer.
+        result = call('SET', key, value, 'EXAT', format('%.0f', second))
+      end
+      failed = result.err
+    elseif value then
+      failed = type(call('DEL', key)) ~= 'number'
+    end
+  end
+  if failed or at == first then
+    if not correct_fully then
+      --[[ algorithms.lua ]]
+      function correct_fully(i)
+        args = {unpack_struct('<bddddddd', packed, 57 * i - 56)}
+        local kind = args[1]
+        for j = 2, 8 do
+          if args[j] ~= args[j] then args[j] = nil end
+        end
+        local of = algorithm(math.abs(kind))
+        local ok, result = pcall(kind > 0 and of.correct or of.pause, KEYS[i], 2)
+        now = started
+        return ok and (result and 'CUT' or '') or error_text(result)
+      end
+    end
+    -- A write that failed has changed nothing, and so has what came before it.
+    if at == first then at = first + 1 end
+    for i = first, at - 1 do reply[i] = correct_fully(i) end
+  end
+  first = at
 end
 return reply

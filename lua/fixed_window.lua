@@ -6,7 +6,7 @@
 --        the next windows are charged, and pays, how much of that each of them is charged at most
 -- args   cost, limit, period, aligned                          permits, permits, microseconds, 1 or 0
 -- reply  opened, count, owed, pays                             of the window that a call now belongs to
--- correct args: cost, negative for a debt; opened of the charged window or '', for a debt the most permits that the next windows
+-- correct args: cost, negative for a debt; opened of the charged window or nil, for a debt the most permits that the next windows
 --        may owe; period, aligned, limit
 -- pause args: microseconds; period, aligned
 
@@ -89,7 +89,7 @@ local restore = restore_value
 
 local function correct(key, at)
   local cost, from, period, aligned, limit =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), ARGV[at + 3] == '1', tonumber(ARGV[at + 4])
+    args[at], args[at + 1], args[at + 2], args[at + 3] == 1, args[at + 4]
   local value = get(key)
   local window, was
   if value then
@@ -116,6 +116,6 @@ end
 -- Keeps its count, and its end.
 local function pause(key, at)
   local value, over = get(key), 0
-  if value then over = select(2, load(value, tonumber(ARGV[at + 1]), ARGV[at + 2] == '1')) end
-  if halt(key, tonumber(ARGV[at])) > 0 then set(key, value or '', over) end
+  if value then over = select(2, load(value, args[at + 1], args[at + 2] == 1)) end
+  if halt(key, args[at]) > 0 then set(key, value or '', over) end
 end

@@ -8,7 +8,7 @@
 --                                          that of one permit; wait is the maximum wait, or -1 less that if the call starts
 --                                          at the slot of another bucket, by which this one has to be ready
 -- reply  tat, credited                     the arrival time before the charge, at least now, and the total of refunds
--- correct args: charge, negative for a debt; tat and credited right after the charge or '', for a debt the most that may be missing;
+-- correct args: charge, negative for a debt; tat and credited right after the charge or nil, for a debt the most that may be missing;
 --        capacity, interval, 1 if only the last charge is refundable
 -- pause args: microseconds; the least that is missing afterwards, capacity
 
@@ -134,8 +134,8 @@ local function undo(entry)
 end
 
 local function correct(key, at)
-  local charge, from, credited = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local capacity, interval, last_only = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), ARGV[at + 5] == '1'
+  local charge, from, credited = args[at], args[at + 1], args[at + 2]
+  local capacity, interval, last_only = args[at + 3], args[at + 4], args[at + 5] == 1
   local value = get(key)
   if not value and charge > 0 then return end
   local stored = load(value)
@@ -166,9 +166,9 @@ end
 
 -- Stands still, with one permit at most afterwards. Receipts from before are worth nothing then.
 local function pause(key, at)
-  local least, capacity = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local least, capacity = args[at + 1], args[at + 2]
   local bucket, from = current(load(get(key)), capacity), now
-  local by, missing = halt(key, tonumber(ARGV[at])), math.max(bucket.tat - from, 0)
+  local by, missing = halt(key, args[at]), math.max(bucket.tat - from, 0)
   if by == 0 then return end
   bucket.tat = now + math.max(missing, least)
   bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)

@@ -9,7 +9,7 @@
 -- reply  anchor, missing, credited                             as of the last refill, and the total of refunds; if burst and
 --                                                              refill can change, also when the call would be admitted
 --                                                              without waiting, and when the state expires
--- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or '', for a debt the most refills
+-- correct args: cost, negative for a debt; anchor, missing and credited right after the charge or nil, for a debt the most refills
 --        that it may take; burst, refill, period; if burst and refill can change, the time of the charge instead of the anchor
 -- pause args: microseconds; burst, refill, period
 
@@ -150,8 +150,8 @@ local restore = restore_value
 
 local function correct(key, at)
   local cost, from, level, credited =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local spec = {burst = tonumber(ARGV[at + 4]), refill = tonumber(ARGV[at + 5]), period = tonumber(ARGV[at + 6])}
+    args[at], args[at + 1], args[at + 2], args[at + 3]
+  local spec = {burst = args[at + 4], refill = args[at + 5], period = args[at + 6]}
   local value = get(key)
   if not value and cost > 0 then return end
   local stored = load(value, spec)
@@ -198,10 +198,10 @@ end
 
 -- Stands still, with one permit at most afterwards. Receipts from before are worth nothing then.
 local function pause(key, at)
-  local spec = {burst = tonumber(ARGV[at + 1]), refill = tonumber(ARGV[at + 2]), period = tonumber(ARGV[at + 3])}
+  local spec = {burst = args[at + 1], refill = args[at + 2], period = args[at + 3]}
   local bucket = current(load(get(key), spec), spec)
   local from, lost = now, bucket.missing
-  local by = halt(key, tonumber(ARGV[at]))
+  local by = halt(key, args[at])
   if by == 0 then return end
   bucket.anchor, bucket.missing = bucket.anchor + by, math.max(lost, spec.burst - 1)
   if adjustable then

@@ -7,7 +7,7 @@
 --        since then; those that are 0 are none
 -- args   as in adjustable_gcra.lua
 -- reply  tat, 0, made, free_at, full_at    as in adjustable_gcra.lua
--- correct args: charge, negative for a debt; for a debt the most that may be missing; the time of the charge or ''; pace
+-- correct args: charge, negative for a debt; for a debt the most that may be missing; the time of the charge or nil; pace
 -- pause args: as in adjustable_gcra.lua
 
 -- Adds the low since the last charge, when so much is missing before one that is made then. The one goes without which charges get
@@ -119,7 +119,7 @@ end
 
 -- Refunds as much of a charge as has been missing ever since; without one, what is missing now or after the last slot.
 local function correct(key, at)
-  local charge, most, charged, pace = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local charge, most, charged, pace = args[at], args[at + 1], args[at + 2], args[at + 3]
   local stored = load(get(key))
   if not stored and charge > 0 then return end
   local bucket = current(stored, pace)
@@ -153,7 +153,7 @@ local function correct(key, at)
 end
 
 local function pause(key, at)
-  local bucket = current(load(get(key)), tonumber(ARGV[at + 2]))
+  local bucket = current(load(get(key)), args[at + 2])
   local by = stand_still(key, at, bucket)
   if by == 0 then return end
   bucket.made = math.max(now, bucket.made + by + 1)

@@ -7,7 +7,7 @@
 --        sub-windows of the log are single microseconds
 -- args   cost, limit, period, precision                        permits, permits, microseconds, microseconds or 0
 -- reply  the permits counted, when the cost will fit or 0, the timestamp of the newest entry or 0
--- correct args: cost, negative for a debt; timestamp of the charged entry or '', for a debt the most permits that may be counted;
+-- correct args: cost, negative for a debt; timestamp of the charged entry or nil, for a debt the most permits that may be counted;
 --        period, precision
 -- pause args: microseconds; period, precision
 
@@ -240,7 +240,7 @@ end
 -- Without a charge, refunds the newest charges first.
 local function correct(key, at)
   local cost, from, period, precision =
-    tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    args[at], args[at + 1], args[at + 2], args[at + 3]
   if cost < 0 then return debit(key, -cost, from, period, precision) end
   local n = entries(key)
   if n <= 0 then return end
@@ -289,9 +289,9 @@ end
 
 -- Keeps its charges, and their times.
 local function pause(key, at)
-  local period, precision, n = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), entries(key)
+  local period, precision, n = args[at + 1], args[at + 2], entries(key)
   local before = pauses[key]
-  if halt(key, tonumber(ARGV[at])) == 0 then return end
+  if halt(key, args[at]) == 0 then return end
   if n >= 0 then
     local last, over = total(key, n), n > 0 and ends(stamp(key, n - 1), period, precision) or 0
     expire(key, over)

@@ -6,7 +6,7 @@
 -- args   cost, interval, warmup, wait      permits, microseconds of a permit when warm, microseconds, microseconds
 -- reply  next, stored                      as of now; stored is a text, which represents a double exactly; if the numbers can
 --                                          change also 0, 0, and when the state expires
--- correct args: cost, next right after the charge and stored before it or '', interval, warmup
+-- correct args: cost, next right after the charge and stored before it or nil, interval, warmup
 -- pause args: microseconds; interval, warmup
 local COLD_FACTOR = 3
 
@@ -121,8 +121,8 @@ local restore = restore_value
 
 -- Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.
 local function correct(key, at)
-  local cost, from, before = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local curve = curve_of(tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]))
+  local cost, from, before = args[at], args[at + 1], args[at + 2]
+  local curve = curve_of(args[at + 3], args[at + 4])
   local value = get(key)
   if not value then return end
   local bucket = load(value, curve)
@@ -139,9 +139,9 @@ end
 
 -- Stands still, and is cold afterwards.
 local function pause(key, at)
-  local curve = curve_of(tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]))
+  local curve = curve_of(args[at + 1], args[at + 2])
   local value, next_at = get(key), nil
   next_at = value and current(curve, load(value, curve)) or now
-  local by = halt(key, tonumber(ARGV[at]))
+  local by = halt(key, args[at])
   if by > 0 then store(key, curve, next_at + by, curve.max_stored, now) end
 end

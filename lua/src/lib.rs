@@ -6,9 +6,9 @@
 //! from call to call: `gcra` in a file of its own, to which `settled_gcra` adds, the others in the same file with `adjustable` set.
 //!
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
-//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. Another script gives permits
-//! back, charges what calls have used beyond their costs, or pauses keys. The
-//! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include.
+//! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. The
+//! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include. Another script, `correct.lua`, gives
+//! permits back, charges what calls have used beyond their costs, or pauses keys, and begins with such a pass too.
 //!
 //! # Errors
 //!
@@ -78,14 +78,14 @@ pub fn decide(algorithm: Option<&str>) -> String {
 
 /// Returns the same script without its pass over plain states, for tests.
 #[must_use]
-pub fn without_first_pass(decide: &str) -> String {
-    decide.replace(FIRST_PASS, "local has_first_pass = false\n")
+pub fn without_first_pass(script: &str) -> String {
+    script.replace(FIRST_PASS, "local has_first_pass = false\n")
 }
 
 /// Returns the script that corrects what keys of any algorithms were charged.
 #[must_use]
 pub fn correct() -> String {
-    assemble(&[CORRECT], &ALGORITHMS)
+    assemble(&[FIRST_PASS, CORRECT], &ALGORITHMS)
 }
 
 /// Returns the names of the commands that a script may call, including alternatives to denied ones.
@@ -127,7 +127,7 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, CORRECT, assemble, commands, correct, decide};
+    use super::{ALGORITHMS, CORRECT, FIRST_PASS, assemble, commands, correct, decide};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -137,7 +137,7 @@ mod tests {
         const LIST: &[&str] =
             &["DEL", "EXPIREAT", "GET", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
         let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let correct_of = |algorithm| assemble(&[CORRECT], &[algorithm]);
+        let correct_of = |algorithm| assemble(&[FIRST_PASS, CORRECT], &[algorithm]);
         for (name, source) in ALGORITHMS {
             let documented = match name {
                 "gcra" => BUCKET,

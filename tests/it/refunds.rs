@@ -143,3 +143,29 @@ async fn refunds_of_corrupt_keys_fail_alone() {
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(keys().await, [key]);
 }
+
+/// Some of three keys are charged less in the end, and others more.
+#[tokio::test]
+async fn settlements_of_many_calls_share_script_calls() {
+    const CALLS_OF_EACH: u64 = 40;
+    let server = Server::start();
+    let limiter = registry(&server).limiter("shared", FixedWindow::new(CALLS, DAY)).unwrap();
+    let keys = || (0..3 * CALLS_OF_EACH).map(|call| call % 3);
+    let decisions = join_all(keys().map(|key| limiter.try_acquire_n(key, 5))).await;
+    let before = server.script_calls().await;
+    let mut peeks = 0;
+    for (key, decision) in keys().zip(decisions) {
+        decision.unwrap().settle([2, 5, 9][key as usize]);
+    }
+    until("all is settled", Duration::from_secs(20), async || {
+        let mut used = Vec::new();
+        for key in 0..3 {
+            used.push(CALLS - limiter.peek(key).await.unwrap().remaining);
+            peeks += 1;
+        }
+        if used == [2, 5, 9].map(|used| used * CALLS_OF_EACH) { Ok(()) } else { Err(format!("{used:?}")) }
+    })
+    .await;
+    let calls = server.script_calls().await - before - peeks;
+    assert!(calls <= 10, "{calls} calls for {} settlements", 2 * CALLS_OF_EACH);
+}

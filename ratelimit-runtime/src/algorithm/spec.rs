@@ -83,6 +83,22 @@ impl AlgorithmSpec {
         dispatch!(self, spec => spec.verdict(snapshot, now, cost, 0).admitted)
     }
 
+    /// Decides a call that does not wait, of a key that is not paused, and charges it if it is admitted. Returns what was read, and
+    /// whether it is.
+    #[inline(always)]
+    pub(crate) fn decide_unpaused(&self, state: &mut Option<State>, now: u64, cost: u64) -> (Snapshot, bool) {
+        dispatch!(self, spec => {
+            let snapshot = spec.check(state.as_ref(), now, cost);
+            let admitted = spec.verdict(snapshot, now, cost, 0).admitted;
+            if admitted {
+                spec.commit(state, snapshot, now, cost);
+            } else {
+                let _ = spec.undo(state, now);
+            }
+            (snapshot, admitted)
+        })
+    }
+
     /// Returns whether a call of cost 1 that does not wait would be admitted, and when, beside the state as it is. The snapshot is
     /// that of a cost of 0.
     #[must_use]

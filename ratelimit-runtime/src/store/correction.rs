@@ -6,15 +6,15 @@ use crate::store::error::StoreError;
 
 /// Permits that a key gets back, or is charged beyond what it was, or its pause.
 #[derive(Debug)]
-pub(crate) struct Correction {
-    pub(crate) key: Key,
-    pub(crate) spec: AlgorithmSpec,
-    pub(crate) cost: u64,
-    pub(crate) kind: CorrectionKind,
+pub struct Correction {
+    pub key: Key,
+    pub spec: AlgorithmSpec,
+    pub cost: u64,
+    pub kind: CorrectionKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CorrectionKind {
+pub enum CorrectionKind {
     /// Gives back: of one charge as far as it still counts, or of whatever the key holds.
     Refund(Option<ChargeId>),
     /// Charges what a call has used beyond its cost, whatever the key holds.
@@ -34,7 +34,7 @@ pub(crate) enum Urgency {
 
 /// How much of a correction was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Corrected {
+pub enum Corrected {
     #[default]
     Whole,
     /// A debt was cut to the longest that its policy may have.

@@ -46,7 +46,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-pub(crate) use self::correction::{Corrected, Correction, CorrectionKind, Urgency};
+pub(crate) use self::correction::Urgency;
+pub use self::correction::{Corrected, Correction, CorrectionKind};
 pub use crate::algorithm::{AlgorithmSpec, ChargeId, Verdict};
 pub use crate::base::clock::Clock;
 pub use crate::key::Key;

@@ -1,5 +1,6 @@
 //! The passes over plain states decide as the full scripts do, and leave the same values and expiries.
 
+mod corrections;
 mod states;
 
 use std::collections::HashSet;
@@ -166,21 +167,26 @@ async fn mixed_lists_are_decided_as_in_full() {
     compare(all, true, commands).await;
 }
 
-/// Makes random decisions about random states, in two of three runs while one of these commands is denied.
-async fn compare(algorithms: Algorithms, may_vary: bool, deniable: &[&str]) {
-    let mut fixture = Fixture::start().await;
+/// Returns each time at which calls are made, the store under test and the one that it is compared to.
+async fn stores(fixture: &mut Fixture) -> Vec<(u64, RedisStore, RedisStore)> {
     // The scripts' time is ahead of Redis's, so that no key expires. Windows are aligned to some of the times, and not to others.
     let start = fixture.now().await / SECOND * SECOND + 1000 * SECOND;
     let at_once = "do return call(command, key, ...) end";
-    let stores: Vec<_> = (0..CLOCKS)
+    (0..CLOCKS)
         .map(|i| {
             let now = start + i * 5 * SECOND / CLOCKS + i * i;
             let at =
                 |store: RedisStore| store.with_time(&now.to_string(), at_once).with_deadline(LONG_DEADLINE);
-            let full = at(RedisStore::lazy(&fixture.server.url()).unwrap()).without_first_pass();
+            let full = at(super::store(&fixture.server)).without_first_pass();
             (now, at(super::store(&fixture.server)), full)
         })
-        .collect();
+        .collect()
+}
+
+/// Makes random decisions about random states, in two of three runs while one of these commands is denied.
+async fn compare(algorithms: Algorithms, may_vary: bool, deniable: &[&str]) {
+    let mut fixture = Fixture::start().await;
+    let stores = stores(&mut fixture).await;
     let random = Random::seeded();
     for run in 0..budget(1500, 50_000) {
         let random = &mut random.run(run);

@@ -57,12 +57,7 @@ impl MemoryStore {
         self.take_state(&mut held, spec)?;
         // Read while the key is held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        let snapshot = spec.check(held.state(), now, cost);
-        let admitted = spec.admits(snapshot, now, cost);
-        held.change(spec, now, |state| match admitted {
-            true => spec.commit(state, snapshot, now, cost),
-            false => spec.undo(state, now),
-        })?;
+        let (snapshot, admitted) = held.change(spec, now, |state| spec.decide_unpaused(state, now, cost))?;
         Some(SingleOutcome { now, admitted, snapshot })
     }
 
@@ -220,24 +215,22 @@ impl Held<'_> {
 
     /// Changes the state and gives the key back, unless the state would no longer fit into its slot.
     #[inline(always)]
-    fn change(
+    fn change<T>(
         &mut self,
         spec: &AlgorithmSpec,
         now: u64,
-        change: impl FnOnce(&mut Option<State>),
-    ) -> Option<()> {
-        self.seen.content = match &mut self.state {
-            HeldState::Plain(state) => {
-                change(state);
-                plain_content(state.as_ref(), spec, self.seen.content, now)?
-            }
-            HeldState::Kept(state) => {
-                change(state);
-                self.seen.content.ending(ends(state.as_ref(), spec))
-            }
+        change: impl FnOnce(&mut Option<State>) -> T,
+    ) -> Option<T> {
+        let changed = change(match &mut self.state {
+            HeldState::Plain(state) => state,
+            HeldState::Kept(state) => state,
+        });
+        self.seen.content = match &self.state {
+            HeldState::Plain(state) => plain_content(state.as_ref(), spec, self.seen.content, now)?,
+            HeldState::Kept(state) => self.seen.content.ending(ends(state.as_ref(), spec)),
         };
         self.set();
-        Some(())
+        Some(changed)
     }
 
     fn state(&self) -> Option<&State> {

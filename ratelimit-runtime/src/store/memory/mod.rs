@@ -96,7 +96,10 @@ impl MemoryStore {
 
     /// Looks at what a charge without cost finds, unless the key is paused.
     pub(crate) fn peek(&self, charge: &Charge) -> Option<Verdict> {
-        let mut outcome = self.decide(slice::from_ref(charge));
+        let (charges, mut outcome) = (slice::from_ref(charge), Outcome::at(0));
+        if self.decide_in_place(charges, &mut outcome).is_none() {
+            self.decide_for(charges, &mut outcome, false);
+        }
         outcome.verdicts.pop().filter(|_| outcome.paused.is_empty())
     }
 

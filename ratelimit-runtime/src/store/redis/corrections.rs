@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, Id};
 
 use super::client::Client;
 use super::cluster::common_slot;
-use super::scripts::{MAX_CORRECTIONS, key_text};
+use super::scripts::{MAX_WEIGHT, key_text, weight};
 use crate::base::number_map::NumberMap;
 use crate::base::runtime::BACKGROUND;
 use crate::base::timer::has_ended;
@@ -41,6 +41,8 @@ struct QueueId {
 struct Queue {
     senders: usize,
     waiting: VecDeque<CallCorrections>,
+    /// That of all that wait.
+    weight: usize,
 }
 
 /// Those of one call, which have failed if this is dropped before Redis responds.
@@ -102,9 +104,10 @@ impl Corrections {
         let starts = {
             let mut queues = self.lock();
             let queue = queues.entry(id).or_default();
+            queue.weight += call.weight();
             queue.waiting.push_back(call);
             let usual = if urgency == Urgency::AtOnce { USUAL_SENDERS } else { SENDERS_SOON };
-            let starts = queue.senders < usual || queue.waiting.len() >= MAX_CORRECTIONS;
+            let starts = queue.senders < usual || queue.weight >= MAX_WEIGHT;
             queue.senders += usize::from(starts);
             starts
         };
@@ -139,6 +142,10 @@ impl CallCorrections {
             .map(|correction| key_text(&correction.key))
             .collect::<Result<Vec<_>, _>>()?;
         client.has_slots().then(|| common_slot(&keys)).transpose()
+    }
+
+    fn weight(&self) -> usize {
+        self.corrections.iter().map(weight).sum()
     }
 
     fn end(mut self, result: Result<Corrected, StoreError>) {
@@ -182,13 +189,14 @@ impl Sender {
         let mut queues = self.queues.lock();
         let Entry::Occupied(mut entry) = queues.entry(self.id) else { return Vec::new() };
         let queue = entry.get_mut();
-        let (mut batch, mut size) = (Vec::new(), 0);
+        let (mut batch, mut weight) = (Vec::new(), 0);
         while let Some(call) = queue.waiting.front()
-            && (batch.is_empty() || size + call.corrections.len() <= MAX_CORRECTIONS)
+            && (batch.is_empty() || weight + call.weight() <= MAX_WEIGHT)
         {
-            size += call.corrections.len();
+            weight += call.weight();
             batch.extend(queue.waiting.pop_front());
         }
+        queue.weight -= weight;
         if batch.is_empty() {
             self.counted = false;
             queue.senders -= 1;
@@ -201,8 +209,13 @@ impl Sender {
 
     /// Sends corrections together, or those of each call alone if Redis refuses these keys together.
     async fn correct(&self, batch: Vec<CallCorrections>) {
-        let corrections: Vec<&Correction> = batch.iter().flat_map(|call| &call.corrections).collect();
-        let count = corrections.len();
+        let mut numbered: Vec<(usize, &Correction)> = Vec::with_capacity(batch.len());
+        for (call, CallCorrections { corrections, .. }) in batch.iter().enumerate() {
+            numbered.extend(corrections.iter().map(|correction| (call, correction)));
+        }
+        // Those of one key follow each other, in their order: the script reads and writes it once for all of them.
+        numbered.sort_by(|(_, one), (_, other)| key_text(&one.key).ok().cmp(&key_text(&other.key).ok()));
+        let corrections: Vec<&Correction> = numbered.iter().map(|(_, correction)| *correction).collect();
         let results = match self.client.correct(&corrections).await {
             Ok(results) => results,
             Err(error) if batch.len() > 1 && self.client.concerns_some_keys(&error) => {
@@ -213,12 +226,14 @@ impl Sender {
                 }
                 return;
             }
-            Err(error) => vec![Err(error.into()); count],
+            Err(error) => vec![Err(error.into()); corrections.len()],
         };
-        let mut results = results.into_iter();
-        for call in batch {
-            let own = results.by_ref().take(call.corrections.len());
-            let result = common(own);
+        let mut of_calls = vec![Ok(Corrected::Whole); batch.len()];
+        for ((call, _), result) in numbered.into_iter().zip(results) {
+            let all = mem::replace(&mut of_calls[call], Ok(Corrected::Whole));
+            of_calls[call] = common([all, result]);
+        }
+        for (call, result) in batch.into_iter().zip(of_calls) {
             call.end(result);
         }
     }

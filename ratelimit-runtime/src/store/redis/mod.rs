@@ -137,7 +137,7 @@ impl RedisStore {
         self.with_client(|client| Client { scripts, ..client })
     }
 
-    /// Lets the full scripts make all decisions, for tests, as if none were about plain states.
+    /// Lets the full scripts make all decisions and corrections, for tests, as if none were about plain states.
     #[must_use]
     pub fn without_first_pass(self) -> Self {
         self.with_client(|client| Client { scripts: Arc::new(client.scripts.without_first_pass()), ..client })
@@ -262,6 +262,13 @@ impl RedisStore {
     /// If Redis fails. The key may be paused all the same.
     pub async fn pause(&self, key: &Key, spec: &AlgorithmSpec, micros: u64) -> Result<(), StoreError> {
         self.correct_all(vec![Correction::pause(key.clone(), *spec, micros)]).await
+    }
+
+    /// Makes corrections with one call, for tests.
+    pub async fn correct_many(&self, corrections: &[Correction]) -> Vec<Result<Corrected, StoreError>> {
+        let all: Vec<&Correction> = corrections.iter().collect();
+        let results = self.client.correct(&all).await;
+        results.unwrap_or_else(|error| vec![Err(error.into()); all.len()])
     }
 
     /// Corrects what one call was charged. Once polled, it ends even if it is dropped.

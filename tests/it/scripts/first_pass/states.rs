@@ -243,7 +243,10 @@ fn settled(random: &mut Random, now: u64, pace: f64) -> Option<(Value, u64)> {
     for low in 0..3 {
         since += random.pick(&[0, made / 4, (made - since) / 2, 7]);
         missing += random.pick(&[0, 1, SECOND / 2, PERIOD / 3]);
-        (lows[2 * low], lows[2 * low + 1]) = (since as f64, missing as f64);
+        // Those since 0 are none.
+        if since > 0 {
+            (lows[2 * low], lows[2 * low + 1]) = (since as f64, missing as f64);
+        }
     }
     let mut numbers = [0.0; 11];
     numbers[..5].copy_from_slice(&[tat as f64, written as f64, 0.0, pace, made as f64]);

@@ -1,18 +1,17 @@
 //! The arguments of the scripts, as the headers of the Lua files specify them.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::iter;
 
 use redis::Cmd;
 
-use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::MOST_COUNTED;
 use crate::algorithm::warming_up::MAX_COST;
+use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::judge::line_of;
@@ -20,23 +19,21 @@ use crate::store::judge::line_of;
 /// More than any window counts or owes, and few enough that sums are exact.
 const MOST_WORTH: u64 = 1 << 51;
 
-/// The number of arguments of each correction. Shorter ones are padded.
-const WIDTH: usize = 8;
+/// The number of arguments of each correction, without that of its algorithm. Shorter ones are padded.
+const WIDTH: usize = 7;
 
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
     Number(u64),
-    Text(Cow<'static, str>),
+    Text(String),
     Packed(Vec<u8>),
 }
 
 impl Argument {
-    const EMPTY: Argument = Argument::Text(Cow::Borrowed(""));
-
     pub(super) fn write(&self, command: &mut Cmd) {
         match self {
             Argument::Number(number) => command.arg(number),
-            Argument::Text(text) => command.arg(&**text),
+            Argument::Text(text) => command.arg(text),
             Argument::Packed(packed) => command.arg(packed.as_slice()),
         };
     }
@@ -45,19 +42,6 @@ impl Argument {
 impl From<u64> for Argument {
     fn from(number: u64) -> Self {
         Argument::Number(number)
-    }
-}
-
-impl From<Option<u64>> for Argument {
-    fn from(number: Option<u64>) -> Self {
-        number.map_or(Argument::EMPTY, Argument::Number)
-    }
-}
-
-impl From<f64> for Argument {
-    /// Writes the shortest text that parses as exactly this number.
-    fn from(number: f64) -> Self {
-        Argument::Text(number.to_string().into())
     }
 }
 
@@ -123,7 +107,7 @@ pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>) -> Vec<Ar
         }
     }
     let arguments = all.into_iter().map(|Lists { size, format, packed, .. }| {
-        [Argument::Number(size as u64), Argument::Text(format.into()), Argument::Packed(packed)]
+        [Argument::Number(size as u64), Argument::Text(format), Argument::Packed(packed)]
     });
     arguments.flatten().collect()
 }
@@ -188,82 +172,79 @@ fn lead(spec: GcraSpec, cost: u64) -> f64 {
     spec.lead(spec.charge(cost.max(1))).map_or(-1.0, |lead| lead as f64)
 }
 
-/// Returns the negative number of the algorithm and the arguments of `pause`.
-fn pause(spec: &AlgorithmSpec, micros: u64) -> Vec<Argument> {
-    let numbers = |numbers: &[u64]| numbers.iter().copied().map(Argument::from).collect::<Vec<_>>();
-    let mut arguments = match spec {
-        AlgorithmSpec::Gcra(spec) => numbers(&[spec.missing_after_pause(), spec.capacity]),
-        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
-        | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
-            vec![spec.missing_after_pause().into(), AdjustableGcraSpec(*spec).pace().into()]
-        }
-        AlgorithmSpec::IntervalBucket(spec) => numbers(&[spec.burst, spec.refill, spec.period]),
-        AlgorithmSpec::WarmingUp(spec) => vec![spec.interval().into(), spec.warmup.into()],
-        AlgorithmSpec::FixedWindow(spec) => numbers(&[spec.period, u64::from(spec.aligned)]),
-        AlgorithmSpec::SlidingWindow(spec) => numbers(&[spec.period, spec.precision]),
-    };
-    let kind = Argument::Text(format!("-{}", spec.kind()).into());
-    arguments.splice(0..0, [kind, micros.into()]);
-    arguments.resize(WIDTH, Argument::EMPTY);
-    arguments
+/// Returns the arguments of all corrections, packed: of each the number of its algorithm, and as many doubles as of the others.
+pub(super) fn corrections(corrections: &[&Correction]) -> Argument {
+    let mut packed = Vec::with_capacity(corrections.len() * (1 + WIDTH * size_of::<f64>()));
+    for Correction { spec, cost, kind, .. } in corrections {
+        let number = spec.kind() as i8;
+        let (number, numbers) = match *kind {
+            CorrectionKind::Pause => (-number, pause(spec, *cost)),
+            CorrectionKind::Debit => (number, correct(spec, *cost, None, true)),
+            CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false)),
+        };
+        packed.push(number as u8);
+        packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    }
+    Argument::Packed(packed)
 }
 
-/// Returns the number of the algorithm and the arguments of `correct`, or of `pause`. A debt is a negative cost, with the most that may be owed in
-/// place of what identifies a charge.
-pub(super) fn correct(correction: &Correction) -> Vec<Argument> {
-    let Correction { spec, cost, kind, .. } = *correction;
-    let (charge_id, owes) = match kind {
-        CorrectionKind::Refund(charge_id) => (charge_id, false),
-        CorrectionKind::Debit => (None, true),
-        CorrectionKind::Pause => return pause(&spec, cost),
+/// Returns the arguments of `pause`.
+fn pause(spec: &AlgorithmSpec, micros: u64) -> [f64; WIDTH] {
+    let numbers = |numbers: [u64; 3]| numbers.map(|number| number as f64);
+    let [second, third, fourth] = match *spec {
+        AlgorithmSpec::Gcra(spec) => numbers([spec.missing_after_pause(), spec.capacity, 0]),
+        AlgorithmSpec::AdjustableGcra(AdjustableGcraSpec(spec))
+        | AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
+            [spec.missing_after_pause() as f64, AdjustableGcraSpec(spec).pace(), 0.0]
+        }
+        AlgorithmSpec::IntervalBucket(spec) => numbers([spec.burst, spec.refill, spec.period]),
+        AlgorithmSpec::WarmingUp(spec) => [spec.interval(), spec.warmup as f64, 0.0],
+        AlgorithmSpec::FixedWindow(spec) => numbers([spec.period, u64::from(spec.aligned), 0]),
+        AlgorithmSpec::SlidingWindow(spec) => numbers([spec.period, spec.precision, 0]),
     };
-    let of = |cost: u64| if owes { Argument::Text(format!("-{cost}").into()) } else { cost.into() };
-    let at =
-        |most| if owes { Argument::Number(most) } else { charge_id.map(|charge_id| charge_id.at).into() };
-    let level = Argument::from(charge_id.map(|charge_id| charge_id.level));
-    let credited = Argument::from(charge_id.map(|charge_id| charge_id.credited));
-    let mut arguments = match spec {
+    [micros as f64, second, third, fourth, 0.0, 0.0, 0.0]
+}
+
+/// Returns the arguments of `correct`. A debt is a negative cost, with the most that may be owed in place of what identifies a charge.
+fn correct(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>, owes: bool) -> [f64; WIDTH] {
+    let of = |cost: u64| if owes { -(cost as f64) } else { cost as f64 };
+    let given = |number: Option<u64>| number.map_or(f64::NAN, |number| number as f64);
+    let at = |most: u64| if owes { most as f64 } else { given(charge_id.map(|charge_id| charge_id.at)) };
+    let level = given(charge_id.map(|charge_id| charge_id.level));
+    let credited = given(charge_id.map(|charge_id| charge_id.credited));
+    match *spec {
         AlgorithmSpec::Gcra(spec) => {
-            let last_only = u64::from(spec.kind == GcraKind::Queue);
-            let numbers = [spec.capacity, spec.interval, last_only].map(Argument::from);
-            [of(spec.worth(cost)), at(spec.most_missing()), credited].into_iter().chain(numbers).collect()
+            let last_only = f64::from(u8::from(spec.kind == GcraKind::Queue));
+            let (charge, at) = (of(spec.worth(cost)), at(spec.most_missing()));
+            [charge, at, credited, spec.capacity as f64, spec.interval as f64, last_only, 0.0]
         }
         AlgorithmSpec::AdjustableGcra(adjustable) => {
             let AdjustableGcraSpec(spec) = adjustable;
-            let last_only = u64::from(spec.kind == GcraKind::Queue).into();
-            vec![
-                of(spec.worth(cost)),
-                at(spec.most_missing()),
-                level,
-                credited,
-                adjustable.pace().into(),
-                last_only,
-            ]
+            let last_only = f64::from(u8::from(spec.kind == GcraKind::Queue));
+            let (charge, at) = (of(spec.worth(cost)), at(spec.most_missing()));
+            [charge, at, level, credited, adjustable.pace(), last_only, 0.0]
         }
         AlgorithmSpec::SettledGcra(SettledGcraSpec(spec)) => {
-            let pace = AdjustableGcraSpec(spec).pace().into();
-            vec![of(spec.worth(cost)), at(spec.most_missing()), level, pace]
+            let pace = AdjustableGcraSpec(spec).pace();
+            [of(spec.worth(cost)), at(spec.most_missing()), level, pace, 0.0, 0.0, 0.0]
         }
         AlgorithmSpec::IntervalBucket(spec) => {
-            let numbers = [spec.burst, spec.refill, spec.period].map(Argument::from);
             // Another call may have charged more than this bucket holds.
-            let first = [of(cost.min(MOST_MISSING)), at(spec.longest_debt()), level, credited];
-            first.into_iter().chain(numbers).collect()
+            let (cost, at) = (of(cost.min(MOST_MISSING)), at(spec.longest_debt()));
+            [cost, at, level, credited, spec.burst as f64, spec.refill as f64, spec.period as f64]
         }
         AlgorithmSpec::WarmingUp(spec) => {
-            let stored =
-                charge_id.map_or(Argument::EMPTY, |charge_id| f64::from_bits(charge_id.level).into());
-            vec![cost.min(MAX_COST).into(), at(0), stored, spec.interval().into(), spec.warmup.into()]
+            let stored = charge_id.map_or(f64::NAN, |charge_id| f64::from_bits(charge_id.level));
+            [cost.min(MAX_COST) as f64, at(0), stored, spec.interval(), spec.warmup as f64, 0.0, 0.0]
         }
         AlgorithmSpec::FixedWindow(spec) => {
-            let numbers = [spec.period, u64::from(spec.aligned), spec.limit].map(Argument::from);
-            [of(cost.min(MOST_WORTH)), at(spec.most_owed())].into_iter().chain(numbers).collect()
+            let aligned = f64::from(u8::from(spec.aligned));
+            let (cost, at) = (of(cost.min(MOST_WORTH)), at(spec.most_owed()));
+            [cost, at, spec.period as f64, aligned, spec.limit as f64, 0.0, 0.0]
         }
         AlgorithmSpec::SlidingWindow(spec) => {
-            vec![of(cost.min(MOST_WORTH)), at(MOST_COUNTED), spec.period.into(), spec.precision.into()]
+            let (cost, at) = (of(cost.min(MOST_WORTH)), at(MOST_COUNTED));
+            [cost, at, spec.period as f64, spec.precision as f64, 0.0, 0.0, 0.0]
         }
-    };
-    arguments.insert(0, u64::from(spec.kind()).into());
-    arguments.resize(WIDTH, Argument::EMPTY);
-    arguments
+    }
 }

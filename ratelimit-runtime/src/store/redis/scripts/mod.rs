@@ -9,9 +9,10 @@ use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
 pub(super) use self::reply::{corrected, outcome, outcomes};
+use crate::algorithm::AlgorithmSpec;
 use crate::key::{Key, Repr};
 use crate::store::charge::Charge;
-use crate::store::correction::Correction;
+use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::error::StoreError;
 
 /// The scripts of a store.
@@ -47,13 +48,12 @@ pub(super) enum Sequence {
     Other,
 }
 
-/// The weight of the decisions of a call, in tenths of a plain bucket.
-const MAX_WEIGHT: usize = 500;
-/// That of a charge which no pass decides.
+/// The weight of the decisions or corrections of a call, in tenths of the decision about a plain bucket.
+pub(super) const MAX_WEIGHT: usize = 500;
+/// That of a charge which no pass decides, or corrects.
 const IN_FULL: usize = 55;
-
-/// How many charges a call corrects, which takes as long as to make them in full.
-pub(super) const MAX_CORRECTIONS: usize = MAX_WEIGHT / IN_FULL;
+/// That of a correction by the pass, of a key of its own.
+const CORRECTION: usize = 26;
 
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
 const MAY_WAIT: u8 = 8;
@@ -79,8 +79,8 @@ impl Scripts {
 
     /// Returns the same without the passes over plain states.
     pub(super) fn without_first_pass(&self) -> Self {
-        let decide = Script::new(ratelimit_lua::without_first_pass(&self.decide.source));
-        Scripts { decide, decide_buckets: None, ..self.clone() }
+        let full = |script: &Script| Script::new(ratelimit_lua::without_first_pass(&script.source));
+        Scripts { decide: full(&self.decide), decide_buckets: None, correct: full(&self.correct) }
     }
 
     /// Returns the form of a list of charges.
@@ -121,7 +121,7 @@ impl Scripts {
         corrections: &[&'a Correction],
     ) -> Result<Invocation<'a>, StoreError> {
         let keys: Result<_, _> = corrections.iter().map(|correction| key_text(&correction.key)).collect();
-        let arguments = corrections.iter().flat_map(|correction| arguments::correct(correction)).collect();
+        let arguments = vec![arguments::corrections(corrections)];
         Ok(Invocation { script: &self.correct, keys: keys?, arguments })
     }
 }
@@ -204,6 +204,21 @@ impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Script").field(&self.hash).finish()
     }
+}
+
+/// Returns what a correction takes, as [`MAX_WEIGHT`] counts it. One that the pass leaves to the functions, because of its state, takes
+/// twice as long.
+pub(super) fn weight(correction: &Correction) -> usize {
+    let in_pass = match correction.spec {
+        AlgorithmSpec::Gcra(_)
+        | AlgorithmSpec::AdjustableGcra(_)
+        | AlgorithmSpec::SettledGcra(_)
+        | AlgorithmSpec::FixedWindow(_) => true,
+        AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => {
+            false
+        }
+    };
+    if in_pass && !matches!(correction.kind, CorrectionKind::Pause) { CORRECTION } else { IN_FULL }
 }
 
 /// Returns the key as it is in Redis.

@@ -1,0 +1,186 @@
+//! The pass over plain states corrects them as the functions do.
+
+use ratelimit_runtime::store::{
+    ChargeId, Corrected, Correction, CorrectionKind, Key, RedisStore, StoreError,
+};
+
+use super::states::{self, Algorithm, Value};
+use super::{Algorithms, CLOCKS, KEYS, SECOND, Side, algorithm, key, stored, stores, write};
+use crate::scripts::permissions::is_denial;
+use crate::scripts::{Fault, Fixture};
+use crate::support::budget::budget;
+use crate::support::random::Random;
+
+/// A correction of a key by its number. If one key can have policies of different numbers, it may be by that of another key.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    key: u64,
+    policy: u64,
+    cost: u64,
+    kind: CorrectionKind,
+}
+
+fn corrections(algorithms: Algorithms, corrections: &[Numbered], side: Side) -> Vec<Correction> {
+    let correction = |Numbered { key: number, policy, cost, kind }: &Numbered| Correction {
+        key: Key::raw(key(side, *number)),
+        spec: algorithm(algorithms, *number).spec(*policy),
+        cost: *cost,
+        kind: *kind,
+    };
+    corrections.iter().map(correction).collect()
+}
+
+/// Returns the numbers that a state consists of.
+fn numbers(value: &Value) -> Vec<u64> {
+    match value {
+        Value::Text(text) if text.len().is_multiple_of(8) && text.contains(&0) => {
+            text.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as u64).collect()
+        }
+        Value::Text(text) => {
+            String::from_utf8_lossy(text).split(' ').filter_map(|word| word.parse().ok()).collect()
+        }
+        Value::List(elements) => elements.iter().filter_map(|element| element.parse().ok()).collect(),
+    }
+}
+
+/// Returns a receipt of a charge of a key that holds these numbers, or nearly.
+fn random_receipt(random: &mut Random, held: &[u64], now: u64) -> ChargeId {
+    let mut number = || {
+        let from = if held.is_empty() { now } else { random.pick(held).min(1 << 52) };
+        let near = [from, from, from, from, from + 1, from.saturating_sub(1), now, now + SECOND];
+        random.pick(&near)
+    };
+    let (at, level) = (number(), number());
+    ChargeId { at, level, credited: random.pick(&[0, 0, 0, 0, 1, (1 << 50) - 1]) }
+}
+
+/// Returns corrections, which concern some keys several times in a row if they `may_repeat`, and others later once more.
+fn random_corrections(
+    algorithms: Algorithms,
+    random: &mut Random,
+    held: &[Vec<u64>],
+    may_repeat: bool,
+    now: u64,
+) -> Vec<Numbered> {
+    let mut free: Vec<u64> = (0..KEYS).collect();
+    let mut all = Vec::new();
+    for _ in 0..random.between(1, KEYS) {
+        let index = random.below(free.len() as u64) as usize;
+        let key = if may_repeat { free[index] } else { free.swap_remove(index) };
+        for _ in 0..if may_repeat { random.pick(&[1, 1, 2, 3, 6]) } else { 1 } {
+            let receipt = random_receipt(random, &held[key as usize], now);
+            let kind = match random.below(20) {
+                0..=8 => CorrectionKind::Refund(Some(receipt)),
+                9 | 10 => CorrectionKind::Refund(None),
+                11 => CorrectionKind::Pause,
+                _ => CorrectionKind::Debit,
+            };
+            let cost = match kind {
+                CorrectionKind::Pause => random.pick(&[0, 1, SECOND, 20 * SECOND]),
+                CorrectionKind::Debit => random.pick(&[1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX]),
+                CorrectionKind::Refund(_) => random.pick(&[0, 1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX]),
+            };
+            let has_many = matches!(algorithm(algorithms, key), Algorithm::Computed | Algorithm::Settled);
+            let policy = if has_many && random.below(8) == 0 { key ^ 1 } else { key };
+            all.push(Numbered { key, policy, cost, kind });
+        }
+    }
+    all
+}
+
+/// Returns the value of a key that is paused, or was.
+fn paused(value: &Value, random: &mut Random, now: u64) -> Option<Value> {
+    let Value::Text(text) = value else { return None };
+    let written = random.pick(&[now - SECOND, now - SECOND, now + 1]);
+    let until = random.pick(&[now - SECOND / 2, now + SECOND]);
+    Some(Value::Text([format!("paused: {written} {until} 0 ").as_bytes(), text].concat()))
+}
+
+fn text(result: &Result<Corrected, StoreError>) -> String {
+    result.as_ref().map_or_else(crate::scripts::text, |corrected| format!("{corrected:?}"))
+}
+
+#[tokio::test]
+async fn settled_buckets_are_corrected_as_in_full() {
+    compare(&[Algorithm::Settled]).await;
+}
+
+#[tokio::test]
+async fn other_buckets_are_corrected_as_in_full() {
+    compare(&[Algorithm::Bucket, Algorithm::Borrowing, Algorithm::Queue, Algorithm::Computed]).await;
+}
+
+#[tokio::test]
+async fn fixed_windows_are_corrected_as_in_full() {
+    compare(&[Algorithm::FixedWindow]).await;
+}
+
+#[tokio::test]
+async fn mixed_keys_are_corrected_as_in_full() {
+    compare(&[
+        Algorithm::Settled,
+        Algorithm::FixedWindow,
+        Algorithm::SlidingWindow,
+        Algorithm::Interval,
+        Algorithm::Computed,
+        Algorithm::Bucket,
+    ])
+    .await;
+}
+
+/// Makes random corrections of random states, in one of three runs while one of their commands is denied.
+async fn compare(algorithms: Algorithms) {
+    let mut fixture = Fixture::start().await;
+    let stores = stores(&mut fixture).await;
+    let random = Random::seeded();
+    for run in 0..budget(1500, 50_000) {
+        let random = &mut random.run(run);
+        let (now, tested, full) = &stores[random.below(CLOCKS) as usize];
+        let now = *now;
+        let denied = (run % 3 == 0).then(|| random.pick(&["get", "set", "del"]));
+        fixture.send("FLUSHALL").await;
+        let mut held = vec![Vec::new(); KEYS as usize];
+        for number in 0..KEYS {
+            let state = states::random(algorithm(algorithms, number), number, random, now);
+            let Some((mut value, ends)) = state else { continue };
+            held[number as usize] = numbers(&value);
+            if random.below(10) == 0 {
+                value = paused(&value, random, now).unwrap_or(value);
+            }
+            for side in [Side::Tested, Side::Full] {
+                write(&mut fixture, &key(side, number), &value, ends).await;
+            }
+        }
+        let may_repeat = random.below(3) > 0;
+        let numbered = random_corrections(algorithms, random, &held, may_repeat, now);
+        let before = stored(&mut fixture, Side::Tested).await;
+        let fault = denied.map_or(Fault::denied(&[]), |denied| Fault::denied(&[denied]));
+        let correct = async |store: &RedisStore, side| {
+            store.correct_many(&corrections(algorithms, &numbered, side)).await
+        };
+        let ((results, expected), _) = fixture
+            .during(&fault, async |_| (correct(tested, Side::Tested).await, correct(full, Side::Full).await))
+            .await;
+        let after = stored(&mut fixture, Side::Tested).await;
+        let expected_after = stored(&mut fixture, Side::Full).await;
+
+        let context = format!("{algorithms:?}, run {run}, {denied:?} denied, {numbered:?}, {before:?}");
+        for number in 0..KEYS {
+            let of_key = |results: &[Result<Corrected, StoreError>]| -> Vec<_> {
+                let of_key = numbered.iter().zip(results).filter(|(correction, _)| correction.key == number);
+                of_key.map(|(_, result)| text(result)).collect()
+            };
+            let (own, expected, index) = (of_key(&results), of_key(&expected), number as usize);
+            let Some(denied) = denied.filter(|_| own.len() > 1) else {
+                assert_eq!(own, expected, "{context}: key {number}");
+                assert_eq!(after[index], expected_after[index], "{context}: key {number}");
+                continue;
+            };
+            // Several corrections need one command less than each of them alone.
+            assert!(after[index].is_absent_or_expires(), "{context}: key {number}");
+            if own.iter().all(|result| is_denial(result, denied)) {
+                assert_eq!(after[index], before[index], "{context}: key {number}");
+            }
+        }
+    }
+}
