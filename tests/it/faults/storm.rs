@@ -79,7 +79,8 @@ async fn check(change: impl FnOnce(RedisStore) -> RedisStore) {
         let (permits, failures) = (decided.permits(), decided.failures);
         println!("{name}: {answered} decisions, {permits} of {granted} permits, and {failures} failed");
         assert!(answered * 10 >= quota.decisions, "{name}: only {answered} within {:?}", quota.max);
-        assert!(permits * 3 >= granted.min(wanted), "{name}: only {permits} of {granted} permits");
+        // Half of what a cold bucket grants, which is a third of its rate.
+        assert!(permits * 6 >= granted.min(wanted), "{name}: only {permits} of {granted} permits");
         decided.check_bounds(pair.model, &[]).unwrap_or_else(|broken| panic!("{name}, {broken}"));
     }
     assert!(!storm.is_finished(), "the storm ended early");
