@@ -42,7 +42,7 @@ pub(super) enum Form {
 /// The algorithms of a list, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Sequence {
-    /// The number of each algorithm in four bits, the first in the lowest, with [`MAY_WAIT`].
+    /// The number of each algorithm in five bits, the first in the lowest, with [`MAY_WAIT`].
     Short(u64),
     /// Of more charges than that, or of different lists.
     Other,
@@ -56,7 +56,7 @@ const IN_FULL: usize = 55;
 const CORRECTION: usize = 26;
 
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
-const MAY_WAIT: u8 = 8;
+const MAY_WAIT: u8 = 16;
 
 /// A script with its keys and arguments.
 #[derive(Debug)]
@@ -171,21 +171,21 @@ impl Invocation<'_> {
 
 impl Sequence {
     fn of(charges: &[Charge]) -> Self {
-        if charges.len() > 16 {
+        if charges.len() > 12 {
             return Sequence::Other;
         }
         Sequence::Short(charges.iter().rev().fold(0, |sequence, charge| {
             let may_wait = charge.wait > 0 && charge.spec.reserves();
-            sequence << 4 | u64::from(charge.spec.kind() | if may_wait { MAY_WAIT } else { 0 })
+            sequence << 5 | u64::from(charge.spec.kind() | if may_wait { MAY_WAIT } else { 0 })
         }))
     }
 
     /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
-        const BY_KIND: [usize; 8] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL];
+        const BY_KIND: [usize; 10] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL, IN_FULL, 33];
         let Sequence::Short(sequence) = self else { return None };
-        let kinds = (0..64).step_by(4).map(|shift| sequence >> shift & 15).take_while(|kind| *kind > 0);
+        let kinds = (0..60).step_by(5).map(|shift| sequence >> shift & 31).take_while(|kind| *kind > 0);
         // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.
         let may_wait = kinds.clone().any(|kind| kind >= u64::from(MAY_WAIT));
         Some(kinds.map(|kind| if may_wait { IN_FULL } else { BY_KIND[kind as usize] }).sum())
