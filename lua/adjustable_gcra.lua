@@ -79,6 +79,7 @@ local function keep(key, bucket, was)
   set(key, value, ends, was, slot)
 end
 
+--[[ decisions ]]
 local restore = restore_value
 
 -- Checks a state as of now.
@@ -133,6 +134,7 @@ local function undo(entry)
   if entry.moved then keep(entry.key, entry.bucket, entry.was) end
 end
 
+--[[ corrections ]]
 -- Corrects as gcra.lua does, but refunds nothing of a charge that was made before the rate changed.
 local function correct(key, at)
   local charge, from, made, credited =
@@ -183,6 +185,7 @@ local function pause(key, at)
   local bucket = current(load(get(key)), args[at + 2])
   local by, missing = stand_still(key, at, bucket)
   if by == 0 then return end
+  if bucket.changed > 0 then bucket.changed = bucket.changed + by end
   bucket.credited, bucket.till = (bucket.credited + missing) % CREDITS_WRAP, math.max(bucket.till + by, bucket.tat)
   keep(key, bucket)
 end

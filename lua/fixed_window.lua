@@ -55,6 +55,7 @@ local function store(key, window, period, aligned, was)
   set(key, value, ends(window, period, aligned), was)
 end
 
+--[[ decisions ]]
 local function check(key, at)
   local cost, limit, period, aligned =
     args[at], args[at + 1], args[at + 2], args[at + 3] == 1
@@ -87,6 +88,7 @@ end
 
 local restore = restore_value
 
+--[[ corrections ]]
 local function correct(key, at)
   local cost, from, period, aligned, limit =
     args[at], args[at + 1], args[at + 2], args[at + 3] == 1, args[at + 4]

@@ -55,6 +55,7 @@ local function keep(key, bucket, capacity, was, last)
   set(key, value, ends, was, last or slot)
 end
 
+--[[ decisions ]]
 -- Undoes what `check` added and `commit` stored.
 local function restore(entry)
   local added, key = entry.added, entry.key
@@ -133,6 +134,7 @@ local function undo(entry)
   end
 end
 
+--[[ corrections ]]
 local function correct(key, at)
   local charge, from, credited = args[at], args[at + 1], args[at + 2]
   local capacity, interval, last_only = args[at + 3], args[at + 4], args[at + 5] == 1

@@ -101,6 +101,7 @@ local function own_missing(bucket, spec)
   return math.min(bucket.missing + more * refills, MOST_MISSING + 1)
 end
 
+--[[ decisions ]]
 local function check(key, at)
   local cost, wait = args[at], args[at + 4]
   local spec = {burst = args[at + 1], refill = args[at + 2], period = args[at + 3]}
@@ -148,6 +149,7 @@ end
 
 local restore = restore_value
 
+--[[ corrections ]]
 local function correct(key, at)
   local cost, from, level, credited =
     args[at], args[at + 1], args[at + 2], args[at + 3]

@@ -71,6 +71,7 @@ local function wrap(key, value, slot)
   return string.format('paused: %.0f %.0f %.0f ', started, pause.till, pause.moved) .. value
 end
 
+--[[ corrections ]]
 -- Extends the pause of a key that was read, and moves now to its end. Returns the microseconds for which a bucket stands still.
 local function halt(key, duration)
   local pause = pauses[key] or {till = 0, moved = 0}
@@ -80,6 +81,7 @@ local function halt(key, duration)
   return by
 end
 
+--[[ all ]]
 local function get(key)
   return unwrap(key, redis.call('GET', key))
 end
@@ -120,6 +122,7 @@ local function remove(key)
   redis.call('SET', key, '', 'EXAT', '1')
 end
 
+--[[ decisions ]]
 -- Restores the value and expiry that a check found, if `set` may have changed them.
 local function restore_value(entry)
   if not entry.done then return end
@@ -134,6 +137,7 @@ local function restore_value(entry)
   end
 end
 
+--[[ all ]]
 -- A bucket's running total of refunds wraps here.
 local CREDITS_WRAP = 2 ^ 50
 

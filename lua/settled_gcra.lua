@@ -30,6 +30,7 @@ local function add_low(bucket, missing, made)
   end
 end
 
+--[[ corrections ]]
 -- Returns what has been missing at least since the charge that was made then.
 local function low_since(bucket, made)
   local missing = math.max(bucket.tat - now, 0)
@@ -41,6 +42,7 @@ local function low_since(bucket, made)
   return math.min(low, missing)
 end
 
+--[[ all ]]
 local function load(value)
   if not value then return end
   if #value ~= 88 then corrupt() end
@@ -87,6 +89,7 @@ local function keep(key, bucket, was)
   set(key, value, ends(bucket), was, slot)
 end
 
+--[[ decisions ]]
 local restore = restore_value
 
 local function check(key, at)
@@ -117,6 +120,7 @@ local function undo(entry)
   if entry.moved then keep(entry.key, entry.bucket, entry.was) end
 end
 
+--[[ corrections ]]
 -- Refunds as much of a charge as has been missing ever since; without one, what is missing now or after the last slot.
 local function correct(key, at)
   local charge, most, charged, pace = args[at], args[at + 1], args[at + 2], args[at + 3]

@@ -165,6 +165,7 @@ local function commit(entry)
   if entry.newest and entry.live > 0 then entry.clean_up = drop_ended end
 end
 
+--[[ decisions ]]
 local function undo(entry)
   if entry.cut then return repair(entry, entry.total) end
   local pause = entry.pause
@@ -179,6 +180,7 @@ local function undo(entry)
   end
 end
 
+--[[ all ]]
 -- Removes what was pushed. If the user may not run `LTRIM`, rewrites the list, provided that it can get an expiry again.
 local function pop(entry, expires)
   local key, last = entry.key, 2 * entry.n
@@ -205,6 +207,7 @@ local function restore(entry)
   if entry.expiry_set then expire(key, expires, not pause and entry.expires or nil) end
 end
 
+--[[ corrections ]]
 -- Removes all charges of a key, but not its pause.
 local function clear(key, sum, was)
   local pause = pauses[key]

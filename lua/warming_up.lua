@@ -87,6 +87,7 @@ local function current(curve, bucket)
   return now, math.min(stored + (now - next_at) / curve.cool_down, curve.max_stored)
 end
 
+--[[ decisions ]]
 local function check(key, at)
   local cost, wait = args[at], args[at + 3]
   local curve = curve_of(args[at + 1], args[at + 2])
@@ -119,6 +120,7 @@ end
 
 local restore = restore_value
 
+--[[ corrections ]]
 -- Undoes the last charge completely, and refunds nothing of earlier ones. Without a charge it lowers the debt.
 local function correct(key, at)
   local cost, from, before = args[at], args[at + 1], args[at + 2]

@@ -50,7 +50,10 @@ pub const ALGORITHMS: [(&str, &str); 9] = [
     ("adjustable_interval_bucket", adjustable!("../interval_bucket.lua", true)),
     ("warming_up", adjustable!("../warming_up.lua", false)),
     ("adjustable_warming_up", adjustable!("../warming_up.lua", true)),
-    ("settled_gcra", concat!(include_str!("../adjustable_gcra.lua"), include_str!("../settled_gcra.lua"))),
+    (
+        "settled_gcra",
+        concat!(include_str!("../adjustable_gcra.lua"), "--[[ all ]]\n", include_str!("../settled_gcra.lua")),
+    ),
 ];
 
 /// The files that are part of every script, or included in others.
@@ -63,6 +66,14 @@ const PLAIN: &str = include_str!("../plain.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
 const CORRECT: &str = include_str!("../correct.lua");
 
+/// What a script does. Redis creates the functions of a script anew for each call, so it has only those that it needs: those after
+/// a line with the name of the other part in brackets, up to the next one, are left out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Decisions,
+    Corrections,
+}
+
 /// Turns the pass over plain states on.
 const FIRST_PASS: &str = "local has_first_pass = true\n";
 
@@ -71,8 +82,8 @@ const FIRST_PASS: &str = "local has_first_pass = true\n";
 #[must_use]
 pub fn decide(algorithm: Option<&str>) -> String {
     match algorithm {
-        Some("gcra") => assemble(&[PLAIN_BUCKETS], &ALGORITHMS[..1]),
-        _ => assemble(&[FIRST_PASS, PLAIN], &ALGORITHMS),
+        Some("gcra") => assemble(Part::Decisions, &[PLAIN_BUCKETS], &ALGORITHMS[..1]),
+        _ => assemble(Part::Decisions, &[FIRST_PASS, PLAIN], &ALGORITHMS),
     }
 }
 
@@ -85,7 +96,7 @@ pub fn without_first_pass(script: &str) -> String {
 /// Returns the script that corrects what keys of any algorithms were charged.
 #[must_use]
 pub fn correct() -> String {
-    assemble(&[FIRST_PASS, CORRECT], &ALGORITHMS)
+    assemble(Part::Corrections, &[FIRST_PASS, CORRECT], &ALGORITHMS)
 }
 
 /// Returns the names of the commands that a script may call, including alternatives to denied ones.
@@ -96,15 +107,15 @@ pub fn commands(script: &str) -> BTreeSet<&str> {
 
 /// Joins the clock and these pieces of a script, with the files that they include, these algorithms, and the names of its
 /// commands.
-fn assemble(pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
-    let branches: String = (1..)
-        .zip(algorithms)
-        .map(|(kind, (_, source))| {
-            format!(
-                "if kind == {kind} then\n{source}\nalgorithm = {{check = check, commit = commit, undo = undo, restore = restore, correct = correct, pause = pause}}\nend\n"
-            )
-        })
-        .collect();
+fn assemble(part: Part, pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
+    let functions = match part {
+        Part::Decisions => "check = check, commit = commit, undo = undo, restore = restore",
+        Part::Corrections => "correct = correct, pause = pause",
+    };
+    let branch = |(kind, (_, source)): (i32, &(&str, &str))| {
+        format!("if kind == {kind} then\n{source}\n--[[ all ]]\nalgorithm = {{{functions}}}\nend\n")
+    };
+    let branches: String = (1..).zip(algorithms).map(branch).collect();
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Each may include those after it.
     let files =
@@ -113,6 +124,16 @@ fn assemble(pieces: &[&str], algorithms: &[(&str, &str)]) -> String {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);
     }
     script = script.replace("--[[ branches ]]\n", &branches);
+    let mut belongs = true;
+    script = script.lines().fold(String::new(), |script, line| {
+        belongs = match line {
+            "--[[ all ]]" => true,
+            "--[[ decisions ]]" => part == Part::Decisions,
+            "--[[ corrections ]]" => part == Part::Corrections,
+            _ => belongs,
+        };
+        if belongs { script + line + "\n" } else { script }
+    });
     let names: Vec<String> = commands(&script).iter().map(|name| format!("'{name}'")).collect();
     script.replace("--[[ commands ]]", &names.join(", "))
 }
@@ -127,7 +148,11 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALGORITHMS, CORRECT, FIRST_PASS, assemble, commands, correct, decide};
+    use std::collections::BTreeSet;
+
+    use super::{
+        ALGORITHMS, ALGORITHMS_BY_NUMBER, CORRECT, FIRST_PASS, Part, assemble, commands, correct, decide,
+    };
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -136,20 +161,21 @@ mod tests {
         // `GET` is of prelude.lua, in a function that lists do not call.
         const LIST: &[&str] =
             &["DEL", "EXPIREAT", "GET", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
-        let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let correct_of = |algorithm| assemble(&[FIRST_PASS, CORRECT], &[algorithm]);
+        let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+        let documented = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
         for (name, source) in ALGORITHMS {
-            let documented = match name {
+            let expected = match name {
                 "gcra" => BUCKET,
                 "sliding_window" => LIST,
                 _ => STRING,
             };
-            assert_eq!(called(&correct_of((name, source))), documented, "{name}");
+            let of = |part, piece| called(&assemble(part, &[FIRST_PASS, piece], &[(name, source)]));
+            let all = &of(Part::Decisions, ALGORITHMS_BY_NUMBER) | &of(Part::Corrections, CORRECT);
+            assert_eq!(all, documented(expected), "{name}");
         }
-        assert_eq!(called(&decide(Some("gcra"))), BUCKET);
-        let all: Vec<&str> = [BUCKET, LIST].concat();
-        let all: std::collections::BTreeSet<&str> = all.into_iter().collect();
-        assert_eq!(commands(&decide(None)), all);
-        assert_eq!(commands(&correct()), all);
+        assert_eq!(called(&decide(Some("gcra"))), documented(BUCKET));
+        let all = &documented(BUCKET) | &documented(LIST);
+        assert_eq!(called(&decide(None)), all);
+        assert_eq!(called(&correct()), &all - &documented(&["INCRBY"]));
     }
 }

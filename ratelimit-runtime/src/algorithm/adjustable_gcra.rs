@@ -150,12 +150,13 @@ impl AdjustableGcraSpec {
     /// Stands still as [`GcraSpec`] does, at the rate of the state.
     pub(super) fn pause(&self, state: &mut Option<State>, at: u64, by: u64) {
         let bucket = self.current(stored(state.as_ref()), at);
-        let AdjustableGcraState { tat, credited, until, slot, pace, .. } = bucket;
+        let AdjustableGcraState { tat, credited, until, slot, changed, pace, .. } = bucket;
         let (end, missing) = (at + by, tat.saturating_sub(at));
         let tat = end + missing.max(self.missing_after_pause(pace));
         let (credited, until) = ((credited + missing) % CREDITS_WRAP, (until + by).max(tat));
         let slot = if slot > at { slot + by } else { 0 };
-        store(state, keep(AdjustableGcraState { tat, credited, until, slot, ..bucket }, end));
+        let changed = if changed > 0 { changed + by } else { 0 };
+        store(state, keep(AdjustableGcraState { tat, credited, until, slot, changed, ..bucket }, end));
     }
 
     /// Returns the microseconds of refill at this pace that are missing at least when a pause ends.
