@@ -39,6 +39,7 @@ mod refunds;
 mod registry;
 mod scripts;
 mod settling;
+mod simulation;
 mod support;
 mod ui;
 mod unsatisfiable;

@@ -10,6 +10,7 @@ mod credits;
 mod debt;
 pub mod fixed_window;
 pub mod gcra;
+pub mod holds;
 pub mod interval_bucket;
 mod lows;
 mod mirror;

@@ -6,6 +6,7 @@ mod correction;
 pub(crate) mod decided_by;
 mod denials;
 pub(crate) mod error;
+pub mod holds;
 mod judge;
 mod leases;
 mod memory;

@@ -128,10 +128,12 @@ impl SlidingWindow {
                     add(&mut log, self.stamp(*at), *cost, *at);
                 }
                 Event::Debited { at, cost, .. } => {
-                    log = self.current(log, *at);
-                    let fits = (MOST - permits(&log)).min(*cost);
+                    let mut current = self.current(log.clone(), *at);
+                    let fits = (MOST - permits(&current)).min(*cost);
+                    // One that is cut to nothing changes nothing.
                     if fits > 0 {
-                        add(&mut log, self.stamp(*at), fits, *at);
+                        add(&mut current, self.stamp(*at), fits, *at);
+                        log = current;
                     }
                 }
                 // Drops nothing that has expired.
