@@ -1,7 +1,8 @@
 //! The queues of calls that wait for a window, by key.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +22,18 @@ const COUNTED: usize = 64;
 /// The queues of one store. Only keys that calls wait for have one, in a map that never moves all its entries.
 #[derive(Debug, Default)]
 pub(crate) struct WaitQueues {
-    by_key: Mutex<BTreeMap<Key, WaitQueue>>,
+    by_key: Mutex<QueuesByKey>,
+    /// How many keys there were when the lock was given back: each refund asks, and there are mostly none.
+    keys: AtomicUsize,
     next_ticket: AtomicU64,
+}
+
+type QueuesByKey = BTreeMap<Key, WaitQueue>;
+
+/// All queues, which this thread holds.
+pub(crate) struct LockedQueues<'a> {
+    queues: MutexGuard<'a, QueuesByKey>,
+    keys: &'a AtomicUsize,
 }
 
 /// The calls that wait for one key.
@@ -72,12 +83,37 @@ impl WaitQueues {
 
     /// Lets the first call that waits for this key try now, because permits were given back.
     pub(crate) fn wake(&self, key: &Key) {
+        // A call that joins at the same moment has not been found under the lock either, and tries again when it expects to succeed.
+        if self.keys.load(Ordering::Acquire) == 0 {
+            return;
+        }
         let first = self.lock().get_mut(key).and_then(WaitQueue::retry_now);
         first.iter().for_each(|first| first.notify_one());
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, WaitQueue>> {
-        self.by_key.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> LockedQueues<'_> {
+        let queues = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
+        LockedQueues { queues, keys: &self.keys }
+    }
+}
+
+impl Deref for LockedQueues<'_> {
+    type Target = QueuesByKey;
+
+    fn deref(&self) -> &QueuesByKey {
+        &self.queues
+    }
+}
+
+impl DerefMut for LockedQueues<'_> {
+    fn deref_mut(&mut self) -> &mut QueuesByKey {
+        &mut self.queues
+    }
+}
+
+impl Drop for LockedQueues<'_> {
+    fn drop(&mut self) {
+        self.keys.store(self.queues.len(), Ordering::Release);
     }
 }
 
@@ -170,6 +206,9 @@ impl WaitQueue {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
     use super::*;
 
     #[test]
@@ -183,5 +222,19 @@ mod tests {
             queue.leave(ticket);
         }
         assert_eq!(queue.cost(), 0);
+    }
+
+    #[test]
+    fn refund_wakes_the_first_call_while_there_is_one() {
+        let (queues, key) = (WaitQueues::default(), Key::raw("key"));
+        queues.wake(&key);
+        let turn = queues.lock().entry(key.clone()).or_insert_with(WaitQueue::new).join(0, 1);
+        let is_woken = || pin!(turn.notified()).poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        assert!(!is_woken());
+        queues.wake(&key);
+        assert!(is_woken());
+        queues.lock().remove(&key);
+        queues.wake(&key);
+        assert!(!is_woken());
     }
 }

@@ -104,7 +104,15 @@ impl Store {
         cost: u64,
         charge_id: Option<ChargeId>,
     ) -> Result<(), StoreError> {
-        self.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
+        match self {
+            Store::Memory(store) => {
+                store.refund(key, spec, cost, charge_id);
+                Ok(())
+            }
+            Store::Redis(store) => {
+                store.correct_all(vec![Correction::refund(key.clone(), *spec, cost, charge_id)]).await
+            }
+        }
     }
 
     /// Charges `cost` permits that a call has used beyond its cost. Once polled, it ends even if it is dropped.

@@ -1,7 +1,9 @@
 //! Stores that are found by a number, so that whatever refers to one need not count the reference.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::LocalKey;
 
 /// Stores by id, for as long as they are used elsewhere.
 #[derive(Debug)]
@@ -12,6 +14,9 @@ struct Known<T> {
     stores: BTreeMap<StoreId, Weak<T>>,
     next: u64,
 }
+
+/// The store that a thread has asked for last. It mostly asks for the same again, which takes no lock then.
+pub(super) type Last<T> = RefCell<Option<(StoreId, Weak<T>)>>;
 
 /// Identifies a store of this process. No two have had the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,8 +38,21 @@ impl<T> ById<T> {
     }
 
     /// Returns the store with this id, unless it is gone.
-    pub(super) fn get(&self, id: StoreId) -> Option<Arc<T>> {
-        self.with(|known| known.stores.get(&id)?.upgrade())
+    pub(super) fn get(&self, id: StoreId, last: &'static LocalKey<Last<T>>) -> Option<Arc<T>> {
+        let found = last.try_with(|last| match &*last.borrow() {
+            Some((of, store)) if *of == id => Some(store.upgrade()),
+            _ => None,
+        });
+        if let Ok(Some(found)) = found { found } else { self.get_other(id, last) }
+    }
+
+    #[cold]
+    fn get_other(&self, id: StoreId, last: &'static LocalKey<Last<T>>) -> Option<Arc<T>> {
+        let store = self.with(|known| known.stores.get(&id).cloned())?;
+        let found = store.upgrade();
+        // A thread that ends has none.
+        let _ = last.try_with(|last| last.replace(Some((id, store))));
+        found
     }
 
     /// Removes a store that is about to go.
@@ -53,13 +71,21 @@ mod tests {
 
     #[test]
     fn stores_are_found_until_they_go() {
+        thread_local!(static LAST: Last<&'static str> = const { RefCell::new(None) });
         let stores = ById::new();
+        let get = |id| stores.get(id, &LAST).map(|store| *store);
         let [a, b] = ["a", "b"].map(Arc::new);
         let ids = [&a, &b].map(|store| stores.add(store));
+        for _ in 0..2 {
+            assert_eq!(ids.map(get), [Some("a"), Some("b")]);
+        }
+        // Also if it is the one that was asked for last.
+        assert_eq!(get(ids[0]), Some("a"));
         drop(a);
-        assert_eq!(ids.map(|id| stores.get(id).map(|store| *store)), [None, Some("b")]);
+        assert_eq!(ids.map(get), [None, Some("b")]);
+        drop(b);
         ids.into_iter().for_each(|id| stores.remove(id));
-        assert!(stores.get(ids[1]).is_none());
-        assert_ne!(stores.add(&b), ids[1]);
+        assert_eq!(ids.map(get), [None, None]);
+        assert_ne!(stores.add(&Arc::new("b")), ids[1]);
     }
 }

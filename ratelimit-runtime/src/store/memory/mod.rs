@@ -20,6 +20,7 @@ mod tests;
 mod under_lock;
 mod waiter;
 
+use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -27,8 +28,8 @@ use std::mem;
 use std::slice;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use self::by_id::ById;
 pub(crate) use self::by_id::StoreId;
+use self::by_id::{ById, Last};
 pub(crate) use self::in_place::SingleOutcome;
 pub(crate) use self::plain::{PlainCharge, PlainOutcome};
 use self::slots::Slots;
@@ -267,7 +268,8 @@ impl MemoryStore {
 
     /// Returns the store with this id, unless it is gone.
     pub(crate) fn by_id(id: StoreId) -> Option<Arc<Self>> {
-        STORES.get(id)
+        thread_local!(static LAST: Last<MemoryStore> = const { RefCell::new(None) });
+        STORES.get(id, &LAST)
     }
 
     #[inline]
