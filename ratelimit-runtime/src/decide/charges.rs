@@ -5,18 +5,17 @@ use std::sync::Arc;
 use super::definition::{ChargeNumbers, Definition, DefinitionRef, Numbers};
 use crate::algorithm::{AlgorithmSpec, PlainSpec};
 use crate::base::invalid_policy::InvalidPolicy;
-use crate::decide::decision::FEW;
 use crate::decide::error::Error;
 use crate::decide::overrides::Overrides;
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, IntoKey, Key, KeyHead, KeyPart, KeyParts, OpenKey, PartsOfKey};
 use crate::policy::Policy;
-use crate::store::{Charge, PlainOutcome};
+use crate::store::{Charge, INLINE, ListedCharge, PlainOutcome};
 
 /// The charges of a call.
 #[derive(Debug)]
 pub(crate) struct Charges<'a> {
-    first: [Option<PolicyCharge<'a>>; FEW],
+    first: [Option<PolicyCharge<'a>>; INLINE],
     /// How many of them there are. [`MORE`] if there is a rest, to which further ones are added.
     len: usize,
     /// The key of the last charge, while it may get further parts.
@@ -29,7 +28,7 @@ pub(crate) struct Charges<'a> {
 }
 
 /// More charges than there are places for.
-const MORE: usize = FEW + 1;
+const MORE: usize = INLINE + 1;
 
 /// What a call asks of one policy.
 #[derive(Clone, Copy, Debug)]
@@ -75,14 +74,14 @@ impl<'a> Charges<'a> {
     /// No charges. If the texts of keys may be wanted, their parts are kept.
     #[inline]
     pub(crate) fn new(keeps_parts: bool) -> Self {
-        let (first, parts) = ([None; FEW], KeyParts::default());
+        let (first, parts) = ([None; INLINE], KeyParts::default());
         Charges { first, len: 0, open: None, parts, keeps_parts, rest: None }
     }
 
     /// A single charge, whose key is complete and has these parts, if they are kept.
     pub(crate) fn of(mut charge: PolicyCharge<'a>, parts: KeyParts) -> Self {
         charge.parts = (0, parts.end());
-        let first = [Some(charge), None, None];
+        let first = [Some(charge), None, None, None];
         Charges { first, len: 1, open: None, parts, keeps_parts: false, rest: None }
     }
 
@@ -273,7 +272,7 @@ impl<'a> Charges<'a> {
 
     /// Returns all charges with complete keys, if there are no more than a few and nothing has failed.
     #[inline]
-    pub(crate) fn few(&self) -> Option<&[Option<PolicyCharge<'a>>; FEW]> {
+    pub(crate) fn few(&self) -> Option<&[Option<PolicyCharge<'a>>; INLINE]> {
         self.rest.is_none().then_some(&self.first)
     }
 
@@ -378,6 +377,13 @@ impl<'a> PolicyCharge<'a> {
     pub(crate) fn in_process(&self, key: Fingerprint) -> Charge {
         let PolicyCharge { definition, cost, wait, shadow, .. } = *self;
         Charge { key: Key::hashed(key, definition.id), spec: *self.spec(), cost, wait, shadow }
+    }
+
+    /// Returns the same, whose key is complete, for the slots' locks of the memory store.
+    #[inline]
+    pub(crate) fn listed(&self) -> ListedCharge<'_> {
+        let PolicyCharge { key, cost, wait, shadow, .. } = *self;
+        ListedCharge { key, spec: self.spec(), cost, wait, shadow }
     }
 
     /// Returns the numbers of the call.

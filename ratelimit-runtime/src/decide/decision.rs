@@ -212,7 +212,8 @@ impl Decision {
 
     /// A decision of at least one policy.
     pub(crate) fn new(policies: Vec<PolicyDecision>, source: DecidedBy, waited: Duration) -> Self {
-        let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow, it.retry_after));
+        let refusal = |it: &PolicyDecision| it.retry_after.unwrap_or(Duration::MAX);
+        let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow).then(|| refusal(it)));
         let reported = refused.unwrap_or_else(|| fewest(&policies, |policy| policy.remaining));
         let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
         // Shadows may say otherwise, but do not refuse.
@@ -341,14 +342,15 @@ impl Decision {
 
 /// Returns the index of the policy that is reported of a few.
 pub(crate) fn reported_of_few(few: &[SinglePolicy]) -> usize {
-    longest_refusal(few, |policy| (!policy.admitted, policy.retry_after.map(Duration::from_micros)))
+    longest_refusal(few, |policy| (!policy.admitted).then(|| policy.retry_after.unwrap_or(u64::MAX)))
         .unwrap_or_else(|| fewest(few, |policy| policy.remaining))
 }
 
-/// Returns the index of the policy that refuses the call for the longest time, given whether each refuses it, and for how long.
-fn longest_refusal<T>(policies: &[T], refusal: impl Fn(&T) -> (bool, Option<Duration>)) -> Option<usize> {
-    let refused = (0..policies.len()).filter(|i| refusal(&policies[*i]).0);
-    refused.max_by_key(|i| refusal(&policies[*i]).1.unwrap_or(Duration::MAX))
+/// Returns the index of the policy that refuses the call for the longest time, given for how long each does if it does.
+#[inline]
+fn longest_refusal<T, D: Ord>(policies: &[T], refusal: impl Fn(&T) -> Option<D>) -> Option<usize> {
+    let refused = policies.iter().enumerate().filter_map(|(i, policy)| Some((refusal(policy)?, i)));
+    refused.max().map(|(_, i)| i)
 }
 
 /// Returns the index of the policy with the fewest permits.

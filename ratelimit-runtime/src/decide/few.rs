@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::charges::{Charges, PolicyCharge};
-use crate::algorithm::PlainSpec;
+use crate::algorithm::{ChargeId, PlainSpec};
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
 use crate::decide::decision::{Decision, SinglePolicy};
@@ -30,8 +30,8 @@ impl Backend {
     pub(super) fn decide_few<C: Caller>(&self, charges: &Charges<'_>, caller: &C) -> Option<C::Decision> {
         let memory = self.memory()?;
         match charges.few()? {
-            [Some(a), Some(b), None] => self.decide_plain_few(memory, charges, [a, b], caller),
-            [Some(a), Some(b), Some(c)] => self.decide_plain_few(memory, charges, [a, b, c], caller),
+            [Some(a), Some(b), None, None] => self.decide_plain_few(memory, charges, [a, b], caller),
+            [Some(a), Some(b), Some(c), None] => self.decide_plain_few(memory, charges, [a, b, c], caller),
             _ => None,
         }
     }
@@ -117,34 +117,40 @@ fn plain<'a>(charge: &'a PolicyCharge<'_>) -> Option<PlainCharge<'a, &'a PlainSp
 }
 
 impl<const N: usize> Few<'_, N> {
-    /// Returns what each policy says. If another one refuses the call, those that admit it report the state as it is.
-    fn policies(&self) -> impl Iterator<Item = (SinglePolicy, PlainReceipt)> {
-        let PlainOutcome { now, admitted, admits, snapshots } = *self.outcome;
-        (0..N).map(move |i| {
-            let PolicyCharge { definition, numbers, .. } = self.charges[i];
-            let PlainCharge { key, spec, cost } = self.asked[i];
-            let charged = if admits[i] && !admitted { 0 } else { cost };
-            let verdict = spec.verdict(numbers.limit(*spec), snapshots[i], now, charged, admits[i]);
-            let policy = definition.get();
-            let said =
-                SinglePolicy::new(policy.static_name().unwrap_or_default(), policy.algorithm, &verdict);
-            let charge_id = verdict.charge_id;
-            (said, PlainReceipt::new(self.memory.id(), *key, policy.id, *spec, cost, charge_id))
-        })
+    /// Returns what a policy says, and what identifies its charge. If another one refuses the call, those that admit it report the state
+    /// as it is.
+    #[inline(always)]
+    fn said(&self, i: usize) -> (SinglePolicy, ChargeId) {
+        let PlainOutcome { now, admitted, ref admits, ref snapshots } = *self.outcome;
+        let (PolicyCharge { definition, numbers, .. }, PlainCharge { spec, cost, .. }) =
+            (self.charges[i], &self.asked[i]);
+        let charged = if admits[i] && !admitted { 0 } else { *cost };
+        let verdict = spec.verdict(numbers.limit(**spec), snapshots[i], now, charged, admits[i]);
+        let policy = definition.get();
+        let name = policy.static_name().unwrap_or_default();
+        (SinglePolicy::new(name, policy.algorithm, &verdict), verdict.charge_id)
     }
 }
 
 impl<const N: usize> FewDecision for Few<'_, N> {
+    #[inline]
     fn admitted(&self) -> bool {
         self.outcome.admitted
     }
 
     fn into_decision(self) -> Decision {
-        Decision::of_few(self.policies(), DecidedBy::Memory)
+        let store = self.memory.id();
+        let policies = (0..N).map(|i| {
+            let (said, charge_id) = self.said(i);
+            let PlainCharge { key, spec, cost } = self.asked[i];
+            let policy = self.charges[i].definition.id;
+            (said, PlainReceipt::new(store, *key, policy, *spec, cost, charge_id))
+        });
+        Decision::of_few(policies, DecidedBy::Memory)
     }
 
     fn into_error(self) -> (Option<usize>, Error) {
-        let policies = self.policies().map(|(said, _)| said);
+        let policies = (0..N).map(|i| self.said(i).0);
         let key = |reported: usize| self.parts.map(|parts| parts[reported]);
         let (limited, reported) = Limited::of_few(policies, DecidedBy::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))

@@ -48,7 +48,7 @@ use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, INLINE, MemoryStore, PlainOutcome, SingleOutcome};
+use crate::store::{Charge, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
@@ -399,9 +399,9 @@ impl Backend {
     /// that. Otherwise nothing is charged.
     fn admits_list(&self, charges: &Charges<'_>) -> bool {
         let Some(memory) = self.unobserved().filter(|_| !charges.have_failed()) else { return false };
-        let mut list = SmallVec::<[Charge; INLINE]>::new();
+        let mut list = SmallVec::<[ListedCharge<'_>; INLINE]>::new();
         for charge in charges.iter() {
-            let asked = charge.in_process(charge.key);
+            let asked = charge.listed();
             let is_simple = !charge.shadow && !charge.definition.attribute.refundable;
             if !is_simple || asked.cost == 0 || asked.wait > 0 || list.iter().any(|it| it.key == asked.key) {
                 return false;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::MemoryStore;
 use super::plain::ATTEMPTS;
 use super::slot::{Content, LockedSlot, Seen, Slot};
-use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, Snapshot, State};
+use crate::algorithm::{AlgorithmSpec, PlainSpec, PlainState, PlainSteps, Snapshot, State};
 use crate::base::sync::{MutexGuard, spin_loop};
 use crate::key::{Fingerprint, Key};
 use crate::store::charge::{Charge, INLINE, Outcome, Snapshots};
@@ -34,15 +34,29 @@ pub(crate) struct SingleOutcome {
     pub(crate) snapshot: Snapshot,
 }
 
-/// The decision about a list of charges.
-struct ListOutcome {
-    now: u64,
-    admitted: bool,
-    snapshots: Snapshots,
+/// A charge of a list, by reference: a copy of its policy takes longer than to decide it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedCharge<'a> {
+    pub(crate) key: Fingerprint,
+    pub(crate) spec: &'a AlgorithmSpec,
+    pub(crate) cost: u64,
+    pub(crate) wait: u64,
+    pub(crate) shadow: bool,
+}
+
+/// What a list finds at one of its keys.
+struct Found {
+    /// What was read of the key, for the verdict.
+    snapshot: Snapshot,
+    admits: bool,
+    /// What the slot holds after the charge, if it holds the state.
+    after: Option<Content>,
 }
 
 /// The keys of a list.
 type AllHeld<'a> = SmallVec<[Held<'a>; INLINE]>;
+
+type AllFound = SmallVec<[Found; INLINE]>;
 
 impl MemoryStore {
     /// Decides a charge of a call that does not wait, if the key is there and no call waits for it. Returns `None` if not, or if
@@ -73,56 +87,70 @@ impl MemoryStore {
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
-        let ListOutcome { now, mut snapshots, .. } = self.decide_held(charges)?;
-        outcome.now = now;
+        let listed: SmallVec<[_; INLINE]> = charges.iter().map(ListedCharge::of).collect();
+        let mut found = AllFound::new();
+        (outcome.now, _) = self.decide_held(&listed, &mut found)?;
+        let mut snapshots: Snapshots = found.iter().map(|found| found.snapshot).collect();
         outcome.judge(charges, &mut snapshots);
         Some(())
     }
 
     /// Makes all charges of distinct keys, none of which waits, if all are admitted at once. Returns whether it has.
-    pub(crate) fn admits_all(&self, charges: &[Charge]) -> bool {
-        self.decide_held(charges).is_some_and(|outcome| outcome.admitted)
+    pub(crate) fn admits_all(&self, charges: &[ListedCharge<'_>]) -> bool {
+        self.decide_held(charges, &mut AllFound::new()).is_some_and(|(_, admitted)| admitted)
     }
 
-    fn decide_held(&self, charges: &[Charge]) -> Option<ListOutcome> {
-        let mut all = self.hold_all(charges)?;
+    /// Returns when it has decided, and whether all are admitted. `found` starts empty.
+    fn decide_held(&self, charges: &[ListedCharge<'_>], found: &mut AllFound) -> Option<(u64, bool)> {
+        let mut all = AllHeld::new();
+        self.hold_all(charges, &mut all)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
-        let (mut snapshots, mut admits) = (Snapshots::new(), SmallVec::<[bool; INLINE]>::new());
         let mut admitted = true;
-        for (charge, held) in charges.iter().zip(&all) {
-            let snapshot = charge.spec.check(held.state(), now, charge.cost);
-            let admits_one = charge.spec.admits(snapshot, now, charge.cost);
-            if !admits_one && charge.wait > 0 {
+        for (charge, held) in charges.iter().zip(&mut all) {
+            let one = self.find(charge, held, now)?;
+            if !one.admits && charge.wait > 0 {
                 return None;
             }
-            admitted &= admits_one || charge.shadow;
-            snapshots.push(snapshot);
-            admits.push(admits_one);
+            admitted &= one.admits || charge.shadow;
+            found.push(one);
         }
-        let change = |i: usize, state: &mut Option<State>| {
-            let charge = &charges[i];
-            if admitted && admits[i] && charge.cost > 0 {
-                charge.spec.commit(state, snapshots[i], now, charge.cost);
-            } else if charge.cost > 0 {
-                charge.spec.undo(state, now);
-            }
-        };
-        // First what may not fit, then what cannot be taken back.
-        for (i, held) in all.iter_mut().enumerate() {
-            if let HeldState::Plain(state) = &mut held.state {
-                change(i, state);
-                held.seen.content = plain_content(state.as_ref(), &charges[i].spec, held.seen.content, now)?;
-            }
-        }
-        for (i, held) in all.iter_mut().enumerate() {
-            if let HeldState::Kept(state) = &mut held.state {
-                change(i, state);
-                held.seen.content = held.seen.content.ending(ends(state.as_ref(), &charges[i].spec));
+        for ((charge, held), Found { snapshot, admits, after }) in charges.iter().zip(&mut all).zip(&*found) {
+            let (spec, is_made) = (charge.spec, admitted && *admits && charge.cost > 0);
+            match &mut held.state {
+                HeldState::Plain(_) if is_made => held.seen.content = (*after)?,
+                HeldState::Plain(_) => continue,
+                HeldState::Kept(state) => {
+                    if is_made {
+                        spec.commit(state, *snapshot, now, charge.cost);
+                    } else if charge.cost > 0 {
+                        spec.undo(state, now);
+                    }
+                    held.seen.content = held.seen.content.ending(ends(state.as_ref(), spec));
+                }
             }
             held.set();
         }
-        Some(ListOutcome { now, admitted, snapshots })
+        Some((now, admitted))
+    }
+
+    /// Looks what a charge of a list finds at its key, which is held. Returns `None` if the state would have to move out of its slot or
+    /// back. Where the slot holds it, the steps are those without a lock.
+    #[inline(always)]
+    fn find<'a>(&'a self, charge: &ListedCharge<'_>, held: &mut Held<'a>, now: u64) -> Option<Found> {
+        let ListedCharge { spec, cost, .. } = *charge;
+        if held.seen.content.as_other().is_none() {
+            let step = PlainSpec::of(spec)?.decide(held.seen.content.plain()?, now, cost)?;
+            let after = match step.after {
+                Some(after) => Some(Content::of(after, now)?),
+                None => None,
+            };
+            let snapshot = step.snapshot.full(spec, now, cost);
+            return Some(Found { snapshot, admits: step.admitted || cost == 0, after });
+        }
+        self.take_state(held, spec)?;
+        let snapshot = spec.check(held.state(), now, cost);
+        Some(Found { snapshot, admits: spec.admits(snapshot, now, cost), after: None })
     }
 
     /// Changes the state of a key, if that is there and no call waits for it. Returns `None` if not, or if the state would have to
@@ -165,19 +193,16 @@ impl MemoryStore {
         None
     }
 
-    /// Locks the slots of all keys, and takes their states. Waits for none while it has one.
-    fn hold_all(&self, charges: &[Charge]) -> Option<AllHeld<'_>> {
+    /// Locks the slots of all keys. Waits for none while it has one.
+    fn hold_all<'a>(&'a self, charges: &[ListedCharge<'_>], all: &mut AllHeld<'a>) -> Option<()> {
         for _ in 0..ATTEMPTS {
-            let mut all = AllHeld::new();
             for charge in charges {
-                all.push(self.look(charge.key.fingerprint())?);
+                all.push(self.look(charge.key)?);
             }
-            let mut pairs = all.iter_mut().zip(charges);
-            if pairs.all(|(held, charge)| held.lock(charge.key.fingerprint())) {
-                let mut pairs = all.iter_mut().zip(charges);
-                pairs.try_for_each(|(held, charge)| self.take_state(held, &charge.spec))?;
-                return Some(all);
+            if all.iter_mut().zip(charges).all(|(held, charge)| held.lock(charge.key)) {
+                return Some(());
             }
+            all.clear();
             spin_loop();
         }
         None
@@ -202,6 +227,13 @@ impl MemoryStore {
         };
         let belongs_back = matches!(&held.state, HeldState::Kept(state) if fits_slot(state.as_ref(), spec));
         (!belongs_back).then_some(())
+    }
+}
+
+impl<'a> ListedCharge<'a> {
+    fn of(charge: &'a Charge) -> Self {
+        let Charge { key, spec, cost, wait, shadow } = charge;
+        ListedCharge { key: key.fingerprint(), spec, cost: *cost, wait: *wait, shadow: *shadow }
     }
 }
 

@@ -190,3 +190,35 @@ proptest! {
         }
     }
 }
+
+/// States that slots hold, and ones that they do not, beside a call that only looks at a queue whose calls wait.
+#[test]
+fn lists_of_plain_and_other_states_are_decided_in_place() {
+    let time = Arc::new(AtomicU64::new(1000));
+    let store = || MemoryStore::new(100, Clock::manual(Arc::clone(&time)));
+    let stores = [store(), store().locked()];
+    let specs = specs(Scale { n: 4, unit: 1, bulk: 1 });
+    let charge = |key: usize, cost| {
+        let (spec, key) = (specs[key], Key::raw(key.to_string()));
+        Charge { key, spec, cost, wait: 0, shadow: false }
+    };
+    let (token_bucket, queue, window, log, counter) = (0, 2, 7, 9, 10);
+    let list = |cost| {
+        [(token_bucket, 1), (window, cost), (log, 1), (counter, 1), (queue, 0)]
+            .map(|(key, cost)| charge(key, cost))
+    };
+    let both = |list: &[Charge]| {
+        let [ours, locked] = stores.each_ref().map(|store| store.decide(list));
+        assert_eq!((ours.admitted, &ours.verdicts), (locked.admitted, &locked.verdicts));
+        ours
+    };
+    assert!(both(&[charge(queue, 1)]).admitted);
+    assert!(both(&list(1)).admitted);
+    for (cost, admitted) in [(1, true), (3, false), (2, true), (1, false)] {
+        let mut ours = Outcome::at(0);
+        assert!(stores[0].decide_in_place(&list(cost), &mut ours).is_some(), "{cost}");
+        let locked = stores[1].decide(&list(cost));
+        assert_eq!((ours.admitted, &ours.verdicts), (locked.admitted, &locked.verdicts), "{cost}");
+        assert_eq!(ours.admitted, admitted, "{cost}");
+    }
+}
