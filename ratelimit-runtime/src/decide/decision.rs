@@ -89,7 +89,7 @@ struct Listed {
     reported: usize,
 }
 
-/// The number of charges that a call has in place.
+/// The number of policies that are decided without a list.
 pub(crate) const FEW: usize = 3;
 
 /// What a few policies said.

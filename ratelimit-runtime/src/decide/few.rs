@@ -149,6 +149,7 @@ impl<const N: usize> FewDecision for Few<'_, N> {
         Decision::of_few(policies, DecidedBy::Memory)
     }
 
+    #[inline(always)]
     fn into_error(self) -> (Option<usize>, Error) {
         let policies = (0..N).map(|i| self.said(i).0);
         let key = |reported: usize| self.parts.map(|parts| parts[reported]);

@@ -72,6 +72,7 @@ impl Caller for AttributeCall {
         single(decision)
     }
 
+    #[inline(always)]
     fn few(&self, decision: impl FewDecision) -> Self::Decision {
         if decision.admitted() {
             return None;
