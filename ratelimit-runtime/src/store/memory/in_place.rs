@@ -118,8 +118,11 @@ impl MemoryStore {
         for ((charge, held), Found { snapshot, admits, after }) in charges.iter().zip(&mut all).zip(&*found) {
             let (spec, is_made) = (charge.spec, admitted && *admits && charge.cost > 0);
             match &mut held.state {
-                HeldState::Plain(_) if is_made => held.seen.content = (*after)?,
-                HeldState::Plain(_) => continue,
+                HeldState::Plain(_) => match after.filter(|_| is_made) {
+                    Some(after) => held.seen.content = after,
+                    // What is only read is unlocked as it was.
+                    None => continue,
+                },
                 HeldState::Kept(state) => {
                     if is_made {
                         spec.commit(state, *snapshot, now, charge.cost);

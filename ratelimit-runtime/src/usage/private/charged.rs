@@ -1,6 +1,7 @@
 //! What generated code learns of a decision.
 
 use std::cell::Cell;
+use std::mem;
 use std::thread::LocalKey;
 
 use super::spare::{Reusable, Spare};
@@ -154,8 +155,9 @@ impl Charged {
             let index = definition.attribute.index;
             used.iter().find(|(of, _)| Some(*of) == index).map_or(&Used::Nothing, |(_, used)| used)
         };
-        let Some(charged) = self.0 else { return };
-        match Refundable::unboxed(charged) {
+        let Some(mut charged) = self.0 else { return };
+        // Read where it is: the receipt is longer than what is done with it.
+        match &mut *charged {
             Refundable::Nothing => {}
             Refundable::Plain(definition, receipt) => match used_of(definition) {
                 Used::Cost => {}
@@ -171,6 +173,7 @@ impl Charged {
                 Used::Permits(Err(invalid)) => log_invalid(definition, invalid),
             },
             Refundable::Any(charged) => {
+                let charged = mem::take(charged);
                 let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
                 for (definition, receipt) in charged {
                     let used = match used_of(&definition) {
@@ -191,6 +194,7 @@ impl Charged {
                 Receipt::settle_all(None, receipts, move |result| report(&definitions, &result));
             }
         }
+        Refundable::give_back(charged);
     }
 }
 

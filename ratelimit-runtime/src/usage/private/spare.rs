@@ -29,9 +29,21 @@ pub(super) trait Reusable: Sized + 'static {
     #[inline(always)]
     fn unboxed(mut boxed: Box<Self>) -> Self {
         let value = mem::replace(&mut *boxed, Self::UNUSED);
-        let _ = Self::spare().try_with(|spare| spare.set(Some(boxed)));
+        keep(boxed);
         value
     }
+
+    /// Drops it, and keeps its box.
+    #[inline(always)]
+    fn give_back(mut boxed: Box<Self>) {
+        *boxed = Self::UNUSED;
+        keep(boxed);
+    }
+}
+
+#[inline(always)]
+fn keep<T: Reusable>(boxed: Box<T>) {
+    let _ = T::spare().try_with(|spare| spare.set(Some(boxed)));
 }
 
 #[cold]
