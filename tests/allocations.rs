@@ -55,6 +55,14 @@ async fn stacked(user: u64) -> Result<(), Error> {
     Ok(())
 }
 
+#[rate_limit(1000, 1_000_000, key = user)]
+#[count_limit(1_000_000, "1d", key = user)]
+#[window_limit(1_000_000, "1d", precision = "1h", key = user)]
+#[funnel_limit(1_000_000, drain = "1h")]
+async fn stacked_with_a_sliding_window(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 #[count_limit(1_000_000, "1d", shadow)]
 async fn in_shadow() {}
 
@@ -89,6 +97,7 @@ fn admitted_calls_allocate_nothing() {
             borrowing_bucket(7),
             sliding_window(7),
             stacked(7),
+            stacked_with_a_sliding_window(7),
             in_shadow(),
         ];
     }));
