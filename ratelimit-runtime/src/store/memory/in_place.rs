@@ -87,9 +87,8 @@ impl MemoryStore {
             outcome.verdicts.push(spec.verdict(snapshot, now, *cost, 0));
             return Some(());
         }
-        let listed: SmallVec<[_; INLINE]> = charges.iter().map(ListedCharge::of).collect();
         let mut found = AllFound::new();
-        (outcome.now, _) = self.decide_held(&listed, &mut found)?;
+        (outcome.now, _) = self.decide_held(charges.iter().map(ListedCharge::of), &mut found)?;
         let mut snapshots: Snapshots = found.iter().map(|found| found.snapshot).collect();
         outcome.judge(charges, &mut snapshots);
         Some(())
@@ -97,17 +96,21 @@ impl MemoryStore {
 
     /// Makes all charges of distinct keys, none of which waits, if all are admitted at once. Returns whether it has.
     pub(crate) fn admits_all(&self, charges: &[ListedCharge<'_>]) -> bool {
-        self.decide_held(charges, &mut AllFound::new()).is_some_and(|(_, admitted)| admitted)
+        self.decide_held(charges.iter().copied(), &mut AllFound::new()).is_some_and(|(_, admitted)| admitted)
     }
 
     /// Returns when it has decided, and whether all are admitted. `found` starts empty.
-    fn decide_held(&self, charges: &[ListedCharge<'_>], found: &mut AllFound) -> Option<(u64, bool)> {
+    fn decide_held<'c>(
+        &self,
+        charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
+        found: &mut AllFound,
+    ) -> Option<(u64, bool)> {
         let mut all = AllHeld::new();
-        self.hold_all(charges, &mut all)?;
+        self.hold_all(charges.clone(), &mut all)?;
         // Read while the keys are held, so that time does not step back between decisions.
         let now = self.clock.now_in_order();
         let mut admitted = true;
-        for (charge, held) in charges.iter().zip(&mut all) {
+        for (charge, held) in charges.clone().zip(&mut all) {
             let one = self.find(charge, held, now)?;
             if !one.admits && charge.wait > 0 {
                 return None;
@@ -115,7 +118,7 @@ impl MemoryStore {
             admitted &= one.admits || charge.shadow;
             found.push(one);
         }
-        for ((charge, held), Found { snapshot, admits, after }) in charges.iter().zip(&mut all).zip(&*found) {
+        for ((charge, held), Found { snapshot, admits, after }) in charges.zip(&mut all).zip(&*found) {
             let (spec, is_made) = (charge.spec, admitted && *admits && charge.cost > 0);
             match &mut held.state {
                 HeldState::Plain(_) => match after.filter(|_| is_made) {
@@ -140,8 +143,8 @@ impl MemoryStore {
     /// Looks what a charge of a list finds at its key, which is held. Returns `None` if the state would have to move out of its slot or
     /// back. Where the slot holds it, the steps are those without a lock.
     #[inline(always)]
-    fn find<'a>(&'a self, charge: &ListedCharge<'_>, held: &mut Held<'a>, now: u64) -> Option<Found> {
-        let ListedCharge { spec, cost, .. } = *charge;
+    fn find<'a>(&'a self, charge: ListedCharge<'_>, held: &mut Held<'a>, now: u64) -> Option<Found> {
+        let ListedCharge { spec, cost, .. } = charge;
         if held.seen.content.as_other().is_none() {
             let step = PlainSpec::of(spec)?.decide(held.seen.content.plain()?, now, cost)?;
             let after = match step.after {
@@ -197,12 +200,17 @@ impl MemoryStore {
     }
 
     /// Locks the slots of all keys. Waits for none while it has one.
-    fn hold_all<'a>(&'a self, charges: &[ListedCharge<'_>], all: &mut AllHeld<'a>) -> Option<()> {
+    #[inline(always)]
+    fn hold_all<'a, 'c>(
+        &'a self,
+        charges: impl Iterator<Item = ListedCharge<'c>> + Clone,
+        all: &mut AllHeld<'a>,
+    ) -> Option<()> {
         for _ in 0..ATTEMPTS {
-            for charge in charges {
+            for charge in charges.clone() {
                 all.push(self.look(charge.key)?);
             }
-            if all.iter_mut().zip(charges).all(|(held, charge)| held.lock(charge.key)) {
+            if all.iter_mut().zip(charges.clone()).all(|(held, charge)| held.lock(charge.key)) {
                 return Some(());
             }
             all.clear();
@@ -234,6 +242,7 @@ impl MemoryStore {
 }
 
 impl<'a> ListedCharge<'a> {
+    #[inline]
     fn of(charge: &'a Charge) -> Self {
         let Charge { key, spec, cost, wait, shadow } = charge;
         ListedCharge { key: key.fingerprint(), spec, cost: *cost, wait: *wait, shadow: *shadow }
