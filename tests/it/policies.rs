@@ -129,13 +129,29 @@ fn clashes_are_found_before_any_call() {
             Ok(())
         }
     }
-    let _ = (clashing::one, clashing::other);
+    mod settled_and_not {
+        #[super::rate_limit(1, 10, name = "policies.settled")]
+        pub(super) async fn one() -> Result<u64, super::Error> {
+            Ok(1)
+        }
+
+        #[super::rate_limit(1, 10, name = "policies.settled", settle = |out| *out.as_ref().unwrap_or(&1))]
+        pub(super) async fn other() -> Result<u64, super::Error> {
+            Ok(1)
+        }
+    }
+    let _ = (clashing::one, clashing::other, settled_and_not::one, settled_and_not::other);
 
     let error = ratelimits::check_policies().unwrap_err();
     let problems: Vec<_> = error.problems().filter(|problem| problem.contains("policies.")).collect();
-    let [problem] = problems[..] else { panic!("{problems:?}") };
-    assert!(problem.contains("two policies with different numbers (tests/it/policies.rs:"), "{problem}");
-    assert!(error.to_string().contains(problem));
+    let expected =
+        ["with different numbers", "of which one settles, pauses or binds its calls, and the other does not"];
+    assert_eq!(problems.len(), expected.len(), "{problems:?}");
+    for difference in expected {
+        let difference = format!("two policies {difference} (tests/it/policies.rs:");
+        assert!(problems.iter().any(|problem| problem.contains(&difference)), "{problems:?}");
+    }
+    assert!(problems.iter().all(|problem| error.to_string().contains(*problem)));
 }
 
 #[tokio::test]

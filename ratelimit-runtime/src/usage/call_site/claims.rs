@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::attribute::Attribute;
+use crate::algorithm::AlgorithmSpec;
 use crate::policy::Policy;
 
 /// The attributes that have claimed each prefix and name.
@@ -56,6 +57,8 @@ impl Claim {
             "with different algorithms"
         } else if matches!(only_literal, Some(Policy::TokenBucket(_) | Policy::LeakyBucket(_))) {
             "one with literal and one with computed numbers"
+        } else if self.has_other_states(earlier) {
+            "of which one settles, pauses or binds its calls, and the other does not"
         } else if numbers_differ || self.has_other_keys(earlier) {
             "with different numbers"
         } else if tags_differ {
@@ -64,6 +67,17 @@ impl Claim {
             return None;
         };
         Some(format!("`{name}` is the name of two policies {difference} {sites}; rename one"))
+    }
+
+    /// Whether buckets of both keep different states, as those do that are settled or paused.
+    fn has_other_states(&self, earlier: &Claim) -> bool {
+        let state = |claim: &Claim| match claim.attribute.literal()?.spec().ok()? {
+            AlgorithmSpec::Gcra(_) => Some(1),
+            AlgorithmSpec::AdjustableGcra(_) => Some(2),
+            AlgorithmSpec::SettledGcra(_) => Some(3),
+            _ => None,
+        };
+        matches!((state(self), state(earlier)), (Some(this), Some(that)) if this != that)
     }
 
     /// Whether windows of both have different literal numbers that shape their keys.
