@@ -72,7 +72,9 @@ struct Process {
     /// When the store has believed what it said in this epoch, the last one that the store knows.
     contact: u64,
     epoch: u64,
-    /// Whether the store has failed over since it has known how much this process holds.
+    /// When its last call has ended.
+    ended: u64,
+    /// Whether the store has lost data, and may believe less than this process holds.
     is_misjudged: bool,
 }
 
@@ -193,6 +195,7 @@ impl Simulation {
             open: HashMap::new(),
             contact: now,
             epoch: 0,
+            ended: 0,
             is_misjudged: false,
         });
         let (comes, tick) = (self.schedule.around(self.mean_gap), self.schedule.random.below(TICK));
@@ -246,13 +249,18 @@ impl Simulation {
             }
             Event::LosesData if !self.is_calm() => {
                 self.store = HoldsState::default();
+                // The message that has created a share may come once more.
+                let Network { late, doubled, .. } = self.faults.network;
+                if late + doubled > 0 {
+                    self.misjudge();
+                }
                 self.lose();
                 self.again(self.faults.losses, Event::LosesData);
             }
             Event::FailsOver if !self.is_calm() => {
                 self.store = self.snapshots.last().cloned().unwrap_or_default();
                 self.lose();
-                self.processes.iter_mut().for_each(|process| process.is_misjudged = true);
+                self.misjudge();
                 self.again(self.faults.failovers, Event::FailsOver);
             }
             Event::Stalls | Event::Dies | Event::LosesData | Event::FailsOver => {}
@@ -306,6 +314,7 @@ impl Simulation {
     fn ends(&mut self, process: usize, call: usize) {
         let now = self.now();
         let Some(Call { permits, .. }) = self.processes[process].calls.remove(&call) else { return };
+        self.processes[process].ended = now;
         let sent = self.processes[process].account.release(now, permits);
         self.speak(process);
         if let Some(sent) = sent {
@@ -347,7 +356,7 @@ impl Simulation {
             }
         };
         let sender = &mut self.processes[process];
-        sender.is_misjudged &= !matches!(sent.message, Message::Report(_));
+        sender.is_misjudged &= !matches!(sent.message, Message::Report(_)) || of.epoch <= sender.epoch;
         let is_believed = match reply {
             Reply::Taken(taken) => taken == Taken::Yes,
             Reply::Believed(believed) => believed.is_some(),
@@ -400,9 +409,15 @@ impl Simulation {
             process.calls.values_mut().for_each(|call| call.is_forgotten = true);
         }
         self.lost_data = Some(self.now());
-        if self.faults.network.lost + self.faults.network.late == 0 {
+        // A release that comes twice, and late, may lower what is back again.
+        let Network { lost, late, doubled } = self.faults.network;
+        if lost + late + doubled == 0 {
             self.schedule.after(TTL / 3 + TICK + SECOND / 2, Event::Returned(self.now()));
         }
+    }
+
+    fn misjudge(&mut self) {
+        self.processes.iter_mut().for_each(|process| process.is_misjudged = true);
     }
 
     /// Takes note that the store knows how much a process holds. To a store that has failed over, a release that comes late or twice may
@@ -446,7 +461,8 @@ impl Simulation {
                 u64::MAX if process.is_dead => believed == 0,
                 // One that holds nothing has nothing to say, and of another something may be on its way.
                 u64::MAX if running == 0 => believed == 0 || now < process.contact + TTL,
-                u64::MAX => believed == running || !process.open.is_empty(),
+                // A release that another one has overtaken is not made, until the next comparison.
+                u64::MAX => believed == running || !process.open.is_empty() || now < process.ended + TTL / 2,
                 _ => process.is_dead || is_disturbed(process) || believed >= running,
             };
             if !is_right {
