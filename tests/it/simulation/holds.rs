@@ -112,7 +112,7 @@ struct Simulation {
 fn holds_are_never_too_many_and_none_is_lost() {
     let seeded = Random::seeded();
     let mut admitted = 0;
-    for run in 0..budget(1000, 1_000_000) {
+    for run in 0..budget(500, 1_000_000) {
         let mut simulation = Simulation::new(seeded.run(run));
         admitted += simulation.run(false).unwrap_or_else(|problem| {
             let replayed = Simulation::new(seeded.run(run)).run(true);
