@@ -17,7 +17,7 @@ async fn errors_say_which_permission_to_add() {
     for (arguments, needed) in [
         (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +lindex +llen +lrange +time"),
         (&["reset", "app::send", "u1"], "+del"),
-        (&["pause", "app::send", "u2", "1s"], "+expireat +incrby +lset +ltrim +rpush +set"),
+        (&["pause", "app::send", "u2", "1s"], "+expireat +lset +ltrim +rpush +set"),
         (&["override", "set", "app::send", "burst=9"], "+hmget +hget +time +hset"),
     ] {
         let granted = rules.len();
