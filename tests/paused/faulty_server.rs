@@ -158,9 +158,9 @@ impl Dial for FaultyServer {
     }
 }
 
-/// Returns whether it is a script call that refunds one charge. One that decides has the format of its arguments there.
+/// Returns whether it is a script call that refunds one charge, after whose key there is one argument. One that decides has more.
 fn is_refund(command: &[String]) -> bool {
-    command.get(5).is_some_and(|argument| !argument.starts_with('<'))
+    command.len() == 5
 }
 
 /// Reads a command with its arguments.
