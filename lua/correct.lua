@@ -73,7 +73,7 @@ while first <= count do
         -- `low_since` of settled_gcra.lua; without a receipt, what is missing now
         local credit = missing
         if third ~= third then
-          third = 0
+          third = -1
         elseif third ~= made then
           local low = 0
           if third < made then

@@ -148,7 +148,8 @@ local function correct(key, at)
   if credit <= 0 then return end
   for i = 1, 5, 2 do
     local low = bucket.lows[i + 1]
-    bucket.lows[i + 1] = bucket.lows[i] <= (charged or 0) and math.min(low, worth - credit) or math.max(low - credit, 0)
+    local is_before = charged and bucket.lows[i] <= charged
+    bucket.lows[i + 1] = is_before and math.min(low, worth - credit) or math.max(low - credit, 0)
   end
   bucket.tat = bucket.tat - credit
   -- Each of the remaining charges takes at least a permit.
