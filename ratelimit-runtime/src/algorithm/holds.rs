@@ -1,6 +1,6 @@
 //! The holds of a key: permits that calls take from their admission until they end, over all processes.
 //!
-//! Nobody tells that a process has died, so what it holds is believed for a while, and it says it again in time. It says so in
+//! A process that dies says nothing, so what it holds is believed for a while, and it says it again in time. It says so in
 //! *epochs*: whenever a process cannot know what the store counts, because a reply was lost or came too late, it begins the next
 //! epoch with all that it holds, and what it has said before no longer counts. A message of an old epoch that comes late either
 //! finds nothing, or leaves a share that counts too much, until the process speaks again.
@@ -115,12 +115,6 @@ impl HoldsState {
             share.permits += permits;
         }
         (share.is_reported, share.until) = (true, now + ttl);
-    }
-
-    /// Returns when nothing is believed any longer.
-    #[must_use]
-    pub fn ends(&self) -> u64 {
-        self.shares.values().map(|share| share.until).max().unwrap_or(0)
     }
 
     fn share(&mut self, of: Speaker) -> &mut Share {

@@ -4,7 +4,7 @@ use std::mem;
 
 use crate::algorithm::holds::{Speaker, Take, Taken};
 
-/// The permits of a key that the calls of this process hold, and what the store has been told about them.
+/// The permits of a key that the calls of this process hold, and what it has said about them to the store.
 ///
 /// What the store believes is never less than what calls of a process hold that speaks in time, and more only until its next words:
 /// a message of which no reply came in time may have been received or not, so all that is held is reported as the next epoch.
@@ -23,7 +23,7 @@ pub struct Account {
     asked: u64,
     /// The permits of releases of this epoch without a reply.
     releasing: u64,
-    /// Whether nothing was on its way since the last words, so that the reply can tell.
+    /// Whether nothing was on its way since the last words, so that the reply can confirm what is believed.
     is_quiet: bool,
     /// The number of the last release.
     releases: u64,
@@ -31,12 +31,12 @@ pub struct Account {
     is_unsure: bool,
     /// Whether there is no reply yet to the last words.
     is_speaking: bool,
-    /// The replies in a row that could not tell.
-    untold: u8,
+    /// The replies in a row that could not confirm what is believed.
+    unconfirmed: u8,
     /// When the last message of this epoch was sent that has a reply.
     heard: u64,
-    /// When the last words were sent whose reply could tell: [`Message::Extend`] or [`Message::Report`].
-    told: u64,
+    /// When the last words were sent whose reply could confirm it: [`Message::Extend`] or [`Message::Report`].
+    confirmed: u64,
     ttl: u64,
 }
 
@@ -95,8 +95,8 @@ pub struct Heard {
     pub says: Option<Sent>,
 }
 
-/// Replies to [`Message::Extend`] in a row that cannot tell, because others were on their way, before all is reported.
-const MAX_UNTOLD: u8 = 3;
+/// Replies to [`Message::Extend`] in a row that confirm nothing, because others were on their way, before all is reported.
+const MAX_UNCONFIRMED: u8 = 3;
 
 impl Account {
     /// Returns the account of a process, which is believed for `ttl` after its last words.
@@ -114,9 +114,9 @@ impl Account {
             releases: 0,
             is_unsure: false,
             is_speaking: false,
-            untold: 0,
+            unconfirmed: 0,
             heard: now,
-            told: now,
+            confirmed: now,
             ttl,
         }
     }
@@ -136,7 +136,7 @@ impl Account {
                 self.begin_epoch();
                 self.is_begun = true;
             }
-            (self.heard, self.told) = (now, now);
+            (self.heard, self.confirmed) = (now, now);
         }
         self.asked += permits;
         self.is_quiet = false;
@@ -159,12 +159,12 @@ impl Account {
             return None;
         }
         let message = if self.is_unsure {
-            (self.is_unsure, self.untold) = (false, 0);
+            (self.is_unsure, self.unconfirmed) = (false, 0);
             self.begin_epoch();
             let permits = self.running + self.asked;
             self.has_share = permits > 0;
             Message::Report(permits)
-        } else if now >= self.told + self.ttl / 3 && self.running + self.asked > 0 {
+        } else if now >= self.confirmed + self.ttl / 3 && self.running + self.asked > 0 {
             self.is_quiet = self.asked + self.releasing == 0;
             Message::Extend
         } else {
@@ -204,7 +204,7 @@ impl Account {
                     self.is_begun = true;
                     match reply {
                         Reply::Believed(believed) => self.compare(sent.at, believed),
-                        _ => self.told = sent.at,
+                        _ => self.confirmed = sent.at,
                     }
                 }
             }
@@ -215,11 +215,11 @@ impl Account {
     /// Compares what is believed with what runs, unless something is under way that may be counted or not.
     fn compare(&mut self, at: u64, believed: Option<u64>) {
         if self.is_quiet {
-            (self.told, self.untold) = (at, 0);
+            (self.confirmed, self.unconfirmed) = (at, 0);
             self.is_unsure |= believed.unwrap_or(0) != self.running;
         } else {
-            self.untold += 1;
-            self.is_unsure |= believed.is_none() && self.has_share || self.untold > MAX_UNTOLD;
+            self.unconfirmed += 1;
+            self.is_unsure |= believed.is_none() && self.has_share || self.unconfirmed > MAX_UNCONFIRMED;
         }
     }
 

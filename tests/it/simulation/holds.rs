@@ -403,7 +403,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The store has lost what it was told.
+    /// The store has lost what it knew.
     fn lose(&mut self) {
         for process in &mut self.processes {
             process.calls.values_mut().for_each(|call| call.is_forgotten = true);

@@ -1,6 +1,7 @@
 //! Who claims which name.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::attribute::Attribute;
@@ -71,11 +72,13 @@ impl Claim {
 
     /// Whether buckets of both keep different states, as those do that are settled or paused.
     fn has_other_states(&self, earlier: &Claim) -> bool {
-        let state = |claim: &Claim| match claim.attribute.literal()?.spec().ok()? {
-            AlgorithmSpec::Gcra(_) => Some(1),
-            AlgorithmSpec::AdjustableGcra(_) => Some(2),
-            AlgorithmSpec::SettledGcra(_) => Some(3),
-            _ => None,
+        let state = |claim: &Claim| {
+            let spec = claim.attribute.literal()?.spec().ok()?;
+            let is_bucket = matches!(
+                spec,
+                AlgorithmSpec::Gcra(_) | AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::SettledGcra(_)
+            );
+            is_bucket.then_some(mem::discriminant(&spec))
         };
         matches!((state(self), state(earlier)), (Some(this), Some(that)) if this != that)
     }
