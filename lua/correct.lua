@@ -6,8 +6,8 @@
 -- KEYS   the key of each; those that are equal should follow each other
 -- ARGV   all arguments, packed: for each a byte, the number of its algorithm, and seven doubles, the arguments of `correct`, NaN for
 --        nil; or that number negative, and the arguments of `pause`
--- reply  for each the text of an error, an empty one, or CUT if a debt was cut
-local call, type, KEYS, unpack_struct, pack_struct = redis.pcall, type, KEYS, struct.unpack, struct.pack
+-- reply  for each the text of an error, an empty one, or CUT if a debt was cut; or the text that `correct` returns
+local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
 local match, format = string.match, string.format
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
@@ -205,6 +205,29 @@ while first <= count do
       ends, was = tat, value and was
       value = kind == 1 and format('%.0f', tat) or pack_struct('<ddddddd', tat, now, 0, 0, 0, 0, shape)
     end
+
+  -- holds, of which some are released
+  elseif kind == 10 and charge == 1 then
+    local field = format('%.0f:%.0f', fourth, fifth)
+    local read = call('HMGET', key, 'total', field)
+    local total, share = tonumber(read[1]), read[2]
+    if share and total and #share == 32 then
+      local permits, till, released, reported = unpack_struct('<dddd', share)
+      -- As in `load` of holds.lua.
+      if
+        total >= permits and total <= 9007199254740992 and permits >= 0 and till > now and till - now <= 315360000000000
+        and released >= 0 and released <= 9007199254740992 and (reported == 0 or reported == 1)
+        and total % 1 + permits % 1 + till % 1 + released % 1 == 0
+      then
+        if third > released then
+          local left = permits + released - third
+          if left < 0 then left = 0 end
+          share = pack_struct('<dddd', left, till, third, reported)
+          failed = type(call('HSET', key, 'total', total - permits + left, field, share)) == 'table'
+        end
+        reply[at], at = '', at + 1
+      end
+    end
   end
 
   if changed then
@@ -234,7 +257,8 @@ while first <= count do
         local of = algorithm(math.abs(kind))
         local ok, result = pcall(kind > 0 and of.correct or of.pause, KEYS[i], 2)
         now = started
-        return ok and (result and 'CUT' or '') or error_text(result)
+        if not ok then return error_text(result) end
+        return type(result) == 'string' and result or result and 'CUT' or ''
       end
     end
     -- A write that failed has changed nothing, and so has what came before it.

@@ -14,6 +14,7 @@
 --          interval_bucket     anchor, missing
 --          adjustable_gcra     tat                 the same at the rate of the call
 --          settled_gcra        tat, made           the same, and the time of the charge
+--          holds               held                one more than the permits held; if the charge is refused, also 1 if the share is lost
 --        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
 local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
 local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
@@ -314,6 +315,79 @@ while first <= count do
       reply[length + 1], reply[length + 2] = ok and tat or -tat, made
       to_write, length = true, length + 2
 
+    -- holds, of which none has expired
+    elseif kind == 10 then
+      local epoch, forgotten = args[at + 4], 1
+      local field = format('%.0f:%.0f', args[at + 3], epoch < 0 and -epoch or epoch)
+      local read = call('HMGET', key, 'total', 'soonest', 'ends', field, 'turns')
+      -- Who waits gets a turn.
+      if read.err or cost >= 0 and read[5] and read[5] ~= '' then plain = false break end
+      local held, share = tonumber(read[1]) or 0, read[4]
+      if read[1] then
+        local soonest, second = tonumber(read[2]), tonumber(read[3])
+        -- Comparisons with what is no number fail.
+        if
+          not (
+            soonest and second and second >= 0 and held >= 0 and held <= 9007199254740992 and held % 1 + soonest % 1 + second % 1 == 0
+            and soonest > now and soonest - now <= 315360000000000 and second * 1000000 - now <= 315360000000000
+          )
+        then
+          plain = false
+          break
+        end
+      elseif read[2] or read[3] or share or call('HGETALL', key)[1] then
+        plain = false
+        break
+      end
+      local permits, till, released, reported = 0, 0, 0, 0
+      if share then
+        if #share ~= 32 then plain = false break end
+        permits, till, released, reported = unpack_struct('<dddd', share)
+        -- As in `load` of holds.lua.
+        if
+          not (
+            till > now and till - now <= 315360000000000 and permits >= 0 and permits <= held and released >= 0
+            and released <= 9007199254740992 and (reported == 0 or reported == 1) and permits % 1 + till % 1 + released % 1 == 0
+          )
+        then
+          plain = false
+          break
+        end
+        forgotten = 0
+      elseif epoch > 0 then
+        forgotten = 0
+      end
+      if cost < 0 then
+        -- A call of the process has ended. A decision has nothing else then.
+        local of_epoch = args[at + 2]
+        if share and of_epoch > released then
+          local left = permits + released - of_epoch
+          if left < 0 then left = 0 end
+          share = pack_struct('<dddd', left, till, of_epoch, reported)
+          if type(call('HSET', key, 'total', held - permits + left, field, share)) == 'table' then plain = false break end
+        end
+        forgotten = 0
+      elseif cost > 0 then
+        if held + cost > args[at + 2] then
+          if args[at + 5] < 0 then plain = false break end
+          ok, forgotten = false, 0
+        elseif forgotten == 1 then
+          ok = false
+        end
+      end
+      if ok and cost > 0 then
+        local ttl = args[at + 5]
+        share = pack_struct('<dddd', permits + cost, now + (ttl < 0 and -ttl or ttl), released, reported)
+        found[f + 2], found[f + 3], found[f + 4], found[f + 5] = read, field, share, nil
+      end
+      length = length + 1
+      reply[length] = ok and held + 1 or -1 - held
+      if not ok then
+        length = length + 1
+        reply[length] = forgotten
+      end
+      to_write = true
+
     else
       plain = false
       break
@@ -326,8 +400,8 @@ while first <= count do
   for i = first, plain and (admitted and to_write and last or not admitted and added) or 0 do
     local kind, key, cost, charged, result = args[at], KEYS[i], args[at + 1], admitted, nil
     if kind < 0 then kind, charged = -kind, admitted and found[f + 1] end
-    if cost == 0 then
-      -- Only read.
+    if cost <= 0 then
+      -- Only read, or released.
     elseif kind == 1 then
       local was = found[f + 2]
       if charged then
@@ -374,6 +448,26 @@ while first <= count do
         found[f + 5], failed = add_entry(key, total, newest, after, here, unit, span)
         if found[f + 5] then done = i end
         if failed then break end
+      end
+    elseif kind == 10 then
+      local read, ttl = found[f + 2], args[at + 5]
+      local till = now + (ttl < 0 and -ttl or ttl)
+      local second, share = (till - till % 1000000) / 1000000 + 1, found[f + 4]
+      local later = not read[1] or second > read[3] + 0
+      if later or till < read[2] + 0 then
+        local soonest = read[1] and read[2] + 0 < till and read[2] or till
+        result = call(
+          'HSET', key, 'total', (read[1] or 0) + cost, 'soonest', soonest, 'ends', later and second or read[3], found[f + 3], share
+        )
+      else
+        result = call('HSET', key, 'total', read[1] + cost, found[f + 3], share)
+      end
+      if type(result) == 'table' then failed = true break end
+      done = i
+      if later then
+        found[f + 5] = second
+        result = call('EXPIREAT', key, second)
+        if type(result) == 'table' then failed = true break end
       end
     else
       local was, ends, value = found[f + 5], nil, nil
@@ -452,6 +546,12 @@ while first <= count do
             n = -1.5,
             expiry_set = pushed and pushed > 0, expires = now - now % unit + precision + period,
             was = newest and newest - newest % unit + precision + period,
+          })
+        elseif kind == 10 then
+          local read = found[f + 2]
+          algorithm(10).restore({
+            key = key, field = found[f + 3], value = read[4], total = read[1] and read[1] + 0, soonest = read[2], ends = read[3],
+            written = true, expires = found[f + 5],
           })
         else
           local value, was = found[f + 4], found[f + 5]

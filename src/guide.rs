@@ -4,6 +4,7 @@
 //! [Limits in a gRPC service]: self::grpc
 //! [MCP tools]: self::mcp
 //! [Calls that wait]: self::waiting
+//! [Concurrency limits]: self::concurrency
 //! [Calling an API]: self::calling
 //! [Language models]: self::models
 //! [Limits without attributes]: self::limiters
@@ -46,6 +47,8 @@ pub mod grpc {}
 pub mod mcp {}
 #[doc = include_str!("../guide/waiting.md")]
 pub mod waiting {}
+#[doc = include_str!("../guide/concurrency.md")]
+pub mod concurrency {}
 #[cfg_attr(feature = "http", doc = include_str!("../guide/calling.md"))]
 #[cfg_attr(not(feature = "http"), doc = "Documented with the feature `http`.")]
 pub mod calling {}

@@ -5,6 +5,7 @@
 //! [Benchmarks]: guide::benchmarks
 //! [Changing a limit]: guide::changing
 //! [Choosing a limit]: guide::choosing
+//! [Concurrency limits]: guide::concurrency
 //! [guide]: guide
 //! [Limits in an axum service]: guide::axum
 //! [Outages]: guide::outages
@@ -164,6 +165,51 @@ pub use ratelimit_macros::funnel_limit;
 /// `shadow` (report, never refuse) and `on_store_error`: see [Attributes](crate::guide::attributes).
 pub use ratelimit_macros::window_limit;
 
+/// Semaphore: at most `max` permits held at once, each from the decision about a call until its body has ended.
+///
+/// ```
+/// use ratelimits::{Error, concurrency_limit};
+///
+/// #[concurrency_limit(20, key = provider)]
+/// async fn complete(provider: &str, prompt: &str) -> Result<String, Error> {
+///     Ok(prompt.to_owned())
+/// }
+/// ```
+///
+/// Use it where what counts is how many calls run at once, however long they take: for a provider that states such a number, or a
+/// resource that slows down under many calls. With Redis it holds over all processes.
+///
+/// A call holds its permits (`cost`, 1 by default) until its body has ended: with a value, early by `return` or `?`, by a panic, or
+/// because its future is dropped. Dropped while it waits, it holds none. The arguments of the call are dropped after its permits
+/// are released.
+///
+/// What runs on after the body is not counted, such as a task that it spawned or a stream that it returns. With `bind = decision`
+/// the decision holds the permits, as long as it lives: move it along.
+///
+/// # Arguments
+///
+/// `max` may be given by position, before all others: `#[concurrency_limit(20)]`.
+///
+/// | argument | meaning |
+/// | --- | --- |
+/// | `max` | The calls of a key that run at once, over all processes. It may differ from call to call (`max = user.plan.jobs`): each call compares with its own, and a lower one ends no call |
+///
+/// ```
+/// # use ratelimits::{Error, concurrency_limit, rate_limit};
+/// // A call that is refused by one of them is charged by neither.
+/// #[rate_limit("600/min", key = provider)]
+/// #[concurrency_limit(20, key = provider, timeout = "10s")]
+/// async fn embed(provider: &str, text: &str) -> Result<Vec<f32>, Error> {
+///     Ok(Vec::new())
+/// }
+/// ```
+///
+/// All attributes share further arguments, such as `key` and `key_type` (what calls are counted by), `name`, `cost` (permits of a
+/// call), `timeout` (how long it may wait), `fallback`, `skip_when`, `bind`, `shadow` (report, never refuse) and `on_store_error`:
+/// see [Attributes](crate::guide::attributes). Nothing of a call remains charged after it, so `charge_when`, `settle`,
+/// `pause_when` and `lease` belong to the others.
+pub use ratelimit_macros::concurrency_limit;
+
 pub mod guide;
 
 #[doc(hidden)]
@@ -206,7 +252,7 @@ pub use ratelimit_runtime::retry_after;
 )]
 pub use ratelimit_runtime::web;
 pub use ratelimit_runtime::{
-    Algorithm, Charge, ClientIp, DecidedBy, Decision, Error, FixedWindow, IntoKey, LeakyBucket, Limiter,
-    OnStoreError, Policy, PolicyDecision, PolicyHandle, Rate, Registry, RegistryBuilder, RequestContext,
-    SlidingWindow, TokenBucket, check_policies, install, policies,
+    Algorithm, Charge, ClientIp, ConcurrencyLimit, DecidedBy, Decision, Error, FixedWindow, IntoKey,
+    LeakyBucket, Limiter, OnStoreError, Policy, PolicyDecision, PolicyHandle, Rate, Registry,
+    RegistryBuilder, RequestContext, SlidingWindow, TokenBucket, check_policies, install, policies,
 };

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ratelimits::observe::MostLimited;
 use ratelimits::{
-    Error, FixedWindow, Rate, Registry, TokenBucket, count_limit, funnel_limit, rate_limit, window_limit,
+    ConcurrencyLimit, Decision, Error, FixedWindow, Rate, Registry, TokenBucket, concurrency_limit,
+    count_limit, funnel_limit, rate_limit, window_limit,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -66,6 +67,33 @@ async fn stacked_with_a_sliding_window(user: u64) -> Result<(), Error> {
 #[count_limit(1_000_000, "1d", shadow)]
 async fn in_shadow() {}
 
+#[concurrency_limit(3, key = (user, room), cost = 2)]
+async fn held(user: &str, room: u64) -> Result<(), Error> {
+    let _ = room;
+    Ok(())
+}
+
+#[concurrency_limit(most, key = user, timeout = "1s")]
+async fn held_by_a_computed_number(user: u64, most: u32) -> Result<(), Error> {
+    Ok(())
+}
+
+#[concurrency_limit(3, shadow)]
+async fn held_in_shadow() {}
+
+#[rate_limit(1000, 1_000_000, key = user)]
+#[concurrency_limit(3, key = user)]
+async fn held_beside_a_bucket(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
+#[rate_limit(1000, 1_000_000, key = user)]
+#[concurrency_limit(3, key = user)]
+#[count_limit(1_000_000, "1d", key = user)]
+async fn held_beside_two(user: u64) -> Result<(), Error> {
+    Ok(())
+}
+
 // Known without a call.
 #[cfg(feature = "overrides")]
 #[allow(dead_code)]
@@ -99,6 +127,11 @@ fn admitted_calls_allocate_nothing() {
             stacked(7),
             stacked_with_a_sliding_window(7),
             in_shadow(),
+            held("ann", 7),
+            held_by_a_computed_number(7, 3),
+            held_in_shadow(),
+            held_beside_a_bucket(7),
+            held_beside_two(7),
         ];
     }));
 }
@@ -107,6 +140,15 @@ fn admitted_calls_allocate_nothing() {
 async fn once_a_day(user: u64) -> Result<(), Error> {
     let _ = user;
     Ok(())
+}
+
+#[concurrency_limit(1, key = user, bind = decision)]
+async fn one_at_a_time(user: &str) -> Result<Decision, Error> {
+    Ok(decision)
+}
+
+fn hold(user: &str) -> Decision {
+    now(one_at_a_time(user)).unwrap()
 }
 
 #[test]
@@ -120,6 +162,8 @@ fn refused_calls_allocate_nothing() {
         };
         now(once_a_day(7)).unwrap();
         now(limiter.try_acquire_n("ann", 2)).unwrap();
+        let exports = registry.limiter("exports", ConcurrencyLimit::new(2)).unwrap();
+        let _held = (now(exports.try_acquire_n("ann", 2)).unwrap(), hold("ann"));
         // The decision that generated code awaits, whose memory the thread keeps for the next one.
         let refused = allocation_counter::measure(|| assert_limited(now(once_a_day(7)), false));
         assert_eq!(refused.count_total, 1);
@@ -129,6 +173,9 @@ fn refused_calls_allocate_nothing() {
             let refused = allocation_counter::measure(|| {
                 assert_limited(now(limiter.try_acquire("ann")).map(drop), false);
                 assert_limited(now(limiter.try_acquire_n("ann", 3)).map(drop), true);
+                assert_limited(now(exports.try_acquire("ann")).map(drop), false);
+                assert_limited(now(exports.try_acquire_n("ann", 3)).map(drop), true);
+                assert_limited(now(one_at_a_time("ann")).map(drop), false);
             });
             assert_eq!(refused.count_total, 0);
         }
@@ -140,16 +187,18 @@ fn decisions_allocate_nothing_until_their_policies_are_read() {
     let registry = Registry::in_memory();
     let bucket = registry.limiter("bucket", TokenBucket::new(Rate::new(1, DAY)).burst(100)).unwrap();
     let window = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();
-    for limiter in [bucket, window] {
+    let held = registry.limiter("held", ConcurrencyLimit::new(100)).unwrap();
+    for (limiter, holds) in [(bucket, 0), (window, 0), (held, 1)] {
         let decide = || now(limiter.try_acquire("ann")).unwrap();
         // The key is new, and the first refund makes room for a state under the lock.
         drop(decide());
         now(decide().refund()).unwrap();
         let decided = allocation_counter::measure(|| drop(decide()));
         let refunded = allocation_counter::measure(|| now(decide().refund()).unwrap());
-        assert_eq!((decided.count_total, refunded.count_total), (0, 0));
+        // What a call holds is in a box, so that other decisions have nothing to drop.
+        assert_eq!((decided.count_total, refunded.count_total), (holds, holds));
         let decision = decide();
-        for allocations in [3, 0] {
+        for allocations in [3 - holds, 0] {
             let read = allocation_counter::measure(|| assert_eq!(decision.policies().len(), 1));
             assert_eq!(read.count_total, allocations);
         }

@@ -1,6 +1,6 @@
 //! Functions with attributes, as users write them. All are decided in process, and only `refused` ever refuses.
 
-use ratelimits::{Error, count_limit, funnel_limit, rate_limit, window_limit};
+use ratelimits::{Error, concurrency_limit, count_limit, funnel_limit, rate_limit, window_limit};
 
 use crate::workload::Key;
 
@@ -38,6 +38,24 @@ pub(crate) async fn fixed_window(key: &Key) -> Result<u64, Error> {
 
 #[window_limit(1_000_000_000_000, "60s", precision = "1s", key = key.id)]
 pub(crate) async fn counter(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[concurrency_limit(1_000_000, key = key.id)]
+pub(crate) async fn held(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[count_limit(1_000_000_000_000, "1h", key = key.id)]
+#[concurrency_limit(1_000_000, key = key.id)]
+pub(crate) async fn held_beside_two(key: &Key) -> Result<u64, Error> {
+    Ok(key.id)
+}
+
+#[rate_limit(1_000_000.0, 1_000_000_000_000, key = key.id)]
+#[concurrency_limit(1_000_000, key = key.id)]
+pub(crate) async fn held_beside_one(key: &Key) -> Result<u64, Error> {
     Ok(key.id)
 }
 

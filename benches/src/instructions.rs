@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use ratelimits::Registry;
+use ratelimits::{ConcurrencyLimit, Registry};
 
 use crate::functions;
 use crate::limiters::{admitting, admitting_policy, refusing};
@@ -56,6 +56,7 @@ fn paths() -> Vec<(&'static str, Call)> {
     let registry = Registry::in_memory();
     let three =
         ["a", "b", "c"].map(|name| registry.limiter(name, admitting_policy()).expect("the policy is valid"));
+    let held = registry.limiter("held", ConcurrencyLimit::new(1_000_000)).expect("the policy is valid");
     let paths = vec![
         path("annotated, u64 key", |key| now(functions::by_id(key))),
         path("annotated, str key", |key| now(functions::by_text(key))),
@@ -70,6 +71,10 @@ fn paths() -> Vec<(&'static str, Call)> {
         path("try_acquire_all of three", move |key| {
             now(registry.try_acquire_all(three.each_ref().map(|limiter| limiter.charge(key.id))))
         }),
+        path("annotated, hold", |key| now(functions::held(key))),
+        path("limiter, hold", move |key| now(held.try_acquire(key.id))),
+        path("annotated, bucket and hold", |key| now(functions::held_beside_one(key))),
+        path("annotated, bucket, window and hold", |key| now(functions::held_beside_two(key))),
         path("limiter, peek", move |key| now(peeked.peek(key.id))),
     ];
     #[cfg(feature = "redis")]

@@ -8,7 +8,8 @@
 //! One script decides: `plain.lua`, a pass over lists of charges that makes hardly any function, with all algorithms and `decide.lua`
 //! for what the pass leaves to them. `plain_buckets.lua` is the same for lists of nothing but buckets. The
 //! reply of a pass is one text, packed by the library `struct`, which Redis and Valkey include. Another script, `correct.lua`, gives
-//! permits back, charges what calls have used beyond their costs, or pauses keys, and begins with such a pass too.
+//! permits back, charges what calls have used beyond their costs, or pauses keys, and begins with such a pass too. It also takes what
+//! processes say about their holds.
 //!
 //! # Errors
 //!
@@ -28,6 +29,7 @@
 //! | `gcra` | `TIME` `GET` `SET` `INCRBY` `EXPIREAT` `DEL` |
 //! | `adjustable_gcra`, `settled_gcra`, `interval_bucket`, `warming_up`, `fixed_window` | `TIME` `GET` `SET` `DEL` |
 //! | `sliding_window` | `TIME` `LLEN` `LINDEX` `LRANGE` `LSET` `LTRIM` `RPUSH` `EXPIREAT` `DEL` |
+//! | `holds` | `TIME` `HMGET` `HGETALL` `HSET` `HDEL` `EXPIREAT` `DEL` |
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
@@ -41,7 +43,7 @@ macro_rules! adjustable {
 
 /// The algorithms, named after their files, in the order of their numbers in the arguments of the scripts, from 1 on. Each has a
 /// Rust twin of the same name.
-pub const ALGORITHMS: [(&str, &str); 9] = [
+pub const ALGORITHMS: [(&str, &str); 10] = [
     ("gcra", include_str!("../gcra.lua")),
     ("fixed_window", include_str!("../fixed_window.lua")),
     ("sliding_window", include_str!("../sliding_window.lua")),
@@ -54,6 +56,7 @@ pub const ALGORITHMS: [(&str, &str); 9] = [
         "settled_gcra",
         concat!(include_str!("../adjustable_gcra.lua"), "--[[ all ]]\n", include_str!("../settled_gcra.lua")),
     ),
+    ("holds", include_str!("../holds.lua")),
 ];
 
 /// The files that are part of every script, or included in others.
@@ -150,9 +153,7 @@ pub fn with_time(script: &str, now: &str, expire: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{
-        ALGORITHMS, ALGORITHMS_BY_NUMBER, CORRECT, FIRST_PASS, Part, assemble, commands, correct, decide,
-    };
+    use super::{ALGORITHMS, ALGORITHMS_BY_NUMBER, Part, assemble, commands, correct, decide};
 
     #[test]
     fn scripts_call_only_documented_commands() {
@@ -161,20 +162,22 @@ mod tests {
         // `GET` is of prelude.lua, in a function that lists do not call.
         const LIST: &[&str] =
             &["DEL", "EXPIREAT", "GET", "LINDEX", "LLEN", "LRANGE", "LSET", "LTRIM", "RPUSH", "SET", "TIME"];
+        const HASH: &[&str] = &["DEL", "EXPIREAT", "GET", "HDEL", "HGETALL", "HMGET", "HSET", "SET", "TIME"];
         let called = |script: &str| commands(script).into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
         let documented = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
         for (name, source) in ALGORITHMS {
             let expected = match name {
                 "gcra" => BUCKET,
                 "sliding_window" => LIST,
+                "holds" => HASH,
                 _ => STRING,
             };
-            let of = |part, piece| called(&assemble(part, &[FIRST_PASS, piece], &[(name, source)]));
-            let all = &of(Part::Decisions, ALGORITHMS_BY_NUMBER) | &of(Part::Corrections, CORRECT);
+            let of = |part| called(&assemble(part, &[ALGORITHMS_BY_NUMBER], &[(name, source)]));
+            let all = &of(Part::Decisions) | &of(Part::Corrections);
             assert_eq!(all, documented(expected), "{name}");
         }
         assert_eq!(called(&decide(Some("gcra"))), documented(BUCKET));
-        let all = &documented(BUCKET) | &documented(LIST);
+        let all = &(&documented(BUCKET) | &documented(LIST)) | &documented(HASH);
         assert_eq!(called(&decide(None)), all);
         assert_eq!(called(&correct()), &all - &documented(&["INCRBY"]));
     }

@@ -147,10 +147,10 @@ fn prologue(expansion: &Expansion<'_>) -> TokenStream {
     };
     let charges = limits.iter().enumerate().map(|(index, limit)| charge::charge(expansion, index, limit));
     let refusal = refusal::refusal(expansion, &decision);
-    let bound = refusal::bound(limits);
+    let bound = output::bound(limits);
     let (kept, decide) = match bound {
         Some(name) => (quote!(mut #name), quote!(decide_bound)),
-        None if output::corrects(limits) => (local("charged").into_token_stream(), quote!(decide)),
+        None if output::keeps(limits) => (local("charged").into_token_stream(), quote!(decide)),
         None => (quote!(()), quote!(decide)),
     };
     // The keys are taken while the call has them.

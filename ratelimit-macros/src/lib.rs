@@ -43,6 +43,12 @@ pub fn window_limit(args: TokenStream, item: TokenStream) -> TokenStream {
     expand::attribute(AttributeKind::Window, args.into(), item.into()).into()
 }
 
+#[allow(missing_docs, reason = "documented where the facade re-exports it")]
+#[proc_macro_attribute]
+pub fn concurrency_limit(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::attribute(AttributeKind::Concurrency, args.into(), item.into()).into()
+}
+
 /// Carries an attribute that was deferred to the last of its siblings on a function. Used by generated code only.
 #[doc(hidden)]
 #[proc_macro_attribute]

@@ -3,6 +3,7 @@
 mod arguments;
 mod fallbacks;
 mod functions;
+mod holds;
 mod leases;
 mod numbers;
 mod options;
@@ -14,7 +15,7 @@ mod waiting;
 use std::str::FromStr;
 
 use proc_macro2::TokenStream;
-use ratelimit_syntax::AttributeKind::{self, Count, Funnel, Rate, Window};
+use ratelimit_syntax::AttributeKind::{self, Concurrency, Count, Funnel, Rate, Window};
 
 use crate::expand;
 use crate::function::Function;

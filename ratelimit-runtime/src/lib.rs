@@ -33,7 +33,7 @@ pub use key::missing_key::MissingKey;
 pub use observe::most_limited::{LimitedKey, MostLimited};
 #[doc(hidden)]
 pub use policy::ArgumentValue;
-pub use policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+pub use policy::{Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 pub use store::decided_by::DecidedBy;
 pub use store::error::StoreError;
 #[cfg(ratelimits_loom)]

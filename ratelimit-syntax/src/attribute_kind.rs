@@ -11,6 +11,8 @@ pub enum AttributeKind {
     Funnel,
     /// `window_limit`: a sliding window.
     Window,
+    /// `concurrency_limit`: a semaphore.
+    Concurrency,
 }
 
 /// The arguments with a value that all attributes have.
@@ -40,8 +42,13 @@ pub const KEY_TYPES: [&str; 4] = ["IP", "USER", "METHOD", "CUSTOM"];
 
 impl AttributeKind {
     /// All attributes.
-    pub const ALL: [AttributeKind; 4] =
-        [AttributeKind::Rate, AttributeKind::Count, AttributeKind::Funnel, AttributeKind::Window];
+    pub const ALL: [AttributeKind; 5] = [
+        AttributeKind::Rate,
+        AttributeKind::Count,
+        AttributeKind::Funnel,
+        AttributeKind::Window,
+        AttributeKind::Concurrency,
+    ];
 
     /// Returns the attribute of this name.
     #[must_use]
@@ -57,14 +64,19 @@ impl AttributeKind {
             AttributeKind::Count => "count_limit",
             AttributeKind::Funnel => "funnel_limit",
             AttributeKind::Window => "window_limit",
+            AttributeKind::Concurrency => "concurrency_limit",
         }
     }
 
     /// Returns the arguments that may be positional.
     #[must_use]
-    pub const fn positional(self) -> [&'static str; 2] {
-        let numbers = self.numbers();
-        [numbers[0], numbers[1]]
+    pub const fn positional(self) -> &'static [&'static str] {
+        match self {
+            AttributeKind::Rate => &["rate", "burst"],
+            AttributeKind::Count | AttributeKind::Window => &["limit", "period"],
+            AttributeKind::Funnel => &["capacity", "leak_rate"],
+            AttributeKind::Concurrency => &["max"],
+        }
     }
 
     /// Returns the arguments that are numbers of the policy.
@@ -75,6 +87,7 @@ impl AttributeKind {
             AttributeKind::Count => &["limit", "period"],
             AttributeKind::Funnel => &["capacity", "leak_rate", "drain"],
             AttributeKind::Window => &["limit", "period", "precision"],
+            AttributeKind::Concurrency => &["max"],
         }
     }
 
@@ -83,7 +96,7 @@ impl AttributeKind {
         match self {
             AttributeKind::Rate => &["refill", "lease"],
             AttributeKind::Count => &["lease"],
-            AttributeKind::Funnel | AttributeKind::Window => &[],
+            AttributeKind::Funnel | AttributeKind::Window | AttributeKind::Concurrency => &[],
         }
     }
 
@@ -94,7 +107,7 @@ impl AttributeKind {
             AttributeKind::Rate => &["borrow", "pass_args", "shadow"],
             AttributeKind::Count => &["aligned", "pass_args", "shadow"],
             AttributeKind::Funnel => &["queue", "pass_args", "shadow"],
-            AttributeKind::Window => &["pass_args", "shadow"],
+            AttributeKind::Window | AttributeKind::Concurrency => &["pass_args", "shadow"],
         }
     }
 

@@ -22,8 +22,8 @@ pub(crate) enum Failure {
     Output(io::Error),
 }
 
-/// The commands that scripts need to read states and to change overrides.
-const IN_SCRIPTS: [&str; 7] = ["get", "hget", "hset", "lindex", "llen", "lrange", "time"];
+/// The commands that scripts need to read states and overrides.
+const IN_SCRIPTS: [&str; 8] = ["get", "hget", "hgetall", "hmget", "lindex", "llen", "lrange", "time"];
 
 /// What the help of the command says about exit codes.
 pub(crate) const EXIT_CODES: &str = "\

@@ -29,6 +29,9 @@ pub(crate) struct KeyRow {
     pub(crate) redis_key: String,
 }
 
+/// What `peek` shows only if there is something to say.
+const OPTIONAL: [&str; 4] = ["prefix", "override", "paused", "reset after"];
+
 /// The states under a key.
 #[derive(Debug, Serialize)]
 pub(crate) struct States {
@@ -59,7 +62,7 @@ impl KeyRow {
     pub(crate) fn retry_after(&self) -> String {
         match (self.state.limited, self.state.retry_after) {
             (None, _) => "?".to_owned(),
-            (Some(true), None) => "never".to_owned(),
+            (Some(true), None) => "unknown".to_owned(),
             (Some(true), Some(retry_after)) => human(retry_after),
             (Some(false), _) => "now".to_owned(),
         }
@@ -68,6 +71,8 @@ impl KeyRow {
     /// Returns a line for each number.
     pub(crate) fn lines(&self, has_inventory: bool) -> String {
         let KeyState { used, limit, remaining, paused, reset_after, .. } = self.state;
+        // Only permits that calls hold have no time.
+        let used_title = if reset_after.is_some() { "used" } else { "held" };
         let number = |number: Option<u64>| number.map_or("?".to_owned(), grouped);
         let lines = [
             ("policy", self.policy.clone()),
@@ -75,17 +80,15 @@ impl KeyRow {
             ("algorithm", self.algorithm.to_owned()),
             ("override", self.switch.unwrap_or_default().to_owned()),
             ("key", quoted(&self.key)),
-            ("used", number(used)),
+            (used_title, number(used)),
             ("remaining", number(remaining)),
             ("limit", number(limit)),
             ("paused", paused.map(human).unwrap_or_default()),
             ("retry after", self.retry_after()),
-            ("reset after", human(reset_after)),
+            ("reset after", reset_after.map(human).unwrap_or_default()),
             ("redis key", self.redis_key.clone()),
         ];
-        let lines = lines
-            .iter()
-            .filter(|(title, text)| !(["prefix", "override", "paused"].contains(title) && text.is_empty()));
+        let lines = lines.iter().filter(|(title, text)| !(OPTIONAL.contains(title) && text.is_empty()));
         let mut text: String =
             lines.map(|(title, text)| format!("{title:<13}{}\n", printable(text))).collect();
         if !self.in_use {
@@ -108,12 +111,12 @@ fn serialize_state<S: Serializer>(state: &KeyState, serializer: S) -> Result<S::
         limit: Option<u64>,
         paused_seconds: Option<f64>,
         retry_after_seconds: Option<f64>,
-        reset_after_seconds: f64,
+        reset_after_seconds: Option<f64>,
     }
     let KeyState { used, limit, remaining, limited, retry_after, paused, reset_after } = *state;
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
     let (paused_seconds, retry_after_seconds) = (seconds(paused), seconds(retry_after));
-    let reset_after_seconds = reset_after.as_secs_f64();
+    let reset_after_seconds = seconds(reset_after);
     State { limited, used, remaining, limit, paused_seconds, retry_after_seconds, reset_after_seconds }
         .serialize(serializer)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use ratelimit_runtime::Algorithm;
 use ratelimit_runtime::inspect::{KeyState, MAX_PAUSE, Reading, key_text, parse_duration};
 
 use crate::connection::Connection;
@@ -20,7 +21,7 @@ use crate::target::Target;
 ///
 /// The key needs no state. A pause ends by itself, and `reset` ends it. Of several pauses the one that ends last counts. Permits that
 /// processes have leased are spent all the same, and calls that wait already start at their slots, unless their attribute has
-/// `pause_when`.
+/// `pause_when`. A concurrency limit cannot be paused.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES, allow_missing_positional = true)]
 pub(crate) struct Pause {
@@ -79,6 +80,7 @@ impl Pause {
         if kinds.is_empty() {
             return Err(self.target.unknown(scan).await);
         }
+        self.check_algorithms(&kinds)?;
         kinds.retain(|kind| kind.has_parts != self.target.parts().is_empty());
         if kinds.is_empty() {
             let problem = match self.target.parts() {
@@ -99,6 +101,18 @@ impl Pause {
         // Attributes may share a policy.
         paused.dedup_by(|one, other| one.key == other.key);
         Ok(paused)
+    }
+
+    fn check_algorithms(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        let is_semaphore =
+            |kind: &Kind| kind.reading.is_some_and(|reading| reading.algorithm() == Algorithm::Semaphore);
+        if !kinds.iter().any(is_semaphore) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "`{}` is a concurrency limit, which cannot be paused; override its `max`, or pause a rate limit of the function",
+            self.target.policy()
+        )))
     }
 
     fn report(&self, paused: &[Paused]) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::scan::{Kind, Scan};
 use crate::target::Target;
 
-/// Show the state of a key: what is used, what remains, and when a call is admitted.
+/// Show the state of a key: what is used or held, what remains, and when a call is admitted.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Peek {
@@ -35,8 +35,7 @@ impl Peek {
         let scan = Scan::new(&self.connection, &keyspace, &inventory).await?;
         let (mut found, mut unreadable) = (States { states: Vec::new() }, None);
         let add = |kind: &Kind, key: &str, state: Option<&KeyState>| match state {
-            // Redis deletes a key up to a second after its state has ended.
-            Some(state) if state.reset_after.is_zero() => {}
+            Some(state) if state.has_ended() => {}
             Some(state) => found.states.push(KeyRow::new(kind, key, state)),
             None => unreadable = Some(key.to_owned()),
         };

@@ -120,6 +120,7 @@ fn example(name: &str) -> String {
         "rate" | "leak_rate" => "\"100/min\"",
         "burst" | "capacity" => "10",
         "limit" => "100",
+        "max" => "20",
         "cost" => "2",
         "precision" | "warmup" => "\"1s\"",
         _ => "\"1m\"",

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write, stderr, stdin};
 
 use clap::Args;
-use ratelimit_runtime::inspect::{KeyPieces, path_of};
+use ratelimit_runtime::Algorithm;
+use ratelimit_runtime::inspect::{KeyPieces, Reading, path_of};
 use serde::Serialize;
 
 use crate::connection::Connection;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::inventory::Inventory;
+use crate::message::write_message;
 use crate::output::{write, write_json};
 use crate::progress::Progress;
 use crate::scan::{Scan, Selection};
@@ -18,7 +20,8 @@ use crate::target::Target;
 
 /// Delete the state of a key: its next call finds a full bucket or an empty window.
 ///
-/// Processes that have just refused the key may do so for up to a second longer.
+/// Processes that have just refused the key may do so for up to a second longer. Calls of a concurrency limit go on, and what they hold
+/// counts again once their processes report it, within seconds.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Reset {
@@ -47,6 +50,8 @@ struct Deleted {
 struct Found {
     keys: u64,
     prefixes: BTreeSet<String>,
+    /// Whether they are of a concurrency limit.
+    is_held: bool,
     /// Encoded, to decode few.
     last_prefix: Option<String>,
 }
@@ -71,6 +76,11 @@ impl Reset {
         } else if deleted > 0 {
             write(&format!("deleted {}\n", keys(deleted)))?;
         }
+        if deleted > 0 && found.is_held {
+            write_message(
+                "calls that run go on; their processes report what they hold within seconds, and it counts again",
+            );
+        }
         if deleted == 0 { Err(self.target.absent(&scan, !self.all).await) } else { Ok(()) }
     }
 }
@@ -80,6 +90,8 @@ async fn count(scan: &Scan<'_>, selection: &Selection) -> Result<Found, Failure>
     scan.keys(selection, &mut Progress::new(), async |page| {
         found.keys += page.len() as u64;
         for pieces in page.iter().filter_map(|key| KeyPieces::split(key)) {
+            found.is_held |= Reading::of(pieces.shape, None, None)
+                .is_some_and(|reading| reading.algorithm() == Algorithm::Semaphore);
             if found.last_prefix.as_deref() != Some(pieces.prefix) {
                 found.last_prefix = Some(pieces.prefix.to_owned());
                 found.prefixes.insert(path_of(pieces.prefix));

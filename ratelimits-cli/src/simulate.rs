@@ -23,7 +23,8 @@ use report::Report;
 ///
 /// Reads a log from standard input, and decides each line as a call, by the algorithms of the library and the times of the
 /// log. Several policies decide together, as several attributes on a function do: a call that one of them refuses is charged
-/// by none. Calls wait for a `queue`, and for no other policy.
+/// by none. Calls wait for a `queue`, and for no other policy. A concurrency limit depends on how long calls run, which a log does not
+/// say.
 ///
 /// A line is in the common or combined log format, or begins with a time, or is a JSON object. Times are RFC 3339 or Unix
 /// time, in seconds or milliseconds. A line with a time before that of an earlier line is decided at the earlier line's time. If
@@ -123,6 +124,12 @@ impl Simulate {
     fn charges(&self) -> Result<Vec<Charge>, String> {
         let charge = |policy: &PolicyText| {
             let spec = policy.policy.spec().map_err(|error| error.to_string())?;
+            if spec.is_semaphore() {
+                return Err(format!(
+                    "a concurrency limit depends on how long calls run, which a log does not say: {}",
+                    policy.label
+                ));
+            }
             // The field of a line replaces the cost of all policies.
             let cost = policy.cost.or(self.cost.is_some().then_some(0));
             let computed = || {

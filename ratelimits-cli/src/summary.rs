@@ -141,7 +141,7 @@ pub(crate) fn unknown_limits(has_inventory: bool) -> &'static str {
     if has_inventory {
         "the limit is computed for each call, or the inventory does not have it"
     } else {
-        "the limits of windows, and computed numbers, are not in Redis; add the program's inventory with --inventory"
+        "the limits of windows and concurrency limits, and computed numbers, are not in Redis; add the program's inventory with --inventory"
     }
 }
 

@@ -75,14 +75,16 @@ impl Target {
             return failure;
         }
         Failure::NoSuchKey(match (with_parts, &self.parts[..]) {
-            (false, _) => format!("`{policy}` has no keys: its calls find full buckets or empty windows"),
+            (false, _) => {
+                format!("`{policy}` has no keys: its calls find full buckets, empty windows, or nothing held")
+            }
             (true, []) => {
                 format!(
-                    "`{policy}` has no state without a key: a call finds a full bucket or an empty window"
+                    "`{policy}` has no state without a key: a call finds a full bucket, an empty window, or nothing held"
                 )
             }
             (true, parts) => format!(
-                "`{policy}` has no state for {}: a call finds a full bucket or an empty window",
+                "`{policy}` has no state for {}: a call finds a full bucket, an empty window, or nothing held",
                 quoted(parts)
             ),
         })

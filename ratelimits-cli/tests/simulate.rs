@@ -180,6 +180,13 @@ fn wrong_usage_is_an_error() {
 }
 
 #[test]
+fn logs_do_not_say_how_long_calls_run() {
+    let run = simulate(&["rate_limit(5)", "concurrency_limit(20)"], LOG);
+    assert_eq!((run.code, &*run.out), (Some(2), ""));
+    assert!(run.err.contains("which a log does not say: concurrency_limit(20)"), "{}", run.err);
+}
+
+#[test]
 fn odd_bytes_are_read() {
     let mut log = b"971211336 \xff\x1b[31m\x07 x\n971211336 \xff\x1b[31m\x07\n".to_vec();
     log.extend(b"\0".repeat(1000));

@@ -1,8 +1,10 @@
-//! All cases twice: as written, and with `charge_when` and `pause_when` on every attribute.
+//! All cases three times: as written, with `charge_when` and `pause_when` on every attribute, and with a `concurrency_limit` beside
+//! every attribute.
 
 #![deny(warnings)]
 #![allow(clippy::duplicate_mod, reason = "the cases are included once for each set of attributes")]
 
 mod app;
 mod charging;
+mod held;
 mod plain;

@@ -11,7 +11,7 @@ async fn ignoring_error() -> u8 {
     1
 }
 
-#[count_limit(1, "1d", name = "inferred", fallback = |error| Err(error.to_string()))]
+#[count_limit(1, "1d", fallback = |error| Err(error.to_string()))]
 async fn inferred() -> Result<u8, String> {
     Ok(1)
 }

@@ -8,6 +8,8 @@ use super::app;
 mod binding;
 #[path = "mod.rs"]
 mod cases;
+#[path = "holding/mod.rs"]
+mod holding;
 #[path = "pausing.rs"]
 mod pausing;
 #[path = "prologue.rs"]

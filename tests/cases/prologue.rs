@@ -6,7 +6,7 @@ use std::error::Error;
 use std::rc::Rc;
 use std::time::Duration;
 
-use ratelimits::{count_limit, funnel_limit, rate_limit};
+use ratelimits::{concurrency_limit, count_limit, funnel_limit, rate_limit};
 
 use super::app::{assert_outputs, isolated};
 
@@ -54,6 +54,12 @@ async fn stacked(load: Load) -> Result<usize, ratelimits::Error> {
     Ok(work(&load).await)
 }
 
+#[concurrency_limit(20, key = load[0], timeout = "1s", fallback = answer, pass_args)]
+#[rate_limit(5, key = load[0])]
+async fn holding(load: Load) -> Result<usize, ratelimits::Error> {
+    Ok(work(&load).await)
+}
+
 #[test]
 fn limits_add_at_most_128_bytes() {
     let bare = size_of_val(&plain([0; 1024]));
@@ -63,6 +69,7 @@ fn limits_add_at_most_128_bytes() {
         size_of_val(&with_closure([0; 1024])),
         size_of_val(&with_timeouts([0; 1024])),
         size_of_val(&stacked([0; 1024])),
+        size_of_val(&holding([0; 1024])),
     ];
     assert!(sizes.iter().all(|&size| size <= bare + 128), "{sizes:?} bytes, bare {bare}");
 }

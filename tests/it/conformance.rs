@@ -5,6 +5,7 @@ mod changing;
 mod debts;
 mod errors;
 mod guava;
+mod holds;
 mod lane;
 mod lists;
 mod pauses;
@@ -18,7 +19,7 @@ mod windows;
 
 use std::collections::HashSet;
 
-use crate::model::Verdict;
+use crate::model::{UNKNOWN, Verdict};
 use crate::support::policies::Pair;
 use crate::support::test_store::{FOREVER, S, on_each_store};
 use lane::{Lane, Outcome, Receipt, Request, on_each_lane};
@@ -59,6 +60,11 @@ enum Step {
         micros: i64,
     },
     Reset,
+    /// Ends the call that was admitted as the `nth` and holds permits.
+    End {
+        at: i64,
+        nth: usize,
+    },
     /// Decides by the policy with this index from here on.
     UsePolicy(usize),
 }
@@ -126,6 +132,20 @@ fn refund_of(at: i64, nth: usize) -> Step {
     Step::RefundReceipt { at, nth }
 }
 
+/// Takes permits that are held.
+fn takes(at: i64, cost: u64, remaining: i128) -> Step {
+    admits(at, cost, remaining, 0)
+}
+
+/// Refuses a call until others have ended.
+fn must_wait(at: i64, cost: u64, remaining: i128) -> Step {
+    decide(at, cost, false, remaining, Some(UNKNOWN), 0)
+}
+
+fn ends(at: i64, nth: usize) -> Step {
+    Step::End { at, nth }
+}
+
 fn settle(at: i64, nth: usize, used: u64) -> Step {
     Step::Settle { at, nth, used }
 }
@@ -159,6 +179,7 @@ async fn cases_hold() {
         receipts::cases(),
         settled::cases(),
         guava::cases(),
+        holds::cases(),
         windows::cases(),
     ];
     let cases: Vec<Case> = files.into_iter().flatten().collect();
@@ -184,7 +205,7 @@ async fn wait_queues_stay_exact_up_to_2_pow_52() {
 
 /// For long cases, as the model takes quadratic time.
 async fn run_on_stores(case: &Case) {
-    on_each_store(async |store| run(case, &Lane::Store(store)).await).await;
+    on_each_store(async |store| run(case, &Lane::of(store)).await).await;
 }
 
 async fn run(case: &Case, lane: &Lane) {
@@ -201,7 +222,7 @@ async fn run(case: &Case, lane: &Lane) {
                 let step = format!("{}: step {i} at {at} in {}", case.name, lane.name());
                 assert_eq!(outcome.verdicts, [expected], "{step}");
                 assert_eq!(outcome.admitted, expected.admitted, "{step}");
-                receipts.extend(outcome.receipts[0].map(|receipt| (cost, receipt)));
+                receipts.extend(outcome.receipts.into_iter().next().flatten().map(|receipt| (cost, receipt)));
             }
             Step::Refund { at, cost } => lane.refund(at, &key, pair, cost, None).await,
             Step::RefundReceipt { at, nth } => {
@@ -216,6 +237,10 @@ async fn run(case: &Case, lane: &Lane) {
                 }
             }
             Step::Pause { at, micros } => lane.pause(at, &key, pair, micros).await,
+            Step::End { at, nth } => {
+                let (cost, receipt) = receipts[nth];
+                lane.release(at, &key, pair, cost, receipt).await;
+            }
             Step::Reset => lane.reset(&key).await,
             Step::UsePolicy(policy) => pair = &case.policies[policy],
         }

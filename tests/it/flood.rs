@@ -150,7 +150,8 @@ async fn guesses_during(logins: &Limiter, quota: &Limiter, keys: u64) -> u64 {
             admitted += u64::from(logins.try_acquire("ann").await.is_ok());
         }
         let decision = quota.try_acquire(key).await;
-        assert!(decision.expect("the quota has room").remaining >= 999);
+        // Few keys are still there from before.
+        assert!(decision.expect("the quota has room").remaining >= 998);
     }
     admitted
 }

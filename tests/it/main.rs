@@ -4,6 +4,7 @@ mod axum;
 mod batches;
 mod blocking;
 mod changing;
+mod concurrency;
 mod conformance;
 mod contention;
 mod debug;

@@ -51,7 +51,7 @@ async fn stack() -> Result<(), Error> {
 }
 
 /// A file of overrides, which is removed in the end.
-struct Overrides(PathBuf);
+pub(crate) struct Overrides(PathBuf);
 
 impl Overrides {
     fn new(text: &str) -> Self {
@@ -66,7 +66,7 @@ impl Overrides {
     }
 
     /// Replaces the file at once.
-    fn replace(&self, text: &str) {
+    pub(crate) fn replace(&self, text: &str) {
         let new = self.0.with_extension("new");
         fs::write(&new, text).unwrap();
         fs::rename(new, &self.0).unwrap();
@@ -80,7 +80,7 @@ impl Drop for Overrides {
 }
 
 /// Runs a test on a registry in process, and on one on Redis, both with these overrides.
-async fn on_each_registry(text: &str, test: impl AsyncFn(&Registry, &Overrides)) {
+pub(crate) async fn on_each_registry(text: &str, test: impl AsyncFn(&Registry, &Overrides)) {
     let overrides = Overrides::new(text);
     test(&Registry::builder().overrides(&overrides.0).in_memory(), &overrides).await;
     let (server, overrides) = (Server::shared(), Overrides::new(text));
@@ -94,7 +94,7 @@ fn reported() -> String {
 }
 
 /// Waits until these policies have overrides.
-async fn in_force(registry: &Registry, policies: &[&str]) {
+pub(crate) async fn in_force(registry: &Registry, policies: &[&str]) {
     until("the overrides are in force", WITHIN, async || {
         let found = registry.overrides();
         let names: Vec<_> = found.iter().map(|it| it.policy()).collect();

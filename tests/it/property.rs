@@ -39,7 +39,7 @@ async fn run_schedules(schedules: u64, in_process: bool) {
                 let (mut decisions, mut failures) = (0, Vec::new());
                 for schedule in (worker..schedules).step_by(WORKERS as usize) {
                     stores.iter_mut().for_each(TestStore::clear_memory);
-                    match run(&seeded, schedule, &stores).await {
+                    match run(&seeded, schedule, &stores, in_process).await {
                         Ok(made) => decisions += made,
                         Err(failure) => failures.push(failure),
                     }
@@ -68,9 +68,9 @@ struct Failure {
 }
 
 /// Returns the number of decisions.
-async fn run(seeded: &Random, schedule: u64, stores: &[TestStore]) -> Result<u64, Failure> {
+async fn run(seeded: &Random, schedule: u64, stores: &[TestStore], in_process: bool) -> Result<u64, Failure> {
     let mut random = seeded.run(schedule);
-    let keys = schedule::keys(&mut random, schedule);
+    let keys = schedule::keys(&mut random, schedule, in_process);
     // In half of the schedules the clock never steps back, so that all promises hold.
     let steady = random.percent(50);
     let has_pauses = random.percent(60);
@@ -248,6 +248,7 @@ impl Run<'_> {
                 .iter()
                 .flat_map(|verdict| [verdict.retry_after, Some(verdict.reset_after), Some(verdict.wait)])
                 .flatten()
+                .filter(|after| *after < model::UNKNOWN)
                 .map(|after| at + after as i64)
                 .collect();
             for (j, request) in requests.iter().enumerate() {

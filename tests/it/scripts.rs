@@ -4,6 +4,7 @@
 mod cases;
 mod corrupt_values;
 mod first_pass;
+mod holds;
 mod pauses;
 mod permissions;
 mod server_errors;

@@ -25,6 +25,7 @@ async fn computed(limit: u8, cost: u32) -> Result<u8, Error> {
 
 #[limits::window_limit(crate = ::limits, limit = 1, period = "1d", precision = "1h")]
 #[limits::funnel_limit(2, drain = "1d", crate = ::limits, skip_when = id == 0)]
+#[limits::concurrency_limit(1, crate = ::limits)]
 #[limits::count_limit(2, "1d", charge_when = |out| matches!(out, Ok(1..)), crate = ::limits)]
 async fn stacked(id: u8) -> Result<u8, Error> {
     Ok(id)

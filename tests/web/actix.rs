@@ -15,6 +15,7 @@ use ratelimits::{ClientIp, Error, RequestContext};
 use crate::axum::{assert_refusals, daily, status_of_problem, too_large};
 use crate::client::Client;
 use crate::client_ip::{address, assert_headers_are_read, assert_headers_change_nothing, behind};
+use crate::concurrency::IN_ACTIX;
 use crate::headers::{assert_no_headers, assert_tightest, handled, two};
 use crate::layer::{
     assert_caller_is_known, assert_limits_before_bodies_are_read, assert_limits_by_cost,
@@ -228,4 +229,13 @@ async fn requests_without_an_address_are_refused() {
     let warning = "requests have no peer address, so calls that need one are refused";
     assert_eq!(capture.messages().iter().filter(|message| *message == warning).count(), 1);
     assert!(capture.text().contains("TestRequest::peer_addr"), "{}", capture.text());
+}
+
+#[tokio::test]
+async fn requests_hold_permits_until_their_bodies_end() {
+    let limits = RateLimitMiddleware::new().limit(IN_ACTIX.limiter(), |_| Some(())).headers(headers());
+    let client = serve(limits, |app| {
+        app.route("/", get().to(async || HttpResponse::Ok().streaming(IN_ACTIX.rows())));
+    });
+    IN_ACTIX.assert_held_by_bodies(client).await;
 }

@@ -34,7 +34,7 @@ impl Client {
     }
 
     /// Sends the head of a request, and leaves the connection open.
-    async fn open(self, method: &str, path: &str, headers: &[&str]) -> TcpStream {
+    pub(crate) async fn open(self, method: &str, path: &str, headers: &[&str]) -> TcpStream {
         let mut stream = TcpStream::connect(self.0).await.unwrap();
         let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
         let request =

@@ -1,5 +1,6 @@
 //! The dashboard: what it serves, and what a browser shows of it.
 
+mod holds;
 mod page;
 
 use axum::Router;

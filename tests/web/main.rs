@@ -5,6 +5,7 @@ mod axum;
 mod browser;
 mod client;
 mod client_ip;
+mod concurrency;
 mod dashboard;
 mod events;
 mod headers;

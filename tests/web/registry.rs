@@ -5,13 +5,19 @@ use std::sync::LazyLock;
 use ratelimits::web::{HeaderFormat, RateLimitHeaders};
 use ratelimits::{Registry, install};
 
-static HEADERS: LazyLock<RateLimitHeaders> = LazyLock::new(|| {
+static INSTALLED: LazyLock<(RateLimitHeaders, Registry)> = LazyLock::new(|| {
     let headers = RateLimitHeaders::new([HeaderFormat::Draft11, HeaderFormat::XRateLimit]);
-    install(Registry::builder().observer(headers.observer()).in_memory()).unwrap();
-    headers
+    let registry = Registry::builder().observer(headers.observer()).in_memory();
+    install(registry.clone()).unwrap();
+    (headers, registry)
 });
 
 /// The headers for a layer. To be called before the first decision of a test.
 pub(crate) fn headers() -> RateLimitHeaders {
-    HEADERS.clone()
+    INSTALLED.0.clone()
+}
+
+/// The registry of the process.
+pub(crate) fn installed() -> Registry {
+    INSTALLED.1.clone()
 }

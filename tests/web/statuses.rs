@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ratelimits::{Error, FixedWindow, Rate, Registry, SlidingWindow, TokenBucket};
+use ratelimits::{ConcurrencyLimit, Error, FixedWindow, Rate, Registry, SlidingWindow, TokenBucket};
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -32,6 +32,20 @@ async fn calls_that_never_fit_are_not_retried() {
     assert_eq!(never.message(), "The request costs more than its limit ever admits: \"tonic-never\"");
     assert!(never.get_details_retry_info().is_none());
     assert_eq!(never.get_details_quota_failure().unwrap().violations.len(), 1);
+    assert_eq!(pushback(&never), Some("-1"));
+}
+
+#[tokio::test]
+async fn refusals_of_unknown_length_have_no_delay() {
+    let limiter = Registry::in_memory().limiter("tonic-held", ConcurrencyLimit::new(1)).unwrap();
+    let _held = limiter.try_acquire(()).await.unwrap();
+    let status = Status::from(limiter.try_acquire(()).await.unwrap_err());
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.get_details_retry_info().is_none());
+    let violations = status.get_details_quota_failure().unwrap().violations;
+    assert_eq!(violations[0].description, "Exceeds a limit of 1 (semaphore)");
+    assert_eq!(pushback(&status), None);
+    let never = Status::from(limiter.try_acquire_n((), 2).await.unwrap_err());
     assert_eq!(pushback(&never), Some("-1"));
 }
 

@@ -78,8 +78,9 @@ fn options(tag: Tag, index: usize, limit: &Limit, lease: &TokenStream) -> TokenS
         Policy::FixedWindow { .. } => quote!(FixedWindow),
         Policy::LeakyBucket { .. } => quote!(LeakyBucket),
         Policy::SlidingWindow { .. } => quote!(SlidingWindow),
+        Policy::ConcurrencyLimit { .. } => quote!(Semaphore),
     };
-    let (refundable, pauses) = (limit.corrects(), limit.pause_when.is_some());
+    let (refundable, pauses) = (limit.corrects() || limit.holds(), limit.pause_when.is_some());
     let on_store_error = option(limit.on_store_error.map(|mode| match mode {
         "local" => quote!(__ratelimits::OnStoreError::Local),
         "allow" => quote!(__ratelimits::OnStoreError::Allow),

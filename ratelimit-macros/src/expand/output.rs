@@ -1,7 +1,7 @@
 //! The body and its output.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::{Group, Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::Expr;
 use syn::spanned::Spanned;
 
@@ -17,6 +17,22 @@ pub(super) fn is_seen(limits: &[Limit]) -> bool {
 /// Returns whether the output says what is charged.
 pub(super) fn corrects(limits: &[Limit]) -> bool {
     limits.iter().any(Limit::corrects)
+}
+
+/// Returns whether the call holds permits until its body has ended.
+pub(super) fn holds(limits: &[Limit]) -> bool {
+    limits.iter().any(Limit::holds)
+}
+
+/// Returns whether the prologue keeps what the call was charged: to correct it by the output, or because dropping it releases what
+/// the call holds.
+pub(super) fn keeps(limits: &[Limit]) -> bool {
+    corrects(limits) || holds(limits)
+}
+
+/// Returns the name under which the body sees the decision.
+pub(super) fn bound(limits: &[Limit]) -> Option<&Ident> {
+    limits.iter().find_map(|limit| limit.bind.as_ref())
 }
 
 /// Returns whether the output may pause keys.
@@ -48,7 +64,9 @@ pub(super) fn body(
     // macro, or rustc warns about needless inner braces.
     let span = hygienic(brace);
     let body = braced(body, span);
+    let releases = holds(limits) && bound(limits).is_none();
     if !is_seen(limits) {
+        let body = if releases { held(body) } else { body };
         if restored.is_empty() {
             return body.into_token_stream();
         }
@@ -74,6 +92,8 @@ pub(super) fn body(
     });
     let correct =
         corrects(limits).then(|| quote!(__ratelimits::Charged::correct(#charged, &[#(#corrected),*]);));
+    // The body has ended, and its temporaries with it.
+    let release = (releases && !corrects(limits)).then(|| quote!(::core::mem::drop(#charged);));
     let paused = limits.iter().enumerate().filter_map(|(index, limit)| {
         Some(of_output(index, "pause_when", limit.pause_when.as_ref()?, &output))
     });
@@ -86,10 +106,21 @@ pub(super) fn body(
         {
             #import
             #correct
+            #release
             #pause
         }
         #output
     }
+}
+
+/// Returns the body as the arm of a match that binds the charges of the call, and so releases what it holds.
+///
+/// An arm drops the temporaries of its last expression before what it binds. A block of edition 2021 drops its variables before
+/// them, and the next call would run beside what is left of this one.
+fn held(body: Group) -> Group {
+    let (charged, hold) = (local("charged"), format_ident!("_{}", local("hold")));
+    let span = body.span();
+    braced(quote!(match #charged { #hold => #body }), span)
 }
 
 /// Returns what a function of this name makes of the output by the argument, with the index of the attribute.

@@ -214,6 +214,10 @@ fn build(limit: &Limit, value: impl Fn(&Number) -> TokenStream) -> TokenStream {
             let precision = precision.as_ref().map(&value).map(|precision| quote!(.precision(#precision)));
             quote!(__ratelimits::Policy::SlidingWindow(__ratelimits::SlidingWindow::new(#limit, #period) #precision))
         }
+        Policy::ConcurrencyLimit { max } => {
+            let max = value(max);
+            quote!(__ratelimits::Policy::ConcurrencyLimit(__ratelimits::ConcurrencyLimit::new(#max)))
+        }
     }
 }
 

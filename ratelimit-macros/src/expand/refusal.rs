@@ -7,17 +7,17 @@ use syn::Type;
 use super::context::{Expansion, hygienic, local};
 use super::output;
 use crate::function::{Destructured, Function};
-use crate::model::{Fallback, Limit, Target};
+use crate::model::{Fallback, Target};
 
 /// Awaits the decision, and returns from the function if it is a refusal: by the fallback of the policy that refused, or
 /// without one by converting the error into the return type.
 pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStream {
     let Expansion { function, limits, .. } = expansion;
     let [charged, refusal, verdict] = ["charged", "refusal", "verdict"].map(local);
-    let (never, binds) = (limits.iter().all(|limit| limit.shadow), bound(limits).is_some());
+    let (never, binds) = (limits.iter().all(|limit| limit.shadow), output::bound(limits).is_some());
     let mut default = match never {
         true if binds => quote!(__ratelimits::unlimited()),
-        true if output::corrects(limits) => quote!(__ratelimits::Charged::NOTHING),
+        true if output::keeps(limits) => quote!(__ratelimits::Charged::NOTHING),
         true => quote!(()),
         false => refuse(function, &refusal),
     };
@@ -53,13 +53,13 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
         true => (quote!(#refusal), default),
         false => (quote!(#refusal), quote!(match #refusal.policy() { #(#arms)* _ => #default })),
     };
-    // The value is what the call was charged: an arm that does not return does not compile. A function that does not look at its
-    // output keeps nothing of it.
-    let (nothing, kept) = match output::corrects(limits) {
+    // The value is what the call was charged: an arm that does not return does not compile. A function that neither looks at
+    // its output nor holds permits keeps nothing of it.
+    let (nothing, kept) = match output::keeps(limits) {
         true => (quote!(__ratelimits::Charged::NOTHING), quote!(#charged)),
         false => (quote!(()), quote!(_)),
     };
-    let value = if output::corrects(limits) { quote!(#charged) } else { quote!(()) };
+    let value = if output::keeps(limits) { quote!(#charged) } else { quote!(()) };
     if binds {
         return quote! {
             let #verdict = match #decision {
@@ -88,11 +88,6 @@ pub(super) fn refusal(expansion: &Expansion<'_>, decision: &Ident) -> TokenStrea
             }
         }
     }
-}
-
-/// Returns the name under which the body sees the decision.
-pub(super) fn bound(limits: &[Limit]) -> Option<&Ident> {
-    limits.iter().find_map(|limit| limit.bind.as_ref())
 }
 
 fn refuse(function: &Function, refusal: &Ident) -> TokenStream {

@@ -1,7 +1,7 @@
 //! The arguments `on_store_error`, `charge_when`, `settle`, `pause_when`, `bind` and `crate`.
 
 use ratelimit_syntax::expr::{peel, word};
-use ratelimit_syntax::{ON_STORE_ERROR, listed};
+use ratelimit_syntax::{AttributeKind, ON_STORE_ERROR, listed};
 use syn::{Expr, Ident, PathArguments, Type};
 
 use crate::args::Args;
@@ -82,6 +82,10 @@ fn of_output(
     errors: &mut Errors,
 ) -> Option<Expr> {
     let value = args.value(name)?;
+    if let (Some(problem), Some(span)) = (beside_hold(args.kind, name), args.span(name)) {
+        errors.at(span, problem);
+        return None;
+    }
     if let Some(Type::Never(_)) = function.declared_output() {
         errors.on(value, format!("a function that never returns has no output; leave out `{name}`"));
         return None;
@@ -92,6 +96,25 @@ fn of_output(
         return None;
     }
     Some(peel(value).clone())
+}
+
+/// Returns why calls that hold permits while they run have no such argument.
+fn beside_hold(kind: AttributeKind, name: &str) -> Option<&'static str> {
+    if kind != AttributeKind::Concurrency {
+        return None;
+    }
+    match name {
+        "charge_when" => Some(
+            "a call holds its permits only while it runs, so there is nothing to refund; leave out `charge_when`",
+        ),
+        "settle" => Some(
+            "a call holds its permits only while it runs, so there is nothing to settle; leave out `settle`",
+        ),
+        "pause_when" => Some(
+            "what bounds the calls that run at once is never paused; leave out `pause_when`, or write it on another attribute of the function",
+        ),
+        _ => None,
+    }
 }
 
 /// Reads where the facade lives.

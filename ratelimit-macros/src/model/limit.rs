@@ -66,6 +66,11 @@ impl Limit {
         self.charge_when.is_some() || self.settle.is_some()
     }
 
+    /// Returns whether calls hold their permits while they run.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self.policy, Policy::ConcurrencyLimit { .. })
+    }
+
     pub(super) fn read(args: &Args, function: &Function, errors: &mut Errors) -> Option<Limit> {
         let policy = Policy::read(args, errors);
         let name = text(args, "name", "sms.send", errors);

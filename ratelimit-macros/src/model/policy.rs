@@ -13,6 +13,7 @@ pub(crate) enum Policy {
     FixedWindow { limit: Number, period: Number, aligned: bool },
     LeakyBucket { capacity: Number, leak: Number, queue: bool },
     SlidingWindow { limit: Number, period: Number, precision: Option<Number> },
+    ConcurrencyLimit { max: Number },
 }
 
 /// How a token bucket refills, and what it lets a call take.
@@ -41,6 +42,7 @@ impl Policy {
             Policy::LeakyBucket { queue: true, .. } => "leaky bucket queue",
             Policy::SlidingWindow { precision: None, .. } => "sliding window log",
             Policy::SlidingWindow { precision: Some(_), .. } => "sliding window counter",
+            Policy::ConcurrencyLimit { .. } => "concurrency limit",
         }
     }
 
@@ -53,6 +55,7 @@ impl Policy {
             Policy::SlidingWindow { limit, period, precision } => {
                 [Some(limit), Some(period), precision.as_ref()]
             }
+            Policy::ConcurrencyLimit { max } => [Some(max), None, None],
         };
         numbers.into_iter().flatten()
     }
@@ -106,6 +109,10 @@ impl Policy {
                 let period = required(args, "period", Unit::Period, "\"1m\"", errors);
                 let precision = Number::read(args, "precision", Unit::Precision, errors);
                 Some(Policy::SlidingWindow { limit: limit?, period: period?, precision })
+            }
+            AttributeKind::Concurrency => {
+                let max = required(args, "max", Unit::Count, "20", errors);
+                Some(Policy::ConcurrencyLimit { max: max? })
             }
         }
     }

@@ -42,6 +42,20 @@ fn words_of_other_limiters_get_a_hint() {
         ),
         (Funnel, "5, 60, pacing", "pacing", "write `capacity = 10, queue` on `funnel_limit`"),
         (Window, "5, 60, lease = 100", "lease", "it belongs to `rate_limit`, `count_limit`"),
+        (Concurrency, "20, lease = 100", "lease", "it belongs to `rate_limit`, `count_limit`"),
+        (
+            Concurrency,
+            "limit = 20",
+            "limit",
+            "write `rate = \"100/min\"` on `rate_limit`, `capacity = 10` on `funnel_limit`, `limit = 100` on `count_limit` or \
+             `window_limit`, or `max = 20` on `concurrency_limit`",
+        ),
+        (
+            Rate,
+            "5, bulkhead = 3",
+            "bulkhead",
+            "to bound how many calls run at once, write `max = 20` on `concurrency_limit`",
+        ),
     ] {
         let Err(errors) = read(kind, tokens(args), SEND) else { panic!("no error in `{args}`") };
         let first = errors.into_iter().next().unwrap();
@@ -105,6 +119,7 @@ fn missing_arguments_are_reported() {
     let period = ("", "missing argument `period`; write `period = \"1m\"`");
     fails(Count, "", &[limit, period]);
     fails(Window, "5", &[period]);
+    fails(Concurrency, "", &[("", "missing argument `max`; write `max = 20`")]);
     fails(Rate, "burst = 5", &[("", "missing argument `rate`; write `rate = 5.0`")]);
     let leak_rate = "missing argument `leak_rate`; write `leak_rate = 5.0`, or `drain = \"30m\"` for the time from full \
                      to empty";
@@ -196,12 +211,20 @@ fn two_arguments_may_be_positional() {
         ("5, \"1m\", key = user.id, 7 + 1", "7 + 1", Count),
         ("rate = 5, 10", "10", Rate),
     ] {
-        let [first, second] = of.positional();
+        let [first, second] = of.positional() else { panic!("{of:?}") };
         let message = format!(
             "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {span}`"
         );
         fails(of, args, &[(span, &message)]);
     }
+}
+
+#[test]
+fn one_argument_of_a_concurrency_limit_may_be_positional() {
+    expands(Concurrency, "20", SEND);
+    expands(Concurrency, "user.jobs, key = user.id", SEND);
+    let message = "only `max` may be positional, before all named arguments; write `… = 60`";
+    fails(Concurrency, "20, 60", &[("60", message)]);
 }
 
 #[test]

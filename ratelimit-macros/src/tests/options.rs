@@ -111,15 +111,16 @@ fn crate_is_a_path() {
 
 #[test]
 fn on_store_error_is_a_word() {
-    for kind in [Rate, Count, Funnel, Window] {
+    for kind in AttributeKind::ALL {
         for (word, mode) in [("local", "Local"), ("allow", "Allow"), ("deny", "Deny")] {
-            let expanded = expands(kind, &format!("5, 60, on_store_error = {word}"), SEND);
+            let own = if kind == Concurrency { "5" } else { "5, 60" };
+            let expanded = expands(kind, &format!("{own}, on_store_error = {word}"), SEND);
             let written = format!(
                 "on_store_error : :: core :: option :: Option :: Some (__ratelimits :: OnStoreError :: {mode})"
             );
             assert!(expanded.contains(&written), "{expanded}");
         }
-        let absent = expands(kind, "5, 60", SEND);
+        let absent = expands(kind, if kind == Concurrency { "5" } else { "5, 60" }, SEND);
         assert!(absent.contains("on_store_error : :: core :: option :: Option :: None"), "{absent}");
     }
     let message = "expected one of `local`, `allow`, `deny`";

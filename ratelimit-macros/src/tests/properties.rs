@@ -147,6 +147,7 @@ proptest! {
             Rate => quote!(5.0),
             Funnel => quote!(5, drain = "1m"),
             Count | Window => quote!(5, "1m"),
+            Concurrency => quote!(5),
         };
         let args = quote!(#own, key = #text).to_string();
         is_code_or_errors(kind, &args, SEND);

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Group, TokenTree};
 use super::*;
 
 /// Valid arguments of each attribute.
-const VALID: [(AttributeKind, &str); 4] = [
+const VALID: [(AttributeKind, &str); 5] = [
     (
         Rate,
         "rate = \"100/min\", burst = 2 * 5, refill = interval, key = (user.id, \"x\"), skip_when = user.is_admin, shadow",
@@ -22,6 +22,10 @@ const VALID: [(AttributeKind, &str); 4] = [
         Window,
         "limit = 5, period = 60, precision = \"1s\", prefix = \"sms\", name = \"send\", \
          charge_when = |out: &Result<(), E>| out.is_err(), registry = &self.registry, crate = ::renamed::limits",
+    ),
+    (
+        Concurrency,
+        "user.jobs, key = (user.id, \"x\"), cost = user.cost(), timeout = \"10s\", fallback = Self::busy, pass_args, bind = decision",
     ),
 ];
 
@@ -53,7 +57,7 @@ fn odd_tokens_do_not_panic() {
     ] {
         for item in ["", "x", "fn", "async fn f", "async fn f()", "async fn f() {", "struct S;", SEND] {
             if let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) {
-                for kind in [Rate, Count, Funnel, Window] {
+                for kind in AttributeKind::ALL {
                     expand::attribute(kind, args.clone(), item.clone());
                 }
             }

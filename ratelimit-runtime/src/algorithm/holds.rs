@@ -1,131 +1,106 @@
-//! The holds of a key: permits that calls take from their admission until they end, over all processes.
+//! Semaphore: permits that calls hold from their admission until they end.
 //!
-//! A process that dies says nothing, so what it holds is believed for a while, and it says it again in time. It says so in
-//! *epochs*: whenever a process cannot know what the store counts, because a reply was lost or came too late, it begins the next
-//! epoch with all that it holds, and what it has said before no longer counts. A message of an old epoch that comes late either
-//! finds nothing, or leaves a share that counts too much, until the process speaks again.
+//! In process a key has their number. That is a fixed window which the first call opens, and which ends only when all have ended, so
+//! the steps are those of `fixed_window.rs`. In Redis a key has what each process holds (`believed_holds.rs`), of which a decision
+//! reads the sum.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-/// What a key holds, by process and epoch.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HoldsState {
-    shares: BTreeMap<(u64, u64), Share>,
+use super::fixed_window::FixedWindowSpec;
+use super::state::{FixedWindowState, State};
+use super::verdict::{ChargeId, Snapshot, UNKNOWN, UNKNOWN_BUT_NEXT, Verdict};
+
+/// Longer than any call runs, and added to a time it is still less than 2^53.
+pub(crate) const FOREVER: u64 = 1 << 52;
+
+/// Bits of the last number of a snapshot, which is 0 in process.
+const FORGOTTEN: u64 = 1;
+const LATER: u64 = 2;
+
+/// At most so many permits of a key are held at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HoldsSpec {
+    /// The permits.
+    pub max: u64,
 }
 
-/// What a process holds in an epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    permits: u64,
-    /// Until when this is believed.
-    until: u64,
-    /// The number of the last release.
-    released: u64,
-    /// Whether a report has begun this epoch, which may come twice.
-    is_reported: bool,
-}
-
-/// Who says something about a key: a process in one of its epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speaker {
-    /// The number of the process, which no other process has.
-    pub process: u64,
-    /// Its epoch.
-    pub epoch: u64,
-}
-
-/// What a call asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Take {
-    /// How many permits.
-    pub permits: u64,
-    /// Whether its process has already said something in this epoch of which it has a share.
-    pub has_share: bool,
-}
-
-/// Whether a call has got what it asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It has.
-    Yes,
-    /// Too many are held.
-    No,
-    /// Nothing is known of its process in this epoch, which has to report what it holds before it asks again.
-    Forgotten,
-}
-
-impl HoldsState {
-    /// Returns the permits that are held now.
-    #[must_use]
-    pub fn held(&self, now: u64) -> u64 {
-        self.shares.values().filter(|share| share.until > now).map(|share| share.permits).sum()
+impl HoldsSpec {
+    fn window(self) -> FixedWindowSpec {
+        FixedWindowSpec { limit: self.max, period: FOREVER, aligned: false }
     }
 
-    /// Returns the permits that a process is believed to hold now.
-    #[must_use]
-    pub fn held_by(&self, process: u64, now: u64) -> u64 {
-        let shares = self.shares.range((process, 0)..=(process, u64::MAX));
-        shares.filter(|(_, share)| share.until > now).map(|(_, share)| share.permits).sum()
+    /// Returns what a decision in Redis has read: how many permits are held or kept free for others, whether what this process holds is
+    /// forgotten, so that it gets nothing until it has reported it, and whether it is the turn of others: if they wait too, or for a call
+    /// that is refused, if what is kept for them leaves too little.
+    #[cfg(feature = "redis")]
+    pub(crate) fn snapshot(now: u64, held: u64, is_forgotten: bool, is_later: bool) -> Snapshot {
+        let flags = if is_forgotten { FORGOTTEN } else { 0 } | if is_later { LATER } else { 0 };
+        [now, held, 0, 0, flags]
     }
 
-    /// Takes permits if there are as many below `max`. Takes none of a process whose share is lost: what it releases later would be of
-    /// a new one.
-    pub fn take(&mut self, now: u64, ttl: u64, of: Speaker, take: Take, max: u64) -> Taken {
-        self.expire(now);
-        if self.held(now) + take.permits > max {
-            return Taken::No;
-        }
-        if take.has_share && !self.shares.contains_key(&(of.process, of.epoch)) {
-            return Taken::Forgotten;
-        }
-        let share = self.share(of);
-        share.permits += take.permits;
-        share.until = now + ttl;
-        Taken::Yes
-    }
-
-    /// Releases permits of this epoch, unless a later release has been made: this one may have been made before, too.
-    pub fn release(&mut self, now: u64, of: Speaker, permits: u64, number: u64) {
-        self.expire(now);
-        let Some(share) = self.shares.get_mut(&(of.process, of.epoch)) else { return };
-        if number > share.released {
-            share.released = number;
-            share.permits = share.permits.saturating_sub(permits);
+    /// Unlike a window, holds of a later time than now are left as they are: the time at which the first was taken is only their
+    /// number, by which they are released, and the thread that reads it may have another clock.
+    pub(super) fn check(&self, state: Option<&State>, now: u64, _cost: u64) -> Snapshot {
+        match state {
+            Some(State::FixedWindow(FixedWindowState { opened, count, .. })) => [*opened, *count, 0, 0, 0],
+            _ => [now, 0, 0, 0, 0],
         }
     }
 
-    /// Believes for longer what a process holds, and returns how much that is, if anything is known of this epoch.
-    pub fn extend(&mut self, now: u64, ttl: u64, of: Speaker) -> Option<u64> {
-        self.expire(now);
-        self.forget_before(of);
-        let share = self.shares.get_mut(&(of.process, of.epoch))?;
-        share.until = now + ttl;
-        Some(share.permits)
+    /// Nobody knows when a call ends.
+    #[inline(always)]
+    pub(super) fn verdict(&self, snapshot: Snapshot, now: u64, cost: u64, wait: u64) -> Verdict {
+        let is_forgotten = snapshot[4] & FORGOTTEN > 0;
+        let verdict = self.window().verdict(snapshot, now, if is_forgotten { 0 } else { cost }, wait);
+        let admitted = verdict.admitted && !is_forgotten;
+        let unknown = if snapshot[4] & LATER > 0 { UNKNOWN } else { UNKNOWN_BUT_NEXT };
+        let retry_after = (!admitted && cost <= self.max).then_some(unknown);
+        let charge_id = ChargeId { level: snapshot[4], ..verdict.charge_id };
+        Verdict { admitted, retry_after, reset_after: 0, charge_id, ..verdict }
     }
 
-    /// Begins an epoch of a process that holds so many permits, beside those that it has taken in this epoch already.
-    pub fn report(&mut self, now: u64, ttl: u64, of: Speaker, permits: u64) {
-        self.expire(now);
-        self.forget_before(of);
-        if permits == 0 && !self.shares.contains_key(&(of.process, of.epoch)) {
-            return;
+    /// Whether calls of other processes wait, too, after one that is admitted.
+    pub(crate) fn is_others_turn(verdict: &Verdict) -> bool {
+        verdict.charge_id.level & LATER > 0
+    }
+
+    /// Whether a refusal is only because what this process holds is forgotten.
+    #[cfg(feature = "redis")]
+    pub(crate) fn is_forgotten(verdict: &Verdict) -> bool {
+        verdict.charge_id.level & FORGOTTEN > 0
+    }
+
+    pub(super) fn commit(&self, state: &mut Option<State>, snapshot: Snapshot, now: u64, cost: u64) {
+        self.window().commit(state, snapshot, now, cost);
+    }
+
+    /// Counts what another store has admitted, however much that is.
+    pub(super) fn mirror(&self, state: &mut Option<State>, now: u64, cost: u64) -> Option<(u64, ChargeId)> {
+        let snapshot = self.check(state.as_ref(), now, cost);
+        self.commit(state, snapshot, now, cost);
+        Some((cost, ChargeId { at: snapshot[0], ..ChargeId::default() }))
+    }
+
+    pub(super) fn undo(&self, _state: &mut Option<State>, _now: u64) -> bool {
+        false
+    }
+
+    /// Ends a hold.
+    pub(super) fn refund(&self, state: &mut Option<State>, now: u64, cost: u64, charge_id: Option<ChargeId>) {
+        let [opened, count, ..] = self.check(state.as_ref(), now, 0);
+        if charge_id.is_none_or(|charge_id| charge_id.at == opened) {
+            *state = None;
+            self.commit(state, [opened, count.saturating_sub(cost), 0, 0, 0], now, 0);
         }
-        let share = self.share(of);
-        if !share.is_reported {
-            share.permits += permits;
-        }
-        (share.is_reported, share.until) = (true, now + ttl);
     }
 
-    fn share(&mut self, of: Speaker) -> &mut Share {
-        self.shares.entry((of.process, of.epoch)).or_default()
+    pub(super) fn ends(&self, state: &State) -> u64 {
+        self.window().ends(state)
     }
 
-    fn expire(&mut self, now: u64) {
-        self.shares.retain(|_, share| share.until > now);
-    }
+    pub(super) fn pause(&self, _state: &mut Option<State>, _from: u64, _by: u64) {}
 
-    fn forget_before(&mut self, of: Speaker) {
-        self.shares.retain(|&(process, epoch), _| process != of.process || epoch >= of.epoch);
+    pub(super) fn shape(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cl1")
     }
 }

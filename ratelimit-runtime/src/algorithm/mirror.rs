@@ -38,13 +38,15 @@ impl AlgorithmSpec {
                 let verdict = self.verdict(snapshot, now, cost, u64::MAX);
                 verdict.admitted && level <= owes * verdict.charge_id.at.saturating_sub(snapshot[0])
             }
-            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => {
+                false
+            }
         };
         takes.then_some(cost)
     }
 
-    /// Makes a mirrored charge to a window: what fits and, if the window `owes`, up to its limit of the rest. Returns how much
-    /// that is, and its id.
+    /// Makes a mirrored charge to a window: what fits and, if the window `owes`, up to its limit of the rest. A semaphore counts all
+    /// that is held. Returns how much that is, and its id.
     pub(crate) fn mirror_to_window(
         &self,
         state: &mut Option<State>,
@@ -55,6 +57,7 @@ impl AlgorithmSpec {
         self.change(state, now, None, |state, now| match self {
             AlgorithmSpec::FixedWindow(spec) => spec.mirror(state, now, cost, owes),
             AlgorithmSpec::SlidingWindow(spec) => spec.mirror(state, now, cost, owes),
+            AlgorithmSpec::Holds(spec) => spec.mirror(state, now, cost),
             _ => None,
         })
     }

@@ -6,6 +6,7 @@
 //! into a decision here, for both twins.
 
 pub mod adjustable_gcra;
+pub mod believed_holds;
 mod credits;
 mod debt;
 pub mod fixed_window;
@@ -33,4 +34,5 @@ pub(crate) use plain::{
 };
 pub use spec::AlgorithmSpec;
 pub use state::State;
-pub use verdict::{ChargeId, Snapshot, Verdict};
+pub(crate) use verdict::known;
+pub use verdict::{ChargeId, Snapshot, UNKNOWN, UNKNOWN_BUT_NEXT, Verdict};

@@ -7,6 +7,7 @@
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
+use super::holds::HoldsSpec;
 use super::interval_bucket::IntervalBucketSpec;
 use super::settled_gcra::SettledGcraSpec;
 use super::sliding_window::SlidingWindowSpec;
@@ -37,6 +38,9 @@ impl AlgorithmSpec {
             }
             AlgorithmSpec::FixedWindow(spec) => AlgorithmSpec::FixedWindow(spec.per_instance(n)),
             AlgorithmSpec::SlidingWindow(spec) => AlgorithmSpec::SlidingWindow(spec.per_instance(n)),
+            AlgorithmSpec::Holds(HoldsSpec { max }) => {
+                AlgorithmSpec::Holds(HoldsSpec { max: max.div_ceil(n) })
+            }
         }
     }
 }

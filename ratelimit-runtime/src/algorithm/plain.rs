@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
+use super::holds::{FOREVER, HoldsSpec};
 use super::spec::AlgorithmSpec;
-use super::verdict::{ChargeId, Snapshot, Verdict};
+use super::verdict::{ChargeId, Snapshot, UNKNOWN, Verdict};
 use crate::base::rate::Rate;
 
 use self::state::MAX_PACE;
@@ -49,29 +50,32 @@ pub(crate) struct PlainSpec {
 enum PlainKind {
     TokenBucket,
     Meter,
-    Window,
     Queue,
-    AlignedWindow,
     Borrowing,
     AdjustableTokenBucket,
     AdjustableMeter,
     AdjustableQueue,
+    // Those before are buckets, and these are not.
+    Window,
+    AlignedWindow,
+    Holds,
 }
 
 impl PlainKind {
     /// All kinds, by their numbers.
-    const ALL: [PlainKind; 9] = {
+    const ALL: [PlainKind; 10] = {
         use PlainKind::*;
         [
             TokenBucket,
             Meter,
-            Window,
             Queue,
-            AlignedWindow,
             Borrowing,
             AdjustableTokenBucket,
             AdjustableMeter,
             AdjustableQueue,
+            Window,
+            AlignedWindow,
+            Holds,
         ]
     };
 }
@@ -142,6 +146,7 @@ impl PlainSpec {
             AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period, aligned }) => {
                 (if aligned { PlainKind::AlignedWindow } else { PlainKind::Window }, limit, period)
             }
+            AlgorithmSpec::Holds(HoldsSpec { max }) => (PlainKind::Holds, max, FOREVER),
             _ => return None,
         };
         Some(PlainSpec { kind, first, second })
@@ -179,12 +184,13 @@ impl PlainSpec {
             PlainKind::AdjustableQueue => adjustable(GcraKind::Queue),
             PlainKind::Window => window(false),
             PlainKind::AlignedWindow => window(true),
+            PlainKind::Holds => AlgorithmSpec::Holds(HoldsSpec { max: first }),
         }
     }
 
     #[inline]
     pub(crate) const fn is_bucket(self) -> bool {
-        !matches!(self.kind, PlainKind::Window | PlainKind::AlignedWindow)
+        !matches!(self.kind, PlainKind::Window | PlainKind::AlignedWindow | PlainKind::Holds)
     }
 
     /// Whether a refused call can reserve a slot. Windows cannot; their calls queue.
@@ -218,7 +224,13 @@ impl PlainSpec {
             let blank = Verdict { charge_id: ChargeId { level, ..blank.charge_id }, ..blank };
             self.bucket().verdict(snapshot, now, cost, self.is_queue(), blank)
         } else {
-            self.window().verdict(snapshot, now, cost, self.kind == PlainKind::AlignedWindow, blank)
+            let verdict =
+                self.window().verdict(snapshot, now, cost, self.kind == PlainKind::AlignedWindow, blank);
+            if self.is_semaphore() {
+                let retry_after = verdict.retry_after.map(|_| UNKNOWN);
+                return Verdict { retry_after, reset_after: 0, ..verdict };
+            }
+            verdict
         }
     }
 
@@ -234,7 +246,9 @@ impl PlainSpec {
                 snapshot.0 == now && self.bucket().fits(snapshot, now)
             }
             PlainKind::Borrowing => true,
-            PlainKind::Window | PlainKind::AlignedWindow => self.window().fits(snapshot.1, 1),
+            PlainKind::Window | PlainKind::AlignedWindow | PlainKind::Holds => {
+                self.window().fits(snapshot.1, 1)
+            }
         };
         let retry_after =
             if admitted { None } else { self.verdict(limit, snapshot, now, 1, false).retry_after };
@@ -245,7 +259,7 @@ impl PlainSpec {
     #[inline]
     pub(crate) fn limit(self) -> u64 {
         match self.kind {
-            PlainKind::Window | PlainKind::AlignedWindow => self.first,
+            PlainKind::Window | PlainKind::AlignedWindow | PlainKind::Holds => self.first,
             // A bucket that lends admits one permit even if it holds less.
             PlainKind::Borrowing => (self.second / self.first).max(1),
             _ => self.second / self.first,
@@ -269,6 +283,11 @@ impl PlainSpec {
     #[inline]
     pub(crate) fn is_common(&self) -> bool {
         matches!(self.kind(), KindOfPlain::Bucket(_) | KindOfPlain::Window(_))
+    }
+
+    #[inline]
+    pub(crate) fn is_semaphore(self) -> bool {
+        self.kind == PlainKind::Holds
     }
 
     #[inline]

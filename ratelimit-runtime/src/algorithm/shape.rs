@@ -31,6 +31,7 @@ impl AlgorithmSpec {
             (AlgorithmSpec::SlidingWindow(one), AlgorithmSpec::SlidingWindow(other)) => {
                 (one.period, one.precision) == (other.period, other.precision)
             }
+            (AlgorithmSpec::Holds(_), AlgorithmSpec::Holds(_)) => true,
             _ => self == other,
         }
     }
@@ -44,10 +45,10 @@ mod tests {
 
     use crate::base::property_tests::config;
     use crate::base::rate::Rate;
-    use crate::policy::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+    use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 
     fn policy() -> impl Strategy<Value = Policy> {
-        (0..16, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
+        (0..17, 1..3_u64, 2..4_u64).prop_map(|(kind, limit, seconds)| {
             let rate = Rate::new(limit, Duration::from_secs(seconds));
             let bucket = TokenBucket::new(rate).burst(limit + seconds);
             let funnel = LeakyBucket::new(limit, rate);
@@ -69,6 +70,7 @@ mod tests {
                 12 => bucket.settled().into(),
                 13 => bucket.borrow().settled().into(),
                 14 => funnel.settled().into(),
+                15 => ConcurrencyLimit::new(limit).into(),
                 _ => sliding.precision(Duration::from_secs(1)).into(),
             }
         })

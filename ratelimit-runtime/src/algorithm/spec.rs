@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::adjustable_gcra::AdjustableGcraSpec;
 use super::fixed_window::FixedWindowSpec;
 use super::gcra::{GcraKind, GcraSpec};
+use super::holds::HoldsSpec;
 use super::interval_bucket::IntervalBucketSpec;
 use super::pause::Pause;
 use super::settled_gcra::SettledGcraSpec;
@@ -32,6 +33,8 @@ pub enum AlgorithmSpec {
     FixedWindow(FixedWindowSpec),
     /// A sliding window.
     SlidingWindow(SlidingWindowSpec),
+    /// A semaphore.
+    Holds(HoldsSpec),
 }
 
 /// Evaluates the same expression for the spec of each algorithm.
@@ -45,6 +48,7 @@ macro_rules! dispatch {
             AlgorithmSpec::WarmingUp($spec) => $then,
             AlgorithmSpec::FixedWindow($spec) => $then,
             AlgorithmSpec::SlidingWindow($spec) => $then,
+            AlgorithmSpec::Holds($spec) => $then,
         }
     };
 }
@@ -111,7 +115,10 @@ impl AlgorithmSpec {
     /// Returns whether a call can reserve permits that are not available yet, and wait for them.
     #[must_use]
     pub fn reserves(&self) -> bool {
-        !matches!(self, AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_))
+        !matches!(
+            self,
+            AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_)
+        )
     }
 
     /// Charges an admitted call.
@@ -151,14 +158,20 @@ impl AlgorithmSpec {
             AlgorithmSpec::IntervalBucket(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::FixedWindow(spec) => spec.debit(state, now, cost),
             AlgorithmSpec::SlidingWindow(spec) => spec.debit(state, now, cost),
-            AlgorithmSpec::WarmingUp(_) => false,
+            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_) => false,
         })
     }
 
     /// Returns whether a call can be charged more than its cost once it has ended.
     #[must_use]
     pub fn can_owe(&self) -> bool {
-        self.queue().is_none() && !matches!(self, AlgorithmSpec::WarmingUp(_))
+        self.queue().is_none() && !matches!(self, AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::Holds(_))
+    }
+
+    /// Returns whether calls hold their permits until they end.
+    #[must_use]
+    pub fn is_semaphore(&self) -> bool {
+        matches!(self, AlgorithmSpec::Holds(_))
     }
 
     /// Returns when the state expires.
@@ -181,6 +194,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(_) => None,
             AlgorithmSpec::FixedWindow(spec) => Some(spec.limit),
             AlgorithmSpec::SlidingWindow(spec) => Some(spec.limit),
+            AlgorithmSpec::Holds(spec) => Some(spec.max),
         }
     }
 
@@ -204,6 +218,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::SlidingWindow(spec) => {
                 AlgorithmSpec::SlidingWindow(SlidingWindowSpec { limit: MAX_PERMITS, ..spec })
             }
+            AlgorithmSpec::Holds(_) => AlgorithmSpec::Holds(HoldsSpec { max: MAX_PERMITS }),
             _ => self,
         }
     }
@@ -222,7 +237,8 @@ impl AlgorithmSpec {
         }
     }
 
-    /// Returns the microseconds that the limit is for: the period of a window, or the time in which an empty bucket fills up.
+    /// Returns the microseconds that the limit is for: the period of a window, or the time in which an empty bucket fills up. That of
+    /// a semaphore is for no time, and so 0.
     #[must_use]
     pub const fn window(&self) -> u64 {
         match self {
@@ -235,6 +251,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(spec) => spec.warmup,
             AlgorithmSpec::FixedWindow(spec) => spec.period,
             AlgorithmSpec::SlidingWindow(spec) => spec.period,
+            AlgorithmSpec::Holds(_) => 0,
         }
     }
 
@@ -267,7 +284,10 @@ impl AlgorithmSpec {
             AlgorithmSpec::AdjustableGcra(_) | AlgorithmSpec::SettledGcra(_) => true,
             AlgorithmSpec::IntervalBucket(spec) => spec.adjustable,
             AlgorithmSpec::WarmingUp(spec) => spec.adjustable,
-            AlgorithmSpec::Gcra(_) | AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SlidingWindow(_) => false,
+            AlgorithmSpec::Gcra(_)
+            | AlgorithmSpec::FixedWindow(_)
+            | AlgorithmSpec::SlidingWindow(_)
+            | AlgorithmSpec::Holds(_) => false,
         }
     }
 
@@ -284,6 +304,7 @@ impl AlgorithmSpec {
             AlgorithmSpec::WarmingUp(WarmingUpSpec { adjustable: false, .. }) => 7,
             AlgorithmSpec::WarmingUp(_) => 8,
             AlgorithmSpec::SettledGcra(_) => 9,
+            AlgorithmSpec::Holds(_) => 10,
         }
     }
 }

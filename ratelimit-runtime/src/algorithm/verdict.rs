@@ -1,10 +1,24 @@
 //! What a check reads and what it decides.
 
+use std::time::Duration;
+
 /// What a check has read, in the order of the Lua twin's reply. Unused elements are 0.
 ///
 /// If the numbers of a policy can change, the last two are when the call would be admitted without waiting, and when the
 /// state expires.
 pub type Snapshot = [u64; 5];
+
+/// A time that nobody knows.
+pub const UNKNOWN: u64 = u64::MAX;
+
+/// The same of a call that gets its permits before any other that waits.
+pub const UNKNOWN_BUT_NEXT: u64 = UNKNOWN - 1;
+
+/// Returns a time in microseconds, if it is known.
+#[inline(always)]
+pub(crate) fn known(micros: Option<u64>) -> Option<Duration> {
+    micros.filter(|micros| *micros < UNKNOWN_BUT_NEXT).map(Duration::from_micros)
+}
 
 /// The decision of one spec about one call. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +32,7 @@ pub struct Verdict {
     /// The whole permits a call would get now: after this call if it is charged, otherwise before it.
     pub remaining: u64,
     /// The time until the same call would be admitted without waiting, or for a queue, until it would get a slot. `None` if
-    /// it is admitted or never can be.
+    /// it is admitted or never can be, [`UNKNOWN`] or [`UNKNOWN_BUT_NEXT`] if that depends on when other calls end.
     pub retry_after: Option<u64>,
     /// The time until the state expires: after this call if it is charged.
     pub reset_after: u64,

@@ -125,18 +125,25 @@ impl<'a> Acquired<'a> {
 
     /// Returns the receipt for all that was charged, if it is a single plain charge of one policy.
     fn plain_receipt(&self, store: &Store) -> Option<PlainReceipt> {
-        match (self.request.charges(), self.mirrored) {
-            ([charge], None) if self.request.policies().len() == 1 => {
-                PlainReceipt::of(charge, &self.outcome.verdicts[0], store)
-            }
+        match self.request.policies() {
+            [policy] if self.request.charges().len() == 1 => self.plain_receipt_of(policy, store),
             _ => None,
         }
+    }
+
+    /// Returns the receipt for the charge of one policy, if it is plain.
+    pub(crate) fn plain_receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Option<PlainReceipt> {
+        if self.mirrored.is_some() {
+            return None;
+        }
+        PlainReceipt::of(&self.request.charges()[policy.charge], self.verdict(policy), store)
     }
 
     /// Returns the receipt for all that was charged.
     pub(crate) fn receipt(&self, store: &Store) -> Receipt {
         let charges = self.request.charges().iter().cloned().zip(&self.outcome.verdicts);
         Receipt::new(store.clone(), charges.filter(|_| self.outcome.admitted))
+            .with_holds(self.outcome.holds.iter().cloned())
             .with_shares(self.shares())
             .with_mirrored(self.mirrored.cloned())
     }
@@ -161,7 +168,10 @@ impl<'a> Acquired<'a> {
     pub(crate) fn receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Receipt {
         let charge = self.request.charges()[policy.charge].clone();
         let mirrored = self.mirrored.map(|mirrored| mirrored.only(policy.charge));
-        Receipt::new(store.clone(), [(charge, self.verdict(policy))]).with_mirrored(mirrored)
+        let holds = self.outcome.holds.iter().filter(|hold| hold.charge() == policy.charge);
+        Receipt::new(store.clone(), [(charge, self.verdict(policy))])
+            .with_holds(holds.cloned())
+            .with_mirrored(mirrored)
     }
 }
 
@@ -199,6 +209,7 @@ impl DecidedRequest {
         let DecidedRequest { mut request, outcome, mirrored, .. } = self;
         let charges = Arc::make_mut(&mut request).take_charges().zip(&outcome.verdicts);
         Receipt::new(store.clone(), charges.filter(|_| outcome.admitted))
+            .with_holds(outcome.holds.iter().cloned())
             .with_shares(shares)
             .with_mirrored(mirrored.map(|it| *it))
     }

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::{ChargeId, Verdict};
+use crate::algorithm::{ChargeId, Verdict, known};
 use crate::base::lazy_box::LazyBox;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{PlainReceipt, Receipt};
+use crate::store::{OwnedReceipt, PlainReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -44,10 +44,12 @@ pub struct Decision {
     /// The whole permits that a call now would get. For a queue this includes those that would have to wait.
     pub remaining: u64,
     /// Time until the same call would be admitted without waiting; for a queue, until the same call with the same timeout would
-    /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, or
-    /// costs more than the policy can ever admit.
+    /// get a slot. Exact: without competing callers, a retry after this delay succeeds. `None` if the call was admitted, if it
+    /// costs more than the policy can ever admit, or if nobody knows, because a [`ConcurrencyLimit`](crate::ConcurrencyLimit)
+    /// waits for other calls to end.
     pub retry_after: Option<Duration>,
-    /// Time until the key's state expires: the bucket is full, or the window is over.
+    /// Time until the key's state expires: the bucket is full, or the window is over. 0 for a
+    /// [`ConcurrencyLimit`](crate::ConcurrencyLimit).
     pub reset_after: Duration,
     /// How long the call waited. For a bucket, from the decision to its slot by the store's clock; for a window, from the call.
     pub waited: Duration,
@@ -59,9 +61,11 @@ pub struct Decision {
     pub(crate) algorithm: Algorithm,
     /// Whether the reported policy admits the call.
     pub(crate) admitted: bool,
+    /// Whether the call costs more than the reported policy can ever admit.
+    pub(crate) is_unsatisfiable: bool,
     /// Whether what was charged has been replaced by what was used.
     settled: bool,
-    /// The receipt, if it is a plain one.
+    /// The receipt, if it is a plain one. It owns nothing, so that it costs nothing to drop.
     receipt: Option<PlainReceipt>,
     /// All that has to be dropped. A decision of one policy has it only with a general receipt, or once it is listed.
     more: LazyBox<More>,
@@ -75,7 +79,9 @@ struct More {
     /// What a few policies said, from which the list is made.
     few: FewPolicies,
     /// The receipts for their charges.
-    plain_receipts: SmallVec<[PlainReceipt; FEW]>,
+    plain_receipts: SmallVec<[OwnedReceipt; FEW]>,
+    /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
+    hold: OnceLock<OwnedReceipt>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: OnceLock<Box<[String]>>,
     /// What is left of the pause of the reported policy's key.
@@ -139,6 +145,7 @@ pub struct PolicyDecision {
     pub retry_after: Option<Duration>,
     /// As [`Decision::reset_after`].
     pub reset_after: Duration,
+    is_unsatisfiable: bool,
 }
 
 impl Decision {
@@ -179,6 +186,7 @@ impl Decision {
                 remaining: self.remaining,
                 retry_after: self.retry_after,
                 reset_after: self.reset_after,
+                is_unsatisfiable: self.is_unsatisfiable,
             };
             Listed { policies: vec![policy], reported: 0 }
         };
@@ -203,7 +211,7 @@ impl Decision {
         }
         receipt.iter().for_each(PlainReceipt::refund);
         let Some(More { receipt, plain_receipts, .. }) = more.get() else { return Ok(()) };
-        plain_receipts.iter().for_each(PlainReceipt::refund);
+        plain_receipts.iter().for_each(|receipt| receipt.refund());
         match receipt.get() {
             Some(receipt) => Box::pin(receipt.refund()).await,
             None => Ok(()),
@@ -212,10 +220,13 @@ impl Decision {
 
     /// A decision of at least one policy.
     pub(crate) fn new(policies: Vec<PolicyDecision>, source: DecidedBy, waited: Duration) -> Self {
-        let refusal = |it: &PolicyDecision| it.retry_after.unwrap_or(Duration::MAX);
+        // Nobody knows how long some refuse a call, but those that never admit it refuse it for longer.
+        let refusal = |it: &PolicyDecision| (it.is_unsatisfiable, it.retry_after.unwrap_or(Duration::MAX));
         let refused = longest_refusal(&policies, |it| (!it.admitted && !it.shadow).then(|| refusal(it)));
         let reported = refused.unwrap_or_else(|| fewest(&policies, |policy| policy.remaining));
-        let PolicyDecision { algorithm, limit, remaining, retry_after, reset_after, .. } = policies[reported];
+        let PolicyDecision {
+            algorithm, limit, remaining, retry_after, reset_after, is_unsatisfiable, ..
+        } = policies[reported];
         // Shadows may say otherwise, but do not refuse.
         let (admitted, retry_after) = (refused.is_none(), retry_after.filter(|_| refused.is_some()));
         let listed = Listed { policies, reported }.into();
@@ -231,6 +242,7 @@ impl Decision {
             single,
             algorithm,
             admitted,
+            is_unsatisfiable: is_unsatisfiable && !admitted,
             settled: false,
             receipt,
             more,
@@ -253,7 +265,7 @@ impl Decision {
         Decision { more, ..Decision::of_one(policy, DecidedBy::Skipped, Duration::ZERO, None) }
     }
 
-    /// A decision of one policy that is no shadow. Allocates nothing, and compiles to nothing where it is not read.
+    /// A decision of one policy that is no shadow, with a receipt that is no hold. Allocates nothing, and compiles to nothing where it is not read.
     #[inline]
     pub(crate) fn of_one(
         policy: SinglePolicy,
@@ -265,13 +277,14 @@ impl Decision {
         Decision {
             limit,
             remaining,
-            retry_after: retry_after.map(Duration::from_micros),
+            retry_after: known(retry_after),
             reset_after: Duration::from_micros(reset_after),
             waited,
             source,
             single: Some(name),
             algorithm,
             admitted,
+            is_unsatisfiable: !admitted && retry_after.is_none(),
             settled: false,
             receipt,
             more: LazyBox::empty(),
@@ -286,7 +299,7 @@ impl Decision {
         let mut more = Box::<More>::default();
         for (policy, receipt) in policies {
             more.few.push(policy);
-            more.plain_receipts.push(receipt);
+            more.plain_receipts.push(OwnedReceipt(receipt));
         }
         Decision::of_more(more, source)
     }
@@ -302,10 +315,16 @@ impl Decision {
         Decision { single: None, more: LazyBox::of(more), ..one }
     }
 
-    /// Adds the receipt for a charge of a bucket or a fixed window in process.
+    /// Adds the receipt for a charge of a bucket or a fixed window in process, or of a hold if nothing else was added.
     #[inline]
     pub(crate) fn with_plain_receipt(self, receipt: Option<PlainReceipt>) -> Self {
-        Decision { receipt, ..self }
+        match receipt {
+            Some(hold) if hold.is_hold() => {
+                self.more.get_or_init(More::default).hold.get_or_init(|| OwnedReceipt(hold));
+                self
+            }
+            receipt => Decision { receipt, ..self },
+        }
     }
 
     /// Adds any other receipt.
@@ -342,8 +361,10 @@ impl Decision {
 
 /// Returns the index of the policy that is reported of a few.
 pub(crate) fn reported_of_few(few: &[SinglePolicy]) -> usize {
-    longest_refusal(few, |policy| (!policy.admitted).then(|| policy.retry_after.unwrap_or(u64::MAX)))
-        .unwrap_or_else(|| fewest(few, |policy| policy.remaining))
+    longest_refusal(few, |policy| {
+        (!policy.admitted).then_some((policy.retry_after.is_none(), policy.retry_after))
+    })
+    .unwrap_or_else(|| fewest(few, |policy| policy.remaining))
 }
 
 /// Returns the index of the policy that refuses the call for the longest time, given for how long each does if it does.
@@ -375,8 +396,9 @@ impl PolicyDecision {
             shadow,
             limit,
             remaining,
-            retry_after: retry_after.map(Duration::from_micros),
+            retry_after: known(retry_after),
             reset_after: Duration::from_micros(reset_after),
+            is_unsatisfiable: !admitted && retry_after.is_none(),
         }
     }
 }
@@ -435,6 +457,7 @@ mod tests {
                 remaining: 3,
                 retry_after: (!admitted).then_some(Duration::from_micros(1_500_001)),
                 reset_after: Duration::from_micros(7_000_002),
+                is_unsatisfiable: false,
             };
             assert_eq!(lazy.policies(), slice::from_ref(&eager));
             let eager = Decision::new(vec![eager], DecidedBy::Memory, waited);

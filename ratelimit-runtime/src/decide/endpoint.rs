@@ -21,9 +21,10 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     pub(crate) fn new(store: Store, waiters: Arc<WaiterLimit>) -> Arc<Self> {
         let (queues, health) = (Arc::<WaitQueues>::default(), HealthMonitor::new(&store));
-        if let Store::Memory(memory) = &store {
-            let queues = Arc::clone(&queues);
-            memory.on_refund(move |key| queues.wake(key));
+        let wakes = Arc::clone(&queues);
+        match &store {
+            Store::Memory(memory) => memory.on_refund(move |key| wakes.wake(key)),
+            Store::Redis(redis) => redis.on_release(move |key| wakes.wake(key)),
         }
         Arc::new(Endpoint { store, queues, waiters, health })
     }

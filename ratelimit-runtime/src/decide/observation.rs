@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict};
+use crate::algorithm::{AlgorithmSpec, PlainSnapshot, PlainSpec, Verdict, known};
 #[cfg(feature = "metrics")]
 use crate::base::clock::Clock;
 use crate::decide::acquired::Acquired;
@@ -100,11 +100,12 @@ pub struct Quota {
     pub limit: u64,
     /// The whole permits that a call now would get.
     pub remaining: u64,
-    /// The time until the same call would be admitted; `None` if it was admitted, or never will be.
+    /// The time until the same call would be admitted; `None` if it was admitted, never will be, or nobody knows.
     pub retry_after: Option<Duration>,
-    /// The time until the state of the key expires.
+    /// The time until the state of the key expires. Zero for a concurrency limit: nobody knows when calls end.
     pub reset_after: Duration,
-    /// What the limit is for: the period of a window, or the time in which an empty bucket fills up.
+    /// What the limit is for: the period of a window, or the time in which an empty bucket fills up. Zero for a concurrency limit, which
+    /// is for no time.
     pub window: Duration,
 }
 
@@ -142,7 +143,7 @@ impl<'a> Observation<'a> {
         Some(Quota {
             limit: verdict.limit,
             remaining: verdict.remaining,
-            retry_after: verdict.retry_after.map(Duration::from_micros),
+            retry_after: known(verdict.retry_after),
             reset_after: Duration::from_micros(verdict.reset_after),
             window: Duration::from_micros(spec.window()),
         })

@@ -72,6 +72,9 @@ impl Pausable {
         let (duration, Some(store)) = (self.at_most(duration), self.backend.store().cloned()) else {
             return done(Ok(()));
         };
+        if self.spec.is_semaphore() {
+            return done(Err(StoreError::permanent("the keys of a concurrency limit cannot be paused")));
+        }
         let micros = duration.as_micros() as u64;
         if micros == 0 {
             return done(Ok(()));

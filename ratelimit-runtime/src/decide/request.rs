@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use crate::algorithm::AlgorithmSpec;
+use crate::algorithm::{AlgorithmSpec, UNKNOWN_BUT_NEXT, known};
 use crate::base::bounds::MAX_PERIOD;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::decide::charges::{Charges, PolicyCharge};
@@ -16,6 +16,10 @@ use crate::store::{Charge, INLINE, Outcome, line};
 
 /// The number of charges from which on a map finds their keys.
 const MANY: usize = 16;
+
+/// After how long a call that waits for others to end looks whether they have, at least: one that may be next, or another.
+pub(crate) const NEXT_LOOKS: Duration = Duration::from_millis(10);
+const OTHERS_LOOK: Duration = Duration::from_millis(50);
 
 /// The charges of one call, to be decided together, in a form that may travel.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +55,8 @@ pub(crate) struct RequestedPolicy {
 pub(crate) struct NextTry {
     /// The index of the charge.
     pub(crate) charge: usize,
-    pub(crate) wait: Duration,
+    /// When it may succeed, or if that depends on when other calls end, after how long to look at least.
+    pub(crate) wait: Result<Duration, Duration>,
 }
 
 /// Converts a timeout to µs, capped at the longest time that any policy remembers.
@@ -174,12 +179,13 @@ impl AcquireRequest {
     }
 
     /// Returns the indices of the charges whose refusals may be repeated: those that can refuse, take permits, and are not
-    /// refunded by the output of calls, which other processes make too.
+    /// refunded by the end or the output of calls, which other processes make too.
     pub(crate) fn deniable(&self) -> impl Iterator<Item = usize> {
         let is_refundable = |policy: &&RequestedPolicy| policy.definition.attribute.refundable;
         let refundable: SmallVec<[usize; INLINE]> =
             self.policies.iter().filter(is_refundable).map(|policy| policy.charge).collect();
-        self.required().filter(move |index| self.charges[*index].cost > 0 && !refundable.contains(index))
+        let is_deniable = |charge: &Charge| charge.cost > 0 && !charge.spec.is_semaphore();
+        self.required().filter(move |index| is_deniable(&self.charges[*index]) && !refundable.contains(index))
     }
 
     /// Keeps only the charges at these indices, which are in order, and their policies.
@@ -281,14 +287,28 @@ impl AcquireRequest {
         let mut longest: Option<(usize, u64)> = None;
         for index in self.required().filter(|index| !outcome.verdicts[*index].admitted) {
             let wait = outcome.verdicts[index].retry_after?;
-            if waited.saturating_add(wait) > self.max_waits[index] {
+            let least = if known(Some(wait)).is_some() { wait } else { 1 };
+            if waited.saturating_add(least) > self.max_waits[index] {
                 return None;
             }
             if longest.is_none_or(|(_, other)| wait >= other) {
                 longest = Some((index, wait));
             }
         }
-        longest.map(|(charge, wait)| NextTry { charge, wait: Duration::from_micros(wait) })
+        longest.map(|(charge, wait)| NextTry {
+            charge,
+            wait: known(Some(wait)).ok_or(if wait == UNKNOWN_BUT_NEXT { NEXT_LOOKS } else { OTHERS_LOOK }),
+        })
+    }
+
+    /// Says of semaphores how long the call may still wait, having waited for `waited`: one that waits gets a turn.
+    pub(crate) fn wait_for_holds(&mut self, waited: Duration) {
+        let waited = max_wait(waited);
+        for (charge, wait) in self.charges.iter_mut().zip(&self.max_waits) {
+            if charge.spec.is_semaphore() && !charge.shadow {
+                charge.wait = wait.saturating_sub(waited);
+            }
+        }
     }
 
     /// Whether calls of a policy with this charge pause its key.

@@ -115,6 +115,17 @@ impl<'a> SingleDecision<'a> {
             return Err(self.into_error());
         }
         let verdict = self.verdict();
+        let decision = Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO, None);
+        Ok(decision.with_plain_receipt(self.receipt(&verdict)))
+    }
+
+    /// The same of a policy that is no semaphore, so that the compiler sees that there is nothing to drop.
+    #[inline(always)]
+    pub(crate) fn into_result_without_hold(self) -> Result<Decision, Error> {
+        if !self.admitted {
+            return Err(self.into_error());
+        }
+        let verdict = self.verdict();
         Ok(Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO, self.receipt(&verdict)))
     }
 

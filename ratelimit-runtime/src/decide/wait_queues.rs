@@ -16,6 +16,9 @@ use crate::key::Key;
 /// its queue.
 const TURN_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// After how long the first call looks at most whether others have ended that it waits for.
+const LONGEST_LOOK: Duration = Duration::from_millis(250);
+
 /// How many calls have their turn at a time of their own. Those behind them look again after so many turns.
 const COUNTED: usize = 64;
 
@@ -47,6 +50,9 @@ pub(crate) struct WaitQueue {
     cost: u128,
     /// When the next try may succeed, as far as is known.
     ready_at: Instant,
+    /// When the last call left, or the first one came, and the usual time between two that leave.
+    left_at: Instant,
+    pace: Duration,
     /// Whether all calls try at once, because the store fails.
     released: bool,
 }
@@ -124,6 +130,8 @@ impl WaitQueue {
             polled: BTreeSet::new(),
             cost: 0,
             ready_at: Instant::now(),
+            left_at: Instant::now(),
+            pace: Duration::ZERO,
             released: false,
         }
     }
@@ -152,6 +160,8 @@ impl WaitQueue {
         if self.is_first(ticket) {
             // The next call may ask for less than this one.
             self.ready_at = Instant::now();
+            self.pace = (3 * self.pace + self.ready_at.duration_since(self.left_at)) / 4;
+            self.left_at = self.ready_at;
         }
         if let Some(call) = self.calls.remove(&ticket) {
             self.cost -= u128::from(call.cost);
@@ -189,6 +199,13 @@ impl WaitQueue {
     /// Sets when the next try may succeed.
     pub(crate) fn retry_in(&mut self, wait: Duration) {
         (self.ready_at, self.released) = (Instant::now() + wait, false);
+    }
+
+    /// Sets when to look again whether other calls have ended, given after how long at least: a few times for each call that leaves, and
+    /// the longer none does, the more seldom.
+    pub(crate) fn look_in(&mut self, least: Duration) {
+        let usual = (self.pace / 4).max(self.left_at.elapsed() / 8);
+        self.retry_in(usual.clamp(least, LONGEST_LOOK));
     }
 
     /// Lets the first call try now. Returns what to notify.

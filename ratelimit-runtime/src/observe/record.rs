@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::base::clock::Clock;
 use crate::decide::observation::{CallOutcome, Observation, Quota};
 use crate::key::KeyParts;
+use crate::policy::Algorithm;
 
 /// Half as long to read as that of the standard library.
 static CLOCK: LazyLock<Clock> = LazyLock::new(Clock::process);
@@ -18,6 +19,7 @@ pub(crate) struct RequestDecisions(Mutex<Vec<RecordedPolicy>>);
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedPolicy {
     pub(crate) name: Box<str>,
+    algorithm: Algorithm,
     pub(crate) limited: bool,
     pub(crate) quota: Quota,
     key: KeyParts,
@@ -38,6 +40,7 @@ impl RequestDecisions {
             let (name, key) = (seen.policy.into(), seen.parts().to_owned());
             return policies.push(RecordedPolicy {
                 name,
+                algorithm: seen.algorithm,
                 limited,
                 quota,
                 key,
@@ -86,10 +89,19 @@ impl RecordedPolicy {
         tightness(self.limited, &self.quota)
     }
 
-    /// Returns how long from now until the state expires, or for a policy that refuses until it admits the same call.
-    pub(crate) fn resets_after(&self) -> Duration {
+    /// Returns whether the policy is a concurrency limit, which is for no time.
+    pub(crate) fn is_semaphore(&self) -> bool {
+        self.algorithm == Algorithm::Semaphore
+    }
+
+    /// Returns how long from now until the state expires, or for a policy that refuses until it admits the same call. Nobody knows when
+    /// holds end.
+    pub(crate) fn resets_after(&self) -> Option<Duration> {
+        if self.is_semaphore() {
+            return None;
+        }
         let after = self.quota.retry_after.filter(|_| self.limited).unwrap_or(self.quota.reset_after);
-        after.saturating_sub(Duration::from_micros(CLOCK.now().saturating_sub(self.decided)))
+        Some(after.saturating_sub(Duration::from_micros(CLOCK.now().saturating_sub(self.decided))))
     }
 }
 
@@ -156,6 +168,6 @@ mod tests {
         policies.sort_by(|one, other| one.tightness().total_cmp(&other.tightness()));
         let names: Vec<_> = policies.iter().map(|policy| &*policy.name).collect();
         assert_eq!(names, ["full", "empty", "soon", "late"]);
-        assert!(policies[2].resets_after() <= SECOND && policies[1].resets_after() > SECOND);
+        assert!(policies[2].resets_after() <= Some(SECOND) && policies[1].resets_after() > Some(SECOND));
     }
 }

@@ -22,12 +22,19 @@ pub enum Algorithm {
     LeakyBucket,
     /// [`SlidingWindow`](crate::SlidingWindow), of `#[window_limit]`.
     SlidingWindow,
+    /// [`ConcurrencyLimit`](crate::ConcurrencyLimit), of `#[concurrency_limit]`.
+    Semaphore,
 }
 
 impl Algorithm {
     #[cfg(feature = "serde")]
-    pub(super) const ALL: [Algorithm; 4] =
-        [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::LeakyBucket, Algorithm::SlidingWindow];
+    pub(super) const ALL: [Algorithm; 5] = [
+        Algorithm::TokenBucket,
+        Algorithm::FixedWindow,
+        Algorithm::LeakyBucket,
+        Algorithm::SlidingWindow,
+        Algorithm::Semaphore,
+    ];
 
     /// Returns the textbook name, such as `token bucket`. It is stable: use it as a label in metrics and logs.
     #[must_use]
@@ -37,6 +44,7 @@ impl Algorithm {
             Algorithm::FixedWindow => "fixed window",
             Algorithm::LeakyBucket => "leaky bucket",
             Algorithm::SlidingWindow => "sliding window",
+            Algorithm::Semaphore => "semaphore",
         }
     }
 }

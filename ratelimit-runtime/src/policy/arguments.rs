@@ -7,7 +7,7 @@ use ratelimit_syntax::AttributeKind;
 use super::attribute_kind::not_a_number;
 use super::leaky_bucket::Leak;
 use super::numbers::{count_of, rate_of};
-use super::{FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use super::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::rate::Rate;
 use crate::base::units;
@@ -50,6 +50,7 @@ impl Policy {
                 ..SlidingWindow::new(1, SECOND)
             }
             .into(),
+            AttributeKind::Concurrency => ConcurrencyLimit::new(1).into(),
         }
     }
 
@@ -57,7 +58,7 @@ impl Policy {
     #[doc(hidden)]
     #[must_use]
     pub fn missing(attribute: AttributeKind, is_set: impl Fn(&str) -> bool) -> Option<&'static str> {
-        attribute.positional().into_iter().find(|name| match *name {
+        attribute.positional().iter().copied().find(|name| match *name {
             "burst" => false,
             "leak_rate" => !is_set("leak_rate") && !is_set("drain"),
             name => !is_set(name),
@@ -141,6 +142,7 @@ impl Policy {
             (Policy::SlidingWindow(window), "precision", NumberValue::Duration(precision)) => {
                 window.precision = Some(precision);
             }
+            (Policy::ConcurrencyLimit(limit), "max", NumberValue::Count(max)) => limit.max = max,
             _ => return Err(not_a_number(self.algorithm().attribute(), argument)),
         }
         Ok(changed)
@@ -182,6 +184,7 @@ impl Number {
             "leak_rate" => ("leak_rate", value.rate("leak_rate")?),
             "drain" => ("drain", value.period("drain")?),
             "precision" => ("precision", value.precision("precision")?),
+            "max" => ("max", value.count("max")?),
             _ => return Err(InvalidPolicy::new("policy", "has no number of this name")),
         };
         Ok(Number { argument, value })

@@ -17,6 +17,7 @@ impl Algorithm {
             Algorithm::FixedWindow => AttributeKind::Count,
             Algorithm::LeakyBucket => AttributeKind::Funnel,
             Algorithm::SlidingWindow => AttributeKind::Window,
+            Algorithm::Semaphore => AttributeKind::Concurrency,
         }
     }
 }

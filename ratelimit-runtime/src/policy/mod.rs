@@ -3,6 +3,7 @@
 mod algorithm;
 mod arguments;
 mod attribute_kind;
+mod concurrency_limit;
 mod fixed_window;
 mod leaky_bucket;
 pub(crate) mod numbers;
@@ -17,6 +18,7 @@ pub use algorithm::Algorithm;
 pub use arguments::ArgumentValue;
 #[cfg(feature = "overrides")]
 pub(crate) use arguments::Number;
+pub use concurrency_limit::ConcurrencyLimit;
 pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use sliding_window::SlidingWindow;
@@ -25,7 +27,7 @@ pub use token_bucket::TokenBucket;
 use crate::algorithm::AlgorithmSpec;
 use crate::base::invalid_policy::InvalidPolicy;
 
-/// One of the four algorithms with its numbers.
+/// One of the five algorithms with its numbers.
 ///
 /// Functions that take a policy accept `impl Into<Policy>`, so each algorithm can be passed directly. Use this type to store
 /// policies of different algorithms, for example from a configuration file.
@@ -72,6 +74,8 @@ pub enum Policy {
     LeakyBucket(LeakyBucket),
     /// A limit for every interval of one period.
     SlidingWindow(SlidingWindow),
+    /// A limit for the calls that run at once.
+    ConcurrencyLimit(ConcurrencyLimit),
 }
 
 impl Policy {
@@ -96,6 +100,7 @@ impl Policy {
             Policy::FixedWindow(policy) => policy.spec(),
             Policy::LeakyBucket(policy) => policy.spec(),
             Policy::SlidingWindow(policy) => policy.spec(),
+            Policy::ConcurrencyLimit(policy) => policy.spec(),
         }
     }
 
@@ -106,7 +111,7 @@ impl Policy {
         match self {
             Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.adjustable()),
             Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.adjustable()),
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => self,
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) | Policy::ConcurrencyLimit(_) => self,
         }
     }
 
@@ -117,7 +122,7 @@ impl Policy {
         match self {
             Policy::TokenBucket(bucket) => Policy::TokenBucket(bucket.settled()),
             Policy::LeakyBucket(bucket) => Policy::LeakyBucket(bucket.settled()),
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => self,
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) | Policy::ConcurrencyLimit(_) => self,
         }
     }
 
@@ -128,7 +133,7 @@ impl Policy {
         match self {
             Policy::FixedWindow(_) | Policy::SlidingWindow(_) => &["period", "precision"],
             Policy::TokenBucket(bucket) if bucket.interval_refill => &["rate"],
-            Policy::TokenBucket(_) | Policy::LeakyBucket(_) => &[],
+            Policy::TokenBucket(_) | Policy::LeakyBucket(_) | Policy::ConcurrencyLimit(_) => &[],
         }
     }
 
@@ -140,6 +145,7 @@ impl Policy {
             Policy::FixedWindow(_) => Algorithm::FixedWindow,
             Policy::LeakyBucket(_) => Algorithm::LeakyBucket,
             Policy::SlidingWindow(_) => Algorithm::SlidingWindow,
+            Policy::ConcurrencyLimit(_) => Algorithm::Semaphore,
         }
     }
 }
@@ -153,4 +159,4 @@ macro_rules! impl_from {
         }
     )*};
 }
-impl_from!(TokenBucket FixedWindow LeakyBucket SlidingWindow);
+impl_from!(TokenBucket FixedWindow LeakyBucket SlidingWindow ConcurrencyLimit);

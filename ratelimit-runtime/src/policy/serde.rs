@@ -60,7 +60,7 @@ impl Policy {
         match self {
             Policy::TokenBucket(bucket) => (bucket.adjustable, bucket.settled),
             Policy::LeakyBucket(bucket) => (bucket.adjustable, bucket.settled),
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) => (false, false),
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) | Policy::ConcurrencyLimit(_) => (false, false),
         }
     }
 

@@ -68,6 +68,7 @@ impl Policy {
                     written.push(("precision", time(precision)?));
                 }
             }
+            Policy::ConcurrencyLimit(limit) => written.push(("max", Written::Count(limit.max))),
         }
         Some(written)
     }
@@ -84,13 +85,13 @@ fn time(time: Duration) -> Option<Written> {
 #[cfg(all(test, feature = "overrides", feature = "redis"))]
 mod tests {
     use super::*;
-    use crate::policy::{FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
+    use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
 
     #[test]
     fn policies_are_written_as_arguments() {
         let (second, per_second) = (Duration::from_secs(1), Rate::per_second(3));
         let bucket = TokenBucket::new(per_second);
-        let cases: [(Policy, &str); 9] = [
+        let cases: [(Policy, &str); 10] = [
             (bucket.into(), "rate = \"3/s\""),
             (bucket.burst(7).into(), "rate = \"3/s\", burst = 7"),
             (bucket.burst_for(second).borrow().into(), "rate = \"3/s\", burst = \"1s\", borrow"),
@@ -98,6 +99,7 @@ mod tests {
             (bucket.warmup(second).into(), "rate = \"3/s\", warmup = \"1s\""),
             (FixedWindow::new(7, second).aligned().into(), "limit = 7, period = \"1s\", aligned"),
             (LeakyBucket::new(7, per_second).queue().into(), "capacity = 7, leak_rate = \"3/s\", queue"),
+            (ConcurrencyLimit::new(7).into(), "max = 7"),
             (LeakyBucket::draining(7, second).into(), "capacity = 7, drain = \"1s\""),
             (
                 SlidingWindow::new(7, second).precision(second / 2).into(),

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 use crate::key::Key;
+use crate::store::hold::Hold;
 
 /// The number of charges that a decision in process holds without allocating.
 pub(crate) const INLINE: usize = 4;
@@ -83,6 +84,11 @@ pub struct Outcome {
     pub failed: Vec<(usize, String)>,
     /// The pauses of keys, by the index of the charge.
     pub paused: Pauses,
+    /// What the call holds in Redis, until the last copy is dropped.
+    pub(crate) holds: Vec<Arc<Hold>>,
+    /// Whether the call is refused only because Redis has lost what this process holds.
+    #[cfg(feature = "redis")]
+    pub(crate) asks_again: bool,
 }
 
 /// The pauses of keys, by the index of the charge. Few decisions have any, and the others hold a null pointer.
@@ -120,6 +126,9 @@ impl Outcome {
             verdicts: Verdicts::new(),
             failed: Vec::new(),
             paused: Pauses::default(),
+            holds: Vec::new(),
+            #[cfg(feature = "redis")]
+            asks_again: false,
         }
     }
 

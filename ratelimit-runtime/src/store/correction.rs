@@ -1,5 +1,7 @@
 //! What happens to a key once a call has been decided: it is charged less, or more, or is paused.
 
+use super::account::Sent;
+use crate::algorithm::believed_holds::Believed;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
 use crate::key::Key;
 use crate::store::error::StoreError;
@@ -21,6 +23,8 @@ pub enum CorrectionKind {
     Debit,
     /// Admits no call for as many microseconds as the cost says.
     Pause,
+    /// Says what a process holds.
+    Holds(Sent),
 }
 
 /// When corrections on Redis are sent.
@@ -39,6 +43,8 @@ pub enum Corrected {
     Whole,
     /// A debt was cut to the longest that its policy may have.
     Cut,
+    /// The store believes this of the process, if it knows anything.
+    Believed(Option<Believed>),
 }
 
 /// Learns whether the store has corrected what it was to.

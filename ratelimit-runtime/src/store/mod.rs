@@ -1,12 +1,13 @@
 //! Stores of state. A store decides lists of charges, each all or nothing except for shadows. It knows nothing of functions,
 //! names or policies.
 
+pub mod account;
 mod charge;
 mod correction;
 pub(crate) mod decided_by;
 mod denials;
 pub(crate) mod error;
-pub mod holds;
+mod hold;
 mod judge;
 mod leases;
 mod memory;
@@ -27,12 +28,13 @@ pub(crate) mod tls;
 pub use charge::{Charge, Outcome, Verdicts};
 pub(crate) use charge::{INLINE, SharedCharges};
 pub(crate) use denials::Denials;
+pub(crate) use hold::Hold;
 pub(crate) use judge::line;
 pub(crate) use leases::{Fetch, Kept, Leases, Reply};
 pub use memory::MemoryStore;
 pub(crate) use memory::Waiter;
 pub(crate) use memory::{ListedCharge, PlainCharge, PlainOutcome, SingleOutcome};
-pub(crate) use plain_receipt::PlainReceipt;
+pub(crate) use plain_receipt::{OwnedReceipt, PlainReceipt};
 pub(crate) use receipt::{Mirrored, Receipt, Share};
 #[cfg(feature = "redis")]
 pub use redis::Master;

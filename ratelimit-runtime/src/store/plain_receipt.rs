@@ -1,6 +1,8 @@
 //! Receipts for one charge of a bucket or a fixed window in process. They hold numbers only, so that making and dropping one costs
 //! nothing.
 
+use std::ops::Deref;
+
 use super::charge::Charge;
 use super::correction::Corrected;
 use super::memory::StoreId;
@@ -9,8 +11,9 @@ use crate::algorithm::{ChargeId, PlainSpec, Verdict};
 use crate::key::policy_id::PolicyId;
 use crate::key::{Fingerprint, Key, Repr};
 
-/// Gives one charge of a bucket or a fixed window in process back, once. It does not keep the store.
-#[derive(Debug)]
+/// Gives one charge of a bucket or a fixed window in process back, once. It does not keep the store. That of a semaphore belongs into
+/// an [`OwnedReceipt`].
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainReceipt {
     store: StoreId,
     fingerprint: Fingerprint,
@@ -52,11 +55,16 @@ impl PlainReceipt {
 
     /// Refunds the charge as far as it still counts. A store that is gone has nothing to refund. Called once.
     pub(crate) fn refund(&self) {
-        self.refund_part(self.cost);
+        if !self.spec.is_semaphore() {
+            self.refund_part(self.cost);
+        }
     }
 
     /// Replaces the charge by what was used. Called once. Returns what came of it.
     pub(crate) fn settle(&self, used: u64) -> Corrected {
+        if self.spec.is_semaphore() {
+            return Corrected::Whole;
+        }
         if used <= self.cost {
             self.refund_part(self.cost - used);
             return Corrected::Whole;
@@ -65,9 +73,15 @@ impl PlainReceipt {
         Corrected::cut(store.debit(&self.key(), &self.spec.spec(), used - self.cost))
     }
 
+    /// Whether the charge is a hold.
+    #[inline]
+    pub(crate) fn is_hold(&self) -> bool {
+        self.spec.is_semaphore()
+    }
+
     /// Whether the charge is of a policy that can be settled.
     pub(crate) fn can_settle(&self) -> bool {
-        self.spec.spec().can_owe()
+        self.spec.is_semaphore() || self.spec.spec().can_owe()
     }
 
     fn refund_part(&self, cost: u64) {
@@ -80,6 +94,27 @@ impl PlainReceipt {
 
     fn key(&self) -> Key {
         Key(Repr::Hash(self.fingerprint), self.policy)
+    }
+}
+
+/// A receipt with which a hold ends, if it is that of a semaphore.
+#[derive(Debug)]
+pub(crate) struct OwnedReceipt(pub(crate) PlainReceipt);
+
+impl Deref for OwnedReceipt {
+    type Target = PlainReceipt;
+
+    fn deref(&self) -> &PlainReceipt {
+        &self.0
+    }
+}
+
+impl Drop for OwnedReceipt {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_hold() {
+            self.refund_part(self.cost);
+        }
     }
 }
 

@@ -6,13 +6,16 @@ use tokio::runtime::Handle;
 
 use super::charge::Charge;
 use super::correction::{Corrected, Correction, Urgency};
+use super::hold::Hold;
 use super::{MemoryStore, Store};
 use crate::algorithm::{ChargeId, Verdict};
 use crate::store::error::StoreError;
 
-/// Gives charges back, or replaces them by what was used, once.
+/// Gives charges back, or replaces them by what was used, once. Holds end with it.
 #[derive(Debug)]
 pub(crate) struct Receipt {
+    /// Those of the charges to semaphores. Dropped before the store that they release permits in.
+    holds: Vec<Arc<Hold>>,
     store: Store,
     charges: Vec<(Charge, ChargeId)>,
     /// The same charges, as far as they were mirrored.
@@ -90,7 +93,14 @@ impl Receipt {
         let mut charged = Vec::with_capacity(charges.size_hint().1.unwrap_or(0));
         let made = charges.filter(|(charge, verdict)| charge.is_made(verdict));
         charged.extend(made.map(|(charge, verdict)| (charge, verdict.charge_id)));
-        Receipt { store, charges: charged, mirrored: None, shares: Vec::new() }
+        let holds = holds(&store, &charged);
+        Receipt { holds, store, charges: charged, mirrored: None, shares: Vec::new() }
+    }
+
+    /// Ends these holds as well.
+    pub(crate) fn with_holds(mut self, holds: impl IntoIterator<Item = Arc<Hold>>) -> Self {
+        self.holds.extend(holds);
+        self
     }
 
     /// Says what each policy of several was charged.
@@ -162,11 +172,12 @@ impl Receipt {
 
     /// Whether a charge is of a policy that cannot be settled.
     pub(crate) fn has_unsettled(&self) -> bool {
-        self.charges.iter().any(|(charge, _)| !charge.spec.can_owe())
+        self.charges.iter().any(|(charge, _)| !charge.spec.can_owe() && !charge.spec.is_semaphore())
     }
 
     fn refunds(&self) -> impl Iterator<Item = Correction> {
-        self.charges.iter().map(|(Charge { key, spec, cost, .. }, charge_id)| {
+        let refundable = self.charges.iter().filter(|(charge, _)| !charge.spec.is_semaphore());
+        refundable.map(|(Charge { key, spec, cost, .. }, charge_id)| {
             Correction::refund(key.clone(), *spec, *cost, Some(*charge_id))
         })
     }
@@ -199,6 +210,18 @@ impl Receipt {
         }
         settled
     }
+}
+
+/// Returns the holds of these charges in process.
+fn holds(store: &Store, charged: &[(Charge, ChargeId)]) -> Vec<Arc<Hold>> {
+    let Store::Memory(memory) = store else { return Vec::new() };
+    let held = charged.iter().filter(|(charge, _)| charge.spec.is_semaphore());
+    let hold = |(charge, charge_id): &(Charge, ChargeId)| {
+        let (memory, charge_id) = (Arc::clone(memory), *charge_id);
+        let Charge { key, spec, cost, .. } = charge.clone();
+        Arc::new(Hold::new(0, move || memory.refund(&key, &spec, cost, Some(charge_id))))
+    };
+    held.map(hold).collect()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::correction::{Correction, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
+use crate::store::hold::Hold;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 
@@ -19,6 +20,9 @@ use crate::store::tls::Tls;
 pub enum RedisStore {}
 
 impl RedisStore {
+    /// For how long it believes what calls hold.
+    pub const HOLD_TTL: Duration = Duration::ZERO;
+
     /// The deadline of its calls.
     pub const DEADLINE: Duration = Duration::ZERO;
 
@@ -29,7 +33,7 @@ impl RedisStore {
     /// Always.
     pub(crate) fn shared(
         _url: &str,
-        _deadline: Duration,
+        _times: (Duration, Duration),
         _tls: &Tls,
         _denials: Option<Denials>,
     ) -> Result<Self, StoreError> {
@@ -43,6 +47,14 @@ impl RedisStore {
         _charges: &SharedCharges,
         _begun: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
+        match *self {}
+    }
+
+    pub(crate) fn admit(&self, _index: usize, _charge: &Charge) -> Option<Arc<Hold>> {
+        match *self {}
+    }
+
+    pub(crate) fn on_release(&self, _listener: impl Fn(&Key) + Send + Sync + 'static) {
         match *self {}
     }
 

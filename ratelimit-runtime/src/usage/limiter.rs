@@ -22,6 +22,7 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::key::missing_key::MissingKey;
 use crate::key::{IntoKey, KeyParts};
 use crate::policy::Policy;
+use crate::store::StoreError;
 
 /// A named policy on the store of a [`Registry`](crate::Registry), for limits where no attribute fits.
 ///
@@ -268,10 +269,17 @@ impl Limiter {
     /// # Errors
     ///
     /// [`Error::Store`] if the store fails; whether it has credited them is then unknown, and the refund is not repeated.
-    /// [`Error::MissingKey`] if a part of the key cannot be formatted.
+    /// So does a concurrency limit, whose calls release their permits themselves. [`Error::MissingKey`] if a part of the key cannot be
+    /// formatted.
     pub async fn refund<M>(&self, key: impl IntoKey<M>, n: u64) -> Result<(), Error> {
         let mut charge = self.call(0, Duration::ZERO).uncharged(&key)?;
         drop(key);
+        if charge.spec.is_semaphore() {
+            return Err(StoreError::permanent(
+                "a call releases its permits itself, when its decision is dropped",
+            )
+            .into());
+        }
         charge.cost = n;
         Ok(self.backend.refund(&charge).await?)
     }
@@ -329,8 +337,8 @@ impl Limiter {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the store fails; whether the key is paused is then unknown. [`Error::MissingKey`] if a part of the key
-    /// cannot be formatted.
+    /// [`Error::Store`] if the store fails; whether the key is paused is then unknown. So does a concurrency limit, whose keys cannot be
+    /// paused. [`Error::MissingKey`] if a part of the key cannot be formatted.
     ///
     /// ```
     /// # use ratelimits::{Registry, TokenBucket};

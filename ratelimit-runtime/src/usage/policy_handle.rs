@@ -52,7 +52,7 @@ pub struct PolicyHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// The permits that are missing in a bucket, in use in a leaky bucket, or counted in a window. For a paused bucket, those when it
+    /// The permits that are missing in a bucket, in use in a leaky bucket, counted in a window, or held of a concurrency limit. For a paused bucket, those when it
     /// goes on, which are at least all but one, or if its numbers are literal, all of them.
     pub used: u64,
     /// How long until the state of the key expires, if nothing else is charged, with its pause. Zero if there is none.

@@ -26,7 +26,7 @@ impl Arguments {
             is_value,
             arguments: Arguments::default(),
             problems: Vec::new(),
-            positional: attribute.positional().into_iter(),
+            positional: attribute.positional().iter(),
             is_after_named: false,
         };
         let parsed = Parser::parse2(|input: ParseStream<'_>| parser.parse(input), tokens);
@@ -43,7 +43,7 @@ struct ArgumentParser<'v> {
     arguments: Arguments,
     problems: Vec<Problem>,
     /// The arguments that the next positional values are.
-    positional: std::array::IntoIter<&'static str, 2>,
+    positional: std::slice::Iter<'static, &'static str>,
     is_after_named: bool,
 }
 
@@ -122,7 +122,7 @@ impl ArgumentParser<'_> {
     }
 
     fn positional(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
-        let name = self.positional.next().filter(|_| !self.is_after_named);
+        let name = self.positional.next().copied().filter(|_| !self.is_after_named);
         let Some(value) = self.expression(name.unwrap_or("…"), input)? else { return Ok(()) };
         match name {
             Some(name) => {

@@ -72,12 +72,11 @@ impl fmt::Display for Problem {
             ),
             ProblemKind::NoExpression(name) => write!(f, "expected an expression; write `{name} = …`"),
             ProblemKind::NotPositional => {
-                let [first, second] = self.attribute.positional();
                 let value = shown(&self.tokens);
-                write!(
-                    f,
-                    "only `{first}` and `{second}` may be positional, before all named arguments; write `… = {value}`"
-                )
+                let positional = self.attribute.positional();
+                let names =
+                    positional.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+                write!(f, "only {names} may be positional, before all named arguments; write `… = {value}`")
             }
             ProblemKind::NoArgument => f.write_str("expected an argument"),
             ProblemKind::NoComma => f.write_str("expected `,`; arguments are written like `cost = 2`"),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use ratelimit_runtime::{FixedWindow, LeakyBucket, Rate, SlidingWindow, TokenBucket};
+use ratelimit_runtime::{ConcurrencyLimit, FixedWindow, LeakyBucket, Rate, SlidingWindow, TokenBucket};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn rate(text: &str) -> Rate {
 
 #[test]
 fn attributes_are_policies() {
-    let cases: [(&str, Policy); 21] = [
+    let cases: [(&str, Policy); 23] = [
         (r#"rate_limit(rate = "100/min", burst = 20)"#, TokenBucket::new(rate("100/min")).burst(20).into()),
         ("rate_limit(5.0)", TokenBucket::per_second(5).into()),
         ("rate_limit(5, 10)", TokenBucket::per_second(5).burst(10).into()),
@@ -51,6 +51,8 @@ fn attributes_are_policies() {
             SlidingWindow::new(100, MINUTE).precision(MINUTE / 60).into(),
         ),
         (r#"window_limit(50 + 50, 60 * 60)"#, SlidingWindow::new(100, HOUR).into()),
+        ("concurrency_limit(20, key = provider)", ConcurrencyLimit::new(20).into()),
+        ("#[concurrency_limit(max = 4 * 5)]", ConcurrencyLimit::new(20).into()),
         (r##"count_limit(limit = 100, period = r#"1h"#)"##, FixedWindow::new(100, HOUR).into()),
     ];
     for (text, policy) in cases {

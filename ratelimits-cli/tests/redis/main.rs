@@ -2,6 +2,7 @@
 
 mod command;
 mod deployments;
+mod holds;
 mod inventory;
 mod list;
 mod many_keys;

@@ -15,10 +15,13 @@ async fn errors_say_which_permission_to_add() {
     }
     let mut rules = vec!["-@all".to_owned()];
     for (arguments, needed) in [
-        (&["list"][..], "+scan +evalsha ~permissions:* +eval +get +lindex +llen +lrange +time"),
+        (
+            &["list"][..],
+            "+scan +evalsha ~permissions:* +eval +get +hgetall +hmget +lindex +llen +lrange +time",
+        ),
         (&["reset", "app::send", "u1"], "+del"),
-        (&["pause", "app::send", "u2", "1s"], "+expireat +lset +ltrim +rpush +set"),
-        (&["override", "set", "app::send", "burst=9"], "+hmget +hget +time +hset"),
+        (&["pause", "app::send", "u2", "1s"], "+expireat +hdel +hset +lset +ltrim +rpush +set"),
+        (&["override", "set", "app::send", "burst=9"], "+hget +time +hset"),
     ] {
         let granted = rules.len();
         for _ in 0..10 {

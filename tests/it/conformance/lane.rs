@@ -1,17 +1,25 @@
 //! The ways to decide on which every case runs: the reference model, and each store.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use ratelimit_runtime::store::{Charge, ChargeId};
 
 use crate::model::{self, Model, Verdict};
-use crate::support::policies::Pair;
+use crate::support::policies::{self, Pair};
 use crate::support::test_store::{StoredValue, TestStore, absolute};
+use crate::support::until::until;
 
 pub(super) enum Lane {
     Model(RefCell<Model>),
-    Store(TestStore),
+    Store(TestStore, RefCell<Kept>),
 }
+
+/// The outcomes of calls that hold permits in Redis until they are dropped, each with the number of charges that have not ended.
+type Kept = Vec<Option<(ratelimit_runtime::store::Outcome, usize)>>;
+
+/// How long Redis may take to hear of the end of a call.
+const HEARS: Duration = Duration::from_secs(5);
 
 /// A charge, whatever decides on it.
 #[derive(Clone, Copy)]
@@ -35,13 +43,15 @@ pub(super) struct Outcome {
 pub(super) enum Receipt {
     Model(model::DatedReceipt),
     Store(ChargeId),
+    /// The number of an outcome that is kept.
+    Held(usize),
 }
 
 /// Runs a test on every lane. A new one is a new entry in [`TestStore::all`].
 pub(super) async fn on_each_lane(test: impl AsyncFn(Lane)) {
     test(Lane::Model(RefCell::default())).await;
     for store in TestStore::all().await {
-        test(Lane::Store(store)).await;
+        test(Lane::of(store)).await;
     }
 }
 
@@ -66,10 +76,14 @@ impl Outcome {
 }
 
 impl Lane {
+    pub(super) fn of(store: TestStore) -> Self {
+        Lane::Store(store, RefCell::default())
+    }
+
     pub(super) fn name(&self) -> &'static str {
         match self {
             Lane::Model(_) => "the model",
-            Lane::Store(store) => store.name,
+            Lane::Store(store, _) => store.name,
         }
     }
 
@@ -84,7 +98,7 @@ impl Lane {
                 let mut model = model.borrow_mut();
                 lists.iter().map(|requests| decide_by_model(&mut model, at, requests)).collect()
             }
-            Lane::Store(store) => {
+            Lane::Store(store, kept) => {
                 store.set_time(at).await;
                 let charges = |requests: &&[Request<'_>]| -> Vec<Charge> {
                     requests.iter().map(|request| charge(store, request)).collect()
@@ -92,7 +106,18 @@ impl Lane {
                 let charges: Vec<Vec<Charge>> = lists.iter().map(charges).collect();
                 let charge_lists: Vec<&[Charge]> = charges.iter().map(Vec::as_slice).collect();
                 let outcomes = store.decide_lists(&charge_lists).await.into_iter().zip(lists);
-                outcomes.map(|(outcome, requests)| from_store(&outcome, at, requests)).collect()
+                let mut kept = kept.borrow_mut();
+                outcomes
+                    .map(|(outcome, requests)| {
+                        let from = from_store(&outcome, at, requests, store.is_redis().then_some(kept.len()));
+                        let held = from.receipts.iter().filter(|it| matches!(it, Some(Receipt::Held(_))));
+                        let held = held.count();
+                        if held > 0 {
+                            kept.push(Some((outcome, held)));
+                        }
+                        from
+                    })
+                    .collect()
             }
         }
     }
@@ -102,14 +127,14 @@ impl Lane {
             Lane::Model(model) => {
                 let receipt = receipt.map(|receipt| match receipt {
                     Receipt::Model(receipt) => receipt,
-                    Receipt::Store(_) => unreachable!("the model's receipt"),
+                    _ => unreachable!("the model's receipt"),
                 });
                 model.borrow_mut().refund(absolute(at), key, pair.model, cost.into(), receipt);
             }
-            Lane::Store(store) => {
+            Lane::Store(store, _) => {
                 let charge_id = receipt.map(|receipt| match receipt {
                     Receipt::Store(charge_id) => charge_id,
-                    Receipt::Model(_) => unreachable!("a store's receipt"),
+                    _ => unreachable!("a store's receipt"),
                 });
                 store.set_time(at).await;
                 store.refund(key, pair, cost, charge_id).await;
@@ -117,10 +142,36 @@ impl Lane {
         }
     }
 
+    /// Ends a call that holds permits, and waits until its store knows it. In Redis, the call ends that has several charges when all
+    /// of them have.
+    pub(super) async fn release(&self, at: i64, key: &str, pair: &Pair, cost: u64, receipt: Receipt) {
+        let (Lane::Store(store, kept), Receipt::Held(number)) = (self, receipt) else {
+            return self.refund(at, key, pair, cost, Some(receipt)).await;
+        };
+        let ended = {
+            let mut kept = kept.borrow_mut();
+            let (_, left) = kept[number].as_mut().expect("it ends once");
+            *left -= 1;
+            if *left == 0 { kept[number].take() } else { None }
+        };
+        let Some((outcome, _)) = ended else { return };
+        store.set_time(at).await;
+        // A policy that nothing exceeds.
+        let wide = policies::holds(1_000_000_000_000).expect("it is valid");
+        let remaining = async || store.decide(&[store.charge(key, &wide, 0)]).await.verdicts[0].remaining;
+        let before = remaining().await;
+        drop(outcome);
+        until("the end of the call is known", HEARS, async || {
+            let now = remaining().await;
+            if now == before + cost { Ok(()) } else { Err(format!("{before} and {now} of {cost}")) }
+        })
+        .await;
+    }
+
     pub(super) async fn debit(&self, at: i64, key: &str, pair: &Pair, cost: u64) {
         match self {
             Lane::Model(model) => model.borrow_mut().debit(absolute(at), key, pair.model, cost.into()),
-            Lane::Store(store) => {
+            Lane::Store(store, _) => {
                 store.set_time(at).await;
                 store.debit(key, pair, cost).await;
             }
@@ -132,7 +183,7 @@ impl Lane {
             Lane::Model(model) => {
                 model.borrow_mut().pause(absolute(at), key, pair.model, micros.into());
             }
-            Lane::Store(store) => {
+            Lane::Store(store, _) => {
                 store.set_time(at).await;
                 store.pause(key, pair, micros as u64).await;
             }
@@ -142,7 +193,7 @@ impl Lane {
     pub(super) async fn reset(&self, key: &str) {
         match self {
             Lane::Model(model) => model.borrow_mut().reset(key),
-            Lane::Store(store) => store.reset(key).await,
+            Lane::Store(store, _) => store.reset(key).await,
         }
     }
 
@@ -150,7 +201,7 @@ impl Lane {
     pub(super) async fn stored(&self, keys: &[&str]) -> Option<Vec<Option<StoredValue>>> {
         match self {
             Lane::Model(_) => None,
-            Lane::Store(store) => store.stored(keys).await,
+            Lane::Store(store, _) => store.stored(keys).await,
         }
     }
 }
@@ -171,12 +222,23 @@ fn charge(store: &TestStore, request: &Request<'_>) -> Charge {
     Charge { wait: max_wait, shadow, ..store.charge(key, pair, cost) }
 }
 
-fn from_store(outcome: &ratelimit_runtime::store::Outcome, at: i64, requests: &[Request<'_>]) -> Outcome {
+/// Returns an outcome, in Redis with the number under which it is kept if its call holds permits.
+fn from_store(
+    outcome: &ratelimit_runtime::store::Outcome,
+    at: i64,
+    requests: &[Request<'_>],
+    number: Option<usize>,
+) -> Outcome {
     assert_eq!(i128::from(outcome.now), absolute(at));
     let charges = outcome.verdicts.iter().zip(requests);
     let receipts = charges.map(|(verdict, request)| {
         let is_charged = outcome.admitted && verdict.admitted && request.cost > 0;
-        is_charged.then_some(Receipt::Store(verdict.charge_id))
+        let is_held = matches!(request.pair.model, model::Policy::Holds { .. });
+        let receipt = match number.filter(|_| is_held) {
+            Some(number) => Receipt::Held(number),
+            None => Receipt::Store(verdict.charge_id),
+        };
+        is_charged.then_some(receipt)
     });
     let (receipts, verdicts) = (receipts.collect(), outcome.verdicts.iter().map(Verdict::from).collect());
     Outcome { admitted: outcome.admitted, verdicts, receipts }

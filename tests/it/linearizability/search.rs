@@ -113,7 +113,8 @@ impl Keys {
                     spec.check(state, now, request.cost)
                 };
                 let mut snapshots: Vec<_> = requests.iter().map(check).collect();
-                let mut expected = Outcome { now, ..Outcome::clone(outcome) };
+                let mut expected = Outcome::clone(outcome);
+                expected.now = now;
                 expected.judge(&charges, &mut snapshots);
                 if (expected.admitted, &expected.verdicts) != (outcome.admitted, &outcome.verdicts)
                     || requests.iter().any(|request| self.written[request.key] > now)

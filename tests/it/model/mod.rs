@@ -5,6 +5,7 @@
 mod adjustable;
 mod bucket;
 mod fixed_window;
+mod holds;
 mod interval_bucket;
 mod lacked;
 mod pauses;
@@ -18,6 +19,7 @@ use std::collections::HashMap;
 use pauses::Pauses;
 
 pub(crate) use adjustable::{AdjustableBucket, AdjustableKind, Pace};
+pub(crate) use holds::UNKNOWN;
 pub(crate) use pauses::DatedReceipt;
 pub(crate) use policy::Policy;
 

@@ -3,6 +3,7 @@
 use super::adjustable::{AdjustableBucket, Pace};
 use super::bucket::{Bucket, Price};
 use super::fixed_window::FixedWindow;
+use super::holds::Holds;
 use super::interval_bucket::IntervalBucket;
 use super::queue::Queue;
 use super::sliding_window::SlidingWindow;
@@ -55,6 +56,10 @@ pub(crate) enum Policy {
         limit: i128,
         period: i128,
         precision: Option<i128>,
+    },
+    /// So many permits at once.
+    Holds {
+        max: i128,
     },
 }
 
@@ -120,7 +125,7 @@ impl Policy {
     }
 
     pub(crate) fn is_window(self) -> bool {
-        matches!(self, Policy::Fixed { .. } | Policy::Sliding { .. })
+        matches!(self, Policy::Fixed { .. } | Policy::Sliding { .. } | Policy::Holds { .. })
     }
 
     /// Returns the least that a charge takes: microseconds of refill from a bucket that refills continuously, else permits.
@@ -157,6 +162,7 @@ impl Policy {
             Policy::Sliding { limit, period, precision } => {
                 Box::new(SlidingWindow { limit, period, precision })
             }
+            Policy::Holds { max } => Box::new(Holds { max }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::model::Policy;
 use crate::support::bound_checker::BoundChecker;
 use crate::support::pause_checker::PauseChecker;
 use crate::support::policies::{self, Pair, adjustable};
@@ -10,6 +11,9 @@ use crate::support::test_store::FOREVER;
 
 /// The kinds of policies below, and those that wait for the slots of others.
 const KINDS: u64 = 25;
+
+/// That of holds, which in Redis end with a time of their own.
+const HOLDS: u64 = 25;
 const LITERAL_BUCKETS: [u64; 6] = [0, 1, 2, 3, 11, 12];
 
 /// A key and its policies: one, or several that differ only in numbers that may change.
@@ -61,25 +65,37 @@ impl TestKey {
         BoundChecker::of_changing(&policies)
     }
 
+    /// Whether calls hold permits of it. Such keys are not paused.
+    fn holds(&self) -> bool {
+        matches!(self.pairs[0].model, Policy::Holds { .. })
+    }
+
     pub(super) fn pause_checker(&self) -> PauseChecker {
         let policies: Vec<_> = self.pairs.iter().map(|pair| pair.model).collect();
         PauseChecker::new(&policies)
     }
 }
 
-pub(super) fn keys(random: &mut Random, schedule: u64) -> Vec<TestKey> {
+pub(super) fn keys(random: &mut Random, schedule: u64, in_process: bool) -> Vec<TestKey> {
     let scale = random.pick(&[1, 1, 3, 1000, 250_000, 1_000_000]);
     // Often several literal buckets, which start together.
     let are_buckets = random.percent(25);
     let count = if are_buckets { random.between(2, 3) } else { random.pick(&[1, 1, 2, 3]) };
-    (0..count).map(|i| key(random, are_buckets, scale, format!("{schedule}-{i}"))).collect()
+    let kinds = if in_process { KINDS + 1 } else { KINDS };
+    (0..count)
+        .map(|i| key(random, (!are_buckets).then_some(kinds), scale, format!("{schedule}-{i}")))
+        .collect()
 }
 
-fn key(random: &mut Random, is_bucket: bool, scale: u64, name: String) -> TestKey {
+/// A key of one of so many kinds, or a literal bucket.
+fn key(random: &mut Random, kinds: Option<u64>, scale: u64, name: String) -> TestKey {
     loop {
         let limit = random.between(1, 8);
         let period = random.between(1, 40) * scale;
-        let kind = if is_bucket { random.pick(&LITERAL_BUCKETS) } else { random.below(KINDS) };
+        let kind = match kinds {
+            Some(kinds) => random.below(kinds),
+            None => random.pick(&LITERAL_BUCKETS),
+        };
         let pairs = pairs(random, kind, limit, period);
         if !pairs.is_empty() {
             return TestKey { name, pairs, limit, period };
@@ -117,6 +133,7 @@ fn pairs(random: &mut Random, kind: u64, limit: u64, period: u64) -> Vec<Pair> {
             let warmup = Duration::from_micros(random.between(1, 8 * period));
             policies::warming_up(permits, time, warmup).into_iter().collect()
         }
+        HOLDS => windows(&policies::holds),
         _ => changing(random, kind, limits, period),
     }
 }
@@ -149,8 +166,9 @@ pub(super) fn operation(
     receipts: usize,
     has_pauses: bool,
 ) -> Operation {
+    let pausable = keys.iter().any(|key| !key.holds());
     match random.below(100) {
-        _ if has_pauses && random.percent(15) => pause(random, keys),
+        _ if has_pauses && pausable && random.percent(15) => pause(random, keys),
         0..2 => Operation::Reset(random.below(keys.len() as u64) as usize),
         2..28 => {
             let refunds = random.pick(&[1, 1, 1, 3]).min(1.max(receipts));
@@ -164,7 +182,10 @@ pub(super) fn operation(
 }
 
 fn pause(random: &mut Random, keys: &[TestKey]) -> Operation {
-    let key = random.below(keys.len() as u64) as usize;
+    let mut key = random.below(keys.len() as u64) as usize;
+    while keys[key].holds() {
+        key = (key + 1) % keys.len();
+    }
     let TestKey { pairs, period, .. } = &keys[key];
     let micros = match random.below(20) {
         0 => 0,

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ratelimit_runtime::algorithm::holds::{HoldsState, Take, Taken};
-use ratelimit_runtime::store::holds::{Account, Heard, Message, Reply, Sent};
+use ratelimit_runtime::algorithm::believed_holds::{HoldsState, Take, Taken};
+use ratelimit_runtime::store::account::{Account, Heard, Message, Reply, Sent};
 
 use super::schedule::{LATEST, MILLISECOND, Network, SECOND, Schedule};
 use crate::support::budget::budget;
@@ -76,6 +76,8 @@ struct Process {
     ended: u64,
     /// Whether the store has lost data, and may believe less than this process holds.
     is_misjudged: bool,
+    /// Whether it held nothing when data was lost last, so that nothing had to come back.
+    held_nothing: bool,
 }
 
 impl Process {
@@ -197,6 +199,7 @@ impl Simulation {
             epoch: 0,
             ended: 0,
             is_misjudged: false,
+            held_nothing: false,
         });
         let (comes, tick) = (self.schedule.around(self.mean_gap), self.schedule.random.below(TICK));
         self.schedule.after(comes, Event::Comes(process));
@@ -307,7 +310,7 @@ impl Simulation {
 
     fn ask(&mut self, process: usize, permits: u64) {
         let now = self.now();
-        let sent = self.processes[process].account.take(now, permits);
+        let sent = self.processes[process].account.take(now, permits, false);
         self.send(process, sent);
     }
 
@@ -345,8 +348,8 @@ impl Simulation {
         let (now, of) = (self.now(), sent.speaker);
         let reply = match sent.message {
             Message::Take(take) => Reply::Taken(self.store.take(now, TTL, of, take, self.max)),
-            Message::Release(permits, number) => {
-                self.store.release(now, of, permits, number);
+            Message::Release(_, released) => {
+                self.store.release(now, of, released);
                 Reply::Done
             }
             Message::Extend => Reply::Believed(self.store.extend(now, TTL, of)),
@@ -407,6 +410,7 @@ impl Simulation {
     fn lose(&mut self) {
         for process in &mut self.processes {
             process.calls.values_mut().for_each(|call| call.is_forgotten = true);
+            process.held_nothing = process.account.running() == 0;
         }
         self.lost_data = Some(self.now());
         // A release that comes twice, and late, may lower what is back again.
@@ -426,10 +430,9 @@ impl Simulation {
         if self.faults.network.late + self.faults.network.doubled > 0 {
             return;
         }
-        let believed = self.store.held_by(process as u64, self.now());
         let process = &mut self.processes[process];
         let is_quiet = matches!(reply, Reply::Believed(Some(_))) && process.open.is_empty();
-        process.is_misjudged &= !is_quiet || believed != process.account.running();
+        process.is_misjudged &= !is_quiet || process.account.is_unsure();
     }
 
     /// After a failover, what is released may not have been taken by what the store knows.
@@ -454,7 +457,9 @@ impl Simulation {
     /// The store believes what is held: at least what it has forgotten at this time, or exactly what runs once all is calm.
     fn check_returned(&self, since: u64) -> Result<(), String> {
         let now = self.now();
-        let is_disturbed = |process: &Process| process.stalled_until > since || self.lost_data != Some(since);
+        let is_disturbed = |process: &Process| {
+            process.stalled_until > since || self.lost_data != Some(since) || process.held_nothing
+        };
         for (number, process) in self.processes.iter().enumerate() {
             let (running, believed) = (process.account.running(), self.store.held_by(number as u64, now));
             let is_right = match since {

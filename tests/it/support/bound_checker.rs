@@ -258,7 +258,7 @@ impl BoundChecker {
             Policy::Queue { .. } => before <= span,
             // Where stored permits ran out, each part of the first call's time was cut to whole microseconds.
             Policy::WarmingUp { .. } => before <= span + 2,
-            Policy::Fixed { .. } | Policy::Sliding { .. } => true,
+            Policy::Fixed { .. } | Policy::Sliding { .. } | Policy::Holds { .. } => true,
             Policy::Adjustable(_) => unreachable!("checked by the largest numbers"),
         }
     }

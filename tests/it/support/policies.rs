@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ratelimit_runtime::store::{AlgorithmSpec, Verdict};
-use ratelimits::{FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
+use ratelimits::{ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, Rate, SlidingWindow, TokenBucket};
 
 use crate::model;
 
@@ -205,6 +205,11 @@ pub(crate) fn sliding_window(limit: u64, period: Duration, precision: Option<Dur
     pair(policy, model)
 }
 
+/// At most so many permits at once.
+pub(crate) fn holds(max: u64) -> Option<Pair> {
+    pair(ConcurrencyLimit::new(max), model::Policy::Holds { max: max.into() })
+}
+
 fn nanos(time: Duration) -> i128 {
     time.as_nanos() as i128
 }
@@ -220,7 +225,7 @@ impl From<&Verdict> for model::Verdict {
             wait: verdict.wait.into(),
             limit: verdict.limit.into(),
             remaining: verdict.remaining.into(),
-            retry_after: verdict.retry_after.map(i128::from),
+            retry_after: verdict.retry_after.map(|micros| i128::from(micros).min(model::UNKNOWN)),
             reset_after: verdict.reset_after.into(),
         }
     }

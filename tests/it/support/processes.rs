@@ -1,5 +1,6 @@
 //! Tests that run in several processes: each starts this binary again, for the same test.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -41,6 +42,11 @@ impl Child {
         place - 1
     }
 
+    /// Returns a log whose lines the parent gets even if this process is killed.
+    pub(crate) fn log(&self) -> File {
+        File::options().create(true).append(true).open(&self.log).expect("the log can be written")
+    }
+
     /// Hands the lines to the parent.
     pub(crate) fn report(&self, lines: impl IntoIterator<Item = String>) {
         let text: String = lines.into_iter().map(|line| line + "\n").collect();
@@ -58,6 +64,11 @@ impl Process {
     /// Kills it, as a server without memory does.
     pub(crate) async fn kill(&mut self) {
         self.child.kill().await.expect("the child was started");
+    }
+
+    /// Returns its number in the system, while it runs.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("the child runs")
     }
 
     /// Takes the lines that it has reported.
@@ -79,15 +90,20 @@ pub(crate) async fn run(server: &Server, processes: usize, module: &str, test: &
 
 /// Starts the test in this many child processes.
 pub(crate) fn start(server: &Server, processes: usize, module: &str, test: &str) -> Vec<Process> {
+    (0..processes).map(|i| start_one(server, i, module, test)).collect()
+}
+
+/// Starts the test in a child process, which has a log of this number.
+pub(crate) fn start_one(server: &Server, number: usize, module: &str, test: &str) -> Process {
     let (_, module) = module.split_once("::").expect("a module of this binary");
-    let exact = format!("{module}::{test}");
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let log = |i| dir.join(format!("{test}-{}-{i}.log", std::process::id()));
-    let start = |log: PathBuf| {
-        let mut command = tokio::process::Command::new(std::env::current_exe().expect("a path"));
-        command.args(["--exact", &exact, "--nocapture"]).env(URL, server.url()).env(LOG, &log);
-        let child = command.stdout(Stdio::null()).kill_on_drop(true).spawn().expect("this binary starts");
-        Process { child, log }
-    };
-    (0..processes).map(log).map(start).collect()
+    let log = dir.join(format!("{test}-{}-{number}.log", std::process::id()));
+    File::create(&log).expect("the log can be written");
+    let mut command = tokio::process::Command::new(std::env::current_exe().expect("a path"));
+    command
+        .args(["--exact", &format!("{module}::{test}"), "--nocapture"])
+        .env(URL, server.url())
+        .env(LOG, &log);
+    let child = command.stdout(Stdio::null()).kill_on_drop(true).spawn().expect("this binary starts");
+    Process { child, log }
 }

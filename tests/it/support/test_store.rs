@@ -99,6 +99,10 @@ impl TestStore {
         TestStore { name, store, prefix, clock }
     }
 
+    pub(crate) fn is_redis(&self) -> bool {
+        matches!(self.clock, TestClock::Redis { .. })
+    }
+
     /// Sets the clock to `at` microseconds after [`START`].
     pub(crate) async fn set_time(&self, at: i64) {
         let now = START.checked_add_signed(at).expect("a time after the epoch");

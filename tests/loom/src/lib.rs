@@ -13,6 +13,7 @@
 #![cfg(all(test, ratelimits_loom))]
 
 mod charges;
+mod holds;
 mod in_place;
 mod refunds;
 mod slots;

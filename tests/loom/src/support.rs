@@ -7,6 +7,7 @@ use ratelimit_runtime::algorithm::AlgorithmSpec;
 use ratelimit_runtime::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use ratelimit_runtime::algorithm::fixed_window::FixedWindowSpec;
 use ratelimit_runtime::algorithm::gcra::{GcraKind, GcraSpec};
+use ratelimit_runtime::algorithm::holds::HoldsSpec;
 use ratelimit_runtime::models;
 use ratelimit_runtime::store::{Charge, Clock, Key, MemoryStore, Outcome};
 
@@ -100,4 +101,9 @@ pub(crate) fn adjustable(permits: u64) -> AlgorithmSpec {
 
 pub(crate) fn window(limit: u64) -> AlgorithmSpec {
     AlgorithmSpec::FixedWindow(FixedWindowSpec { limit, period: PERIOD, aligned: false })
+}
+
+/// At most so many permits at once.
+pub(crate) fn holds(max: u64) -> AlgorithmSpec {
+    AlgorithmSpec::Holds(HoldsSpec { max })
 }

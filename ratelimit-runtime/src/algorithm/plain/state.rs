@@ -2,6 +2,7 @@
 
 use crate::algorithm::AlgorithmSpec;
 use crate::algorithm::fixed_window::FixedWindowSpec;
+use crate::algorithm::holds::FOREVER;
 use crate::algorithm::state::{AdjustableGcraState, FixedWindowState, GcraState, State};
 
 /// A plain state. One that ends at 0 is none.
@@ -31,6 +32,10 @@ impl PlainState {
             ) if *aligned => aligned_state(*opened, *count, *period),
             (
                 State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
+                AlgorithmSpec::Holds(_),
+            ) => Some(PlainState::Window { end: opened + FOREVER, number: *count }),
+            (
+                State::FixedWindow(FixedWindowState { opened, count, owed: 0, .. }),
                 AlgorithmSpec::FixedWindow(FixedWindowSpec { period, .. }),
             ) => Some(PlainState::Window { end: opened + period, number: *count }),
             _ => None,
@@ -56,6 +61,10 @@ impl PlainState {
             }
             (PlainState::Window { end, number }, AlgorithmSpec::FixedWindow(window)) => {
                 (end.saturating_sub(window.period), number)
+            }
+            (PlainState::Window { number: 0, .. }, AlgorithmSpec::Holds(_)) => return None,
+            (PlainState::Window { end, number }, AlgorithmSpec::Holds(_)) => {
+                (end.saturating_sub(FOREVER), number)
             }
             (PlainState::Window { end, number }, _) => (end, number),
         };

@@ -169,6 +169,7 @@ impl PlainSteps for PlainRefund<'_> {
         let after = match self.spec.kind {
             PlainKind::AlignedWindow => return None,
             PlainKind::Window => self.spec.window().refund(state, now, cost, self.charge_id.at)?,
+            PlainKind::Holds => self.spec.window().release(state, now, cost, self.charge_id.at)?,
             _ => self.refund_bucket(state, now, cost)?,
         };
         Some(PlainStep { snapshot: PlainSnapshot(now, 0), admitted: true, after })
@@ -228,6 +229,16 @@ impl PlainWindow {
         let number = count.saturating_sub(cost);
         Some(Some(PlainState::Window { end: if number > 0 { end } else { 0 }, number }))
     }
+
+    /// Returns the holds after the end of one that was taken since the first of them was taken then. A key without holds is kept for
+    /// a while, as most are taken again.
+    #[inline]
+    fn release(self, state: PlainState, now: u64, cost: u64, at: u64) -> Option<Option<PlainState>> {
+        Some(self.refund(state, now, cost, at)?.map(|after| match after {
+            PlainState::Window { end: 0, number } => PlainState::Window { end: now, number },
+            after => after,
+        }))
+    }
 }
 
 impl PlainSteps for PlainSpec {
@@ -240,7 +251,7 @@ impl PlainSteps for PlainSpec {
     fn decide(self, state: PlainState, now: u64, cost: u64) -> Option<PlainStep> {
         match self.kind {
             PlainKind::TokenBucket | PlainKind::Meter => self.bucket().decide(state, now, cost),
-            PlainKind::Window => self.window().decide(state, now, cost),
+            PlainKind::Window | PlainKind::Holds => self.window().decide(state, now, cost),
             PlainKind::Queue => self.bucket().decide_queue(state, now, cost),
             // What a bucket refuses, this one lends, and a debt does not fit into a slot.
             PlainKind::Borrowing => self.bucket().decide(state, now, cost).filter(|step| step.admitted),

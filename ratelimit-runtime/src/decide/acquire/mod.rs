@@ -109,6 +109,7 @@ pub(crate) fn acquire_by(
     match &endpoint.store {
         // Redis decides the first try of a call that finds no queue.
         Store::Redis(_) if endpoint.queues.find(&request).is_none() => {
+            Arc::make_mut(&mut request).wait_for_holds(Duration::ZERO);
             ask_then_wait(request, endpoint, since, Wait::Queue(queued))
         }
         _ => EndpointFuture::waiting(queued.acquire(request)),

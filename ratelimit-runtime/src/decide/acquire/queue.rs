@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use super::detach::DetachOnDrop;
 use super::log;
 use super::reservation::{Reservation, Slot};
+use crate::algorithm::holds::HoldsSpec;
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
-use crate::decide::request::{AcquireRequest, NextTry};
+use crate::decide::request::{AcquireRequest, NEXT_LOOKS, NextTry};
 use crate::decide::wait_queues::WaitQueue;
 use crate::decide::waiter_limit::WaiterPermit;
 use crate::key::Key;
@@ -53,7 +54,7 @@ impl QueuedRequest {
     pub(super) async fn acquire(self, mut request: Arc<AcquireRequest>) -> AcquireResult {
         let Some(permit) = self.endpoint.waiters.enter() else {
             Arc::make_mut(&mut request).forbid_reservations();
-            return self.try_once(request, false).await.map(|(decided, _)| decided);
+            return self.try_once(request, false, false).await.map(|(decided, _)| decided);
         };
         let end = self.since + request.max_wait();
         let guard = self.join_existing(&request, end);
@@ -82,7 +83,7 @@ impl QueuedRequest {
                     {
                         return Err(FailedRequest::new(error, request));
                     }
-                    match self.try_once(request, guard.is_some()).await {
+                    match self.try_once(request, guard.is_some(), true).await {
                         Ok(tried) => tried,
                         Err(failed) => {
                             guard.iter().for_each(QueueGuard::wake_all);
@@ -96,14 +97,14 @@ impl QueuedRequest {
                 return self.start(decided, waiter, guard, permit).await;
             };
             match &guard {
-                Some(guard) if guard.key == decided.request.charges()[charge].key => guard.ready_in(wait),
+                Some(guard) if guard.key == decided.request.charges()[charge].key => guard.try_in(wait),
                 _ => {
                     let Some(new) = QueueGuard::join(self, &decided.request.charges()[charge], charge) else {
                         return Ok(decided);
                     };
-                    new.ready_in(wait);
+                    new.try_in(wait);
                     if guard.replace(new).is_none() {
-                        log::waiting(decided.request.policy_of(charge), Some(wait));
+                        log::waiting(decided.request.policy_of(charge), wait.ok());
                     }
                 }
             }
@@ -120,7 +121,11 @@ impl QueuedRequest {
         permit: WaiterPermit,
     ) -> AcquireResult {
         let waited_for = guard.as_ref().map(|guard| guard.charge);
-        drop(guard);
+        if let Some(guard) = guard {
+            let is_others_turn = HoldsSpec::is_others_turn(&decided.outcome.verdicts[guard.charge]);
+            let is_semaphore = decided.request.charges()[guard.charge].spec.is_semaphore();
+            guard.leave(is_semaphore && is_others_turn);
+        }
         if decided.outcome.wait() == 0 {
             return Ok(match waited_for {
                 Some(charge) => self.waited(decided, charge),
@@ -160,8 +165,10 @@ impl QueuedRequest {
         &self,
         mut request: Arc<AcquireRequest>,
         queued: bool,
+        may_wait: bool,
     ) -> Result<(DecidedRequest, Option<Arc<Waiter>>), Box<FailedRequest>> {
-        if request.charges().iter().any(|charge| charge.wait > 0) {
+        // Beside a semaphore, which has a wait for its turn only, nothing is reserved.
+        if request.charges().iter().any(|charge| charge.wait > 0 && !charge.spec.is_semaphore()) {
             Arc::make_mut(&mut request).allow_reservations_after(self.since.elapsed());
         }
         match &self.endpoint.store {
@@ -169,11 +176,20 @@ impl QueuedRequest {
                 let (outcome, waiter) = memory.reserve(request.charges());
                 Ok((DecidedRequest::new(request, Box::new(outcome), self.endpoint.store.source()), waiter))
             }
-            Store::Redis(_) => match DetachOnDrop::ask(request, &self.endpoint).await {
+            Store::Redis(_) => match DetachOnDrop::ask(self.waiting(request, may_wait), &self.endpoint).await
+            {
                 Ok(decided) => Ok((decided, None)),
                 Err(failed) => Err(failed.of_waiting_call(self.since, queued)),
             },
         }
+    }
+
+    /// Returns a request that says of semaphores how long it still waits, if it may.
+    fn waiting(&self, mut request: Arc<AcquireRequest>, may_wait: bool) -> Arc<AcquireRequest> {
+        if may_wait && request.charges().iter().any(|charge| charge.spec.is_semaphore()) {
+            Arc::make_mut(&mut request).wait_for_holds(self.since.elapsed());
+        }
+        request
     }
 
     fn waited(&self, mut decided: DecidedRequest, charge: usize) -> DecidedRequest {
@@ -210,6 +226,20 @@ impl<'a> QueueGuard<'a> {
         }
     }
 
+    /// Sets when the next try may succeed, or to look when others have ended, if this call is the first in the queue.
+    fn try_in(&self, wait: Result<Duration, Duration>) {
+        match wait {
+            Ok(wait) => self.ready_in(wait),
+            Err(least) => {
+                self.with_queue(|queue| {
+                    if queue.is_first(self.call.ticket) {
+                        queue.look_in(least)
+                    }
+                });
+            }
+        }
+    }
+
     /// Sets when the next try may succeed, if this call is the first in the queue.
     fn ready_in(&self, wait: Duration) {
         let first = self.with_queue(|queue| {
@@ -222,6 +252,15 @@ impl<'a> QueueGuard<'a> {
             None
         });
         first.flatten().iter().for_each(|first| first.notify_one());
+    }
+
+    /// Leaves the queue. If it is the turn of other processes then, the next call does not try at once.
+    fn leave(self, is_others_turn: bool) {
+        let (call, key) = (self.call, self.key.clone());
+        drop(self);
+        if is_others_turn && let Some(queue) = call.endpoint.queues.lock().get_mut(&key) {
+            queue.look_in(NEXT_LOOKS);
+        }
     }
 
     /// Lets all calls of the queue try at once, because the store fails.

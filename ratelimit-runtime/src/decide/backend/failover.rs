@@ -10,7 +10,7 @@ use tokio::task::coop::poll_proceed;
 use tokio::time::Instant;
 
 use super::Backend;
-use super::local::Local;
+use super::local::{Local, held};
 use crate::base::parker::Parker;
 use crate::base::runtime;
 use crate::base::timer::Timers;
@@ -132,6 +132,17 @@ impl AcquireFuture {
     /// dropped before, and refunded, is not counted.
     fn mirror(&self, mut decided: DecidedRequest) -> DecidedRequest {
         decided.mirrored = self.backend.mirror(&decided.request, &decided.outcome);
+        if let (Some(local), Some(Store::Redis(_))) = (&self.backend.local, self.backend.store()) {
+            local.count_holds(&decided.request, &mut decided.outcome);
+        }
+        decided
+    }
+
+    /// Has the primary store hear, once it is back, of what a call holds that was decided in process.
+    fn with_holds(&self, mut decided: DecidedRequest) -> DecidedRequest {
+        let Some(Store::Redis(redis)) = self.backend.store() else { return decided };
+        let held = held(&decided.request, &decided.outcome);
+        decided.outcome.holds.extend(held.iter().filter_map(|(index, charge)| redis.admit(*index, charge)));
         decided
     }
 
@@ -150,7 +161,7 @@ impl AcquireFuture {
         let endpoint = stand_in.endpoint();
         if let Some(outcome) = acquire::decide_at_once(waiting, endpoint) {
             let decided = DecidedRequest::new(request, Box::new(outcome), DecidedBy::Local);
-            return Some(local.report(Ok(decided)));
+            return Some(local.report(Ok(decided)).map(|decided| self.with_holds(decided)));
         }
         (self.future, self.local) = (acquire::acquire(request, endpoint), Some(Box::new(local)));
         None
@@ -183,7 +194,7 @@ impl Future for AcquireFuture {
         loop {
             let result = ready!(Pin::new(&mut self.future).poll(context));
             let result = match (self.local.take(), result) {
-                (Some(local), result) => Some(local.report(result)),
+                (Some(local), result) => Some(local.report(result).map(|decided| self.with_holds(decided))),
                 (None, Ok(decided)) => Some(Ok(self.mirror(decided))),
                 (None, Err(failed)) => self.apply(failed),
             };

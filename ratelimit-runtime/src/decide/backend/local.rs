@@ -9,7 +9,7 @@ use crate::decide::on_store_error::OnStoreError;
 use crate::decide::request::AcquireRequest;
 use crate::decide::waiter_limit::WaiterLimit;
 use crate::key::Key;
-use crate::store::{AlgorithmSpec, Charge, MemoryStore, Mirrored, Outcome, Store};
+use crate::store::{AlgorithmSpec, Charge, Hold, MemoryStore, Mirrored, Outcome, Store};
 
 /// How soon after an outage another one is its continuation.
 const FLAPPING: Duration = Duration::from_secs(60);
@@ -70,7 +70,7 @@ impl Local {
         let owes = is_flapping && request.on_store_error() == OnStoreError::Local;
         let pairs = request.charges().iter().zip(&outcome.verdicts).enumerate();
         let mirrored = pairs.filter_map(|(index, (charge, verdict))| {
-            if !charge.is_made(verdict) {
+            if !charge.is_made(verdict) || charge.spec.is_semaphore() {
                 return None;
             }
             let share = Charge { spec: charge.spec.per_instance(self.instances), ..charge.clone() };
@@ -80,4 +80,29 @@ impl Local {
         let mirrored: Vec<_> = mirrored.collect();
         (!mirrored.is_empty()).then(|| Box::new(Mirrored::new(Arc::clone(&self.memory), mirrored)))
     }
+
+    /// Counts what calls hold that the other store has admitted: they run during an outage, too.
+    pub(super) fn count_holds(&self, request: &AcquireRequest, outcome: &mut Outcome) {
+        if request.on_store_error() != OnStoreError::Local {
+            return;
+        }
+        for (index, charge) in held(request, outcome) {
+            let share = Charge { spec: charge.spec.per_instance(self.instances), ..charge };
+            let Some((Charge { key, spec, cost, .. }, id)) = self.memory.mirror(&share, true) else {
+                continue;
+            };
+            let memory = Arc::clone(&self.memory);
+            let hold = Hold::new(index, move || memory.refund(&key, &spec, cost, Some(id)));
+            outcome.holds.push(Arc::new(hold));
+        }
+    }
+}
+
+/// Returns the charges by which an admitted call holds permits, with their index.
+pub(super) fn held(request: &AcquireRequest, outcome: &Outcome) -> Vec<(usize, Charge)> {
+    let pairs = request.charges().iter().zip(&outcome.verdicts).enumerate();
+    let held = pairs.filter(|(_, (charge, verdict))| {
+        outcome.admitted && charge.spec.is_semaphore() && charge.is_made(verdict)
+    });
+    held.map(|(index, (charge, _))| (index, charge.clone())).collect()
 }

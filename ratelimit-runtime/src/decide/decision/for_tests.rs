@@ -22,7 +22,11 @@ impl Decision {
     /// ```
     #[must_use]
     pub fn for_tests(policies: impl IntoIterator<Item = PolicyDecision>) -> Self {
-        let policies: Vec<_> = policies.into_iter().collect();
+        let mut policies: Vec<_> = policies.into_iter().collect();
+        for policy in &mut policies {
+            let knows_when = policy.algorithm != Algorithm::Semaphore;
+            policy.is_unsatisfiable = !policy.admitted && policy.retry_after.is_none() && knows_when;
+        }
         assert!(!policies.is_empty(), "a decision is that of at least one policy");
         Decision::new(policies, DecidedBy::Memory, Duration::ZERO)
     }
@@ -31,7 +35,7 @@ impl Decision {
 #[cfg_attr(docsrs, doc(cfg(feature = "test-util")))]
 impl PolicyDecision {
     /// Creates what a policy said, for unit tests. The numbers are zero, or `None`, and can be set afterwards: without a
-    /// `retry_after`, a refusal is one that no amount of waiting can fix.
+    /// `retry_after`, a refusal is one that no amount of waiting can fix, unless it is that of a semaphore.
     #[must_use]
     pub fn for_tests(policy: &str, algorithm: Algorithm, admitted: bool) -> Self {
         PolicyDecision {
@@ -43,6 +47,7 @@ impl PolicyDecision {
             remaining: 0,
             retry_after: None,
             reset_after: Duration::ZERO,
+            is_unsatisfiable: false,
         }
     }
 }

@@ -106,7 +106,8 @@ impl Decision {
     }
 
     fn plain_receipts(&self) -> impl Iterator<Item = &PlainReceipt> {
-        self.receipt.iter().chain(self.more.get().into_iter().flat_map(|more| &more.plain_receipts))
+        let of_few = self.more.get().into_iter().flat_map(|more| &more.plain_receipts);
+        self.receipt.iter().chain(of_few.map(|receipt| &**receipt))
     }
 
     /// Returns the number of policies.
@@ -130,7 +131,7 @@ pub(crate) fn report(policy: &str, result: Result<Corrected, StoreError>) {
     static FAILED: LogBound = LogBound::new();
     static CUT: LogBound = LogBound::new();
     match result {
-        Ok(Corrected::Whole) => {}
+        Ok(Corrected::Whole | Corrected::Believed(_)) => {}
         Ok(Corrected::Cut) => {
             if let Some(calls) = CUT.count(MINUTE) {
                 log!(WARN, policy, calls, "debts were cut to the longest that their policies may have");

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use crate::algorithm::{UNKNOWN, known};
 use crate::base::lazy_box::LazyBox;
 use crate::decide::decision::{Decision, FewPolicies, SinglePolicy, reported_of_few};
 use crate::key::{KeyParts, PartsOfKey};
@@ -31,7 +32,7 @@ pub struct Limited {
     source: DecidedBy,
     limit: u64,
     remaining: u64,
-    /// In microseconds, as the next. 0 if the call is never admitted, as an `Option` would be larger.
+    /// In microseconds, as the next. 0 if the call is never admitted, as an `Option` would be larger, and [`UNKNOWN`] if nobody knows.
     retry_after: u64,
     reset_after: u64,
     is_unsatisfiable: bool,
@@ -158,7 +159,10 @@ impl Limited {
             admitted: false,
             limit: decision.limit,
             remaining: decision.remaining,
-            retry_after: decision.retry_after.map(micros),
+            retry_after: match decision.retry_after {
+                None if decision.is_unsatisfiable => None,
+                known => Some(known.map_or(UNKNOWN, micros)),
+            },
             reset_after: micros(decision.reset_after),
         };
         let limited = Limited::of_one(policy, decision.source, KeptKey::none());
@@ -174,7 +178,11 @@ impl Limited {
     }
 
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        (!self.is_unsatisfiable).then(|| Duration::from_micros(self.retry_after))
+        known((!self.is_unsatisfiable).then_some(self.retry_after))
+    }
+
+    pub(super) fn is_unsatisfiable(&self) -> bool {
+        self.is_unsatisfiable
     }
 }
 
@@ -204,6 +212,7 @@ impl fmt::Display for Limited {
         write!(f, "limited by policy `{}` ({})", self.policy(), self.algorithm())?;
         match self.retry_after() {
             Some(wait) => write!(f, "; retry after {wait:?}"),
+            None if !self.is_unsatisfiable => f.write_str("; other calls have to end first"),
             None => f.write_str("; the call costs more than the policy can ever admit"),
         }
     }

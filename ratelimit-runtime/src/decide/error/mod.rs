@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
+use crate::algorithm::known;
 use crate::base::coop::count_refusal;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
@@ -62,7 +63,7 @@ impl Error {
     #[inline(always)]
     pub(crate) fn limited_by(policy: SinglePolicy, source: DecidedBy, key: KeptKey) -> Self {
         let SinglePolicy { name, algorithm, retry_after, .. } = policy;
-        log_limited(|| (name, algorithm, source, retry_after.map(Duration::from_micros)));
+        log_limited(|| (name, algorithm, source, known(retry_after)));
         Error::Limited(Limited::of_one(policy, source, key))
     }
 
@@ -79,7 +80,8 @@ impl Error {
         log!(DEBUG, policy, error = %self, "call was refused");
     }
 
-    /// Returns how long until the same call would be admitted. `None` if it never would be, or if no policy refused it.
+    /// Returns how long until the same call would be admitted. `None` if it never would be, if nobody knows, because other calls have to
+    /// end first, or if no policy refused it.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -90,11 +92,10 @@ impl Error {
 
     /// Whether no amount of waiting can help: the same call would be refused again, however late.
     ///
-    /// True for an [`Error::Limited`] without [`retry_after`](Self::retry_after), whose call costs more than the policy can ever
-    /// admit, and for [`Error::MissingKey`] and [`Error::Invalid`], which only another call or another policy can avoid. Never true
+    /// True for an [`Error::Limited`] whose call costs more than the policy can ever admit, and for [`Error::MissingKey`] and [`Error::Invalid`], which only another call or another policy can avoid. Never true
     /// for an [`Error::Store`], even a permanent one: the store can be repaired in the meantime.
     ///
-    /// In an HTTP response, a limited call is 413 if this is true, and otherwise 429 with `Retry-After`.
+    /// In an HTTP response, a limited call is 413 if this is true, and otherwise 429, with `Retry-After` if that is known.
     ///
     /// ```
     /// # use ratelimits::{Registry, TokenBucket};
@@ -110,7 +111,7 @@ impl Error {
     #[must_use]
     pub fn is_unsatisfiable(&self) -> bool {
         match self {
-            Error::Limited(limited) => limited.retry_after().is_none(),
+            Error::Limited(limited) => limited.is_unsatisfiable(),
             Error::MissingKey(_) | Error::Invalid(_) => true,
             Error::Store(_) => false,
         }

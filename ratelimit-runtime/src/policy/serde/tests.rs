@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde_json::{from_str, to_string};
 
 use super::*;
-use crate::policy::{FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
+use crate::policy::{ConcurrencyLimit, FixedWindow, LeakyBucket, SlidingWindow, TokenBucket};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn policies_are_read_as_they_are_written() {
     let bucket = TokenBucket::new(Rate::new(100, 60 * SECOND));
-    let policies: [Policy; 14] = [
+    let policies: [Policy; 15] = [
         bucket.into(),
         bucket.burst(7).into(),
         bucket.burst_for(SECOND).borrow().into(),
@@ -25,6 +25,7 @@ fn policies_are_read_as_they_are_written() {
         LeakyBucket::new(7, Rate::per_second(3)).queue().into(),
         LeakyBucket::draining(7, SECOND).adjustable().into(),
         LeakyBucket::draining(7, SECOND).settled().into(),
+        ConcurrencyLimit::new(7).into(),
         SlidingWindow::new(7, SECOND).into(),
         SlidingWindow::new(7, SECOND).precision(SECOND / 2).into(),
     ];
@@ -41,6 +42,9 @@ fn policies_are_read_in_the_spellings_of_attributes() {
     let window = r#"{"period": 60, "limit": 5, "aligned": false, "algorithm": "fixed window"}"#;
     assert_eq!(policy(window), FixedWindow::new(5, 60 * SECOND).into());
     let bucket = r#"{"algorithm": "token bucket", "rate": 0.5, "burst": "10s"}"#;
+    let semaphore = policy(r#"{"algorithm": "semaphore", "max": 20}"#);
+    assert_eq!(semaphore, ConcurrencyLimit::new(20).into());
+    assert_eq!(to_string(&semaphore).unwrap(), r#"{"algorithm":"semaphore","max":20}"#);
     let half = Rate::new(1, 2 * SECOND);
     assert_eq!(policy(bucket), TokenBucket::new(half).burst_for(10 * SECOND).into());
 }
@@ -60,6 +64,9 @@ fn invalid_policies_are_errors() {
         (r#""algorithm": "token bucket", "rate": 5, "rate": 6"#, "`rate` is there twice"),
         (r#""algorithm": "fixed window", "limit": 0, "period": 60"#, "`limit` is 0"),
         (r#""algorithm": "fixed window", "limit": 5, "period": 60, "adjustable": true"#, "`adjustable`"),
+        (r#""algorithm": "semaphore", "max": 0"#, "`max` is 0"),
+        (r#""algorithm": "semaphore", "max": 5, "adjustable": true"#, "`adjustable`"),
+        (r#""algorithm": "semaphore", "limit": 5"#, "`limit` is no argument of `concurrency_limit`"),
         (r#""algorithm": "leaky bucket", "capacity": 5"#, "`leak_rate` is missing"),
         (r#""algorithm": "leaky bucket", "capacity": 5, "leak_rate": 1, "drain": 5"#, "leave out one"),
     ] {

@@ -215,7 +215,7 @@ impl LeasedPermits {
             AlgorithmSpec::IntervalBucket(bucket) => permits.saturating_mul(bucket.period) / bucket.refill,
             AlgorithmSpec::FixedWindow(window) => window.period,
             // Their attributes have no lease.
-            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) => 0,
+            AlgorithmSpec::WarmingUp(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => 0,
         };
         Duration::from_micros(micros).min(MAX_LIFE)
     }

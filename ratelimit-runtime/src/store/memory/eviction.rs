@@ -6,6 +6,7 @@ use super::owners::Owner;
 use super::slot::Content;
 use super::slots::{LINE, LineId, SlotId};
 use super::table::{KeyIndex, Table};
+use crate::algorithm::holds::FOREVER;
 use crate::algorithm::{AlgorithmSpec, State};
 use crate::key::Fingerprint;
 
@@ -150,7 +151,7 @@ impl Table {
     }
 
     /// Returns the key that is closest to expiry among some random ones of a policy. One that calls wait for is only if there is no
-    /// other.
+    /// other, and one with holds never is: these are as few as the calls that run.
     ///
     /// The keys in the lines at hand would be nearer, but are no random choice: evictions change what is left there.
     fn victim(&mut self, policy: u32) -> Option<Victim> {
@@ -167,7 +168,7 @@ impl Table {
             let is_awaited = !self.queues.is_empty() && self.queues.contains_key(&entry.fingerprint());
             ranks.push((is_awaited, entry.read().content.ends));
         }
-        ranks.into_iter().zip(slots).min_by_key(|(rank, _)| *rank)
+        ranks.into_iter().zip(slots).filter(|((_, ends), _)| *ends < FOREVER).min_by_key(|(rank, _)| *rank)
     }
 
     /// Returns the next of all lines in turn.

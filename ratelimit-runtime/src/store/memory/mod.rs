@@ -173,6 +173,8 @@ impl MemoryStore {
             CorrectionKind::Refund(charge_id) => self.refund(key, spec, *cost, *charge_id),
             CorrectionKind::Debit => return Corrected::cut(self.debit(key, spec, *cost)),
             CorrectionKind::Pause => self.pause(key, spec, *cost),
+            // In process, holds are counted.
+            CorrectionKind::Holds(_) => {}
         }
         Corrected::Whole
     }

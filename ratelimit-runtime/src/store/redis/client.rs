@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::cluster::by_slot;
 use super::deployment::Deployment;
 use super::error::CallError;
+use super::holds::{HOLD_TTL, Holds};
 use super::node::NodeRequest;
 use super::scripts::{self, Form, Invocation, Scripts};
 use crate::store::charge::{Charge, Outcome};
@@ -31,12 +32,14 @@ pub(super) struct Client {
     pub(super) has_slots: AtomicBool,
     /// Whether a server has run the script that refunds.
     pub(super) knows_correct: AtomicBool,
+    /// What calls of this process hold.
+    pub(super) holds: Holds,
 }
 
 impl Client {
     pub(super) fn new(deployment: Arc<Deployment>, timeout: Duration, scripts: Arc<Scripts>) -> Self {
         let (has_slots, knows_correct) = (AtomicBool::new(false), AtomicBool::new(false));
-        Client { deployment, timeout, scripts, has_slots, knows_correct }
+        Client { deployment, timeout, scripts, has_slots, knows_correct, holds: Holds::new(HOLD_TTL) }
     }
 
     /// Returns the deadline of a call that begins now.
@@ -52,9 +55,23 @@ impl Client {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Box<Outcome>, StoreError>> {
         Box::pin(async move {
-            let reply =
-                self.invoke(&self.scripts.decide(form, iter::once(charges))?, deadline, false).await?;
-            scripts::outcome(charges, reply)
+            let takes = self.holds.ask(iter::once(charges))?;
+            let invocation =
+                self.scripts.decide(form, takes.with_releases(iter::once(charges)), &takes.said())?;
+            let reply = match self.invoke(&invocation, deadline, false).await {
+                Err(error @ CallError::NotSent(_)) => {
+                    takes.hear_not_sent();
+                    return Err(error.into());
+                }
+                reply => reply?,
+            };
+            if takes.is_empty() {
+                return scripts::outcome(charges, reply);
+            }
+            let decisions: Vec<&[Charge]> = takes.with_releases(iter::once(charges)).collect();
+            let mut outcomes = scripts::outcomes(&decisions, reply)?;
+            takes.hear(&[charges], &mut outcomes);
+            outcomes.pop().unwrap_or_else(|| Err(StoreError::not_sent()))
         })
     }
 
@@ -111,7 +128,14 @@ impl Client {
         deadline: Instant,
     ) -> Vec<Result<Box<Outcome>, StoreError>> {
         let is_batch = decisions.len() > 1;
-        let reply = match self.scripts.decide(form, decisions.iter().copied()) {
+        let takes = match self.holds.ask(decisions.iter().copied()) {
+            Ok(takes) => takes,
+            // The others need not fail.
+            Err(_) if is_batch => return Vec::new(),
+            Err(error) => return repeated(error, decisions.len()),
+        };
+        let all = takes.with_releases(decisions.iter().copied());
+        let reply = match self.scripts.decide(form, all, &takes.said()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };
@@ -119,10 +143,18 @@ impl Client {
             && is_batch
             && self.concerns_some_keys(error)
         {
+            takes.hear_not_sent();
             return Vec::new();
         }
-        let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(decisions, reply));
-        outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()])
+        if let Err(CallError::NotSent(error)) = reply {
+            takes.hear_not_sent();
+            return repeated(error, decisions.len());
+        }
+        let all: Vec<&[Charge]> = takes.with_releases(decisions.iter().copied()).collect();
+        let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(&all, reply));
+        let mut outcomes = outcomes.unwrap_or_else(|error| repeated(error, all.len()));
+        takes.hear(decisions, &mut outcomes);
+        outcomes
     }
 
     /// Corrects what several keys were charged with one call, sent at most once. Returns the result for each.
@@ -208,4 +240,8 @@ impl Client {
     pub(super) fn is_cluster(&self) -> bool {
         matches!(*self.deployment, Deployment::Cluster(_))
     }
+}
+
+fn repeated(error: StoreError, count: usize) -> Vec<Result<Box<Outcome>, StoreError>> {
+    iter::repeat_with(|| Err(error.clone())).take(count).collect()
 }

@@ -53,7 +53,8 @@ mod tests {
     #[test]
     fn unnamed_missing_permissions_are_listed() {
         let denied = "ERR The user executing the script can't run this command or subcommand";
-        let permissions = "+del +expireat +get +incrby +lindex +llen +lrange +lset +ltrim +rpush +set +time";
+        let permissions = "+del +expireat +get +hdel +hgetall +hmget +hset +incrby +lindex +llen +lrange +lset +ltrim +rpush +set \
+            +time";
         assert!(message(denied).ends_with(&format!(" needs {permissions}")), "{}", message(denied));
         assert!(message(denied).contains(denied));
         assert!(!message("OOM command not allowed when used memory > 'maxmemory'.").contains('+'));

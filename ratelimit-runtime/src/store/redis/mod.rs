@@ -11,6 +11,7 @@ mod corrections;
 mod deployment;
 mod error;
 mod error_code;
+mod holds;
 #[cfg(feature = "overrides")]
 mod inventory;
 mod jitter;
@@ -37,6 +38,7 @@ use self::cluster::slot_of;
 use self::connect::Target;
 use self::corrections::Corrections;
 use self::deployment::Deployment;
+use self::holds::{HOLD_TTL, Holds};
 pub use self::keyspace::Master;
 #[cfg(feature = "test-util")]
 use self::node::Node;
@@ -53,6 +55,7 @@ use crate::store::charge::{Charge, Outcome, SharedCharges};
 use crate::store::correction::{Corrected, Correction, OnCorrected, Urgency};
 use crate::store::denials::Denials;
 use crate::store::error::StoreError;
+use crate::store::hold::Hold;
 use crate::store::leases::Leases;
 use crate::store::tls::Tls;
 
@@ -73,8 +76,12 @@ pub struct RedisStore {
 /// The scripts of all stores.
 static SCRIPTS: LazyLock<Arc<Scripts>> = LazyLock::new(|| Arc::new(Scripts::new(|script| script)));
 const MAX_DEADLINE: Duration = Duration::from_secs(3600);
+const MIN_HOLD_TTL: Duration = Duration::from_secs(1);
 
 impl RedisStore {
+    /// For how long Redis believes what calls hold, without hearing of them.
+    pub const HOLD_TTL: Duration = HOLD_TTL;
+
     /// The default deadline of a call to Redis.
     pub const DEADLINE: Duration = Duration::from_millis(100);
 
@@ -88,7 +95,7 @@ impl RedisStore {
         Ok(RedisStore::new(deployment, Self::DEADLINE))
     }
 
-    /// Like [`lazy`](Self::lazy), with this deadline, at most an hour, these certificates, and a place for denials, if any. Stores
+    /// Like [`lazy`](Self::lazy), with this deadline, at most an hour, this time for which holds are believed, these certificates, and a place for denials, if any. Stores
     /// of the same URL, deadline and certificates share their connections.
     ///
     /// # Errors
@@ -96,13 +103,13 @@ impl RedisStore {
     /// Like `lazy`, or if a certificate or the key is invalid.
     pub(crate) fn shared(
         url: &str,
-        deadline: Duration,
+        (deadline, hold_ttl): (Duration, Duration),
         tls: &Tls,
         denials: Option<Denials>,
     ) -> Result<Self, StoreError> {
         let deadline = deadline.min(MAX_DEADLINE);
         let store = RedisStore::new(Deployment::shared(url, deadline, tls)?, deadline);
-        Ok(RedisStore { denials: denials.map(Arc::new), ..store })
+        Ok(RedisStore { denials: denials.map(Arc::new), ..store }.with_hold_ttl(hold_ttl))
     }
 
     /// Returns a store over a test's streams to a simulated server.
@@ -115,19 +122,23 @@ impl RedisStore {
     fn new(deployment: Arc<Deployment>, timeout: Duration) -> Self {
         let client = Client::new(deployment, timeout, Arc::clone(&SCRIPTS));
         let (client, batches) = (Arc::new(client), Some(Batches::default()));
-        RedisStore {
-            client,
-            batches,
-            corrections: Corrections::default(),
-            denials: None,
-            leases: Arc::default(),
-        }
+        let corrections = Corrections::default();
+        send_holds_by(&client, &corrections);
+        RedisStore { client, batches, corrections, denials: None, leases: Arc::default() }
     }
 
     /// Sets the deadline of each call, at most an hour.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         self.with_client(|client| Client { timeout: deadline.min(MAX_DEADLINE), ..client })
+    }
+
+    /// Sets for how long Redis believes what calls hold, at least a second and four deadlines, at most an hour.
+    #[must_use]
+    pub(crate) fn with_hold_ttl(self, hold_ttl: Duration) -> Self {
+        let least = (4 * self.client.timeout).max(MIN_HOLD_TTL);
+        let holds = Holds::new(hold_ttl.max(least).min(MAX_DEADLINE));
+        self.with_client(|client| Client { holds, ..client })
     }
 
     /// Replaces the clock, for tests. The arguments are those of [`ratelimit_lua::with_time`].
@@ -152,7 +163,19 @@ impl RedisStore {
     fn with_client(self, change: impl FnOnce(Client) -> Client) -> Self {
         let Client { deployment, timeout, scripts, .. } = &*self.client;
         let client = Client::new(Arc::clone(deployment), *timeout, Arc::clone(scripts));
-        RedisStore { client: Arc::new(change(client)), ..self }
+        let client = Arc::new(change(client));
+        send_holds_by(&client, &self.corrections);
+        RedisStore { client, ..self }
+    }
+
+    /// Counts what a call holds that was admitted without asking Redis, given the index of the charge. Redis hears of it later.
+    pub(crate) fn admit(&self, index: usize, charge: &Charge) -> Option<Arc<Hold>> {
+        self.client.holds.admit(index, charge)
+    }
+
+    /// Sets what learns that calls of this process have released permits.
+    pub(crate) fn on_release(&self, listener: impl Fn(&Key) + Send + Sync + 'static) {
+        self.client.holds.on_release(listener);
     }
 
     /// Sets where what it refuses is remembered.
@@ -224,6 +247,23 @@ impl RedisStore {
         begun: Instant,
     ) -> Result<Box<Outcome>, StoreError> {
         let deadline = begun + self.client.timeout;
+        let outcome = self.decide_once(charges, deadline).await?;
+        if !outcome.asks_again {
+            return Ok(outcome);
+        }
+        self.client.holds.until_reported(charges, deadline).await?;
+        let outcome = self.decide_once(charges, deadline).await?;
+        match outcome.asks_again {
+            true => Err(StoreError::transient("Redis has lost what this process holds")),
+            false => Ok(outcome),
+        }
+    }
+
+    async fn decide_once(
+        &self,
+        charges: &SharedCharges,
+        deadline: Instant,
+    ) -> Result<Box<Outcome>, StoreError> {
         let form = self.client.scripts.form(charges);
         if let Some(batches) = &self.batches
             && let Ok(runtime) = Handle::try_current()
@@ -315,4 +355,15 @@ impl RedisStore {
         let slot = if self.client.has_slots() { Some(slot_of(charges).ok()?) } else { None };
         Some(BatchQueueId { runtime: runtime.id(), form, slot })
     }
+}
+
+/// Sends what a client has to say about holds as corrections, while there is one.
+fn send_holds_by(client: &Arc<Client>, corrections: &Corrections) {
+    let (weak, corrections) = (Arc::downgrade(client), corrections.clone());
+    let kept = weak.clone();
+    let send = move |runtime: Option<&Handle>, correction, done: OnCorrected| match weak.upgrade() {
+        Some(client) => corrections.send(&client, runtime, (vec![correction], Urgency::Soon), None, done),
+        None => done(Err(StoreError::transient("the registry is gone"))),
+    };
+    client.holds.send_by(send, move || Some(kept.upgrade()?));
 }

@@ -15,6 +15,7 @@ use crate::decide::error::Error;
 use crate::key::missing_key::MissingKey;
 use crate::key::{IntoKey, KeySink, kind};
 use crate::observe::dashboard::counts::Counts;
+use crate::policy::Algorithm;
 use crate::usage::policy_handle::PolicyHandle;
 use crate::usage::registry::Registry;
 
@@ -67,6 +68,9 @@ pub(super) async fn change(change: Change, request: ChangeRequest<'_>) -> Result
             let reset = policy.reset(key).await.map_err(failed)?;
             log!(INFO, policy = name, reset, "a key was reset on the dashboard");
             Ok(json!({ "reset": reset }))
+        }
+        Change::Pause if policy.info().algorithm == Algorithm::Semaphore => {
+            Err((StatusCode::UNPROCESSABLE_ENTITY, "a concurrency limit cannot be paused".to_owned()))
         }
         Change::Pause => {
             let duration = body.get("duration").and_then(Value::as_str).unwrap_or_default();

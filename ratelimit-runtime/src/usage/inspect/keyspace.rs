@@ -54,7 +54,7 @@ impl Keyspace {
             key: key.into(),
         });
         let tls = Tls { authorities: authorities.map(Into::into), client };
-        let store = RedisStore::shared(&url, deadline, &tls, None)?;
+        let store = RedisStore::shared(&url, (deadline, RedisStore::HOLD_TTL), &tls, None)?;
         Ok(Keyspace { store })
     }
 

@@ -4,16 +4,19 @@ use std::time::Duration;
 
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
 use crate::algorithm::gcra::GcraKind;
+use crate::algorithm::holds::HoldsSpec;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::{AlgorithmSpec, Verdict};
 use crate::base::rate::Rate;
 use crate::decide::overrides::Entry;
-use crate::policy::{Algorithm, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket};
+use crate::policy::{
+    Algorithm, ConcurrencyLimit, FixedWindow, LeakyBucket, Policy, SlidingWindow, TokenBucket,
+};
 
 /// How the state under keys of one shape is read.
 ///
-/// The shape of a bucket with literal numbers has all of them. That of a window lacks the limit, and that of a bucket with computed
-/// numbers has none. Without them the state is read with numbers that no policy exceeds, which still tell how many permits are
+/// The shape of a bucket with literal numbers has all of them. That of a window or a concurrency limit lacks the limit, and that of a
+/// bucket with computed numbers has none. Without them the state is read with numbers that no policy exceeds, which still tell how many permits are
 /// used and when the state ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
@@ -26,7 +29,7 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyState {
     /// The permits that a full bucket or an empty window would have beyond those that are left. Unknown for a bucket with
-    /// `warmup` whose rate is.
+    /// `warmup` whose rate is. Of a concurrency limit, those that calls hold, and those that are kept free for calls that wait.
     pub used: Option<u64>,
     /// The burst, capacity or limit, if it is known.
     pub limit: Option<u64>,
@@ -34,12 +37,21 @@ pub struct KeyState {
     pub remaining: Option<u64>,
     /// Whether a call of cost 1 would be refused now, if that is known. For a queue, one that waits as long as the queue takes.
     pub limited: Option<bool>,
-    /// The time until it would be admitted, if it is limited.
+    /// The time until it would be admitted, if it is limited, and that is known.
     pub retry_after: Option<Duration>,
     /// What is left of the key's pause, if it is paused.
     pub paused: Option<Duration>,
-    /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none.
-    pub reset_after: Duration,
+    /// The time until the state ends: the bucket is full, or the window is over. Zero if it has ended, or there is none. `None` for a
+    /// concurrency limit, as nobody knows when calls end.
+    pub reset_after: Option<Duration>,
+}
+
+impl KeyState {
+    /// Returns whether it is as if the key had no state. Redis deletes it up to a second later.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.reset_after.map_or(self.used == Some(0), |reset_after| reset_after.is_zero())
+    }
 }
 
 impl Reading {
@@ -90,9 +102,9 @@ impl Reading {
         self.knows_limit
     }
 
-    /// Returns a spec that reads the state.
+    /// Returns a spec that reads the state. More may be held than a limit that was lowered.
     pub(super) fn spec(&self) -> AlgorithmSpec {
-        if self.knows_limit { self.spec } else { self.unbounded() }
+        if self.knows_limit && !self.spec.is_semaphore() { self.spec } else { self.unbounded() }
     }
 
     /// Returns one that reads what is used by a key of whatever limit.
@@ -109,6 +121,9 @@ impl Reading {
     pub(super) fn state(&self, verdict: &Verdict, paused: u64) -> KeyState {
         let Verdict { admitted, limit, remaining, retry_after, reset_after, .. } = *verdict;
         let used = limit.saturating_sub(remaining);
+        if let AlgorithmSpec::Holds(spec) = self.spec {
+            return self.holds(spec, used);
+        }
         // What the last call in a full queue waits.
         let longest_wait = self.spec().queue().map(|queue| queue.max_wait(queue.charge(1), u64::MAX));
         let (limited, retry_after) = match (longest_wait, retry_after) {
@@ -129,7 +144,21 @@ impl Reading {
             limited: knows_whether_limited.then_some(limited),
             retry_after: retry_after.filter(|_| limited && knows_whether_limited).map(Duration::from_micros),
             paused: (paused > 0).then(|| Duration::from_micros(paused)),
-            reset_after: Duration::from_micros(reset_after),
+            reset_after: Some(Duration::from_micros(reset_after)),
+        }
+    }
+
+    /// Returns the state of a key of which so many permits are held.
+    fn holds(&self, spec: HoldsSpec, used: u64) -> KeyState {
+        let limit = self.knows_limit.then_some(spec.max);
+        KeyState {
+            used: Some(used),
+            limit,
+            remaining: limit.map(|limit| limit.saturating_sub(used)),
+            limited: if used == 0 { Some(false) } else { limit.map(|limit| used >= limit) },
+            retry_after: None,
+            paused: None,
+            reset_after: None,
         }
     }
 }
@@ -171,6 +200,7 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
         ("sc1", [period, precision]) => {
             SlidingWindow::new(1, micros(*period)).precision(micros(*precision)).into()
         }
+        ("cl1", []) => ConcurrencyLimit::new(1).into(),
         ("tb3", []) => bucket.adjustable().into(),
         ("bb3", []) => bucket.borrow().adjustable().into(),
         ("lb3", []) => leaky.adjustable().into(),
@@ -184,7 +214,7 @@ pub fn policy_of(shape: &str) -> Option<(Policy, bool)> {
         }
         _ => return None,
     };
-    let has_numbers = kind.ends_with('1') && !matches!(kind, "sl1" | "sc1");
+    let has_numbers = kind.ends_with('1') && !matches!(kind, "sl1" | "sc1" | "cl1");
     // The bounds of policies are those of shapes.
     let has_shape = policy.spec().is_ok_and(|spec| spec.to_string() == shape);
     has_shape.then_some((policy, has_numbers))
@@ -201,102 +231,9 @@ fn algorithm_of(spec: &AlgorithmSpec) -> Algorithm {
         AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => Algorithm::TokenBucket,
         AlgorithmSpec::FixedWindow(_) => Algorithm::FixedWindow,
         AlgorithmSpec::SlidingWindow(_) => Algorithm::SlidingWindow,
+        AlgorithmSpec::Holds(_) => Algorithm::Semaphore,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decide::overrides::Value;
-
-    #[test]
-    fn shapes_of_all_policies_are_known() {
-        let second = Duration::from_secs(1);
-        let (bucket, leaky) = (TokenBucket::per_second(3).burst(7), LeakyBucket::new(7, Rate::per_second(3)));
-        let (window, log) = (FixedWindow::new(7, second), SlidingWindow::new(7, second));
-        let warm = TokenBucket::per_second(3).warmup(second);
-        let policies: [(Policy, &str, bool); 19] = [
-            (bucket.into(), "tb1-333334-2333338", true),
-            (bucket.borrow().into(), "bb1-3-1000000000-2333334", true),
-            (bucket.interval_refill().into(), "ib1-7-3-1000000", true),
-            (warm.into(), "wu1-3-1000000000-1000000", true),
-            (leaky.into(), "lb1-333334-2333338", true),
-            (leaky.queue().into(), "lq1-333334-2666672", true),
-            (window.into(), "fw2-1000000", false),
-            (window.aligned().into(), "fa2-1000000", false),
-            (log.into(), "sl1-1000000", false),
-            (log.precision(second / 10).into(), "sc1-1000000-100000", false),
-            (bucket.adjustable().into(), "tb3", false),
-            (bucket.borrow().adjustable().into(), "bb3", false),
-            (bucket.settled().into(), "tb4", false),
-            (bucket.borrow().settled().into(), "bb4", false),
-            (leaky.settled().into(), "lb4", false),
-            (bucket.interval_refill().adjustable().into(), "ib2-1000000", false),
-            (warm.adjustable().into(), "wu2", false),
-            (leaky.adjustable().into(), "lb3", false),
-            (leaky.queue().adjustable().into(), "lq3", false),
-        ];
-        for (policy, shape, has_numbers) in policies {
-            let spec = policy.spec().unwrap();
-            assert_eq!(spec.to_string(), shape);
-            let reading = Reading::of(shape, None, None).unwrap();
-            assert_eq!(reading.knows_limit, has_numbers, "{shape}");
-            assert_eq!(reading.spec == spec, has_numbers, "{shape}: {reading:?}");
-            assert_eq!((reading.shape(), reading.spec().to_string()), (shape.to_owned(), shape.to_owned()));
-            assert_eq!(Reading::of(shape, Some(&policy), None), Some(Reading { spec, knows_limit: true }));
-        }
-    }
-
-    #[test]
-    fn overridden_policies_are_read_by_the_numbers_in_force() {
-        let overridden = |argument: &str, number| Entry {
-            numbers: vec![(argument.to_owned(), Value::Integer(number))],
-            ..Entry::default()
-        };
-        let bucket = Policy::from(TokenBucket::per_second(1).burst(5));
-        let burst = overridden("burst", 8);
-        let spec = Policy::from(TokenBucket::per_second(1).burst(8).adjustable()).spec().unwrap();
-        let in_force = Some(Reading { spec, knows_limit: true });
-        assert_eq!(Reading::of("tb3", Some(&bucket), Some(&burst)), in_force);
-        // The state from before, and without an inventory.
-        let written = Some(Reading { spec: bucket.spec().unwrap(), knows_limit: true });
-        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&burst)), written);
-        assert!(!Reading::of("tb3", None, Some(&burst)).unwrap().knows_limit);
-        let shadow = Entry { shadow: Some(true), ..Entry::default() };
-        assert_eq!(Reading::of("tb1-1000000-5000000", Some(&bucket), Some(&shadow)), written);
-
-        let window = |limit| Policy::from(FixedWindow::new(limit, Duration::from_secs(1)));
-        let spec = window(8).spec().unwrap();
-        let in_force = Some(Reading { spec, knows_limit: true });
-        assert_eq!(Reading::of("fw2-1000000", Some(&window(5)), Some(&overridden("limit", 8))), in_force);
-    }
-
-    #[test]
-    fn shapes_that_no_policy_has_are_unknown() {
-        for shape in [
-            "",
-            "tb1",
-            "tb1-0-0",
-            "tb1-1-0",
-            "tb1-10-5",
-            "tb1-010-50",
-            "tb1-10-50-1",
-            "tb1-10-18446744073709551615",
-            "tb1-10-18446744073709551616",
-            "lb1-10-55",
-            "lq1-10-10",
-            "lq1-0-10",
-            "fw2-0",
-            "fw2-999999999999999999",
-            "sc1-10-3",
-            "sc1-10-0",
-            "ib2-0",
-            "ib1-0-1-1",
-            "tb3-1",
-            "zz1-1",
-            "~",
-        ] {
-            assert_eq!(Reading::of(shape, None, None), None, "{shape}");
-        }
-    }
-}
+mod tests;

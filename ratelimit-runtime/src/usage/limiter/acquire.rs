@@ -169,13 +169,13 @@ impl<'a> LimiterCall<'a> {
     #[inline(always)]
     pub(super) fn decide_plain_key(&self, key: Fingerprint) -> Option<Result<Decision, Error>> {
         let (memory, charge) = (self.backend.unobserved()?, self.charge(key));
-        let spec = charge.lock_free()?;
+        let spec = charge.lock_free().filter(|spec| !spec.is_semaphore())?;
         // Read where it is: a copy would read together what was written apart, which is slow.
         let Some(outcome) = &decide_plain(memory, key, spec, charge.cost) else { return None };
         if !charge.is_final(outcome) {
             return None;
         }
-        Some(SingleDecision::of_plain(memory, &charge, key, (spec, outcome)).into_result())
+        Some(SingleDecision::of_plain(memory, &charge, key, (spec, outcome)).into_result_without_hold())
     }
 
     /// Decides a call whose key may have been hashed without being kept. Returns the request, if it has to be awaited.

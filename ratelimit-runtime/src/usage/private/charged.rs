@@ -13,8 +13,9 @@ use crate::decide::definition::{Definition, DefinitionRef, OwnedDefinition};
 use crate::decide::error::Error;
 use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
+use crate::policy::Algorithm;
 use crate::store::error::StoreError;
-use crate::store::{Corrected, PlainReceipt, Receipt, Store};
+use crate::store::{Corrected, OwnedReceipt, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
 pub struct Refusal(Box<Refused>);
@@ -24,15 +25,16 @@ struct Refused {
     error: Error,
 }
 
-/// The charges of an admitted call that `charge_when` or `settle` may correct once the output is known.
+/// The charges of an admitted call that `charge_when` or `settle` may correct once the output is known, and the permits that it holds
+/// until this is dropped.
 ///
 /// Dropped, as with a call that is cancelled or panics, it corrects nothing.
 pub struct Charged(Option<Box<Refundable>>);
 
 enum Refundable {
     Nothing,
-    /// The charge of one attribute, in process.
-    Plain(&'static Definition, PlainReceipt),
+    /// The charge of the only attribute that may correct it, in process.
+    Plain(&'static Definition, OwnedReceipt),
     Any(Box<[(OwnedDefinition, Receipt)]>),
 }
 
@@ -90,8 +92,15 @@ impl Caller for AttributeCall {
         }
         let store = store?;
         let refundable =
-            acquired.request.policies().iter().filter(|policy| policy.definition.attribute.refundable);
-        let refundable: Box<[_]> = refundable
+            || acquired.request.policies().iter().filter(|policy| policy.definition.attribute.refundable);
+        // Mostly there is one, and then nothing is allocated.
+        if let (Some(policy), None) = (refundable().next(), refundable().nth(1))
+            && let OwnedDefinition::Static(definition) = policy.definition
+            && let Some(receipt) = acquired.plain_receipt_of(policy, store)
+        {
+            return charged(Refundable::Plain(definition, OwnedReceipt(receipt)));
+        }
+        let refundable: Box<[_]> = refundable()
             .map(|policy| (policy.definition.clone(), acquired.receipt_of(policy, store)))
             .collect();
         if refundable.is_empty() { None } else { charged(Refundable::Any(refundable)) }
@@ -120,7 +129,7 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
         return refused(definition.attribute.index, decision.into_error());
     }
     let receipt = decision.receipt(&decision.verdict())?;
-    charged(Refundable::Plain(definition, receipt))
+    charged(Refundable::Plain(definition, OwnedReceipt(receipt)))
 }
 
 impl Refusal {
@@ -150,15 +159,17 @@ impl Charged {
 
     /// Corrects the charges by what each policy has used, by the index of its attribute. The call has ended, so it does not wait for
     /// Redis.
-    pub fn correct(self, used: &[(usize, Used)]) {
+    pub fn correct(mut self, used: &[(usize, Used)]) {
         let used_of = |definition: &Definition| {
             let index = definition.attribute.index;
             used.iter().find(|(of, _)| Some(*of) == index).map_or(&Used::Nothing, |(_, used)| used)
         };
-        let Some(mut charged) = self.0 else { return };
+        let Some(charged) = &mut self.0 else { return };
         // Read where it is: the receipt is longer than what is done with it.
-        match &mut *charged {
+        match &mut **charged {
             Refundable::Nothing => {}
+            // A hold has ended.
+            Refundable::Plain(definition, _) if definition.algorithm == Algorithm::Semaphore => {}
             Refundable::Plain(definition, receipt) => match used_of(definition) {
                 Used::Cost => {}
                 Used::Nothing => {
@@ -176,6 +187,9 @@ impl Charged {
                 let charged = mem::take(charged);
                 let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
                 for (definition, receipt) in charged {
+                    if definition.algorithm == Algorithm::Semaphore {
+                        continue;
+                    }
                     let used = match used_of(&definition) {
                         Used::Cost => continue,
                         Used::Nothing => {
@@ -194,7 +208,15 @@ impl Charged {
                 Receipt::settle_all(None, receipts, move |result| report(&definitions, &result));
             }
         }
-        Refundable::give_back(charged);
+    }
+}
+
+impl Drop for Charged {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(charged) = self.0.take() {
+            Refundable::give_back(charged);
+        }
     }
 }
 

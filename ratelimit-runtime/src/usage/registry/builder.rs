@@ -47,6 +47,7 @@ pub struct RegistryBuilder {
     backend: BackendOptions,
     max_limiters: usize,
     deadline: Duration,
+    hold_ttl: Duration,
     local_denials: bool,
     shares_calls: bool,
     tls: Tls,
@@ -123,6 +124,7 @@ impl Registry {
             },
             max_limiters: 10_000,
             deadline: RedisStore::DEADLINE,
+            hold_ttl: RedisStore::HOLD_TTL,
             local_denials: true,
             shares_calls: true,
             tls: Tls::default(),
@@ -250,6 +252,17 @@ impl RegistryBuilder {
     /// does not limit how long a call waits for permits. It has no effect in process.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Sets for how long Redis believes what calls of this process hold of a [`ConcurrencyLimit`](crate::ConcurrencyLimit) without
+    /// hearing of them (default 10 s, at least one second and four deadlines, at most an hour).
+    ///
+    /// The process says so three times as often, so this does not limit how long a call runs. What a process that dies has held is
+    /// free after this time. If one stands still for longer, or is cut off from Redis, or if Redis does not answer for so long, others
+    /// get its permits while its calls still run. It has no effect in process.
+    pub fn hold_ttl(mut self, hold_ttl: Duration) -> Self {
+        self.hold_ttl = hold_ttl;
         self
     }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 
+use crate::decide::decision::Decision;
 use crate::usage::context::RequestContext;
 
 pin_project! {
@@ -24,15 +25,16 @@ pin_project! {
     #[project = ContentProjection]
     #[derive(Debug)]
     enum Content<B> {
-        Service { #[pin] body: B, context: RequestContext },
+        Service { #[pin] body: B, context: RequestContext, decision: Option<Decision> },
         // `None` once it is read.
         Refusal { text: Option<Bytes> },
     }
 }
 
 impl<B> RateLimitBody<B> {
-    pub(super) fn of_service(body: B, context: RequestContext) -> Self {
-        RateLimitBody { content: Content::Service { body, context } }
+    /// The body of a request that was admitted. It holds the permits of the request until it has ended or is dropped.
+    pub(super) fn of_service(body: B, context: RequestContext, decision: Option<Decision>) -> Self {
+        RateLimitBody { content: Content::Service { body, context, decision } }
     }
 
     pub(super) fn of_refusal(text: String) -> Self {
@@ -54,7 +56,13 @@ where
         task: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         match self.project().content.project() {
-            ContentProjection::Service { body, context } => context.poll(|| body.poll_frame(task)),
+            ContentProjection::Service { body, context, decision } => {
+                let frame = context.poll(|| body.poll_frame(task));
+                if let Poll::Ready(None) = frame {
+                    *decision = None;
+                }
+                frame
+            }
             ContentProjection::Refusal { text } => {
                 Poll::Ready(text.take().map(|text| Ok(Frame::data(text.into()))))
             }

@@ -43,10 +43,11 @@ pub enum HeaderFormat {
     /// `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, such as `"login";q=5;w=60` and
     /// `"login";r=4;t=12`. `q` is the burst, capacity or limit, and `w` the period of a window or the time in which an empty bucket
     /// fills up. `t` is the time until the window ends or the bucket is full, and for a refused call that until a retry is admitted,
-    /// or as much later as `Retry-After` if the layer spreads retries. All times are whole seconds, rounded up.
+    /// or as much later as `Retry-After` if the layer spreads retries. All times are whole seconds, rounded up. A concurrency limit is for
+    /// no time, and nobody knows when calls end: `"exports";q=20;qu="concurrent-requests"` and `"exports";r=19`.
     Draft11,
     /// `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`, of the tightest policy. The last one is a Unix time in
-    /// seconds, as GitHub writes it: that at which `t` ends.
+    /// seconds, as GitHub writes it: that at which `t` ends. A concurrency limit has none.
     XRateLimit,
 }
 
@@ -84,12 +85,14 @@ impl RateLimitHeaders {
                     fields.push(("ratelimit", draft_quota(tightest)));
                 }
                 HeaderFormat::XRateLimit => {
-                    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                     fields.push(("x-ratelimit-limit", tightest.quota.limit.to_string()));
                     fields.push(("x-ratelimit-remaining", tightest.quota.remaining.to_string()));
-                    let after = tightest.resets_after();
-                    let reset = whole_seconds(now + after) + added_seconds(tightest, after);
-                    fields.push(("x-ratelimit-reset", reset.to_string()));
+                    if let Some(after) = tightest.resets_after() {
+                        let now =
+                            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                        let reset = whole_seconds(now + after) + added_seconds(tightest, after);
+                        fields.push(("x-ratelimit-reset", reset.to_string()));
+                    }
                 }
             }
         }
@@ -100,14 +103,18 @@ impl RateLimitHeaders {
 /// Names each policy once. Of those that are shown by one name, it is the first.
 fn draft_policies(policies: &[RecordedPolicy]) -> String {
     let (mut list, mut names) = (String::new(), Vec::new());
-    for RecordedPolicy { name, quota, .. } in policies {
-        let name = quoted(name);
+    for policy in policies {
+        let (name, quota) = (quoted(&policy.name), &policy.quota);
         if names.contains(&name) {
             continue;
         }
         let separator = if list.is_empty() { "" } else { ", " };
-        let (limit, window) = (quota.limit.min(LARGEST), whole_seconds(quota.window).min(LARGEST));
-        _ = write!(list, "{separator}{name};q={limit};w={window}");
+        let limit = quota.limit.min(LARGEST);
+        _ = write!(list, "{separator}{name};q={limit};");
+        _ = match policy.is_semaphore() {
+            true => write!(list, "qu=\"concurrent-requests\""),
+            false => write!(list, "w={}", whole_seconds(quota.window).min(LARGEST)),
+        };
         names.push(name);
     }
     list
@@ -115,9 +122,12 @@ fn draft_policies(policies: &[RecordedPolicy]) -> String {
 
 fn draft_quota(policy: &RecordedPolicy) -> String {
     let RecordedPolicy { name, quota, .. } = policy;
-    let after = policy.resets_after();
-    let (remaining, resets) = (quota.remaining, whole_seconds(after) + added_seconds(policy, after));
-    format!("{};r={};t={}", quoted(name), remaining.min(LARGEST), resets.min(LARGEST))
+    let mut item = format!("{};r={}", quoted(name), quota.remaining.min(LARGEST));
+    if let Some(after) = policy.resets_after() {
+        let resets = whole_seconds(after) + added_seconds(policy, after);
+        _ = write!(item, ";t={}", resets.min(LARGEST));
+    }
+    item
 }
 
 /// Returns how many seconds later a client that the policy refuses is told to come back: as in `Retry-After`, so that those who read

@@ -99,6 +99,9 @@ impl RateLimitLayer {
     /// handler serves such requests, annotate it. A layer has one limit, that of the last call: for several that are decided
     /// together, annotate a function.
     ///
+    /// With a [`ConcurrencyLimit`](crate::ConcurrencyLimit) a request holds its permit until the body of its response has ended or is
+    /// dropped.
+    ///
     /// ```
     /// use ratelimits::web::RateLimitLayer;
     /// use ratelimits::{Registry, RequestContext, TokenBucket};
@@ -218,11 +221,11 @@ where
         let is_cross_origin = parts.is_cross_origin();
         let of_body = context.clone();
         Box::pin(context.scope(async move {
-            let mut response = match options.refusal(&parts).await {
-                Some(error) => response_to(&parts, error).map(RateLimitBody::of_refusal),
-                None => {
+            let mut response = match options.decide(&parts).await {
+                Err(error) => response_to(&parts, error).map(RateLimitBody::of_refusal),
+                Ok(decision) => {
                     let response = service.call(Request::from_parts(parts, body)).await?;
-                    response.map(|body| RateLimitBody::of_service(body, of_body))
+                    response.map(|body| RateLimitBody::of_service(body, of_body, decision))
                 }
             };
             let headers = response.headers_mut();

@@ -105,6 +105,9 @@ impl RateLimitMiddleware {
     /// handler serves such requests, annotate it. A middleware has one limit, that of the last call: for several that are decided
     /// together, annotate a function.
     ///
+    /// With a [`ConcurrencyLimit`](crate::ConcurrencyLimit) a request holds its permit until the body of its response has ended or is
+    /// dropped.
+    ///
     /// ```
     /// use ratelimits::web::RateLimitMiddleware;
     /// use ratelimits::{Registry, RequestContext, TokenBucket};
@@ -229,11 +232,11 @@ where
         let (context, is_cross_origin) = (options.context(&request, peer), request.is_cross_origin());
         let of_body = context.clone();
         Box::pin(context.scope(async move {
-            let mut response = match options.refusal(&request).await {
-                Some(error) => request.error_response(error).map_into_right_body(),
-                None => {
+            let mut response = match options.decide(&request).await {
+                Err(error) => request.error_response(error).map_into_right_body(),
+                Ok(decision) => {
                     let response = service.call(request).await?;
-                    response.map_body(|_, body| ScopedBody::new(body, of_body)).map_into_left_body()
+                    response.map_body(|_, body| ScopedBody::new(body, of_body, decision)).map_into_left_body()
                 }
             };
             let headers = response.headers_mut();

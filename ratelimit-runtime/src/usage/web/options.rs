@@ -12,6 +12,7 @@ use super::message::RequestHead;
 use crate::base::invalid_policy::InvalidPolicy;
 use crate::base::log::log;
 use crate::base::random::random;
+use crate::decide::decision::Decision;
 use crate::decide::error::Error;
 use crate::key::IntoKey;
 use crate::key::missing_key::MissingKey;
@@ -47,7 +48,7 @@ const FORWARDING: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
 
 pub(super) type UserOf<R> = dyn Fn(&R) -> Option<String> + Send + Sync;
 pub(super) type Limit<R> = dyn Fn(&R) -> Verdict + Send + Sync;
-pub(super) type Verdict = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub(super) type Verdict = Pin<Box<dyn Future<Output = Result<Option<Decision>, Error>> + Send>>;
 
 impl<R> Options<R> {
     pub(super) fn client_ip(self, client_ip: ClientIp) -> Self {
@@ -68,12 +69,12 @@ impl<R> Options<R> {
             let (limiter, charge) = (limiter.clone(), charge(request));
             Box::pin(async move {
                 match charge {
-                    Some((key, cost)) => limiter.try_acquire_n(key, cost).await.map(drop),
+                    Some((key, cost)) => limiter.try_acquire_n(key, cost).await.map(Some),
                     // Without an address, that is what the service has to provide first.
                     None if RequestContext::current().ip().is_none() => {
-                        limiter.try_acquire_without_key(context::missing_ip())
+                        limiter.try_acquire_without_key(context::missing_ip()).map(|()| None)
                     }
-                    None => limiter.try_acquire_without_key(MissingKey::Part),
+                    None => limiter.try_acquire_without_key(MissingKey::Part).map(|()| None),
                 }
             })
         };
@@ -168,10 +169,16 @@ impl<R: RequestHead> Options<R> {
         }
     }
 
-    /// Returns why a request is refused, if it is. To be called in its context.
-    pub(super) async fn refusal(&self, request: &R) -> Option<Error> {
-        let limit = self.limit.as_ref().filter(|_| !request.is_preflight())?;
-        limit(request).await.err()
+    /// Decides about a request. The permits that it holds are released with the decision. To be called in its context.
+    ///
+    /// # Errors
+    ///
+    /// If it is refused.
+    pub(super) async fn decide(&self, request: &R) -> Result<Option<Decision>, Error> {
+        match self.limit.as_ref().filter(|_| !request.is_preflight()) {
+            Some(limit) => limit(request).await,
+            None => Ok(None),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::Bytes;
 use pin_project_lite::pin_project;
 
+use crate::decide::decision::Decision;
 use crate::usage::context::RequestContext;
 
 pin_project! {
@@ -19,12 +20,14 @@ pin_project! {
         #[pin]
         body: B,
         context: RequestContext,
+        decision: Option<Decision>,
     }
 }
 
 impl<B> ScopedBody<B> {
-    pub(super) fn new(body: B, context: RequestContext) -> Self {
-        ScopedBody { body, context }
+    /// The body of a request that was admitted. It holds the permits of the request until it has ended or is dropped.
+    pub(super) fn new(body: B, context: RequestContext, decision: Option<Decision>) -> Self {
+        ScopedBody { body, context, decision }
     }
 }
 
@@ -37,11 +40,15 @@ impl<B: MessageBody> MessageBody for ScopedBody<B> {
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Result<Bytes, B::Error>>> {
         let projection = self.project();
-        projection.context.poll(|| projection.body.poll_next(task))
+        let bytes = projection.context.poll(|| projection.body.poll_next(task));
+        if let Poll::Ready(None) = bytes {
+            *projection.decision = None;
+        }
+        bytes
     }
 
     fn try_into_bytes(self) -> Result<Bytes, Self> {
-        let ScopedBody { body, context } = self;
-        body.try_into_bytes().map_err(|body| ScopedBody { body, context })
+        let ScopedBody { body, context, decision } = self;
+        body.try_into_bytes().map_err(|body| ScopedBody { body, context, decision })
     }
 }

@@ -21,12 +21,13 @@ const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// A status with the code of the table [here](crate::web). The error is its source, which clients do not see.
 ///
 /// If the call was limited, `grpc-status-details-bin` has a `google.rpc.QuotaFailure`, with a violation for each policy that refuses:
-/// its name, and its limit and algorithm, but no key. Unless the cost can never fit, it also has a `google.rpc.RetryInfo`.
+/// its name, and its limit and algorithm, but no key. Unless the cost can never fit, or nobody knows when it will, it also has a
+/// `google.rpc.RetryInfo`.
 ///
 /// The trailer `grpc-retry-pushback-ms` tells client libraries that retry by themselves when to do so (gRFC A6): in whole
 /// milliseconds, rounded up. It is `-1`, so that they do not retry, if the error [is
 /// unsatisfiable](crate::Error::is_unsatisfiable), or the time is more than the 24 days that the trailer can tell. If the store
-/// failed, there is none, and clients retry as they are configured.
+/// failed, or a concurrency limit refuses, there is none, and clients retry as they are configured.
 ///
 /// So the methods of a service can be annotated, and `?` takes the errors of the functions they call.
 ///

@@ -78,7 +78,9 @@ fn random_corrections(
             let cost = match kind {
                 CorrectionKind::Pause => random.pick(&[0, 1, SECOND, 20 * SECOND]),
                 CorrectionKind::Debit => random.pick(&[1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX]),
-                CorrectionKind::Refund(_) => random.pick(&[0, 1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX]),
+                CorrectionKind::Refund(_) | CorrectionKind::Holds(_) => {
+                    random.pick(&[0, 1, 1, 1, 2, 3, 5, 10, 11, 1000, u64::MAX])
+                }
             };
             let has_many = matches!(algorithm(algorithms, key), Algorithm::Computed | Algorithm::Settled);
             let policy = if has_many && random.below(8) == 0 { key ^ 1 } else { key };

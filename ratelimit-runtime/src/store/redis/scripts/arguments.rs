@@ -5,13 +5,17 @@ use std::iter;
 
 use redis::Cmd;
 
+use super::hold_messages::HoldMessages;
+
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
+use crate::algorithm::believed_holds::{Speaker, Take};
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
 use crate::algorithm::sliding_window::MOST_COUNTED;
 use crate::algorithm::warming_up::MAX_COST;
 use crate::algorithm::{AlgorithmSpec, ChargeId};
+use crate::store::account::{Message, Sent};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::judge::line_of;
@@ -84,7 +88,8 @@ struct Lists {
 }
 
 /// Returns the arguments of decisions about any charges.
-pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>) -> Vec<Argument> {
+pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>, said: &HoldMessages) -> Vec<Argument> {
+    let (mut releases, mut takes) = (said.releases.iter(), said.takes.iter());
     let mut all: Vec<Lists> = Vec::with_capacity(1);
     for charges in decisions {
         let formats = charges.iter().map(|charge| format(&charge.spec));
@@ -96,7 +101,12 @@ pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>) -> Vec<Ar
         if let Some(lists) = all.last_mut() {
             let line = line_of(charges);
             for (index, charge) in charges.iter().enumerate() {
-                pack(charge, line.is_some_and(|line| line != index), &mut lists.packed);
+                let is_take = charge.cost > 0 && charge.spec.is_semaphore();
+                let said = match releases.next() {
+                    None if is_take => takes.next().copied().flatten(),
+                    release => release.copied(),
+                };
+                pack(charge, line.is_some_and(|line| line != index), said, &mut lists.packed);
             }
         }
     }
@@ -119,10 +129,10 @@ fn format(spec: &AlgorithmSpec) -> &'static str {
 
 /// Writes the arguments of a charge. The maximum wait says if its call starts at the slot of another one. Numbers of up to 2^53 are
 /// exact.
-fn pack(charge: &Charge, joins_other: bool, packed: &mut Vec<u8>) {
+fn pack(charge: &Charge, joins_other: bool, said: Option<Sent>, packed: &mut Vec<u8>) {
     let kind = charge.spec.kind() as i8;
     packed.push(if charge.shadow { -kind } else { kind } as u8);
-    let mut numbers = check(charge);
+    let mut numbers = check(charge, said);
     match charge.spec {
         AlgorithmSpec::Gcra(_) => {
             if joins_other {
@@ -136,7 +146,7 @@ fn pack(charge: &Charge, joins_other: bool, packed: &mut Vec<u8>) {
 }
 
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
-fn check(charge: &Charge) -> [f64; 5] {
+fn check(charge: &Charge, said: Option<Sent>) -> [f64; 5] {
     let Charge { spec, cost, wait, .. } = *charge;
     let numbers = |numbers: [u64; 5]| numbers.map(|number| number as f64);
     match spec {
@@ -163,7 +173,28 @@ fn check(charge: &Charge) -> [f64; 5] {
         AlgorithmSpec::WarmingUp(spec) => {
             [cost.min(MAX_COST) as f64, spec.interval(), spec.warmup as f64, wait as f64, 0.0]
         }
+        AlgorithmSpec::Holds(spec) => {
+            let [process, epoch, ttl] = said.map_or([0.0; 3], speaker);
+            match said {
+                Some(Sent { message: Message::Release(permits, number), .. }) => {
+                    [-(permits as f64), number as f64, process, epoch, ttl]
+                }
+                _ => [cost.min(spec.max + 1) as f64, spec.max as f64, process, epoch, ttl],
+            }
+        }
     }
+}
+
+/// Returns who says something: its process, its epoch, negative if it has a share of it already, and how long it is believed, negative if
+/// the call waits.
+fn speaker(sent: Sent) -> [f64; 3] {
+    let Speaker { process, epoch } = sent.speaker;
+    let (has_share, waits) = match sent.message {
+        Message::Take(Take { has_share, waits, .. }) => (has_share, waits),
+        _ => (false, false),
+    };
+    let signed = |number: u64, is_negative: bool| if is_negative { -(number as f64) } else { number as f64 };
+    [process as f64, signed(epoch, has_share), signed(sent.ttl(), waits)]
 }
 
 /// Returns how far the arrival time may be ahead of a call's slot, -1 if the call can never be admitted. A cost of 0 reads what one
@@ -178,6 +209,7 @@ pub(super) fn corrections(corrections: &[&Correction]) -> Argument {
     for Correction { spec, cost, kind, .. } in corrections {
         let number = spec.kind() as i8;
         let (number, numbers) = match *kind {
+            CorrectionKind::Holds(sent) => (number, message(sent)),
             CorrectionKind::Pause => (-number, pause(spec, *cost)),
             CorrectionKind::Debit => (number, correct(spec, *cost, None, true)),
             CorrectionKind::Refund(charge_id) => (number, correct(spec, *cost, charge_id, false)),
@@ -186,6 +218,19 @@ pub(super) fn corrections(corrections: &[&Correction]) -> Argument {
         packed.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     }
     Argument::Packed(packed)
+}
+
+/// Returns what a process says of its holds.
+fn message(sent: Sent) -> [f64; WIDTH] {
+    let (operation, permits, number) = match sent.message {
+        // Takes are part of decisions.
+        Message::Take(_) => (0, 0, 0),
+        Message::Release(permits, number) => (1, permits, number),
+        Message::Extend => (2, 0, 0),
+        Message::Report(permits) => (3, permits, 0),
+    };
+    let Speaker { process, epoch } = sent.speaker;
+    [operation, permits, number, process, epoch, sent.ttl(), 0].map(|number| number as f64)
 }
 
 /// Returns the arguments of `pause`.
@@ -201,6 +246,7 @@ fn pause(spec: &AlgorithmSpec, micros: u64) -> [f64; WIDTH] {
         AlgorithmSpec::WarmingUp(spec) => [spec.interval(), spec.warmup as f64, 0.0],
         AlgorithmSpec::FixedWindow(spec) => numbers([spec.period, u64::from(spec.aligned), 0]),
         AlgorithmSpec::SlidingWindow(spec) => numbers([spec.period, spec.precision, 0]),
+        AlgorithmSpec::Holds(_) => [0.0; 3],
     };
     [micros as f64, second, third, fourth, 0.0, 0.0, 0.0]
 }
@@ -246,5 +292,6 @@ fn correct(spec: &AlgorithmSpec, cost: u64, charge_id: Option<ChargeId>, owes: b
             let (cost, at) = (of(cost.min(MOST_WORTH)), at(MOST_COUNTED));
             [cost, at, spec.period as f64, spec.precision as f64, 0.0, 0.0, 0.0]
         }
+        AlgorithmSpec::Holds(_) => [0.0; WIDTH],
     }
 }

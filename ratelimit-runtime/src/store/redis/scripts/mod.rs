@@ -1,6 +1,7 @@
 //! The scripts: which one to call with which keys and arguments, and how to read its reply.
 
 mod arguments;
+mod hold_messages;
 mod reply;
 
 use std::fmt;
@@ -8,9 +9,11 @@ use std::fmt;
 use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
+pub(super) use self::hold_messages::HoldMessages;
 pub(super) use self::reply::{corrected, outcome, outcomes};
 use crate::algorithm::AlgorithmSpec;
 use crate::key::{Key, Repr};
+use crate::store::account::{Message, Sent};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, CorrectionKind};
 use crate::store::error::StoreError;
@@ -103,6 +106,7 @@ impl Scripts {
         &'a self,
         form: Form,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
+        said: &HoldMessages,
     ) -> Result<Invocation<'a>, StoreError> {
         let mut keys = Vec::with_capacity(decisions.clone().map(<[Charge]>::len).sum());
         for charge in decisions.clone().flatten() {
@@ -110,7 +114,7 @@ impl Scripts {
         }
         let (script, arguments) = match (form, &self.decide_buckets) {
             (Form::Buckets(size), Some(script)) => (script, arguments::buckets(decisions, size)),
-            _ => (&self.decide, arguments::lists(decisions)),
+            _ => (&self.decide, arguments::lists(decisions, said)),
         };
         Ok(Invocation { script, keys, arguments })
     }
@@ -183,7 +187,7 @@ impl Sequence {
     /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
-        const BY_KIND: [usize; 10] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL, IN_FULL, 33];
+        const BY_KIND: [usize; 11] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL, IN_FULL, 33, 28];
         let Sequence::Short(sequence) = self else { return None };
         let kinds = (0..60).step_by(5).map(|shift| sequence >> shift & 31).take_while(|kind| *kind > 0);
         // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.
@@ -216,6 +220,9 @@ pub(super) fn weight(correction: &Correction) -> usize {
         | AlgorithmSpec::FixedWindow(_) => true,
         AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::WarmingUp(_) => {
             false
+        }
+        AlgorithmSpec::Holds(_) => {
+            matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(..), .. }))
         }
     };
     if in_pass && !matches!(correction.kind, CorrectionKind::Pause) { CORRECTION } else { IN_FULL }

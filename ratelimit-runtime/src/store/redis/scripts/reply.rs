@@ -5,6 +5,8 @@ use std::vec::IntoIter;
 use redis::Value;
 use smallvec::SmallVec;
 
+use crate::algorithm::believed_holds::Believed;
+use crate::algorithm::holds::HoldsSpec;
 use crate::algorithm::{AlgorithmSpec, Pause, Snapshot, Verdict};
 use crate::store::charge::{Charge, INLINE, Outcome, Pauses, Snapshots, is_peek};
 use crate::store::correction::Corrected;
@@ -46,10 +48,22 @@ pub(in crate::store::redis) fn corrected(count: usize, reply: Value) -> Vec<Resu
     let result = |text| match text {
         Some(Value::BulkString(text)) if text.is_empty() => Ok(Corrected::Whole),
         Some(Value::BulkString(text)) if text == b"CUT" => Ok(Corrected::Cut),
+        Some(Value::BulkString(text)) if text.starts_with(b"HELD") => believed(&text).ok_or_else(unexpected),
         Some(Value::BulkString(text)) => Err(failure(&text)),
         _ => Err(unexpected()),
     };
     (0..count).map(|_| result(texts.next())).collect()
+}
+
+/// Returns what is believed of a process, such as `HELD 3 12`, or `HELD` if nothing is known of it.
+fn believed(text: &[u8]) -> Option<Corrected> {
+    let mut words = std::str::from_utf8(text).ok()?.split(' ').skip(1).map(str::parse);
+    let (permits, released) = match (words.next(), words.next()) {
+        (None, None) => return Some(Corrected::Believed(None)),
+        (Some(permits), Some(released)) => (permits.ok()?, released.ok()?),
+        _ => return None,
+    };
+    Some(Corrected::Believed(Some(Believed { permits, released })))
 }
 
 /// What a script has read of a key.
@@ -151,6 +165,10 @@ impl ReplyReader {
                 let made = self.number()?;
                 spec.at_own_rate(time, made, self.now, charge.cost)
             }
+            AlgorithmSpec::Holds(_) => {
+                let is_forgotten = signed < 0 && self.number()? > 0;
+                HoldsSpec::snapshot(self.now, time - 1, is_forgotten, false)
+            }
             _ => return Err(unexpected()),
         };
         Ok(Read { admitted: signed > 0, snapshot, pause: None })
@@ -171,6 +189,10 @@ impl ReplyReader {
         for (index, number) in snapshot[..width(&charge.spec)].iter_mut().enumerate() {
             let is_double = index == 1 && matches!(charge.spec, AlgorithmSpec::WarmingUp(_));
             *number = if is_double { self.double()?.to_bits() } else { self.number()? };
+        }
+        if let AlgorithmSpec::Holds(_) = charge.spec {
+            let [held, is_forgotten, is_later, ..] = snapshot;
+            snapshot = HoldsSpec::snapshot(self.now, held, is_forgotten > 0, is_later > 0);
         }
         Ok(Read { admitted, snapshot, pause })
     }
@@ -240,7 +262,7 @@ fn width(spec: &AlgorithmSpec) -> usize {
         AlgorithmSpec::IntervalBucket(spec) if spec.adjustable => 5,
         AlgorithmSpec::WarmingUp(spec) if spec.adjustable => 5,
         AlgorithmSpec::Gcra(_) | AlgorithmSpec::WarmingUp(_) => 2,
-        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) => 3,
+        AlgorithmSpec::IntervalBucket(_) | AlgorithmSpec::SlidingWindow(_) | AlgorithmSpec::Holds(_) => 3,
         AlgorithmSpec::FixedWindow(_) => 4,
     }
 }

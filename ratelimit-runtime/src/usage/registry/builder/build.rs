@@ -24,6 +24,7 @@ impl RegistryBuilder {
     pub fn over(self, dial: impl crate::store::Dial) -> Registry {
         let denials = self.local_denials.then(Denials::new);
         let store = RedisStore::over(dial).with_deadline(self.deadline).with_denials(denials);
+        let store = store.with_hold_ttl(self.hold_ttl);
         self.build(Some(Store::Redis(Arc::new(store))))
     }
 
@@ -35,7 +36,8 @@ impl RegistryBuilder {
             return Ok(self.in_memory_unlogged());
         }
         let denials = self.local_denials.then(Denials::new);
-        let store = RedisStore::shared(url, self.deadline, &self.tls, denials)?;
+        let times = (self.deadline, self.hold_ttl);
+        let store = RedisStore::shared(url, times, &self.tls, denials)?;
         let store = Arc::new(if self.shares_calls { store } else { store.without_batches() });
         Ok(self.build(Some(Store::Redis(store))))
     }

@@ -98,6 +98,7 @@ fn numbers_after_time(charge: &Charge, admitted: bool) -> Option<usize> {
         AlgorithmSpec::FixedWindow(_) | AlgorithmSpec::SettledGcra(_) => Some(1),
         AlgorithmSpec::IntervalBucket(spec) => (!spec.adjustable).then_some(1),
         AlgorithmSpec::SlidingWindow(_) => Some(if admitted && charge.cost > 0 { 1 } else { 2 }),
+        AlgorithmSpec::Holds(_) => Some(if admitted { 0 } else { 1 }),
         AlgorithmSpec::WarmingUp(_) => None,
     }
 }

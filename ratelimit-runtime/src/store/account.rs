@@ -1,8 +1,6 @@
-//! What a process knows of its holds of one key. It decides what to say, not how it is sent. No policy uses it yet.
+//! What a process knows of its holds of one key. It decides what to say, not how it is sent.
 
-use std::mem;
-
-use crate::algorithm::holds::{Speaker, Take, Taken};
+use crate::algorithm::believed_holds::{Believed, Speaker, Take, Taken};
 
 /// The permits of a key that the calls of this process hold, and what it has said about them to the store.
 ///
@@ -14,8 +12,8 @@ pub struct Account {
     epoch: u64,
     /// Whether the store has heard the report that this epoch began with. What is released before is not counted in it.
     is_begun: bool,
-    /// Whether something was said in this epoch of which the store has a share. Only the first such message may create it: if it is
-    /// lost later, the store must not take what is said then for all.
+    /// Whether the store has a share of this epoch. What is said from then on may not create one: if it is lost, the store must not take
+    /// that for all.
     has_share: bool,
     /// The permits of calls that run.
     running: u64,
@@ -23,18 +21,20 @@ pub struct Account {
     asked: u64,
     /// The permits of releases of this epoch without a reply.
     releasing: u64,
-    /// Whether nothing was on its way since the last words, so that the reply can confirm what is believed.
-    is_quiet: bool,
-    /// The number of the last release.
-    releases: u64,
+    /// What the store can believe when it hears the last words, as other messages are on their way.
+    expected: Expected,
+    /// The permits that were released in this epoch.
+    released: u64,
     /// Whether the store may believe something else than what was said in this epoch.
     is_unsure: bool,
     /// Whether there is no reply yet to the last words.
     is_speaking: bool,
     /// The replies in a row that could not confirm what is believed.
     unconfirmed: u8,
-    /// When the last message of this epoch was sent that has a reply.
+    /// When the last message of this epoch was sent by which the store believes what is held.
     heard: u64,
+    /// When the last message was sent by which it may.
+    said: u64,
     /// When the last words were sent whose reply could confirm it: [`Message::Extend`] or [`Message::Report`].
     confirmed: u64,
     ttl: u64,
@@ -45,7 +45,7 @@ pub struct Account {
 pub enum Message {
     /// Takes permits for a call.
     Take(Take),
-    /// Releases the permits of a call that has ended: how many, and the number of the release.
+    /// Releases the permits of a call that has ended: how many, and with them in this epoch.
     Release(u64, u64),
     /// Says that what is held still is.
     Extend,
@@ -61,6 +61,9 @@ pub struct Sent {
     /// What it says.
     pub message: Message,
     at: u64,
+    ttl: u64,
+    /// Whether the store had heard the report that the epoch began with.
+    was_begun: bool,
 }
 
 impl Sent {
@@ -69,6 +72,35 @@ impl Sent {
     pub fn sent_at(&self) -> u64 {
         self.at
     }
+
+    /// Returns what says this and a later release.
+    #[must_use]
+    pub fn with_later(self, later: Sent) -> Sent {
+        match (self.message, later.message) {
+            (Message::Release(earlier, _), Message::Release(permits, released))
+                if self.speaker.epoch == later.speaker.epoch =>
+            {
+                Sent { message: Message::Release(earlier + permits, released), ..later }
+            }
+            // One of an earlier epoch is worth nothing.
+            _ => later,
+        }
+    }
+
+    /// Returns for how long it is believed, in microseconds.
+    #[must_use]
+    pub fn ttl(&self) -> u64 {
+        self.ttl
+    }
+}
+
+/// What a store can believe: the permits that were taken and released in the epoch at least, and how many more may have been.
+#[derive(Clone, Copy, Debug, Default)]
+struct Expected {
+    taken: u64,
+    may_take: u64,
+    released: u64,
+    may_release: u64,
 }
 
 /// What came of a message.
@@ -78,8 +110,8 @@ pub enum Reply {
     Taken(Taken),
     /// The message was received.
     Done,
-    /// So many are believed to be held, if anything is known of this epoch.
-    Believed(Option<u64>),
+    /// This is believed, if anything is known of this epoch.
+    Believed(Option<Believed>),
     /// No reply came in time.
     Unknown,
 }
@@ -104,18 +136,20 @@ impl Account {
     pub fn new(process: u64, ttl: u64, now: u64) -> Self {
         Account {
             process,
-            epoch: 1,
+            // Of another account of the key, before this one, messages may still come.
+            epoch: now + 1,
             is_begun: true,
             has_share: false,
             running: 0,
             asked: 0,
             releasing: 0,
-            is_quiet: false,
-            releases: 0,
+            expected: Expected::default(),
+            released: 0,
             is_unsure: false,
             is_speaking: false,
             unconfirmed: 0,
             heard: now,
+            said: 0,
             confirmed: now,
             ttl,
         }
@@ -127,21 +161,51 @@ impl Account {
         self.running
     }
 
-    /// Asks for the permits of a call.
-    pub fn take(&mut self, now: u64, permits: u64) -> Sent {
+    /// Whether the store has to hear everything before it can be asked for more.
+    #[must_use]
+    pub fn is_unsure(&self) -> bool {
+        self.is_unsure
+    }
+
+    /// Whether a call that was refused because the store has lost what it knew may ask again.
+    #[must_use]
+    pub fn may_ask_again(&self) -> bool {
+        self.is_begun && !self.is_unsure
+    }
+
+    /// Whether nothing is held, nor believed to be.
+    #[must_use]
+    pub fn is_idle(&self, now: u64) -> bool {
+        // What the store may believe expires by itself, even if a message comes late.
+        let has_expired = now >= self.said.max(self.heard) + 2 * self.ttl;
+        self.running + self.asked == 0 && !self.is_speaking && has_expired
+    }
+
+    /// Asks for the permits of a call. `waits` says whether it waits if it does not get them.
+    pub fn take(&mut self, now: u64, permits: u64, waits: bool) -> Sent {
         self.wake(now);
         if self.running + self.asked == 0 {
             if now >= self.heard + self.ttl {
                 // What it held before has expired, and there is nothing to report.
                 self.begin_epoch();
-                self.is_begun = true;
+                (self.is_begun, self.heard) = (true, now);
             }
-            (self.heard, self.confirmed) = (now, now);
+            self.confirmed = now;
         }
         self.asked += permits;
-        self.is_quiet = false;
-        let has_share = mem::replace(&mut self.has_share, true);
-        self.sent(now, Message::Take(Take { permits, has_share }))
+        self.expected.may_take += permits;
+        let has_share = self.has_share;
+        self.sent(now, Message::Take(Take { permits, has_share, waits }))
+    }
+
+    /// Notes a call that was admitted without asking the store, which has to hear of it.
+    pub fn admit(&mut self, now: u64, permits: u64) {
+        self.wake(now);
+        if self.running + self.asked == 0 {
+            (self.heard, self.confirmed) = (now, now);
+        }
+        self.running += permits;
+        self.is_unsure = true;
     }
 
     /// Returns the message for a call that has ended, unless a report will say it.
@@ -158,14 +222,21 @@ impl Account {
         if self.is_speaking {
             return None;
         }
-        let message = if self.is_unsure {
+        // Where nothing runs, and the store cannot believe anything, there is nothing to say.
+        let matters = self.running + self.asked > 0 || now < self.said.saturating_add(self.ttl);
+        let message = if self.is_unsure && matters {
             (self.is_unsure, self.unconfirmed) = (false, 0);
             self.begin_epoch();
             let permits = self.running + self.asked;
             self.has_share = permits > 0;
             Message::Report(permits)
         } else if now >= self.confirmed + self.ttl / 3 && self.running + self.asked > 0 {
-            self.is_quiet = self.asked + self.releasing == 0;
+            self.expected = Expected {
+                taken: self.running + self.released,
+                may_take: self.asked,
+                released: self.released - self.releasing,
+                may_release: self.releasing,
+            };
             Message::Extend
         } else {
             return None;
@@ -177,27 +248,35 @@ impl Account {
     /// Takes note of a reply. One that comes too late to be used is none: [`Reply::Unknown`].
     pub fn hear(&mut self, now: u64, sent: Sent, reply: Reply) -> Heard {
         let is_known = reply != Reply::Unknown;
-        if is_known && sent.speaker.epoch == self.epoch {
+        let extends = match reply {
+            Reply::Taken(taken) => taken == Taken::Yes,
+            Reply::Believed(believed) => believed.is_some(),
+            Reply::Done => matches!(sent.message, Message::Report(_)),
+            Reply::Unknown => false,
+        };
+        if extends && sent.speaker.epoch == self.epoch {
             self.heard = self.heard.max(sent.at);
         }
         self.wake(now);
         let is_of_epoch = sent.speaker.epoch == self.epoch;
         self.is_unsure |= !is_known && is_of_epoch;
         match sent.message {
-            Message::Take(Take { permits, has_share }) => {
+            Message::Take(Take { permits, .. }) => {
                 self.asked -= permits;
                 let starts = reply == Reply::Taken(Taken::Yes);
                 let asks_again = reply == Reply::Taken(Taken::Forgotten);
                 self.running += if starts { permits } else { 0 };
-                if reply == Reply::Taken(Taken::No) && is_of_epoch && !has_share {
-                    self.has_share = false;
-                }
-                self.is_unsure |= asks_again && is_of_epoch;
+                self.has_share |= starts && is_of_epoch;
+                // A report that is on its way will say it.
+                self.is_unsure |= asks_again && is_of_epoch && sent.was_begun;
                 // What was asked for before has been reported as if it were held.
                 let says = if starts || is_of_epoch { None } else { self.release_counted(now, permits) };
                 return Heard { starts, asks_again, says };
             }
-            Message::Release(permits, _) => self.releasing -= if is_of_epoch { permits } else { 0 },
+            Message::Release(permits, _) if is_of_epoch => {
+                self.releasing = self.releasing.saturating_sub(permits);
+            }
+            Message::Release(..) => {}
             Message::Extend | Message::Report(_) => {
                 self.is_speaking = false;
                 if is_known && is_of_epoch {
@@ -212,14 +291,23 @@ impl Account {
         Heard::default()
     }
 
-    /// Compares what is believed with what runs, unless something is under way that may be counted or not.
-    fn compare(&mut self, at: u64, believed: Option<u64>) {
-        if self.is_quiet {
+    /// Compares what is believed with what runs, as far as what is under way may be counted or not.
+    fn compare(&mut self, at: u64, believed: Option<Believed>) {
+        let Expected { taken, may_take, released, may_release } = self.expected;
+        let is_quiet = may_take + may_release == 0;
+        self.is_unsure |= match believed {
+            Some(believed) => {
+                let has_taken = believed.permits + believed.released;
+                !(taken..=taken + may_take).contains(&has_taken)
+                    || !(released..=released + may_release).contains(&believed.released)
+            }
+            None => self.has_share && (!is_quiet || taken > released),
+        };
+        if is_quiet {
             (self.confirmed, self.unconfirmed) = (at, 0);
-            self.is_unsure |= believed.unwrap_or(0) != self.running;
         } else {
             self.unconfirmed += 1;
-            self.is_unsure |= believed.is_none() && self.has_share || self.unconfirmed > MAX_UNCONFIRMED;
+            self.is_unsure |= self.unconfirmed > MAX_UNCONFIRMED;
         }
     }
 
@@ -234,7 +322,7 @@ impl Account {
 
     fn begin_epoch(&mut self) {
         self.epoch += 1;
-        (self.is_begun, self.has_share, self.releasing) = (false, false, 0);
+        (self.is_begun, self.has_share, self.releasing, self.released) = (false, false, 0, 0);
     }
 
     /// Releases what this epoch counts.
@@ -244,12 +332,21 @@ impl Account {
             return None;
         }
         self.releasing += permits;
-        self.releases += 1;
-        self.is_quiet = false;
-        Some(self.sent(now, Message::Release(permits, self.releases)))
+        self.released += permits;
+        self.expected.may_release += permits;
+        Some(self.sent(now, Message::Release(permits, self.released)))
     }
 
-    fn sent(&self, at: u64, message: Message) -> Sent {
-        Sent { speaker: Speaker { process: self.process, epoch: self.epoch }, message, at }
+    fn sent(&mut self, at: u64, message: Message) -> Sent {
+        if !matches!(message, Message::Release(..)) {
+            self.said = at;
+        }
+        Sent {
+            was_begun: self.is_begun,
+            speaker: Speaker { process: self.process, epoch: self.epoch },
+            message,
+            at,
+            ttl: self.ttl,
+        }
     }
 }
