@@ -76,7 +76,7 @@ async fn longest_wait_is_reported_and_unknown_is_longer_than_any() {
 }
 
 #[tokio::test]
-async fn policy_with_the_fewest_permits_left_is_reported_of_an_admitted_call() {
+async fn fewest_permits_left_are_reported() {
     on_each_registry(async |registry, _| {
         let held = registry.limiter("held", ConcurrencyLimit::new(3)).unwrap();
         let window = registry.limiter("window", FixedWindow::new(100, DAY)).unwrap();

@@ -132,7 +132,7 @@ impl Client {
             Ok(takes) => takes,
             // The others need not fail.
             Err(_) if is_batch => return Vec::new(),
-            Err(error) => return repeated(error, decisions.len()),
+            Err(error) => return vec![Err(error); decisions.len()],
         };
         let all = takes.with_releases(decisions.iter().copied());
         let reply = match self.scripts.decide(form, all, &takes.said()) {
@@ -148,11 +148,11 @@ impl Client {
         }
         if let Err(CallError::NotSent(error)) = reply {
             takes.hear_not_sent();
-            return repeated(error, decisions.len());
+            return vec![Err(error); decisions.len()];
         }
         let all: Vec<&[Charge]> = takes.with_releases(decisions.iter().copied()).collect();
         let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(&all, reply));
-        let mut outcomes = outcomes.unwrap_or_else(|error| repeated(error, all.len()));
+        let mut outcomes = outcomes.unwrap_or_else(|error| vec![Err(error); all.len()]);
         takes.hear(decisions, &mut outcomes);
         outcomes
     }
@@ -240,8 +240,4 @@ impl Client {
     pub(super) fn is_cluster(&self) -> bool {
         matches!(*self.deployment, Deployment::Cluster(_))
     }
-}
-
-fn repeated(error: StoreError, count: usize) -> Vec<Result<Box<Outcome>, StoreError>> {
-    iter::repeat_with(|| Err(error.clone())).take(count).collect()
 }

@@ -161,6 +161,10 @@ impl Charged {
     /// Redis.
     pub fn correct(mut self, used: &[(usize, Used)]) {
         let used_of = |definition: &Definition| {
+            // A hold has ended, and has nothing to give back.
+            if definition.algorithm == Algorithm::Semaphore {
+                return &Used::Cost;
+            }
             let index = definition.attribute.index;
             used.iter().find(|(of, _)| Some(*of) == index).map_or(&Used::Nothing, |(_, used)| used)
         };
@@ -168,8 +172,6 @@ impl Charged {
         // Read where it is: the receipt is longer than what is done with it.
         match &mut **charged {
             Refundable::Nothing => {}
-            // A hold has ended.
-            Refundable::Plain(definition, _) if definition.algorithm == Algorithm::Semaphore => {}
             Refundable::Plain(definition, receipt) => match used_of(definition) {
                 Used::Cost => {}
                 Used::Nothing => {
@@ -187,9 +189,6 @@ impl Charged {
                 let charged = mem::take(charged);
                 let (mut definitions, mut receipts) = (Vec::new(), Vec::new());
                 for (definition, receipt) in charged {
-                    if definition.algorithm == Algorithm::Semaphore {
-                        continue;
-                    }
                     let used = match used_of(&definition) {
                         Used::Cost => continue,
                         Used::Nothing => {
