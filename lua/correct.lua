@@ -7,8 +7,8 @@
 -- ARGV   all arguments, packed: for each a byte, the number of its algorithm, and seven doubles, the arguments of `correct`, NaN for
 --        nil; or that number negative, and the arguments of `pause`
 -- reply  for each the text of an error, an empty one, or CUT if a debt was cut; or the text that `correct` returns
-local call, type, tonumber, KEYS, unpack_struct, pack_struct = redis.pcall, type, tonumber, KEYS, struct.unpack, struct.pack
-local match, format = string.match, string.format
+local call, type, KEYS, unpack_struct, pack_struct = redis.pcall, type, KEYS, struct.unpack, struct.pack
+local match, format, sub = string.match, string.format, string.sub
 local packed, count, reply, first = ARGV[1], #KEYS, {}, 1
 -- What `correct` and `pause` read, as `check` does for a decision.
 local args
@@ -208,10 +208,11 @@ while first <= count do
 
   -- holds, of which some are released
   elseif kind == 10 and charge == 1 then
-    local field = format('%.0f:%.0f', fourth, fifth)
-    local read = call('HMGET', key, 'total', field)
-    local total, share = tonumber(read[1]), read[2]
-    if share and total and #share == 32 then
+    local field = sub(packed, 57 * first - 31, 57 * first - 16)
+    local read = call('HMGET', key, 'sum', field)
+    local sum, share = read[1], read[2]
+    if sum and share and #sum >= 24 and #share == 32 then
+      local total, soonest, ends = unpack_struct('<ddd', sum)
       local permits, till, released, reported = unpack_struct('<dddd', share)
       -- As in `load` of holds.lua.
       if
@@ -223,7 +224,10 @@ while first <= count do
           local left = permits + released - third
           if left < 0 then left = 0 end
           share = pack_struct('<dddd', left, till, third, reported)
-          failed = type(call('HSET', key, 'total', total - permits + left, field, share)) == 'table'
+          local turns = #sum > 24 and sub(sum, 25)
+          sum = pack_struct('<ddd', total - permits + left, soonest, ends)
+          if turns then sum = sum .. turns end
+          failed = type(call('HSET', key, 'sum', sum, field, share)) == 'table'
         end
         reply[at], at = '', at + 1
       end

@@ -1,12 +1,12 @@
 -- Semaphore: what each process holds of a key, in the epochs in which it says so. Twin of
 -- ratelimit-runtime/src/algorithm/believed_holds.rs: change both or neither.
 --
--- key    a hash: `total`, the permits of all shares in it; `soonest`, a time not after the first share expires; `ends`, the second in
---        which the key expires; and of each process and epoch a share, "process:epoch", four doubles, packed: the permits, until when
---        they are believed to be held, how many were released, and 1 if a report has begun the epoch, or else 0
---        Of processes whose calls wait, `turns`: "process:permits:until" of each, in the order in which they get their permits
--- args   cost, max, process, epoch, ttl    permits, permits; the epoch is negative if the process has a share already; microseconds,
---        negative if the call waits. Or a negative cost, and in place of max the permits that the process has released in the epoch
+-- key    a hash, whose values are doubles, packed. `sum`: the permits of all shares; a time not after the first share expires; the second
+--        in which the key expires; and of each process whose calls wait, in the order in which they get their permits, its turn: the
+--        process, the permits, and until when it may ask again. And of each process and epoch, with these as its field, a share: the
+--        permits, until when they are believed to be held, how many were released, and 1 if a report has begun the epoch, or else 0
+-- args   cost, max, released, ttl, of      permits, permits; the permits that the process has released in the epoch, or -1 minus these if
+--        it has a share already; microseconds, negative if the call waits; the field of its share. Without a cost the last three are 0
 -- reply  held, forgotten, later            the permits held before the charge, or kept free for others; 1 if they would fit, but the
 --        share is lost; 1 if it is others' turn: if they wait too, or for a call that is refused, if what is kept for them leaves too little
 -- correct args: 1 to release, 0, permits released in the epoch, process, epoch; or 2 to extend, or 3 to report these permits, and as the
@@ -18,23 +18,29 @@ local TURN = 1000000
 -- The number of values per command: Lua's stack holds only some thousands.
 local CHUNK = 1000
 
+local function whole(number)
+  return number >= 0 and number <= 2 ^ 53 and number % 1 == 0 and number or corrupt()
+end
+
 -- Returns the numbers of a share.
 local function load(value)
   if #value ~= 32 then corrupt() end
   local permits, till, released, reported = struct.unpack('<dddd', value)
-  if parse_whole(till) - now > LONGEST or parse_whole(reported) > 1 then corrupt() end
-  return parse_whole(permits), till, parse_whole(released), reported
+  if whole(till) - now > LONGEST or whole(reported) > 1 then corrupt() end
+  return whole(permits), till, whole(released), reported
 end
 
--- Reads the numbers of a key, and the share of a process, unless it has expired.
-local function read(key, process, epoch)
-  local field = string.format('%.0f:%.0f', process, epoch)
-  local found = redis.call('HMGET', key, 'total', 'soonest', 'ends', field, 'turns')
-  local state = {key = key, field = field, value = found[4], counted = 0, turns = found[5] or ''}
-  if found[1] or found[2] or found[3] or found[4] or found[5] then
-    state.total, state.soonest, state.ends = parse_whole(found[1]), parse_whole(found[2]), parse_whole(found[3])
-    if math.max(state.soonest, state.ends * 1000000) - now > LONGEST + 1000000 then corrupt() end
-    state.counted, state.first, state.is_exact = state.total, state.soonest, state.soonest > now
+-- Reads the numbers of a key, and the share of this field, unless it has expired.
+local function read(key, field)
+  local found = redis.call('HMGET', key, 'sum', field)
+  local state = {key = key, field = field, sum = found[1], value = found[2], counted = 0}
+  if state.sum then
+    if #state.sum < 24 or #state.sum % 24 > 0 then corrupt() end
+    local total, soonest, ends = struct.unpack('<ddd', state.sum)
+    if math.max(whole(soonest), whole(ends) * 1000000) - now > LONGEST + 1000000 then corrupt() end
+    state.counted, state.first, state.ends, state.is_exact = whole(total), soonest, ends, soonest > now
+  elseif state.value then
+    corrupt()
   end
   if state.value then
     local permits, till, released, reported = load(state.value)
@@ -49,31 +55,26 @@ end
 
 -- Reads all shares. Those that have expired no longer count, nor do those of a process from before an epoch.
 local function count(state, process, epoch)
-  local all, unpack_struct, sub = redis.call('HGETALL', state.key), struct.unpack, string.sub
-  local held, first, latest, dropped, others = 0, 2 ^ 53, now + LONGEST, {}, 0
-  local prefix = process and int(process) .. ':'
-  local length = prefix and #prefix
+  local all, unpack_struct = redis.call('HGETALL', state.key), struct.unpack
+  local held, first, latest, dropped = 0, 2 ^ 53, now + LONGEST, {}
   for i = 1, #all, 2 do
     local field, value = all[i], all[i + 1]
-    if field == 'turns' then
-      -- Read already.
-    elseif #value == 32 then
+    if #field == 16 and #value == 32 then
       local permits, till = unpack_struct('<dd', value)
       if not (permits >= 0 and permits % 1 == 0 and till >= 0 and till <= latest and till % 1 == 0) then corrupt() end
-      if till <= now or prefix and sub(field, 1, length) == prefix and parse(sub(field, length + 1)) < epoch then
+      local by, since = unpack_struct('<dd', field)
+      if till <= now or by == process and since < epoch then
         dropped[#dropped + 1] = field
       else
         held = held + permits
         if till < first then first = till end
       end
-    elseif field == 'total' or field == 'soonest' or field == 'ends' then
-      others = others + 1
-    else
+    elseif field ~= 'sum' then
       corrupt()
     end
   end
-  if others ~= (state.total and 3 or 0) or #all > 0 and others == 0 then corrupt() end
-  state.counted, state.first, state.dropped = parse(held), first < 2 ^ 53 and first or nil, dropped
+  if #all > 0 and not state.sum then corrupt() end
+  state.counted, state.first, state.dropped = whole(held), first < 2 ^ 53 and first or nil, dropped
 end
 
 -- Drops the shares that no longer count, but not the one that was written. This cannot be undone, so it comes last.
@@ -98,27 +99,22 @@ end
 
 -- Writes what was counted, without any new share.
 local function tidy(state)
-  if not state.total then return end
+  if not state.sum then return end
   if not state.first then return remove(state.key) end
-  if try_drop(state) or state.first ~= state.soonest then
-    redis.call('HSET', state.key, 'total', int(state.counted), 'soonest', int(state.first))
+  if try_drop(state) or struct.unpack('<d', state.sum, 9) ~= state.first then
+    state.sum = struct.pack('<dd', state.counted, state.first) .. string.sub(state.sum, 17)
+    redis.call('HSET', state.key, 'sum', state.sum)
     drop(state)
   end
 end
 
--- Writes the share, and records in the state what `restore` needs. A process that gets its permits has had its turn.
+-- Writes the share, and records in the state what `restore` needs.
 local function write(state, permits, till, released, reported)
   local key, ends = state.key, math.max(math.floor(till / 1000000) + 1, state.ends or 0)
   if try_drop(state) then state.clean_up = drop end
   local total, soonest = state.counted - (state.permits or 0) + permits, math.min(till, state.first or till)
-  local share = struct.pack('<dddd', permits, till, released, reported)
-  if state.left then
-    redis.call(
-      'HSET', key, 'total', int(total), 'soonest', int(soonest), 'ends', int(ends), state.field, share, 'turns', state.left
-    )
-  else
-    redis.call('HSET', key, 'total', int(total), 'soonest', int(soonest), 'ends', int(ends), state.field, share)
-  end
+  local sum = struct.pack('<ddd', total, soonest, ends) .. (state.turns or state.sum and string.sub(state.sum, 25) or '')
+  redis.call('HSET', key, 'sum', sum, state.field, struct.pack('<dddd', permits, till, released, reported))
   state.written = state.field
   if ends ~= state.ends then
     redis.call('EXPIREAT', key, ends)
@@ -129,14 +125,13 @@ end
 local function restore(state)
   if not state.written then return end
   local key, field = state.key, state.field
-  if not state.total then return remove(key) end
-  redis.call('HSET', key, 'total', int(state.total), 'soonest', int(state.soonest), 'ends', int(state.ends))
-  if state.left then redis.call('HSET', key, 'turns', state.turns) end
+  if not state.sum then return remove(key) end
+  redis.call('HSET', key, 'sum', state.sum)
   -- If the user may not run `HDEL`, a share that has expired does the same.
   if state.value or type(redis.pcall('HDEL', key, field)) ~= 'number' then
     redis.call('HSET', key, field, state.value or struct.pack('<dddd', 0, 0, 0, 0))
   end
-  if state.expires then redis.call('EXPIREAT', key, state.ends) end
+  if state.expires then redis.call('EXPIREAT', key, (struct.unpack('<d', state.sum, 17))) end
 end
 
 -- Releases so many permits of an epoch in total. So messages that come twice or in another order make no difference, and the next one
@@ -144,28 +139,31 @@ end
 local function release(state, released)
   if not state.permits or released <= state.released then return end
   local left = math.max(state.permits - (released - state.released), 0)
-  local total = parse(state.total - state.permits + left)
+  local total = whole(state.counted - state.permits + left)
+  local sum = struct.pack('<d', total) .. string.sub(state.sum, 9)
   local share = struct.pack('<dddd', left, state.till, released, state.reported)
-  redis.call('HSET', state.key, 'total', int(total), state.field, share)
+  redis.call('HSET', state.key, 'sum', sum, state.field, share)
+  state.sum, state.value, state.counted, state.permits, state.released = sum, share, total, left, released
 end
 
 --[[ decisions ]]
 -- Reads whose turn it is, and returns the permits that are kept free for others. One that has not asked for a while has lost its turn,
 -- and so has one from the future.
 local function turns(state, process)
-  local kept, own, others = 0, int(process), {}
-  for of, need, till in string.gmatch(state.turns, '(%d+):(%d+):(%d+)') do
-    local left = parse(till) - now
-    if left <= 0 or left > TURN or not state.first then
+  local kept, others = 0, {}
+  for at = 25, #state.sum, 24 do
+    local by, need, till = struct.unpack('<ddd', state.sum, at)
+    local left = till - now
+    if not (left > 0 and left <= TURN and state.first) then
       -- Where nothing is held, nobody waits.
-    elseif of == own then
+    elseif by == process then
       state.place = #others + 1
     else
-      if not state.place then kept = kept + parse_whole(need) end
-      others[#others + 1] = of .. ':' .. need .. ':' .. till
+      if not state.place then kept = kept + whole(need) end
+      others[#others + 1] = string.sub(state.sum, at, at + 23)
     end
   end
-  state.others, state.left = others, table.concat(others, ' ')
+  state.others, state.turns = others, table.concat(others)
   return kept
 end
 
@@ -173,35 +171,36 @@ end
 local function queue(state, process, permits)
   local till, others = now + TURN, state.others or {}
   local ends = math.max(math.floor(till / 1000000) + 1, state.ends)
-  table.insert(others, state.place or #others + 1, int(process) .. ':' .. int(permits) .. ':' .. int(till))
-  redis.call('HSET', state.key, 'ends', int(ends), 'turns', table.concat(others, ' '))
+  table.insert(others, state.place or #others + 1, struct.pack('<ddd', process, permits, till))
+  local sum = string.sub(state.sum, 1, 16) .. struct.pack('<d', ends) .. table.concat(others)
+  redis.call('HSET', state.key, 'sum', sum)
   if ends ~= state.ends then redis.call('EXPIREAT', state.key, ends) end
 end
 
 local function check(key, at)
-  local cost, max, process, epoch = args[at], args[at + 1], args[at + 2], args[at + 3]
-  local entry = read(key, process, math.abs(epoch))
-  if cost < 0 then
-    entry[1], entry[2], entry[3] = entry.counted, 0, 0
-    entry.cost, entry.releases, entry.admits = -cost, max, true
-    return entry
-  end
+  local cost, max, released, ttl, of = args[at], args[at + 1], args[at + 2], args[at + 3], args[at + 4]
+  local process = cost > 0 and struct.unpack('<d', of) or 0
+  local entry = read(key, cost > 0 and of or '')
+  local has_share = released < 0
+  if has_share then released = -1 - released end
+  -- What has ended is released even if the call is refused, which it is even if the server refuses to write.
+  if cost > 0 then pcall(release, entry, released) end
   if not entry.is_exact then count(entry) end
-  local kept = entry.turns == '' and 0 or turns(entry, process)
+  local kept = entry.sum and #entry.sum > 24 and turns(entry, process) or 0
   local held = entry.counted + kept
   local fits = held + cost <= max
-  local forgotten = fits and epoch < 0 and not entry.permits
+  local forgotten = fits and has_share and not entry.permits
   local others_first = fits and entry.others and entry.others[1] or not fits and kept + cost > max
   entry[1], entry[2], entry[3] = held, forgotten and 1 or 0, others_first and 1 or 0
-  entry.cost, entry.ttl = cost, math.abs(args[at + 4])
+  entry.cost, entry.ttl, entry.process = cost, math.abs(ttl), process
+  if not entry.permits then entry.released = released end
   entry.admits = cost == 0 or can_wait(now, 0) and fits and not forgotten
-  entry.waits, entry.process = not fits and cost <= max and args[at + 4] < 0, process
+  entry.waits = not fits and cost <= max and ttl < 0
   return entry
 end
 
 local function commit(entry)
-  if entry.releases then return release(entry, entry.releases) end
-  write(entry, (entry.permits or 0) + entry.cost, now + entry.ttl, entry.released or 0, entry.reported or 0)
+  write(entry, (entry.permits or 0) + entry.cost, now + entry.ttl, entry.released, entry.reported or 0)
 end
 
 -- A call is refused even if the server refuses to write.
@@ -213,7 +212,7 @@ end
 --[[ corrections ]]
 local function correct(key, at)
   local op, permits, process, epoch, till = args[at], args[at + 1], args[at + 3], args[at + 4], now + args[at + 5]
-  local state = read(key, process, epoch)
+  local state = read(key, struct.pack('<dd', process, epoch))
   if op == 1 then return release(state, args[at + 2]) end
   count(state, process, epoch)
   local held = state.permits

@@ -4,8 +4,10 @@
 --
 -- KEYS   the keys of each decision, in order; the keys of one decision are distinct
 -- ARGV   the number of keys of a decision, the format of its arguments as of `struct.unpack`, and these arguments: once for all
---        decisions, or one after the other. If decisions have different formats, three of each.
--- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`
+--        decisions, or one after the other. If decisions have different formats, three of each. Last, if there are charges of holds, what
+--        differs between them, packed: of each that costs something the released permits and the field
+-- args   six for each charge: its kind, which is the number of its algorithm, negative for a shadow, and the arguments of `check`, but 0
+--        for what differs between charges of holds
 -- reply  doubles: now, then for each charge what was read, which starts with a negative number if its own policy refuses it:
 --          gcra                tat                 the arrival time before the charge, at least now
 --          fixed_window        opened, count
@@ -14,12 +16,12 @@
 --          interval_bucket     anchor, missing
 --          adjustable_gcra     tat                 the same at the rate of the call
 --          settled_gcra        tat, made           the same, and the time of the charge
---          holds               held                one more than the permits held; if the charge is refused, also 1 if the share is lost
+--          holds               held                one more than the permits held before the charge; if the charge is refused, also 1 if the share is lost
 --        If a decision was left to `decide`, a list of these numbers, with what it returns in place of those of the decision.
 local call, type, tonumber, KEYS, ARGV = redis.pcall, type, tonumber, KEYS, ARGV
 local unpack_struct, pack_struct, match, format = struct.unpack, struct.pack, string.match, string.format
 local size, form, packed, next_at, given = ARGV[1] + 0, ARGV[2], ARGV[3], 1, 3
-local args, has_more = nil, true
+local args, has_more, takes, next_take = nil, true, #ARGV % 3 == 1 and ARGV[#ARGV], 1
 -- How many charges may be left to `decide`, which takes many times as long. Then the rest of the call is not decided.
 local left = 9
 -- What the writes need of what was read: five for each charge of a decision, of which the first says whether a shadow is admitted.
@@ -45,11 +47,11 @@ while first <= count do
         for i = 1, #some - 1 do args[#args + 1] = some[i] end
       end
     end
-    has_more = next_at <= #packed or ARGV[given + 1]
+    has_more = next_at <= #packed or ARGV[given + 2]
   end
 
   -- `added` is the last key to which a charge was added, and `done` the last one that was changed further.
-  local last, before, at, f, added, done = first + size - 1, length, 1, 0, first - 1, first - 1
+  local last, before, at, f, added, done, take = first + size - 1, length, 1, 0, first - 1, first - 1, next_take
   local admitted, plain, to_write, to_trim, failed = true, has_first_pass, false, false, false
   for i = first, plain and last or 0 do
     local kind, key, cost, ok, shadow = args[at], KEYS[i], args[at + 1], true, false
@@ -315,79 +317,7 @@ while first <= count do
       reply[length + 1], reply[length + 2] = ok and tat or -tat, made
       to_write, length = true, length + 2
 
-    -- holds, of which none has expired
-    elseif kind == 10 then
-      local epoch, forgotten = args[at + 4], 1
-      local field = format('%.0f:%.0f', args[at + 3], epoch < 0 and -epoch or epoch)
-      local read = call('HMGET', key, 'total', 'soonest', 'ends', field, 'turns')
-      -- Who waits gets a turn.
-      if read.err or cost >= 0 and read[5] and read[5] ~= '' then plain = false break end
-      local held, share = tonumber(read[1]) or 0, read[4]
-      if read[1] then
-        local soonest, second = tonumber(read[2]), tonumber(read[3])
-        -- Comparisons with what is no number fail.
-        if
-          not (
-            soonest and second and second >= 0 and held >= 0 and held <= 9007199254740992 and held % 1 + soonest % 1 + second % 1 == 0
-            and soonest > now and soonest - now <= 315360000000000 and second * 1000000 - now <= 315360000000000
-          )
-        then
-          plain = false
-          break
-        end
-      elseif read[2] or read[3] or share or call('HGETALL', key)[1] then
-        plain = false
-        break
-      end
-      local permits, till, released, reported = 0, 0, 0, 0
-      if share then
-        if #share ~= 32 then plain = false break end
-        permits, till, released, reported = unpack_struct('<dddd', share)
-        -- As in `load` of holds.lua.
-        if
-          not (
-            till > now and till - now <= 315360000000000 and permits >= 0 and permits <= held and released >= 0
-            and released <= 9007199254740992 and (reported == 0 or reported == 1) and permits % 1 + till % 1 + released % 1 == 0
-          )
-        then
-          plain = false
-          break
-        end
-        forgotten = 0
-      elseif epoch > 0 then
-        forgotten = 0
-      end
-      if cost < 0 then
-        -- A call of the process has ended. A decision has nothing else then.
-        local of_epoch = args[at + 2]
-        if share and of_epoch > released then
-          local left = permits + released - of_epoch
-          if left < 0 then left = 0 end
-          share = pack_struct('<dddd', left, till, of_epoch, reported)
-          if type(call('HSET', key, 'total', held - permits + left, field, share)) == 'table' then plain = false break end
-        end
-        forgotten = 0
-      elseif cost > 0 then
-        if held + cost > args[at + 2] then
-          if args[at + 5] < 0 then plain = false break end
-          ok, forgotten = false, 0
-        elseif forgotten == 1 then
-          ok = false
-        end
-      end
-      if ok and cost > 0 then
-        local ttl = args[at + 5]
-        share = pack_struct('<dddd', permits + cost, now + (ttl < 0 and -ttl or ttl), released, reported)
-        found[f + 2], found[f + 3], found[f + 4], found[f + 5] = read, field, share, nil
-      end
-      length = length + 1
-      reply[length] = ok and held + 1 or -1 - held
-      if not ok then
-        length = length + 1
-        reply[length] = forgotten
-      end
-      to_write = true
-
+    --[[ plain_holds_read.lua ]]
     else
       plain = false
       break
@@ -423,6 +353,7 @@ while first <= count do
       end
       if type(result) == 'table' and result.err then failed = true break end
       if not charged then found[f + 2] = nil end
+    --[[ plain_holds_write.lua ]]
     elseif not charged then
       -- Nothing was added.
     elseif kind == 2 then
@@ -448,26 +379,6 @@ while first <= count do
         found[f + 5], failed = add_entry(key, total, newest, after, here, unit, span)
         if found[f + 5] then done = i end
         if failed then break end
-      end
-    elseif kind == 10 then
-      local read, ttl = found[f + 2], args[at + 5]
-      local till = now + (ttl < 0 and -ttl or ttl)
-      local second, share = (till - till % 1000000) / 1000000 + 1, found[f + 4]
-      local later = not read[1] or second > read[3] + 0
-      if later or till < read[2] + 0 then
-        local soonest = read[1] and read[2] + 0 < till and read[2] or till
-        result = call(
-          'HSET', key, 'total', (read[1] or 0) + cost, 'soonest', soonest, 'ends', later and second or read[3], found[f + 3], share
-        )
-      else
-        result = call('HSET', key, 'total', read[1] + cost, found[f + 3], share)
-      end
-      if type(result) == 'table' then failed = true break end
-      done = i
-      if later then
-        found[f + 5] = second
-        result = call('EXPIREAT', key, second)
-        if type(result) == 'table' then failed = true break end
       end
     else
       local was, ends, value = found[f + 5], nil, nil
@@ -550,8 +461,7 @@ while first <= count do
         elseif kind == 10 then
           local read = found[f + 2]
           algorithm(10).restore({
-            key = key, field = found[f + 3], value = read[4], total = read[1] and read[1] + 0, soonest = read[2], ends = read[3],
-            written = true, expires = found[f + 5],
+            key = key, field = args[at + 5], sum = read[1], value = read[2], written = true, expires = read.second,
           })
         else
           local value, was = found[f + 4], found[f + 5]
@@ -568,6 +478,12 @@ while first <= count do
       if touched or args[at] == 1 or args[at] == -1 then pcall(take_back, KEYS[i], at, f, touched) end
     end
     for i = #reply, before + 1, -1 do reply[i] = nil end
+    next_take = take
+    for at = 1, takes and 6 * size or 0, 6 do
+      if math.abs(args[at]) == 10 and args[at + 1] > 0 then
+        args[at + 3], args[at + 5], next_take = unpack_struct('<dc16', takes, next_take)
+      end
+    end
     length = before + 1
     reply[length] = decide_fully(first - 1, size)
     left = left - size

@@ -66,6 +66,8 @@ const PRELUDE: &str = include_str!("../prelude.lua");
 const ALGORITHMS_BY_NUMBER: &str = include_str!("../algorithms.lua");
 const DECIDE: &str = include_str!("../decide.lua");
 const PLAIN: &str = include_str!("../plain.lua");
+const PLAIN_HOLDS_READ: &str = include_str!("../plain_holds_read.lua");
+const PLAIN_HOLDS_WRITE: &str = include_str!("../plain_holds_write.lua");
 const PLAIN_BUCKETS: &str = include_str!("../plain_buckets.lua");
 const CORRECT: &str = include_str!("../correct.lua");
 
@@ -121,8 +123,14 @@ fn assemble(part: Part, pieces: &[&str], algorithms: &[(&str, &str)]) -> String 
     let branches: String = (1..).zip(algorithms).map(branch).collect();
     let mut script = [&[CLOCK], pieces].concat().concat();
     // Each may include those after it.
-    let files =
-        [("decide", DECIDE), ("algorithms", ALGORITHMS_BY_NUMBER), ("prelude", PRELUDE), ("errors", ERRORS)];
+    let files = [
+        ("plain_holds_read", PLAIN_HOLDS_READ),
+        ("plain_holds_write", PLAIN_HOLDS_WRITE),
+        ("decide", DECIDE),
+        ("algorithms", ALGORITHMS_BY_NUMBER),
+        ("prelude", PRELUDE),
+        ("errors", ERRORS),
+    ];
     for (name, source) in files {
         script = script.replace(&format!("--[[ {name}.lua ]]\n"), source);
     }

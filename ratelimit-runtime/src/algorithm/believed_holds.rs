@@ -40,7 +40,7 @@ struct Turn {
 const TURN: u64 = 1_000_000;
 
 /// Who says something about a key: a process in one of its epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Speaker {
     /// The number of the process, which no other process has.
     pub process: u64,
@@ -53,6 +53,8 @@ pub struct Speaker {
 pub struct Take {
     /// How many permits.
     pub permits: u64,
+    /// How many permits its process has released in this epoch.
+    pub released: u64,
     /// Whether its process has already said something in this epoch of which it has a share.
     pub has_share: bool,
     /// Whether the call waits if it does not get them.
@@ -113,10 +115,10 @@ impl HoldsState {
         shares.filter(|(_, share)| share.until > now).map(|(_, share)| share.permits).sum()
     }
 
-    /// Takes permits if there are as many below `max`. Takes none of a process whose share is lost: what it releases later would be of
-    /// a new one.
+    /// Takes permits if there are as many below `max`, once those are released that the process no longer needs. Takes none of a process
+    /// whose share is lost: what it releases later would be of a new one.
     pub fn take(&mut self, now: u64, ttl: u64, of: Speaker, take: Take, max: u64) -> Taken {
-        self.expire(now);
+        self.release(now, of, take.released);
         if self.occupied(now, of.process) + take.permits > max {
             let place = self.turns.iter().position(|turn| turn.process == of.process);
             if take.waits && take.permits <= max && !self.shares.is_empty() {
@@ -132,9 +134,13 @@ impl HoldsState {
             return Taken::Forgotten;
         }
         self.turns.retain(|turn| turn.process != of.process);
+        let is_new = !self.shares.contains_key(&(of.process, of.epoch));
         let share = self.share(of);
         share.permits += take.permits;
         share.until = now + ttl;
+        if is_new {
+            share.released = take.released;
+        }
         Taken::Yes
     }
 

@@ -1,5 +1,7 @@
 //! What a process knows of its holds of one key. It decides what to say, not how it is sent.
 
+use std::mem;
+
 use crate::algorithm::believed_holds::{Believed, Speaker, Take, Taken};
 
 /// The permits of a key that the calls of this process hold, and what it has said about them to the store.
@@ -19,8 +21,9 @@ pub struct Account {
     running: u64,
     /// The permits of takes without a reply.
     asked: u64,
-    /// The permits of releases of this epoch without a reply.
+    /// The permits of releases of this epoch without a reply, and those of them that no message has said yet.
     releasing: u64,
+    unsaid: u64,
     /// What the store can believe when it hears the last words, as other messages are on their way.
     expected: Expected,
     /// The permits that were released in this epoch.
@@ -45,8 +48,8 @@ pub struct Account {
 pub enum Message {
     /// Takes permits for a call.
     Take(Take),
-    /// Releases the permits of a call that has ended: how many, and with them in this epoch.
-    Release(u64, u64),
+    /// Releases the permits of calls that have ended: so many in this epoch.
+    Release(u64),
     /// Says that what is held still is.
     Extend,
     /// Begins an epoch in which so many are held.
@@ -62,6 +65,8 @@ pub struct Sent {
     pub message: Message,
     at: u64,
     ttl: u64,
+    /// The permits that it is the first to release.
+    releases: u64,
     /// Whether the store had heard the report that the epoch began with.
     was_begun: bool,
 }
@@ -71,20 +76,6 @@ impl Sent {
     #[must_use]
     pub fn sent_at(&self) -> u64 {
         self.at
-    }
-
-    /// Returns what says this and a later release.
-    #[must_use]
-    pub fn with_later(self, later: Sent) -> Sent {
-        match (self.message, later.message) {
-            (Message::Release(earlier, _), Message::Release(permits, released))
-                if self.speaker.epoch == later.speaker.epoch =>
-            {
-                Sent { message: Message::Release(earlier + permits, released), ..later }
-            }
-            // One of an earlier epoch is worth nothing.
-            _ => later,
-        }
     }
 
     /// Returns for how long it is believed, in microseconds.
@@ -108,6 +99,8 @@ struct Expected {
 pub enum Reply {
     /// Whether permits were taken.
     Taken(Taken),
+    /// The message was not received, or nothing was done about it.
+    Undone,
     /// The message was received.
     Done,
     /// This is believed, if anything is known of this epoch.
@@ -123,8 +116,8 @@ pub struct Heard {
     pub starts: bool,
     /// Whether it has to ask once more, because the store has lost what it knew.
     pub asks_again: bool,
-    /// What to say about it.
-    pub says: Option<Sent>,
+    /// Whether there is a release to send: see [`Account::say_released`].
+    pub releases: bool,
 }
 
 /// Replies to [`Message::Extend`] in a row that confirm nothing, because others were on their way, before all is reported.
@@ -143,6 +136,7 @@ impl Account {
             running: 0,
             asked: 0,
             releasing: 0,
+            unsaid: 0,
             expected: Expected::default(),
             released: 0,
             is_unsure: false,
@@ -181,7 +175,8 @@ impl Account {
         self.running + self.asked == 0 && !self.is_speaking && has_expired
     }
 
-    /// Asks for the permits of a call. `waits` says whether it waits if it does not get them.
+    /// Asks for the permits of a call, and releases those of calls that have ended. `waits` says whether it waits if it does not get
+    /// them.
     pub fn take(&mut self, now: u64, permits: u64, waits: bool) -> Sent {
         self.wake(now);
         if self.running + self.asked == 0 {
@@ -194,8 +189,8 @@ impl Account {
         }
         self.asked += permits;
         self.expected.may_take += permits;
-        let has_share = self.has_share;
-        self.sent(now, Message::Take(Take { permits, has_share, waits }))
+        let take = Take { permits, released: self.released, has_share: self.has_share, waits };
+        self.sent(now, Message::Take(take))
     }
 
     /// Notes a call that was admitted without asking the store, which has to hear of it.
@@ -208,11 +203,16 @@ impl Account {
         self.is_unsure = true;
     }
 
-    /// Returns the message for a call that has ended, unless a report will say it.
-    pub fn release(&mut self, now: u64, permits: u64) -> Option<Sent> {
+    /// Ends a call. Returns whether a message has to say so: the next take, or a release. Otherwise a report will.
+    pub fn release(&mut self, now: u64, permits: u64) -> bool {
         self.wake(now);
         self.running -= permits;
-        self.release_counted(now, permits)
+        self.release_counted(permits)
+    }
+
+    /// Returns a release of all that no message has said yet.
+    pub fn say_released(&mut self, now: u64) -> Option<Sent> {
+        (self.unsaid > 0).then(|| self.sent(now, Message::Release(self.released)))
     }
 
     /// Returns what to say now: what is held, if that was not said for a third of the time for which it is believed, or everything,
@@ -247,19 +247,25 @@ impl Account {
 
     /// Takes note of a reply. One that comes too late to be used is none: [`Reply::Unknown`].
     pub fn hear(&mut self, now: u64, sent: Sent, reply: Reply) -> Heard {
-        let is_known = reply != Reply::Unknown;
+        let is_known = !matches!(reply, Reply::Unknown | Reply::Undone);
         let extends = match reply {
             Reply::Taken(taken) => taken == Taken::Yes,
             Reply::Believed(believed) => believed.is_some(),
             Reply::Done => matches!(sent.message, Message::Report(_)),
-            Reply::Unknown => false,
+            Reply::Unknown | Reply::Undone => false,
         };
         if extends && sent.speaker.epoch == self.epoch {
             self.heard = self.heard.max(sent.at);
         }
         self.wake(now);
         let is_of_epoch = sent.speaker.epoch == self.epoch;
-        self.is_unsure |= !is_known && is_of_epoch;
+        self.is_unsure |= reply == Reply::Unknown && is_of_epoch;
+        if is_of_epoch {
+            match reply {
+                Reply::Undone => self.unsaid += sent.releases,
+                _ => self.releasing = self.releasing.saturating_sub(sent.releases),
+            }
+        }
         match sent.message {
             Message::Take(Take { permits, .. }) => {
                 self.asked -= permits;
@@ -270,13 +276,14 @@ impl Account {
                 // A report that is on its way will say it.
                 self.is_unsure |= asks_again && is_of_epoch && sent.was_begun;
                 // What was asked for before has been reported as if it were held.
-                let says = if starts || is_of_epoch { None } else { self.release_counted(now, permits) };
-                return Heard { starts, asks_again, says };
+                let was_reported = !starts && !is_of_epoch && self.release_counted(permits);
+                return Heard {
+                    starts,
+                    asks_again,
+                    releases: was_reported || reply == Reply::Undone && self.unsaid > 0,
+                };
             }
-            Message::Release(permits, _) if is_of_epoch => {
-                self.releasing = self.releasing.saturating_sub(permits);
-            }
-            Message::Release(..) => {}
+            Message::Release(_) => {}
             Message::Extend | Message::Report(_) => {
                 self.is_speaking = false;
                 if is_known && is_of_epoch {
@@ -322,26 +329,33 @@ impl Account {
 
     fn begin_epoch(&mut self) {
         self.epoch += 1;
-        (self.is_begun, self.has_share, self.releasing, self.released) = (false, false, 0, 0);
+        (self.is_begun, self.has_share) = (false, false);
+        (self.releasing, self.unsaid, self.released) = (0, 0, 0);
     }
 
-    /// Releases what this epoch counts.
-    fn release_counted(&mut self, now: u64, permits: u64) -> Option<Sent> {
+    /// Releases what this epoch counts. Returns whether it does.
+    fn release_counted(&mut self, permits: u64) -> bool {
         if !self.is_begun {
             self.is_unsure = true;
-            return None;
+            return false;
         }
         self.releasing += permits;
+        self.unsaid += permits;
         self.released += permits;
         self.expected.may_release += permits;
-        Some(self.sent(now, Message::Release(permits, self.released)))
+        true
     }
 
     fn sent(&mut self, at: u64, message: Message) -> Sent {
-        if !matches!(message, Message::Release(..)) {
+        if !matches!(message, Message::Release(_)) {
             self.said = at;
         }
+        let releases = match message {
+            Message::Take(_) | Message::Release(_) => mem::take(&mut self.unsaid),
+            Message::Extend | Message::Report(_) => 0,
+        };
         Sent {
+            releases,
             was_begun: self.is_begun,
             speaker: Speaker { process: self.process, epoch: self.epoch },
             message,

@@ -34,6 +34,8 @@ struct Charge {
     key: String,
     kind: i8,
     numbers: [f64; 5],
+    /// The permits that the process has released, its number and its epoch.
+    take: Option<[f64; 3]>,
 }
 
 /// What the script has found of a charge of holds.
@@ -98,14 +100,18 @@ impl Scripts {
         connection: &mut impl ConnectionLike,
         list: &[Charge],
     ) -> RedisResult<Result<Vec<Value>, String>> {
-        let (mut format, mut packed) = ("<".to_owned(), Vec::new());
+        let (mut format, mut packed, mut takes) = ("<".to_owned(), Vec::new(), Vec::new());
         let mut call = self.decide.prepare_invoke();
         for charge in list {
             call.key(&charge.key);
             format += "bddddd";
             packed.extend(charge.pack());
+            takes.extend(charge.pack_take());
         }
         call.arg(list.len()).arg(format).arg(packed);
+        if !takes.is_empty() {
+            call.arg(takes);
+        }
         let reply = match call.invoke_async(connection).await? {
             Value::BulkString(packed) => return Ok(Ok(unpacked(&packed, list))),
             other => Vec::<Value>::from_redis_value(other)?,
@@ -143,7 +149,7 @@ impl Said {
     fn numbers(self) -> [u64; 6] {
         let Said { of, message, ttl } = self;
         let [op, permits, number] = match message {
-            Message::Release(_, released) => [1, 0, released],
+            Message::Release(released) => [1, 0, released],
             Message::Extend => [2, 0, 0],
             Message::Report(permits) => [3, permits, 0],
             Message::Take(_) => panic!("a take is a charge"),
@@ -154,15 +160,11 @@ impl Said {
 
 impl Charge {
     fn take(key: &str, of: Speaker, take: Take, max: u64, ttl: u64) -> Self {
-        let epoch = of.epoch as f64 * if take.has_share { -1.0 } else { 1.0 };
+        let released = if take.has_share { -1.0 - take.released as f64 } else { take.released as f64 };
         let ttl = ttl as f64 * if take.waits { -1.0 } else { 1.0 };
-        let numbers = [take.permits as f64, max as f64, of.process as f64, epoch, ttl];
-        Charge { key: key.to_owned(), kind: KIND, numbers }
-    }
-
-    fn release(key: &str, of: Speaker, permits: u64, number: u64) -> Self {
-        let numbers = [-(permits as f64), number as f64, of.process as f64, of.epoch as f64, 1.0];
-        Charge { key: key.to_owned(), kind: KIND, numbers }
+        let numbers = [take.permits as f64, max as f64, 0.0, ttl, 0.0];
+        let take = Some([released, of.process as f64, of.epoch as f64]);
+        Charge { key: key.to_owned(), kind: KIND, numbers, take }
     }
 
     fn pack(&self) -> Vec<u8> {
@@ -170,13 +172,17 @@ impl Charge {
         std::iter::once(self.kind as u8).chain(numbers).collect()
     }
 
+    fn pack_take(&self) -> Vec<u8> {
+        self.take.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
     fn peek(key: &str, max: u64) -> Self {
-        Charge { key: key.to_owned(), kind: KIND, numbers: [0.0, max as f64, 0.0, 0.0, 0.0] }
+        Charge { key: key.to_owned(), kind: KIND, numbers: [0.0, max as f64, 0.0, 0.0, 0.0], take: None }
     }
 
     /// A charge of a fixed window that has room for one permit an hour.
     fn window(key: &str, cost: u64) -> Self {
-        Charge { key: key.to_owned(), kind: 2, numbers: [cost as f64, 1.0, 3.6e9, 0.0, 0.0] }
+        Charge { key: key.to_owned(), kind: 2, numbers: [cost as f64, 1.0, 3.6e9, 0.0, 0.0], take: None }
     }
 }
 
@@ -192,43 +198,32 @@ impl Found {
 impl Stored {
     /// Returns what is under a key, if anything is.
     async fn read(connection: &mut impl ConnectionLike, key: &str) -> Option<Stored> {
-        let fields: Vec<(String, Vec<u8>)> =
+        let fields: Vec<(Vec<u8>, Vec<u8>)> =
             redis::cmd("HGETALL").arg(key).query_async(connection).await.expect("it is a hash");
         let mut stored = Stored::default();
         for (field, value) in &fields {
-            let number = || String::from_utf8_lossy(value).parse().expect("a number");
-            match field.as_str() {
-                "total" => stored.total = number(),
-                "soonest" => stored.soonest = number(),
-                "ends" => stored.ends = number(),
-                "turns" => {
-                    stored.turns = String::from_utf8_lossy(value).split_whitespace().map(Turn::read).collect()
-                }
-                _ => {
-                    let (process, epoch) = field.split_once(':').expect("a share");
-                    let numbers = value.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as u64);
-                    let [permits, until, released, reported] = numbers.collect::<Vec<_>>()[..] else {
-                        panic!("{value:?}")
-                    };
-                    let of = (process.parse().expect("a number"), epoch.parse().expect("a number"));
-                    let share = Share { permits, until, released, is_reported: reported == 1 };
-                    stored.shares.insert(of, share);
-                }
+            let numbers = numbers(value);
+            if field == b"sum" {
+                (stored.total, stored.soonest, stored.ends) = (numbers[0], numbers[1], numbers[2]);
+                let turn = |turn: &[u64; 3]| Turn { process: turn[0], permits: turn[1], until: turn[2] };
+                stored.turns = numbers[3..].as_chunks().0.iter().map(turn).collect();
+                continue;
             }
+            let [process, epoch] = self::numbers(field)[..] else { panic!("{field:?}") };
+            let [permits, until, released, reported] = numbers[..] else { panic!("{value:?}") };
+            let share = Share { permits, until, released, is_reported: reported == 1 };
+            stored.shares.insert((process, epoch), share);
         }
         (!fields.is_empty()).then_some(stored)
     }
 
     /// Writes it, to expire when it ends.
     async fn write(&self, connection: &mut impl ConnectionLike, key: &str) {
-        let numbers = [("total", self.total), ("soonest", self.soonest), ("ends", self.ends)];
         let mut commands = redis::pipe();
         commands.cmd("DEL").arg(key).cmd("HSET").arg(key);
-        for (field, number) in numbers {
-            commands.arg(field).arg(number);
-        }
+        commands.arg("sum").arg(pack([self.total, self.soonest, self.ends]));
         for ((process, epoch), share) in &self.shares {
-            commands.arg(format!("{process}:{epoch}")).arg(share.pack());
+            commands.arg(pack([*process, *epoch])).arg(share.pack());
         }
         commands.cmd("EXPIREAT").arg(key).arg(self.ends);
         commands.exec_async(connection).await.expect("the server answers");
@@ -255,22 +250,13 @@ impl Stored {
     }
 }
 
-impl Turn {
-    fn read(text: &str) -> Self {
-        let numbers = text.split(':').map(|number| number.parse().expect("a number"));
-        let [process, permits, until] = numbers.collect::<Vec<_>>()[..] else { panic!("{text}") };
-        Turn { process, permits, until }
-    }
-}
-
 impl Share {
     fn new(permits: u64, until: u64) -> Self {
         Share { permits, until, released: 0, is_reported: false }
     }
 
     fn pack(self) -> Vec<u8> {
-        let numbers = [self.permits, self.until, self.released, u64::from(self.is_reported)];
-        numbers.iter().flat_map(|number| (*number as f64).to_le_bytes()).collect()
+        pack([self.permits, self.until, self.released, u64::from(self.is_reported)])
     }
 }
 
@@ -288,6 +274,15 @@ async fn start() -> (Fixture, MultiplexedConnection, [Scripts; 2]) {
         script.prepare_invoke().load_async(&mut fixture.admin).await.expect("the server answers");
     }
     (fixture, user, scripts)
+}
+
+/// Returns numbers as a hash has them, and back.
+fn pack<const N: usize>(numbers: [u64; N]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| (*number as f64).to_le_bytes()).collect()
+}
+
+fn numbers(packed: &[u8]) -> Vec<u64> {
+    packed.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as u64).collect()
 }
 
 fn packed_correction(kind: i8, numbers: [u64; 6]) -> Vec<u8> {

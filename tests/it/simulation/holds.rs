@@ -50,6 +50,7 @@ enum Event {
     /// A process hears a reply, or nothing until the deadline.
     Hears(usize, usize, Sent, Reply),
     Tick(usize),
+    SaysReleased(usize),
     Stalls,
     Dies,
     LosesData,
@@ -210,6 +211,7 @@ impl Simulation {
         if let Event::Comes(process)
         | Event::Ends(process, _)
         | Event::Hears(process, ..)
+        | Event::SaysReleased(process)
         | Event::Tick(process) = event
         {
             let Process { is_dead, stalled_until, .. } = self.processes[process];
@@ -228,6 +230,7 @@ impl Simulation {
                 self.arrives(process, message, sent, reply_after);
             }
             Event::Hears(process, message, sent, reply) => self.hears(process, message, sent, reply)?,
+            Event::SaysReleased(process) => self.say_released(process),
             Event::Tick(process) => {
                 self.speak(process);
                 if self.now() < END + 2 * TTL {
@@ -318,16 +321,23 @@ impl Simulation {
         let now = self.now();
         let Some(Call { permits, .. }) = self.processes[process].calls.remove(&call) else { return };
         self.processes[process].ended = now;
-        let sent = self.processes[process].account.release(now, permits);
+        self.processes[process].account.release(now, permits);
         self.speak(process);
-        if let Some(sent) = sent {
-            self.send(process, sent);
-        }
+        // The next take may say it, too, if it comes soon.
+        let delay = self.schedule.random.pick(&[0, 0, 2 * MILLISECOND]);
+        self.schedule.after(delay, Event::SaysReleased(process));
     }
 
     fn speak(&mut self, process: usize) {
         let now = self.now();
         if let Some(sent) = self.processes[process].account.speak(now) {
+            self.send(process, sent);
+        }
+    }
+
+    fn say_released(&mut self, process: usize) {
+        let now = self.now();
+        if let Some(sent) = self.processes[process].account.say_released(now) {
             self.send(process, sent);
         }
     }
@@ -348,7 +358,7 @@ impl Simulation {
         let (now, of) = (self.now(), sent.speaker);
         let reply = match sent.message {
             Message::Take(take) => Reply::Taken(self.store.take(now, TTL, of, take, self.max)),
-            Message::Release(_, released) => {
+            Message::Release(released) => {
                 self.store.release(now, of, released);
                 Reply::Done
             }
@@ -384,7 +394,7 @@ impl Simulation {
         // A process that was stalled may find both.
         let reply = if now > sent.sent_at() + DEADLINE { Reply::Unknown } else { reply };
         self.judge(process, reply);
-        let Heard { starts, asks_again, says } = self.processes[process].account.hear(now, sent, reply);
+        let Heard { starts, asks_again, releases } = self.processes[process].account.hear(now, sent, reply);
         if let (true, Message::Take(Take { permits, .. })) = (starts, sent.message) {
             let is_forgotten = executed.is_none_or(|at| self.lost_data.is_some_and(|lost| lost >= at));
             let is_forgotten = is_forgotten || self.may_believe_less();
@@ -397,8 +407,8 @@ impl Simulation {
             self.schedule.after(length, Event::Ends(process, call));
         }
         self.speak(process);
-        if let Some(sent) = says {
-            self.send(process, sent);
+        if releases {
+            self.say_released(process);
         }
         if let (true, Message::Take(Take { permits, .. })) = (asks_again, sent.message) {
             self.ask(process, permits);

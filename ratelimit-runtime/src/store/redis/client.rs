@@ -1,7 +1,6 @@
 //! Calls to the servers of a store. Each ends by its deadline.
 
 use std::collections::HashMap;
-use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -55,22 +54,7 @@ impl Client {
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Box<Outcome>, StoreError>> {
         Box::pin(async move {
-            let takes = self.holds.ask(iter::once(charges))?;
-            let invocation =
-                self.scripts.decide(form, takes.with_releases(iter::once(charges)), &takes.said())?;
-            let reply = match self.invoke(&invocation, deadline, false).await {
-                Err(error @ CallError::NotSent(_)) => {
-                    takes.hear_not_sent();
-                    return Err(error.into());
-                }
-                reply => reply?,
-            };
-            if takes.is_empty() {
-                return scripts::outcome(charges, reply);
-            }
-            let decisions: Vec<&[Charge]> = takes.with_releases(iter::once(charges)).collect();
-            let mut outcomes = scripts::outcomes(&decisions, reply)?;
-            takes.hear(&[charges], &mut outcomes);
+            let mut outcomes = self.decide_first(form, &[charges], deadline).await;
             outcomes.pop().unwrap_or_else(|| Err(StoreError::not_sent()))
         })
     }
@@ -134,8 +118,7 @@ impl Client {
             Err(_) if is_batch => return Vec::new(),
             Err(error) => return vec![Err(error); decisions.len()],
         };
-        let all = takes.with_releases(decisions.iter().copied());
-        let reply = match self.scripts.decide(form, all, &takes.said()) {
+        let reply = match self.scripts.decide(form, decisions.iter().copied(), takes.sent()) {
             Ok(invocation) => self.invoke(&invocation, deadline, is_batch).await,
             Err(error) => Err(CallError::NotSent(error)),
         };
@@ -150,9 +133,8 @@ impl Client {
             takes.hear_not_sent();
             return vec![Err(error); decisions.len()];
         }
-        let all: Vec<&[Charge]> = takes.with_releases(decisions.iter().copied()).collect();
-        let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(&all, reply));
-        let mut outcomes = outcomes.unwrap_or_else(|error| vec![Err(error); all.len()]);
+        let outcomes = reply.map_err(StoreError::from).and_then(|reply| scripts::outcomes(decisions, reply));
+        let mut outcomes = outcomes.unwrap_or_else(|error| vec![Err(error); decisions.len()]);
         takes.hear(decisions, &mut outcomes);
         outcomes
     }

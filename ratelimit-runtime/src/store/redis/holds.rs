@@ -23,7 +23,7 @@ use super::scripts::key_text;
 use crate::algorithm::AlgorithmSpec;
 use crate::base::timer::until;
 use crate::key::Key;
-use crate::store::account::{Account, Heard, Message, Reply, Sent};
+use crate::store::account::{Account, Message, Reply, Sent};
 use crate::store::charge::Charge;
 use crate::store::correction::{Correction, OnCorrected};
 use crate::store::error::StoreError;
@@ -75,8 +75,8 @@ struct KeyAccount {
     key: Key,
     spec: AlgorithmSpec,
     account: Account,
-    /// The release that the next decision about the key takes along, or else a task sends.
-    release: Option<Sent>,
+    /// Whether a task will send what the next decision about the key does not release.
+    has_sender: bool,
 }
 
 impl Holds {
@@ -151,11 +151,9 @@ impl Holds {
         Some(self.hold(index, charge.key.clone(), charge.cost))
     }
 
-    /// Asks for permits. Returns with it the release of the key that is to be sent before.
-    fn take(&self, charge: &Charge) -> Option<(Sent, Option<Sent>)> {
-        self.with_account(charge, |KeyAccount { account, release, .. }| {
-            (account.take(now(), permits(charge), charge.wait > 0), release.take())
-        })
+    /// Asks for permits.
+    fn take(&self, charge: &Charge) -> Option<Sent> {
+        self.with_account(charge, |of| of.account.take(now(), permits(charge), charge.wait > 0))
     }
 
     fn hold(&self, index: usize, key: Key, permits: u64) -> Arc<Hold> {
@@ -169,7 +167,8 @@ impl Holds {
         let mut accounts = self.lock();
         if !accounts.by_key.contains_key(key) {
             let account = Account::new(self.process(), self.0.ttl.as_micros() as u64, now);
-            let account = KeyAccount { key: charge.key.clone(), spec: charge.spec, account, release: None };
+            let account =
+                KeyAccount { key: charge.key.clone(), spec: charge.spec, account, has_sender: false };
             accounts.by_key.insert(key.into(), account);
         }
         let account = accounts.by_key.get_mut(key)?;
@@ -185,14 +184,13 @@ impl Holds {
     /// Takes note of a reply about a key. Returns whether the call starts that it is about.
     fn hear(&self, key: &Key, sent: Sent, reply: Reply) -> bool {
         let Ok(text) = key_text(key) else { return false };
-        let (heard, spec, is_unsure) = {
+        let (heard, is_unsure) = {
             let mut accounts = self.lock();
-            let Some(KeyAccount { account, spec, .. }) = accounts.by_key.get_mut(text) else { return false };
-            (account.hear(now(), sent, reply), *spec, account.is_unsure())
+            let Some(KeyAccount { account, .. }) = accounts.by_key.get_mut(text) else { return false };
+            (account.hear(now(), sent, reply), account.is_unsure())
         };
-        let Heard { starts, says, .. } = heard;
-        if let Some(sent) = says {
-            self.say(key, spec, sent);
+        if heard.releases {
+            self.send_release(key);
         }
         let is_word = matches!(sent.message, Message::Extend | Message::Report(_));
         if is_word {
@@ -201,7 +199,7 @@ impl Holds {
         if is_unsure {
             self.0.speaks.notify_one();
         }
-        starts
+        heard.starts
     }
 
     /// Releases what a call has held: with the next decision about the key, or else soon.
@@ -210,19 +208,16 @@ impl Holds {
             return;
         }
         let Ok(text) = key_text(key) else { return };
-        let (is_first, is_unsure) = {
+        let (needs_sender, is_unsure) = {
             let mut accounts = self.lock();
-            let Some(KeyAccount { account, release, .. }) = accounts.by_key.get_mut(text) else { return };
-            let is_first = release.is_none();
-            if let Some(sent) = account.release(now(), permits) {
-                *release = Some(release.map_or(sent, |earlier| earlier.with_later(sent)));
-            }
-            (is_first && release.is_some(), account.is_unsure())
+            let Some(KeyAccount { account, has_sender, .. }) = accounts.by_key.get_mut(text) else { return };
+            let needs_sender = account.release(now(), permits) && !mem::replace(has_sender, true);
+            (needs_sender, account.is_unsure())
         };
         if is_unsure {
             self.0.speaks.notify_one();
         }
-        if is_first {
+        if needs_sender {
             self.send_release_soon(key);
             self.report_release(key);
         }

@@ -16,12 +16,13 @@ const MAX: u64 = 5;
 /// Decides takes in one call, and returns of each whether it is admitted.
 async fn take_all(scripts: &Scripts, connection: &mut MultiplexedConnection, takes: &[Charge]) -> Vec<bool> {
     let mut call = scripts.decide.prepare_invoke();
-    let mut packed = Vec::new();
+    let (mut packed, mut said) = (Vec::new(), Vec::new());
     for take in takes {
         call.key(&take.key);
         packed.extend(take.pack());
+        said.extend(take.pack_take());
     }
-    call.arg(1).arg("<bddddd").arg(packed);
+    call.arg(1).arg("<bddddd").arg(packed).arg(said);
     // What is decided by the pass is numbers, one if the take is admitted, or two, and all else is a list.
     let replies = match call.invoke_async(connection).await.unwrap() {
         Value::BulkString(packed) => {
@@ -66,7 +67,8 @@ async fn messages_of_a_call_are_heard_in_order() {
             let of: Vec<_> = (0..4).map(|_| speaker()).collect();
             if random.percent(50) {
                 let takes = of.into_iter().map(|of| {
-                    (of, Take { permits: 1, has_share: random.percent(40), waits: random.percent(30) })
+                    let (has_share, waits) = (random.percent(40), random.percent(30));
+                    (of, Take { permits: 1, released: random.pick(&[0, 0, 3, 9, 20]), has_share, waits })
                 });
                 let takes: Vec<_> = takes.collect();
                 let expected: Vec<_> = takes
@@ -82,7 +84,7 @@ async fn messages_of_a_call_are_heard_in_order() {
                 let (mut packed, mut expected) = (Vec::new(), Vec::new());
                 for of in of {
                     let message = match random.below(4) {
-                        0 | 1 => Message::Release(1, random.between(1, 20)),
+                        0 | 1 => Message::Release(random.between(1, 20)),
                         2 => Message::Extend,
                         _ => Message::Report(random.below(2)),
                     };
@@ -90,7 +92,7 @@ async fn messages_of_a_call_are_heard_in_order() {
                     packed.extend(packed_correction(KIND, Said { of, message, ttl: TTL }.numbers()));
                     let mut text = String::new();
                     match message {
-                        Message::Release(_, released) => model.release(now, of, released),
+                        Message::Release(released) => model.release(now, of, released),
                         Message::Report(permits) => model.report(now, TTL, of, permits),
                         _ => {
                             let believed = model.extend(now, TTL, of);

@@ -171,11 +171,11 @@ fn batches_are_full_by_the_weight_of_their_lists() {
     for (policies, waits, most) in [
         (vec![bucket], &[0][..], 50),
         (vec![bucket], &[1], 9),
-        (vec![window], &[1], 20),
-        (vec![bucket, window], &[0, 0], 14),
+        (vec![window], &[1], 35),
+        (vec![bucket, window], &[0, 0], 20),
         // The script decides about nine charges in full.
         (vec![bucket, bucket], &[1, 0], 4),
-        (vec![bucket, window, counter], &[0, 0, 0], 7),
+        (vec![bucket, window, counter], &[0, 0, 0], 10),
     ] {
         assert_eq!(form(&policies, waits).max_decisions(), most, "{policies:?}, {waits:?}");
     }

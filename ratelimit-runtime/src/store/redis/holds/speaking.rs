@@ -45,18 +45,18 @@ impl Holds {
                 Err(_) => Reply::Unknown,
             };
             holds.hear(&of, sent, reply);
-            if reply != Reply::Unknown && matches!(sent.message, Message::Release(..)) {
+            if reply != Reply::Unknown && matches!(sent.message, Message::Release(_)) {
                 // A call that has asked meanwhile was refused.
                 holds.report_release(&of);
             }
         });
         let correction = Correction { key: key.clone(), spec, cost: 0, kind: CorrectionKind::Holds(sent) };
-        let is_release = matches!(sent.message, Message::Release(..));
+        let is_release = matches!(sent.message, Message::Release(_));
         let runtime = if is_release { None } else { BACKGROUND.handle().ok() };
         send(runtime.as_ref(), correction, done);
     }
 
-    /// Sends the release of a key that no decision takes along.
+    /// Sends what no decision about a key releases.
     pub(super) fn send_release_soon(&self, key: &Key) {
         // Dropped without having run, as by a runtime that has ended, the task sends it at once.
         let client = self.0.keep.get().and_then(|keep| keep());
@@ -70,11 +70,14 @@ impl Holds {
         }
     }
 
-    fn send_release(&self, key: &Key) {
+    pub(super) fn send_release(&self, key: &Key) {
         let release = {
             let mut accounts = self.lock();
             let account = key_text(key).ok().and_then(|text| accounts.by_key.get_mut(text));
-            account.and_then(|KeyAccount { spec, release, .. }| Some((*spec, release.take()?)))
+            account.and_then(|KeyAccount { spec, account, has_sender, .. }| {
+                *has_sender = false;
+                Some((*spec, account.say_released(now())?))
+            })
         };
         if let Some((spec, sent)) = release {
             self.say(key, spec, sent);
@@ -89,8 +92,9 @@ impl Holds {
             let now = now();
             by_key.retain(|_, account| !account.account.is_idle(now));
             // Those of a runtime that nobody drives.
-            let releases =
-                by_key.values_mut().filter_map(|of| Some((of.key.clone(), of.spec, of.release.take()?)));
+            let releases = by_key
+                .values_mut()
+                .filter_map(|of| Some((of.key.clone(), of.spec, of.account.say_released(now)?)));
             let mut said: Vec<_> = releases.collect();
             said.extend(by_key.values_mut().filter_map(|KeyAccount { key, spec, account, .. }| {
                 Some((key.clone(), *spec, account.speak(now)?))
@@ -103,7 +107,7 @@ impl Holds {
     }
 }
 
-/// A release of a key, sent when this is dropped unless a decision has taken it along.
+/// A release of a key, sent when this is dropped unless a decision has made it.
 struct UnsentRelease {
     holds: Holds,
     key: Key,

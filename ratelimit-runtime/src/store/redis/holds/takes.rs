@@ -9,22 +9,11 @@ use crate::key::Key;
 use crate::store::account::{Reply, Sent};
 use crate::store::charge::{Charge, Outcome};
 use crate::store::error::StoreError;
-use crate::store::redis::scripts::HoldMessages;
 
-/// The permits that decisions ask for, in the order of their charges. Dropped, nobody knows whether they got them.
+/// The permits that decisions ask for, in the order of their charges. Once this is dropped, it is not known whether they got them.
 pub(in crate::store::redis) struct Takes<'a> {
     holds: &'a Holds,
     asked: Vec<Asked<'a>>,
-    /// What they take along, one decision each, before the others.
-    released: Vec<Released>,
-}
-
-/// A release that travels with decisions.
-struct Released {
-    /// What reads its reply: a charge that costs nothing.
-    charge: [Charge; 1],
-    /// `None` once it has a reply.
-    sent: Option<Sent>,
 }
 
 struct Asked<'a> {
@@ -46,7 +35,7 @@ impl Holds {
         &'a self,
         decisions: impl Iterator<Item = &'a [Charge]>,
     ) -> Result<Takes<'a>, StoreError> {
-        let (mut asked, mut released) = (Vec::new(), Vec::new());
+        let mut asked = Vec::new();
         for (decision, charges) in decisions.enumerate() {
             for (index, charge) in charges.iter().enumerate() {
                 if is_take(charge) {
@@ -55,16 +44,11 @@ impl Holds {
                         return Err(StoreError::permanent(text));
                     }
                     let (key, permits) = (&charge.key, permits(charge));
-                    let (sent, release) = self.take(charge).unzip();
-                    released.extend(release.flatten().map(|sent| Released {
-                        charge: [Charge { cost: 0, wait: 0, shadow: false, ..charge.clone() }],
-                        sent: Some(sent),
-                    }));
-                    asked.push(Asked { decision, charge: index, key, permits, sent });
+                    asked.push(Asked { decision, charge: index, key, permits, sent: self.take(charge) });
                 }
             }
         }
-        Ok(Takes { holds: self, asked, released })
+        Ok(Takes { holds: self, asked })
     }
 }
 
@@ -74,20 +58,12 @@ impl Takes<'_> {
     pub(in crate::store::redis) fn hear(
         mut self,
         decisions: &[&[Charge]],
-        outcomes: &mut Vec<Result<Box<Outcome>, StoreError>>,
+        outcomes: &mut [Result<Box<Outcome>, StoreError>],
     ) {
-        let decided = self.released.len().min(outcomes.len());
-        for (outcome, released) in outcomes.drain(..decided).zip(&mut self.released) {
-            released.reply(self.holds, if outcome.is_ok() { Reply::Done } else { Reply::Unknown });
-        }
-        for Released { charge: [charge], sent } in &mut self.released[decided..] {
-            // What a script leaves undecided is not made.
-            sent.take().into_iter().for_each(|sent| self.holds.say(&charge.key, charge.spec, sent));
-        }
         for asked in &mut self.asked {
             let Some(outcome) = outcomes.get_mut(asked.decision) else {
                 // What a script leaves undecided is not charged.
-                asked.reply(self.holds, Reply::Taken(Taken::No));
+                asked.reply(self.holds, Reply::Undone);
                 continue;
             };
             let Some(reply) = outcome.as_ref().ok().map(|outcome| taken(outcome, asked.charge)) else {
@@ -112,36 +88,20 @@ impl Takes<'_> {
         }
     }
 
-    /// Whether there are none.
-    pub(in crate::store::redis) fn is_empty(&self) -> bool {
-        self.asked.is_empty()
-    }
-
     /// Takes note that nothing was sent.
     pub(in crate::store::redis) fn hear_not_sent(mut self) {
-        self.asked.iter_mut().for_each(|asked| _ = asked.reply(self.holds, Reply::Taken(Taken::No)));
-    }
-
-    /// Returns the decisions of a call with these, and what they take along.
-    pub(in crate::store::redis) fn with_releases<'d>(
-        &'d self,
-        decisions: impl Iterator<Item = &'d [Charge]> + Clone,
-    ) -> impl Iterator<Item = &'d [Charge]> + Clone {
-        self.released.iter().map(|released| released.charge.as_slice()).chain(decisions)
+        self.asked.iter_mut().for_each(|asked| _ = asked.reply(self.holds, Reply::Undone));
     }
 
     /// Returns what is said about holds in a call with these, in order.
-    pub(in crate::store::redis) fn said(&self) -> HoldMessages {
-        let releases = self.released.iter().filter_map(|released| released.sent);
-        let takes = self.asked.iter().map(|asked| asked.sent);
-        HoldMessages { releases: releases.collect(), takes: takes.collect() }
+    pub(in crate::store::redis) fn sent(&self) -> impl Iterator<Item = Option<Sent>> {
+        self.asked.iter().map(|asked| asked.sent)
     }
 }
 
 impl Drop for Takes<'_> {
     fn drop(&mut self) {
         self.asked.iter_mut().for_each(|asked| _ = asked.reply(self.holds, Reply::Unknown));
-        self.released.iter_mut().for_each(|released| released.reply(self.holds, Reply::Unknown));
     }
 }
 
@@ -149,15 +109,6 @@ impl Asked<'_> {
     /// Takes note of the reply, unless there was one. Returns whether the call starts.
     fn reply(&mut self, holds: &Holds, reply: Reply) -> bool {
         self.sent.take().is_some_and(|sent| holds.hear(self.key, sent, reply))
-    }
-}
-
-impl Released {
-    /// Takes note of the reply, unless there was one.
-    fn reply(&mut self, holds: &Holds, reply: Reply) {
-        if let Some(sent) = self.sent.take() {
-            holds.hear(&self.charge[0].key, sent, reply);
-        }
     }
 }
 

@@ -5,10 +5,8 @@ use std::iter;
 
 use redis::Cmd;
 
-use super::hold_messages::HoldMessages;
-
 use crate::algorithm::adjustable_gcra::AdjustableGcraSpec;
-use crate::algorithm::believed_holds::{Speaker, Take};
+use crate::algorithm::believed_holds::Speaker;
 use crate::algorithm::gcra::{GcraKind, GcraSpec};
 use crate::algorithm::interval_bucket::MOST_MISSING;
 use crate::algorithm::settled_gcra::SettledGcraSpec;
@@ -88,9 +86,11 @@ struct Lists {
 }
 
 /// Returns the arguments of decisions about any charges.
-pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>, said: &HoldMessages) -> Vec<Argument> {
-    let (mut releases, mut takes) = (said.releases.iter(), said.takes.iter());
-    let mut all: Vec<Lists> = Vec::with_capacity(1);
+pub(super) fn lists<'a>(
+    decisions: impl Iterator<Item = &'a [Charge]>,
+    mut takes: impl Iterator<Item = Option<Sent>>,
+) -> Vec<Argument> {
+    let (mut all, mut said): (Vec<Lists>, Vec<u8>) = (Vec::with_capacity(1), Vec::new());
     for charges in decisions {
         let formats = charges.iter().map(|charge| format(&charge.spec));
         let format: String = iter::once("<").chain(formats).collect();
@@ -102,11 +102,11 @@ pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>, said: &Ho
             let line = line_of(charges);
             for (index, charge) in charges.iter().enumerate() {
                 let is_take = charge.cost > 0 && charge.spec.is_semaphore();
-                let said = match releases.next() {
-                    None if is_take => takes.next().copied().flatten(),
-                    release => release.copied(),
-                };
-                pack(charge, line.is_some_and(|line| line != index), said, &mut lists.packed);
+                let take = if is_take { takes.next().flatten() } else { None };
+                pack(charge, line.is_some_and(|line| line != index), take, &mut lists.packed);
+                if is_take {
+                    said.extend(who_takes(take).iter().flat_map(|number| number.to_le_bytes()));
+                }
             }
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn lists<'a>(decisions: impl Iterator<Item = &'a [Charge]>, said: &Ho
     let arguments = all.into_iter().map(|Lists { size, format, packed, .. }| {
         [Argument::Number(size as u64), Argument::Text(format), Argument::Packed(packed)]
     });
-    arguments.flatten().collect()
+    arguments.flatten().chain((!said.is_empty()).then_some(Argument::Packed(said))).collect()
 }
 
 /// Returns the format of the six arguments of a charge: a bucket's charge is also a text, which `INCRBY` takes faster than a number.
@@ -129,10 +129,10 @@ fn format(spec: &AlgorithmSpec) -> &'static str {
 
 /// Writes the arguments of a charge. The maximum wait says if its call starts at the slot of another one. Numbers of up to 2^53 are
 /// exact.
-fn pack(charge: &Charge, joins_other: bool, said: Option<Sent>, packed: &mut Vec<u8>) {
+fn pack(charge: &Charge, joins_other: bool, take: Option<Sent>, packed: &mut Vec<u8>) {
     let kind = charge.spec.kind() as i8;
     packed.push(if charge.shadow { -kind } else { kind } as u8);
-    let mut numbers = check(charge, said);
+    let mut numbers = check(charge, take);
     match charge.spec {
         AlgorithmSpec::Gcra(_) => {
             if joins_other {
@@ -146,7 +146,7 @@ fn pack(charge: &Charge, joins_other: bool, said: Option<Sent>, packed: &mut Vec
 }
 
 /// Returns the arguments of `check`. A cost that never fits is cut to the smallest such cost.
-fn check(charge: &Charge, said: Option<Sent>) -> [f64; 5] {
+fn check(charge: &Charge, take: Option<Sent>) -> [f64; 5] {
     let Charge { spec, cost, wait, .. } = *charge;
     let numbers = |numbers: [u64; 5]| numbers.map(|number| number as f64);
     match spec {
@@ -174,27 +174,26 @@ fn check(charge: &Charge, said: Option<Sent>) -> [f64; 5] {
             [cost.min(MAX_COST) as f64, spec.interval(), spec.warmup as f64, wait as f64, 0.0]
         }
         AlgorithmSpec::Holds(spec) => {
-            let [process, epoch, ttl] = said.map_or([0.0; 3], speaker);
-            match said {
-                Some(Sent { message: Message::Release(permits, number), .. }) => {
-                    [-(permits as f64), number as f64, process, epoch, ttl]
+            // What differs between charges goes elsewhere, so that decisions may share their arguments.
+            let (permits, ttl, waits) = match take {
+                Some(sent @ Sent { message: Message::Take(take), .. }) => {
+                    (take.permits, sent.ttl(), take.waits)
                 }
-                _ => [cost.min(spec.max + 1) as f64, spec.max as f64, process, epoch, ttl],
-            }
+                _ => (0, 0, false),
+            };
+            let ttl = if waits { -(ttl as f64) } else { ttl as f64 };
+            [permits as f64, spec.max as f64, 0.0, ttl, 0.0]
         }
     }
 }
 
-/// Returns who says something: its process, its epoch, negative if it has a share of it already, and how long it is believed, negative if
-/// the call waits.
-fn speaker(sent: Sent) -> [f64; 3] {
-    let Speaker { process, epoch } = sent.speaker;
-    let (has_share, waits) = match sent.message {
-        Message::Take(Take { has_share, waits, .. }) => (has_share, waits),
-        _ => (false, false),
-    };
-    let signed = |number: u64, is_negative: bool| if is_negative { -(number as f64) } else { number as f64 };
-    [process as f64, signed(epoch, has_share), signed(sent.ttl(), waits)]
+/// Returns how many permits a process has released that takes some, negative and one less if it has a share already, and the field of its
+/// share: the process and its epoch.
+fn who_takes(take: Option<Sent>) -> [f64; 3] {
+    let Some(Sent { speaker, message: Message::Take(take), .. }) = take else { return [0.0; 3] };
+    let released = take.released as f64;
+    let released = if take.has_share { -1.0 - released } else { released };
+    [released, speaker.process as f64, speaker.epoch as f64]
 }
 
 /// Returns how far the arrival time may be ahead of a call's slot, -1 if the call can never be admitted. A cost of 0 reads what one
@@ -225,7 +224,7 @@ fn message(sent: Sent) -> [f64; WIDTH] {
     let (operation, permits, number) = match sent.message {
         // Takes are part of decisions.
         Message::Take(_) => (0, 0, 0),
-        Message::Release(permits, number) => (1, permits, number),
+        Message::Release(released) => (1, 0, released),
         Message::Extend => (2, 0, 0),
         Message::Report(permits) => (3, permits, 0),
     };

@@ -1,7 +1,6 @@
 //! The scripts: which one to call with which keys and arguments, and how to read its reply.
 
 mod arguments;
-mod hold_messages;
 mod reply;
 
 use std::fmt;
@@ -9,8 +8,7 @@ use std::fmt;
 use redis::Cmd;
 
 use self::arguments::{Argument, plain_bucket};
-pub(super) use self::hold_messages::HoldMessages;
-pub(super) use self::reply::{corrected, outcome, outcomes};
+pub(super) use self::reply::{corrected, outcomes};
 use crate::algorithm::AlgorithmSpec;
 use crate::key::{Key, Repr};
 use crate::store::account::{Message, Sent};
@@ -56,7 +54,7 @@ pub(super) const MAX_WEIGHT: usize = 500;
 /// That of a charge which no pass decides, or corrects.
 const IN_FULL: usize = 55;
 /// That of a correction by the pass, of a key of its own.
-const CORRECTION: usize = 26;
+const CORRECTION: usize = 20;
 
 /// Marks the number of an algorithm if the call may wait, which is then a lane of its own.
 const MAY_WAIT: u8 = 16;
@@ -101,12 +99,12 @@ impl Scripts {
         if forms.all(|form| form == first) { first } else { Form::Any(Sequence::Other) }
     }
 
-    /// Returns the invocation of the script for decisions of this form.
+    /// Returns the invocation of the script for decisions of this form. `takes` are of the charges to semaphores, in order.
     pub(super) fn decide<'a>(
         &'a self,
         form: Form,
         decisions: impl Iterator<Item = &'a [Charge]> + Clone,
-        said: &HoldMessages,
+        takes: impl Iterator<Item = Option<Sent>>,
     ) -> Result<Invocation<'a>, StoreError> {
         let mut keys = Vec::with_capacity(decisions.clone().map(<[Charge]>::len).sum());
         for charge in decisions.clone().flatten() {
@@ -114,7 +112,7 @@ impl Scripts {
         }
         let (script, arguments) = match (form, &self.decide_buckets) {
             (Form::Buckets(size), Some(script)) => (script, arguments::buckets(decisions, size)),
-            _ => (&self.decide, arguments::lists(decisions, said)),
+            _ => (&self.decide, arguments::lists(decisions, takes)),
         };
         Ok(Invocation { script, keys, arguments })
     }
@@ -187,7 +185,7 @@ impl Sequence {
     /// Returns what the charges of a list take together, in tenths of what a plain bucket takes in a call of sixteen. `None` if it
     /// shares a call with no other list.
     fn weight(self) -> Option<usize> {
-        const BY_KIND: [usize; 11] = [0, 10, 24, 37, 24, 20, IN_FULL, IN_FULL, IN_FULL, 33, 28];
+        const BY_KIND: [usize; 11] = [0, 10, 14, 26, 15, 15, IN_FULL, IN_FULL, IN_FULL, 22, 20];
         let Sequence::Short(sequence) = self else { return None };
         let kinds = (0..60).step_by(5).map(|shift| sequence >> shift & 31).take_while(|kind| *kind > 0);
         // Calls that wait take their slots in the order of the calls, so the script must not leave the rest of them undecided.
@@ -222,7 +220,7 @@ pub(super) fn weight(correction: &Correction) -> usize {
             false
         }
         AlgorithmSpec::Holds(_) => {
-            matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(..), .. }))
+            matches!(correction.kind, CorrectionKind::Holds(Sent { message: Message::Release(_), .. }))
         }
     };
     if in_pass && !matches!(correction.kind, CorrectionKind::Pause) { CORRECTION } else { IN_FULL }

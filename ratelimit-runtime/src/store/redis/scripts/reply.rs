@@ -16,14 +16,6 @@ use crate::store::redis::error_code::{is_permanent, message};
 /// The largest number of a script: up to here Lua represents integers exactly.
 const MAX_NUMBER: u64 = 1 << 53;
 
-/// Returns the outcome of the only decision of a reply.
-pub(in crate::store::redis) fn outcome(charges: &[Charge], reply: Value) -> Result<Box<Outcome>, StoreError> {
-    let mut reply = ReplyReader::new(reply)?;
-    let outcome = reply.outcome(charges)?;
-    reply.finish()?;
-    outcome
-}
-
 /// Returns the outcome of each decision of a reply, or of the first ones: a script that would take long does not make the rest.
 pub(in crate::store::redis) fn outcomes(
     decisions: &[&[Charge]],
