@@ -3,7 +3,7 @@
 --
 -- key    a hash, whose values are doubles, packed. `sum`: the permits of all shares; a time not after the first share expires; the second
 --        in which the key expires; and of each process whose calls wait, in the order in which they get their permits, its turn: the
---        process, the permits, and until when it may ask again. And of each process and epoch, with these as its field, a share: the
+--        process, the permits, and until when it may ask again, or after its turn 0, and until when it may keep what it has. And of each process and epoch, with these as its field, a share: the
 --        permits, until when they are believed to be held, how many were released, and 1 if a report has begun the epoch, or else 0
 -- args   cost, max, released, ttl, of      permits, permits; the permits that the process has released in the epoch, or -1 minus these if
 --        it has a share already; microseconds, negative if the call waits; the field of its share. Without a cost the last three are 0
@@ -12,8 +12,8 @@
 -- correct args: 1 to release, 0, permits released in the epoch, process, epoch; or 2 to extend, or 3 to report these permits, and as the
 --        last one the ttl. Extending returns "HELD", how many permits are believed and how many were released, without numbers if there is no share
 
--- How long a process keeps its turn that does not ask again.
-local TURN = 1000000
+-- How long a process keeps its turn that does not ask again, and how long after its turn its calls follow each other.
+local TURN, QUANTUM = 1000000, 200000
 
 -- The number of values per command: Lua's stack holds only some thousands.
 local CHUNK = 1000
@@ -155,16 +155,25 @@ local function turns(state, process)
     local by, need, till = struct.unpack('<ddd', state.sum, at)
     local left = till - now
     if not (left > 0 and left <= TURN and state.first) then
-      -- Where nothing is held, nobody waits.
+      -- Where nothing is held, nothing is waited for.
     elseif by == process then
-      state.place = #others + 1
+      state.own, state.place = string.sub(state.sum, at, at + 23), need > 0 and #others + 1
     else
       if not state.place then kept = kept + whole(need) end
+      if need > 0 then state.next = state.next or need end
       others[#others + 1] = string.sub(state.sum, at, at + 23)
     end
   end
-  state.others, state.turns = others, table.concat(others)
+  state.others = others
   return kept
+end
+
+-- Whether a call follows one of its process that has ended, although others wait: for a while after its turn, a process keeps its part of
+-- the permits, because others only learn of free ones when they ask. A call that needs more than that is not kept waiting so.
+local function follows(state, cost, max)
+  if not state.own or state.place or (state.next or 0) > cost then return false end
+  local part = math.ceil(max / (#state.others + 1))
+  return (state.permits or 0) + cost <= part and state.counted + cost <= max
 end
 
 -- Lets a process have its turn after those before it.
@@ -187,19 +196,31 @@ local function check(key, at)
   if cost > 0 then pcall(release, entry, released) end
   if not entry.is_exact then count(entry) end
   local kept = entry.sum and #entry.sum > 24 and turns(entry, process) or 0
+  if entry.counted + kept + cost > max and follows(entry, cost, max) then kept = 0 end
   local held = entry.counted + kept
   local fits = held + cost <= max
   local forgotten = fits and has_share and not entry.permits
-  local others_first = fits and entry.others and entry.others[1] or not fits and kept + cost > max
+  -- After its turn, a process waits for its own calls to end, as long as there are any.
+  local awaits_own = entry.own and not entry.place and (entry.permits or 0) > 0
+  local others_first = fits and entry.next or not fits and (awaits_own or kept + cost > max)
   entry[1], entry[2], entry[3] = held, forgotten and 1 or 0, others_first and 1 or 0
   entry.cost, entry.ttl, entry.process = cost, math.abs(ttl), process
   if not entry.permits then entry.released = released end
   entry.admits = cost == 0 or can_wait(now, 0) and fits and not forgotten
-  entry.waits = not fits and cost <= max and ttl < 0
+  entry.waits = not fits and cost <= max and ttl < 0 and not awaits_own
   return entry
 end
 
 local function commit(entry)
+  local others = entry.others
+  if others then
+    if entry.own and not entry.place then
+      others[#others + 1] = entry.own
+    elseif entry.next then
+      others[#others + 1] = struct.pack('<ddd', entry.process, 0, now + QUANTUM)
+    end
+    entry.turns = table.concat(others)
+  end
   write(entry, (entry.permits or 0) + entry.cost, now + entry.ttl, entry.released, entry.reported or 0)
 end
 

@@ -27,17 +27,18 @@ struct Share {
     is_reported: bool,
 }
 
-/// The turn of a process whose calls wait: what they need is kept free.
+/// The turn of a process whose calls wait: what they need is kept free. After its turn it needs 0, and keeps what it has for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turn {
     process: u64,
     permits: u64,
-    /// Until when it may ask again.
+    /// Until when it may ask again, or keeps what it has.
     until: u64,
 }
 
-/// How long a process keeps its turn that does not ask again, in microseconds.
+/// How long a process keeps its turn that does not ask again, and how long after its turn its calls follow each other, in microseconds.
 const TURN: u64 = 1_000_000;
+const QUANTUM: u64 = 200_000;
 
 /// Who says something about a key: a process in one of its epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,17 +96,37 @@ impl HoldsState {
         self.shares.values().filter(|share| share.until > now).map(|share| share.permits).sum()
     }
 
-    /// Returns the permits that a process cannot have now: those that are held, and those that are kept free for others whose turn comes
-    /// before its own.
+    /// Returns the permits that a call cannot have now: those that are held, and those that are kept free for other processes whose turn
+    /// comes before its own, unless it follows a call of its process.
     #[must_use]
-    pub fn occupied(&self, now: u64, process: u64) -> u64 {
-        let held = self.held(now);
-        if !self.shares.values().any(|share| share.until > now) {
-            // Where nothing is held, nobody waits.
-            return held;
-        }
-        let turns = self.turns.iter().filter(|turn| turn.is_live(now));
-        held + turns.take_while(|turn| turn.process != process).map(|turn| turn.permits).sum::<u64>()
+    pub fn occupied(&self, now: u64, of: Speaker, permits: u64, max: u64) -> u64 {
+        let (held, turns) = (self.held(now), self.turns(now));
+        let is_own = |turn: &&&Turn| turn.process == of.process && turn.permits > 0;
+        let before = turns.iter().take_while(|turn| !is_own(turn));
+        let kept: u64 = before.map(|turn| turn.permits).sum();
+        let is_full = held + kept + permits > max;
+        if is_full && self.follows(now, of, permits, max) { held } else { held + kept }
+    }
+
+    /// Whether a call follows one of its process that has ended, although others wait: for a while after its turn, a process keeps its part
+    /// of the permits, because others only learn of free ones when they ask. A call that needs more than that is not kept waiting so.
+    fn follows(&self, now: u64, of: Speaker, permits: u64, max: u64) -> bool {
+        let (own, others): (Vec<&Turn>, Vec<&Turn>) =
+            self.turns(now).into_iter().partition(|turn| turn.process == of.process);
+        let has_had_turn = own.iter().any(|turn| turn.permits == 0);
+        let next = others.iter().find(|turn| turn.permits > 0);
+        let has = self.shares.get(&(of.process, of.epoch)).map_or(0, |share| share.permits);
+        let part = max.div_ceil(others.len() as u64 + 1);
+        has_had_turn
+            && next.is_none_or(|next| next.permits <= permits)
+            && has + permits <= part
+            && self.held(now) + permits <= max
+    }
+
+    fn turns(&self, now: u64) -> Vec<&Turn> {
+        // Where nothing is held, nothing is waited for.
+        let is_held = self.shares.values().any(|share| share.until > now);
+        self.turns.iter().filter(|turn| is_held && turn.is_live(now)).collect()
     }
 
     /// Returns the permits that a process is believed to hold now.
@@ -119,12 +140,17 @@ impl HoldsState {
     /// whose share is lost: what it releases later would be of a new one.
     pub fn take(&mut self, now: u64, ttl: u64, of: Speaker, take: Take, max: u64) -> Taken {
         self.release(now, of, take.released);
-        if self.occupied(now, of.process) + take.permits > max {
-            let place = self.turns.iter().position(|turn| turn.process == of.process);
+        if self.occupied(now, of, take.permits, max) + take.permits > max {
             if take.waits && take.permits <= max && !self.shares.is_empty() {
+                let has = self.shares.get(&(of.process, of.epoch)).map_or(0, |share| share.permits);
+                if has == 0 {
+                    // After its turn, a process waits for its own calls to end, but there are none.
+                    self.turns.retain(|turn| turn.process != of.process || turn.permits > 0);
+                }
                 let turn = Turn { process: of.process, permits: take.permits, until: now + TURN };
-                match place {
-                    Some(place) => self.turns[place] = turn,
+                match self.turns.iter_mut().find(|turn| turn.process == of.process) {
+                    Some(own) if own.permits == 0 => {}
+                    Some(own) => *own = turn,
                     None => self.turns.push(turn),
                 }
             }
@@ -133,7 +159,11 @@ impl HoldsState {
         if take.has_share && !self.shares.contains_key(&(of.process, of.epoch)) {
             return Taken::Forgotten;
         }
-        self.turns.retain(|turn| turn.process != of.process);
+        let after =
+            self.turns.extract_if(.., |turn| turn.process == of.process).find(|turn| turn.permits == 0);
+        let others_wait = self.turns.iter().any(|turn| turn.permits > 0);
+        let quantum = Turn { process: of.process, permits: 0, until: now + QUANTUM };
+        self.turns.extend(after.or(others_wait.then_some(quantum)));
         let is_new = !self.shares.contains_key(&(of.process, of.epoch));
         let share = self.share(of);
         share.permits += take.permits;

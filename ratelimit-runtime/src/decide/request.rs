@@ -18,8 +18,8 @@ use crate::store::{Charge, INLINE, Outcome, line};
 const MANY: usize = 16;
 
 /// After how long a call that waits for others to end looks whether they have, at least: one that may be next, or another.
-pub(crate) const NEXT_LOOKS: Duration = Duration::from_millis(10);
-const OTHERS_LOOK: Duration = Duration::from_millis(50);
+const NEXT_LOOKS: Duration = Duration::from_millis(10);
+pub(crate) const OTHERS_LOOK: Duration = Duration::from_millis(50);
 
 /// The charges of one call, to be decided together, in a form that may travel.
 #[derive(Clone, Debug, Default)]

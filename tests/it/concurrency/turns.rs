@@ -63,7 +63,7 @@ async fn processes_take_turns_and_ask_seldom() {
     println!("{counts:?} calls started, {total} with {messages} messages");
     let share = total as f64 / PROCESSES as f64;
     assert!(counts.iter().all(|count| (*count as f64 / share - 1.0).abs() < 0.2), "{counts:?}");
-    assert!(messages as usize <= 3 * total, "{messages} messages for {total} calls");
+    assert!(messages as usize <= 2 * total, "{messages} messages for {total} calls");
     // A call that the machine does not let run for a while is overtaken.
     let overtaken = |order: &[u64]| order.windows(2).filter(|pair| pair[0] > pair[1]).count();
     let overtaken: usize = all.iter().map(|started| overtaken(&started.order.borrow())).sum();
@@ -109,5 +109,5 @@ async fn wide_calls_are_not_overtaken_for_ever() {
         .await;
     println!("a wide call waited {longest:?} at most");
     // Where it gets no turn, it waits until all permits happen to be free at once.
-    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    assert!(longest < Duration::from_secs(3), "{longest:?}");
 }

@@ -109,6 +109,8 @@ struct Simulation {
     calls: usize,
     admitted: u64,
     lost_data: Option<u64>,
+    /// When the store last became one that may believe less than processes hold.
+    misjudges_since: u64,
 }
 
 #[test]
@@ -158,6 +160,7 @@ impl Simulation {
             calls: 0,
             admitted: 0,
             lost_data: None,
+            misjudges_since: 0,
         };
         (0..processes).for_each(|_| simulation.start_process());
         simulation
@@ -393,7 +396,10 @@ impl Simulation {
         let Some(executed) = self.processes[process].open.remove(&message) else { return Ok(()) };
         // A process that was stalled may find both.
         let reply = if now > sent.sent_at() + DEADLINE { Reply::Unknown } else { reply };
-        self.judge(process, reply);
+        // A reply from before then says nothing.
+        if executed.is_some_and(|at| at > self.misjudges_since) {
+            self.judge(process, reply);
+        }
         let Heard { starts, asks_again, releases } = self.processes[process].account.hear(now, sent, reply);
         if let (true, Message::Take(Take { permits, .. })) = (starts, sent.message) {
             let is_forgotten = executed.is_none_or(|at| self.lost_data.is_some_and(|lost| lost >= at));
@@ -431,6 +437,7 @@ impl Simulation {
     }
 
     fn misjudge(&mut self) {
+        self.misjudges_since = self.now();
         self.processes.iter_mut().for_each(|process| process.is_misjudged = true);
     }
 

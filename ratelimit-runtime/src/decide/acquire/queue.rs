@@ -14,7 +14,7 @@ use crate::algorithm::holds::HoldsSpec;
 use crate::base::timer::Timers;
 use crate::decide::acquired::{AcquireResult, DecidedRequest, FailedRequest};
 use crate::decide::endpoint::Endpoint;
-use crate::decide::request::{AcquireRequest, NEXT_LOOKS, NextTry};
+use crate::decide::request::{AcquireRequest, NextTry, OTHERS_LOOK};
 use crate::decide::wait_queues::WaitQueue;
 use crate::decide::waiter_limit::WaiterPermit;
 use crate::key::Key;
@@ -259,7 +259,7 @@ impl<'a> QueueGuard<'a> {
         let (call, key) = (self.call, self.key.clone());
         drop(self);
         if is_others_turn && let Some(queue) = call.endpoint.queues.lock().get_mut(&key) {
-            queue.look_in(NEXT_LOOKS);
+            queue.look_in(OTHERS_LOOK);
         }
     }
 

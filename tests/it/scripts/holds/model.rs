@@ -42,13 +42,21 @@ async fn scripts_do_as_the_model_does() {
         let max = random.pick(&[1, 3, 6, 1000]);
         let mut twins = Twins { connection, model: HoldsState::default(), now: START, max };
         command("FLUSHALL").exec_async(&mut twins.connection).await.unwrap();
+        // In some runs, calls mostly wait, and end soon.
+        let is_busy = run % 4 > 1;
         let ttls = random.pick(&[[5 * SECOND; 2], [5 * SECOND, 8 * SECOND + 1]]);
         let (scripts, mut last) = (&scripts[run as usize % 2], None);
         for step in 0..MESSAGES {
-            let passed = random.pick(&[0, 0, 1, SECOND / 10, SECOND, 3 * SECOND, ttls[0], ttls[0] + 1]);
+            let passed = match is_busy {
+                true => random.pick(&[1, SECOND / 100, SECOND / 100, SECOND / 10]),
+                false => random.pick(&[0, 0, 1, SECOND / 10, SECOND, 3 * SECOND, ttls[0], ttls[0] + 1]),
+            };
             twins.pass(if random.percent(60) { 0 } else { passed }).await;
             let doubled = last.filter(|_| random.percent(15));
-            let said = doubled.unwrap_or_else(|| random_message(random, ttls));
+            let said = doubled.unwrap_or_else(|| match is_busy {
+                true => message_that_waits(random, ttls[0]),
+                false => random_message(random, ttls),
+            });
             last = Some(said);
             let context = format!("run {run}, step {step}: {said:?} at {}, max {max}", twins.now);
             match said.message {
@@ -89,6 +97,20 @@ fn random_message(random: &mut Random, ttls: [u64; 2]) -> Said {
     Said { of, message, ttl: ttls[(of.process % 2) as usize] }
 }
 
+fn message_that_waits(random: &mut Random, ttl: u64) -> Said {
+    let of = Speaker { process: random.between(1, 4), epoch: 1 };
+    let message = match random.below(3) {
+        0 => Message::Release(random.between(1, 20)),
+        _ => Message::Take(Take {
+            permits: random.pick(&[1, 1, 1, 2]),
+            released: random.between(0, 20),
+            has_share: false,
+            waits: random.percent(80),
+        }),
+    };
+    Said { of, message, ttl }
+}
+
 impl Twins {
     /// Lets time pass. The key expires by this clock.
     async fn pass(&mut self, micros: u64) {
@@ -112,7 +134,7 @@ impl Twins {
         let Said { of, ttl, .. } = said;
         // What has ended is released, whatever refuses the call.
         self.model.release(self.now, of, take.released);
-        let held = self.model.occupied(self.now, of.process);
+        let held = self.model.occupied(self.now, of, take.permits, self.max);
         let mut after = self.model.clone();
         let taken = after.take(self.now, ttl, of, take, self.max);
         let mut list = vec![Charge::take(KEY, of, take, self.max, ttl)];
@@ -155,7 +177,8 @@ impl Twins {
         let before = Stored::read(&mut self.connection, KEY).await;
         let list = [Charge::peek(KEY, self.max)];
         let found = scripts.decide(&mut self.connection, &list).await.unwrap().expect("it is decided");
-        let expected = Found { admits: true, held: self.model.occupied(self.now, 0), is_forgotten: false };
+        let held = self.model.occupied(self.now, Speaker { process: 0, epoch: 0 }, 0, self.max);
+        let expected = Found { admits: true, held, is_forgotten: false };
         assert_eq!(Found::read(&found), expected, "{context}");
         assert_eq!(Stored::read(&mut self.connection, KEY).await, before, "{context}");
     }
