@@ -8,6 +8,7 @@ mod in_process;
 mod in_redis;
 mod inventory;
 mod killed;
+mod observed;
 #[cfg(feature = "overrides")]
 mod operating;
 #[cfg(feature = "test-util")]

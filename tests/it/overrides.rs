@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use ratelimits::{Error, FixedWindow, Registry, TokenBucket, count_limit, rate_limit};
+use ratelimits::{Error, FixedWindow, Registry, RegistryBuilder, TokenBucket, count_limit, rate_limit};
 
 use crate::support::log_capture::LogCapture;
 use crate::support::processes::{self, Child};
@@ -81,10 +81,19 @@ impl Drop for Overrides {
 
 /// Runs a test on a registry in process, and on one on Redis, both with these overrides.
 pub(crate) async fn on_each_registry(text: &str, test: impl AsyncFn(&Registry, &Overrides)) {
+    on_each_of(text, Registry::builder, test).await;
+}
+
+/// Runs a test on two such registries of these builders.
+pub(crate) async fn on_each_of(
+    text: &str,
+    builder: impl Fn() -> RegistryBuilder,
+    test: impl AsyncFn(&Registry, &Overrides),
+) {
     let overrides = Overrides::new(text);
-    test(&Registry::builder().overrides(&overrides.0).in_memory(), &overrides).await;
+    test(&builder().overrides(&overrides.0).in_memory(), &overrides).await;
     let (server, overrides) = (Server::shared(), Overrides::new(text));
-    let builder = Registry::builder().namespace(namespace()).deadline(LONG_DEADLINE);
+    let builder = builder().namespace(namespace()).deadline(LONG_DEADLINE);
     test(&builder.overrides(&overrides.0).connect_lazy(&server.url()).unwrap(), &overrides).await;
 }
 

@@ -31,6 +31,12 @@ impl<T> LazyBox<T> {
     }
 }
 
+impl<T> Default for LazyBox<T> {
+    fn default() -> Self {
+        LazyBox::empty()
+    }
+}
+
 impl<T> Drop for LazyBox<T> {
     #[inline]
     fn drop(&mut self) {

@@ -57,7 +57,7 @@ impl<'a> Acquired<'a> {
         let decision = self.decision();
         let Some(store) = store.filter(|_| self.is_charged()) else { return decision };
         match self.plain_receipt(store) {
-            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            Some(plain) => decision.with_plain_receipt(Some(plain), || None),
             None => decision.with_receipt(self.receipt(store)),
         }
     }
@@ -131,9 +131,9 @@ impl<'a> Acquired<'a> {
         }
     }
 
-    /// Returns the receipt for the charge of one policy, if it is plain.
+    /// Returns the receipt for the charge of one policy, if it is plain and all that there is to keep.
     pub(crate) fn plain_receipt_of(&self, policy: &RequestedPolicy, store: &Store) -> Option<PlainReceipt> {
-        if self.mirrored.is_some() {
+        if self.mirrored.is_some() || !self.outcome.holds.is_empty() {
             return None;
         }
         PlainReceipt::of(&self.request.charges()[policy.charge], self.verdict(policy), store)
@@ -198,7 +198,7 @@ impl DecidedRequest {
         let decision = acquired.decision();
         let Some(store) = store.filter(|_| acquired.is_charged()) else { return decision };
         match acquired.plain_receipt(store) {
-            Some(plain) => decision.with_plain_receipt(Some(plain)),
+            Some(plain) => decision.with_plain_receipt(Some(plain), || None),
             None => decision.with_receipt(self.into_receipt(store)),
         }
     }

@@ -17,7 +17,7 @@ use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
 use crate::store::decided_by::DecidedBy;
 use crate::store::error::StoreError;
-use crate::store::{OwnedReceipt, PlainReceipt, Receipt};
+use crate::store::{Hold, OwnedReceipt, PlainReceipt, Receipt};
 
 /// The outcome of a rate-limit check by one policy or several.
 ///
@@ -82,11 +82,16 @@ struct More {
     plain_receipts: SmallVec<[OwnedReceipt; FEW]>,
     /// What the call holds of its only policy in process. It ends with the decision, and neither a refund nor a settlement changes it.
     hold: OnceLock<OwnedReceipt>,
+    /// What reports the ends of holds in process. Dropped after their receipts, once the permits are free.
+    observed: LazyBox<ObservedHolds>,
     /// The parts of the key that the reported policy refused, if there are observers.
     key: OnceLock<Box<[String]>>,
     /// What is left of the pause of the reported policy's key.
     paused: OnceLock<Duration>,
 }
+
+/// What reports the ends of holds.
+pub(crate) type ObservedHolds = SmallVec<[Arc<Hold>; 1]>;
 
 /// What each policy said.
 struct Listed {
@@ -291,16 +296,20 @@ impl Decision {
         }
     }
 
-    /// A decision of a few policies that are no shadows, of a call that did not wait, with the receipts for their charges.
+    /// A decision of a few policies that are no shadows, of a call that did not wait, with the receipts for their charges, and what
+    /// reports the ends of its holds.
+    #[inline(always)]
     pub(crate) fn of_few(
         policies: impl Iterator<Item = (SinglePolicy, PlainReceipt)>,
         source: DecidedBy,
+        observed: Option<ObservedHolds>,
     ) -> Self {
         let mut more = Box::<More>::default();
         for (policy, receipt) in policies {
             more.few.push(policy);
             more.plain_receipts.push(OwnedReceipt(receipt));
         }
+        more.observed = observed.map_or_else(LazyBox::empty, LazyBox::of);
         Decision::of_more(more, source)
     }
 
@@ -315,12 +324,21 @@ impl Decision {
         Decision { single: None, more: LazyBox::of(more), ..one }
     }
 
-    /// Adds the receipt for a charge of a bucket or a fixed window in process, or of a hold if nothing else was added.
-    #[inline]
-    pub(crate) fn with_plain_receipt(self, receipt: Option<PlainReceipt>) -> Self {
+    /// Adds the receipt for a charge of a bucket or a fixed window in process. Of a hold, if nothing else was added, with what reports
+    /// its end.
+    #[inline(always)]
+    pub(crate) fn with_plain_receipt(
+        self,
+        receipt: Option<PlainReceipt>,
+        observed: impl FnOnce() -> Option<Arc<Hold>>,
+    ) -> Self {
         match receipt {
             Some(hold) if hold.is_hold() => {
-                self.more.get_or_init(More::default).hold.get_or_init(|| OwnedReceipt(hold));
+                let more = self.more.get_or_init(More::default);
+                more.hold.get_or_init(|| OwnedReceipt(hold));
+                if let Some(observed) = observed() {
+                    more.observed.get_or_init(|| ObservedHolds::from_elem(observed, 1));
+                }
                 self
             }
             receipt => Decision { receipt, ..self },

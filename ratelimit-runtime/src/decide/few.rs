@@ -6,8 +6,9 @@ use super::charges::{Charges, PolicyCharge};
 use crate::algorithm::{ChargeId, PlainSpec};
 use crate::decide::backend::Backend;
 use crate::decide::caller::{Caller, FewDecision};
-use crate::decide::decision::{Decision, SinglePolicy};
+use crate::decide::decision::{Decision, ObservedHolds, SinglePolicy};
 use crate::decide::error::{Error, Limited};
+use crate::decide::observation::Observers;
 use crate::key::PartsOfKey;
 use crate::store::decided_by::DecidedBy;
 use crate::store::{MemoryStore, PlainCharge, PlainOutcome, PlainReceipt};
@@ -19,8 +20,8 @@ struct Few<'a, const N: usize> {
     /// The same for the memory store.
     asked: &'a [PlainCharge<'a, &'a PlainSpec>; N],
     outcome: &'a PlainOutcome<N>,
-    /// The parts of the keys, if somebody may read them.
-    parts: Option<[PartsOfKey<'a>; N]>,
+    /// The observers, if there are any, and the parts of the keys.
+    seen: Option<(&'a Observers, [PartsOfKey<'a>; N])>,
 }
 
 impl Backend {
@@ -38,7 +39,7 @@ impl Backend {
 
     #[inline(always)]
     fn decide_plain_few<'a, C: Caller, const N: usize>(
-        &self,
+        &'a self,
         memory: &'a Arc<MemoryStore>,
         charges: &'a Charges<'_>,
         few: [&'a PolicyCharge<'a>; N],
@@ -63,7 +64,7 @@ impl Backend {
         if waits && !outcome.admitted {
             return None;
         }
-        let few = Few { memory, charges: few, asked: &asked, outcome, parts: None };
+        let few = Few { memory, charges: few, asked: &asked, outcome, seen: None };
         match caller.admitted().filter(|_| outcome.admitted) {
             Some(admitted) => {
                 if self.observers().is_some() {
@@ -77,10 +78,10 @@ impl Backend {
 
     #[inline(never)]
     fn observe_few<'a, const N: usize>(
-        &self,
+        &'a self,
         few: &Few<'a, N>,
         charges: &'a Charges<'_>,
-    ) -> Option<[PartsOfKey<'a>; N]> {
+    ) -> Option<(&'a Observers, [PartsOfKey<'a>; N])> {
         let observers = self.observers()?;
         let parts = few.charges.map(|charge| charges.parts_of(charge));
         for (i, parts) in parts.into_iter().enumerate() {
@@ -93,17 +94,17 @@ impl Backend {
                 parts,
             );
         }
-        Some(parts)
+        Some((observers, parts))
     }
 
     #[inline(never)]
     fn finish_few<'a, C: Caller, const N: usize>(
-        &self,
+        &'a self,
         mut few: Few<'a, N>,
         charges: &'a Charges<'_>,
         caller: &C,
     ) -> C::Decision {
-        few.parts = self.observe_few(&few, charges);
+        few.seen = self.observe_few(&few, charges);
         caller.few(few)
     }
 }
@@ -130,6 +131,14 @@ impl<const N: usize> Few<'_, N> {
         let name = policy.static_name().unwrap_or_default();
         (SinglePolicy::new(name, policy.algorithm, &verdict), verdict.charge_id)
     }
+
+    /// Returns what reports the ends of the holds of a call that is admitted, if there are observers.
+    fn observed(&self) -> Option<ObservedHolds> {
+        let (observers, parts) = self.seen?;
+        let held = (0..N).filter(|i| self.asked[*i].spec.is_semaphore());
+        let observed: ObservedHolds = held.map(|i| observers.hold_of(self.charges[i], parts[i])).collect();
+        (!observed.is_empty()).then_some(observed)
+    }
 }
 
 impl<const N: usize> FewDecision for Few<'_, N> {
@@ -146,13 +155,13 @@ impl<const N: usize> FewDecision for Few<'_, N> {
             let policy = self.charges[i].definition.id;
             (said, PlainReceipt::new(store, *key, policy, *spec, cost, charge_id))
         });
-        Decision::of_few(policies, DecidedBy::Memory)
+        Decision::of_few(policies, DecidedBy::Memory, self.observed())
     }
 
     #[inline(always)]
     fn into_error(self) -> (Option<usize>, Error) {
         let policies = (0..N).map(|i| self.said(i).0);
-        let key = |reported: usize| self.parts.map(|parts| parts[reported]);
+        let key = |reported: usize| self.seen.map(|(_, parts)| parts[reported]);
         let (limited, reported) = Limited::of_few(policies, DecidedBy::Memory, key);
         (self.charges[reported].definition.attribute.index, Error::limited(limited))
     }

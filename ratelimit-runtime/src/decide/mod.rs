@@ -48,7 +48,7 @@ use crate::algorithm::{KindOfPlain, PlainSnapshot, PlainSpec, Verdict};
 use crate::key::missing_key::MissingKey;
 use crate::key::{Fingerprint, KeyParts};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{Charge, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome};
+use crate::store::{Charge, Hold, INLINE, ListedCharge, MemoryStore, PlainOutcome, SingleOutcome};
 
 impl Backend {
     /// Decides a call. Returns what its caller makes of that, or the request that has to be awaited.
@@ -228,7 +228,7 @@ impl Backend {
     /// Finishes the decision about a single charge: reports it, and makes what the caller sees.
     #[inline(never)]
     fn finish_single<'a, C: Caller>(
-        &self,
+        &'a self,
         mut decision: SingleDecision<'a>,
         parts: &'a KeyParts,
         caller: &C,
@@ -274,12 +274,13 @@ impl Backend {
         if !request.has_cost() {
             return Ok(skip(&request, caller));
         }
-        match acquire::decide_at_once(&mut request, endpoint) {
+        match &mut acquire::decide_at_once(&mut request, endpoint) {
             Some(outcome) => {
-                self.mirror(&request, &outcome);
-                let acquired = Acquired::at_once(&request, &outcome, endpoint.store.source());
-                self.report(&acquired);
-                Ok(caller.decided(acquired, Some(&endpoint.store)))
+                self.mirror(&request, outcome);
+                let source = endpoint.store.source();
+                let observed = self.report(&Acquired::at_once(&request, outcome, source));
+                outcome.holds.extend(observed);
+                Ok(caller.decided(Acquired::at_once(&request, outcome, source), Some(&endpoint.store)))
             }
             None => Err(PendingRequest::new(self, endpoint, request)),
         }
@@ -288,8 +289,9 @@ impl Backend {
     /// Finishes a request that was awaited.
     pub(crate) fn finish<C: Caller>(&self, result: AcquireResult, caller: &C) -> C::Decision {
         match result {
-            Ok(decided) => {
-                self.report(&decided.acquired());
+            Ok(mut decided) => {
+                let observed = self.report(&decided.acquired());
+                decided.outcome.holds.extend(observed);
                 let store = self.charged_store(decided.source);
                 caller.awaited(decided, store)
             }
@@ -318,11 +320,9 @@ impl Backend {
         caller.failed(None, error)
     }
 
-    /// Tells observers and the log what became of a request.
-    fn report(&self, acquired: &Acquired<'_>) {
-        if let Some(observers) = self.observers() {
-            observers.decided(acquired);
-        }
+    /// Tells observers and the log what became of a request. Returns what tells them of the ends of its holds.
+    fn report(&self, acquired: &Acquired<'_>) -> Vec<Arc<Hold>> {
+        let holds = self.observers().map(|observers| observers.decided(acquired)).unwrap_or_default();
         for policy in acquired.request.policies().iter().filter(|policy| acquired.is_shadow(policy)) {
             if let Some(failure) = acquired.shadow_failure(policy) {
                 policy.definition.log_shadow_failure(&failure.into());
@@ -330,6 +330,7 @@ impl Backend {
                 policy.definition.log_shadow_refusal();
             }
         }
+        holds
     }
 
     /// Reports the policies that cannot decide the call. Returns the first refusal by one of them, as shadow policies never refuse.

@@ -2,6 +2,7 @@
 
 #[cfg(any(test, feature = "test-util"))]
 mod for_tests;
+mod holds;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,6 +21,7 @@ use crate::decide::error::Error;
 use crate::decide::request::AcquireRequest;
 use crate::key::PartsOfKey;
 use crate::policy::Algorithm;
+use crate::store::Hold;
 use crate::store::decided_by::DecidedBy;
 
 /// A policy's decision about one call, as observers get it: [`RegistryBuilder::observer`](crate::RegistryBuilder::observer).
@@ -32,7 +34,7 @@ pub struct Observation<'a> {
     pub policy: &'a str,
     /// The algorithm of the policy.
     pub algorithm: Algorithm,
-    /// The permits that the call asked for. 0 if that is what was invalid.
+    /// The permits that the call asked for, or those that it has released. 0 if that is what was invalid.
     pub cost: u64,
     /// Whether the policy is a shadow, which never refuses. False if the call was refused before it was decided.
     pub shadow: bool,
@@ -66,6 +68,7 @@ enum Said<'a> {
         numbers: &'a ChargeNumbers<'a>,
     },
     Paused(Duration),
+    Released(Duration),
     #[cfg(any(test, feature = "test-util"))]
     Quota(Quota),
 }
@@ -90,6 +93,10 @@ pub enum CallOutcome {
     Invalid,
     /// The key was paused, for as long as [`Observation::paused`] says. This is no call, and costs nothing.
     Paused,
+    /// A call of a [`ConcurrencyLimit`](crate::ConcurrencyLimit) has ended, or was dropped, and has released the permits that it held
+    /// for as long as [`Observation::held`] says. This is no call. It follows once on each call that was [`Admitted`](Self::Admitted),
+    /// by a shadow as well, unless the source is [`Allowed`](DecidedBy::Allowed): such calls hold nothing.
+    Released,
 }
 
 /// What a policy has left after a decision, in the terms of [`Decision`](crate::Decision).
@@ -112,9 +119,9 @@ pub struct Quota {
 /// A function that is called for every decision.
 pub(crate) type Observer = dyn Fn(&Observation<'_>) + Send + Sync;
 
-/// The observers of a registry.
+/// The observers of a registry, which holds keep.
 #[derive(Clone, Default)]
-pub(crate) struct Observers(Vec<Arc<Observer>>);
+pub(crate) struct Observers(Arc<[Arc<Observer>]>);
 
 impl<'a> Observation<'a> {
     /// Returns the parts of the key, which may be personal data. `<@user_or_ip>` is two parts: `user` or `ip`, and which one. There
@@ -129,7 +136,7 @@ impl<'a> Observation<'a> {
     pub fn quota(&self) -> Option<Quota> {
         let (verdict, spec) = match self.said {
             _ if self.source == Some(DecidedBy::Allowed) => return None,
-            Said::Nothing | Said::Paused(_) => return None,
+            Said::Nothing | Said::Paused(_) | Said::Released(_) => return None,
             Said::Verdict(verdict, spec) => (*verdict, spec),
             Said::Plain { now, snapshot, admitted, plain, numbers } => {
                 // If another policy refuses the call, the state stays as it is.
@@ -222,6 +229,7 @@ impl CallOutcome {
             CallOutcome::StoreError => "store_error",
             CallOutcome::Invalid => "invalid",
             CallOutcome::Paused => "paused",
+            CallOutcome::Released => "released",
         }
     }
 
@@ -248,7 +256,7 @@ impl CallOutcome {
 
 impl Observers {
     pub(crate) fn push(&mut self, observer: Arc<Observer>) {
-        self.0.push(observer);
+        self.0 = self.0.iter().cloned().chain([observer]).collect();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -295,9 +303,10 @@ impl Observers {
         self.tell(&Observation { shadow: charge.shadow, source: Some(source), parts, said, ..undecided });
     }
 
-    /// Reports a request that was decided.
-    pub(crate) fn decided(&self, acquired: &Acquired<'_>) {
+    /// Reports a request that was decided. Returns what reports the ends of its holds.
+    pub(crate) fn decided(&self, acquired: &Acquired<'_>) -> Vec<Arc<Hold>> {
         let Acquired { request, outcome, waited, source, .. } = *acquired;
+        let mut holds = Vec::new();
         for policy in request.policies().iter().filter(|policy| policy.cost > 0) {
             let (charge, verdict) = (&request.charges()[policy.charge], acquired.verdict(policy));
             let (parts, shadow) = (request.parts_of(policy), charge.shadow);
@@ -307,14 +316,19 @@ impl Observers {
                 self.tell(&observation);
                 continue;
             }
-            self.tell(&Observation {
+            let observation = Observation {
                 outcome: CallOutcome::of_policy(verdict.admitted, shadow, outcome.admitted),
                 source: Some(source),
                 waited,
                 said: Said::Verdict(verdict, &charge.spec),
                 ..observation
-            });
+            };
+            self.tell(&observation);
+            if observation.begins_hold() {
+                holds.push(self.hold(policy.charge, &observation, policy.definition.clone()));
+            }
         }
+        holds
     }
 
     /// Reports a request that nothing decided.

@@ -10,7 +10,7 @@ use crate::decide::error::{Error, KeptKey};
 use crate::decide::observation::Observers;
 use crate::key::{Fingerprint, PartsOfKey};
 use crate::store::decided_by::DecidedBy;
-use crate::store::{MemoryStore, PlainOutcome, PlainReceipt};
+use crate::store::{Hold, MemoryStore, PlainOutcome, PlainReceipt};
 
 /// What became of a single charge.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct SingleDecision<'a> {
     said: Said<'a>,
     /// The store that was charged, if it is in process.
     memory: Option<&'a Arc<MemoryStore>>,
-    /// The parts of the key, if somebody may read them.
-    parts: Option<PartsOfKey<'a>>,
+    /// The observers, if there are any, and the parts of the key.
+    seen: Option<(&'a Observers, PartsOfKey<'a>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl<'a> SingleDecision<'a> {
             source: DecidedBy::Memory,
             said: Said::Plain(spec, outcome),
             memory: Some(memory),
-            parts: None,
+            seen: None,
         }
     }
 
@@ -73,13 +73,13 @@ impl<'a> SingleDecision<'a> {
             source: DecidedBy::Redis,
             said: Said::Verdict(verdict),
             memory: None,
-            parts: None,
+            seen: None,
         }
     }
 
     /// Reports the decision, about a key of these parts.
-    pub(crate) fn observe(&mut self, observers: &Observers, parts: PartsOfKey<'a>) {
-        self.parts = Some(parts);
+    pub(crate) fn observe(&mut self, observers: &'a Observers, parts: PartsOfKey<'a>) {
+        self.seen = Some((observers, parts));
         let SingleDecision { charge, source, .. } = *self;
         match &self.said {
             Said::Plain(spec, outcome) => {
@@ -116,7 +116,7 @@ impl<'a> SingleDecision<'a> {
         }
         let verdict = self.verdict();
         let decision = Decision::of_one(self.policy(&verdict), self.source, Duration::ZERO, None);
-        Ok(decision.with_plain_receipt(self.receipt(&verdict)))
+        Ok(decision.with_plain_receipt(self.receipt(&verdict), || self.observed_hold()))
     }
 
     /// The same of a policy that is no semaphore, so that the compiler sees that there is nothing to drop.
@@ -134,13 +134,14 @@ impl<'a> SingleDecision<'a> {
     pub(crate) fn into_shadow_decision(self) -> Decision {
         let (verdict, definition) = (self.verdict(), self.charge.definition.get());
         let policy = PolicyDecision::new(definition.name.to_shared(), definition.algorithm, true, &verdict);
-        Decision::new(vec![policy], self.source, Duration::ZERO).with_plain_receipt(self.receipt(&verdict))
+        let decision = Decision::new(vec![policy], self.source, Duration::ZERO);
+        decision.with_plain_receipt(self.receipt(&verdict), || self.observed_hold())
     }
 
     /// Returns the error of a call that is refused.
     #[inline(always)]
     pub(crate) fn into_error(self) -> Error {
-        let key = KeptKey::new(self.parts);
+        let key = KeptKey::new(self.seen.map(|(_, parts)| parts));
         Error::limited_by(self.policy(&self.verdict()), self.source, key)
     }
 
@@ -156,6 +157,13 @@ impl<'a> SingleDecision<'a> {
             return None;
         }
         Some(PlainReceipt::new(memory.id(), self.key, definition.id, spec, *cost, verdict.charge_id))
+    }
+
+    /// Returns what reports the end of the call to the observers, if there are any. Called once, for a call that holds permits.
+    #[inline]
+    pub(crate) fn observed_hold(&self) -> Option<Arc<Hold>> {
+        let (observers, parts) = self.seen?;
+        Some(observers.hold_of(self.charge, parts))
     }
 
     #[inline(always)]

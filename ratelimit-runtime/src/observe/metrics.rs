@@ -61,6 +61,9 @@ pub fn observer() -> impl Fn(&Observation<'_>) + Send + Sync + 'static {
         if seen.outcome == CallOutcome::Paused {
             return counter!(PAUSES, "policy" => series.label().clone()).increment(1);
         }
+        if seen.outcome == CallOutcome::Released {
+            return;
+        }
         series.record(seen, seen.limit().filter(|_| seen.source != Some(DecidedBy::Local)));
         if !seen.waited.is_zero() {
             histogram!(WAIT, "policy" => series.label().clone()).record(seen.waited);

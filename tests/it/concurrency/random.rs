@@ -5,10 +5,12 @@ use std::future::Future;
 use std::mem;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use ratelimits::observe::{CallOutcome, Observation};
 use ratelimits::{ConcurrencyLimit, Decision, Error, FixedWindow, Limiter, Registry, concurrency_limit};
 
 use crate::support::budget::budget;
@@ -80,6 +82,20 @@ impl Counts {
     }
 }
 
+/// The permits that run by what an observer sees, by policy and key.
+type Running = Arc<Mutex<HashMap<(String, String), u64>>>;
+
+/// Adds what an observer sees of concurrency limits.
+fn observe(running: &Running, seen: &Observation<'_>) {
+    let of = (seen.policy.trim_start_matches("random.").to_owned(), seen.key().join(","));
+    let mut running = running.lock().unwrap();
+    match seen.outcome {
+        CallOutcome::Admitted if seen.policy != "window" => *running.entry(of).or_default() += seen.cost,
+        CallOutcome::Released => *running.get_mut(&of).unwrap() -= seen.cost,
+        _ => {}
+    }
+}
+
 struct Run {
     registry: Registry,
     small: Limiter,
@@ -87,6 +103,8 @@ struct Run {
     window: Limiter,
     counts: Counts,
     held: Vec<(Decision, Vec<Share>)>,
+    /// What observers have seen begin and not end, if there are any.
+    seen: Option<Running>,
     refused: u64,
     admitted: u64,
 }
@@ -119,6 +137,19 @@ impl Run {
         // Only a refund gives back what is not held.
         let given = shares.into_iter().filter(|((name, _), ..)| refunds || *name != "window");
         given.for_each(|share| self.counts.give_back(share));
+    }
+
+    /// Compares what runs with what an observer has seen.
+    fn check_seen(&self, step: u64) {
+        let Some(seen) = &self.seen else { return };
+        let mut expected = HashMap::new();
+        let shares = self.held.iter().flat_map(|(_, shares)| shares);
+        for ((name, key), cost, _) in shares.filter(|((name, _), ..)| *name != "window") {
+            *expected.entry(((*name).to_owned(), key.to_string())).or_insert(0) += cost;
+        }
+        let mut seen = seen.lock().unwrap();
+        seen.retain(|_, running| *running > 0);
+        assert_eq!(*seen, expected, "step {step}");
     }
 
     async fn step(&mut self, step: u64, random: &mut Random) {
@@ -184,8 +215,18 @@ impl Run {
 
 #[tokio::test(start_paused = true)]
 async fn calls_are_counted_as_long_as_they_run() {
+    run(Registry::in_memory(), None).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn observers_see_as_long_as_they_run() {
+    let running = Running::default();
+    let seen = Arc::clone(&running);
+    run(Registry::builder().observer(move |it| observe(&seen, it)).in_memory(), Some(running)).await;
+}
+
+async fn run(registry: Registry, seen: Option<Running>) {
     let mut random = Random::seeded().run(0);
-    let registry = Registry::in_memory();
     let mut run = Run {
         small: registry.limiter("small", ConcurrencyLimit::new(SMALL)).unwrap(),
         large: registry.limiter("large", ConcurrencyLimit::new(LARGE)).unwrap(),
@@ -193,11 +234,13 @@ async fn calls_are_counted_as_long_as_they_run() {
         registry,
         counts: Counts::default(),
         held: Vec::new(),
+        seen,
         refused: 0,
         admitted: 0,
     };
     for step in 0..budget(100_000, 10_000_000) {
         run.step(step, &mut random).await;
+        run.check_seen(step);
         // Now and then all end.
         if step % 1000 == 999 {
             while !run.held.is_empty() {

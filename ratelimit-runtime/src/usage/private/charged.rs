@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::mem;
+use std::sync::Arc;
 use std::thread::LocalKey;
 
 use super::spare::{Reusable, Spare};
@@ -15,7 +16,7 @@ use crate::decide::{Caller, FewDecision, SingleDecision};
 use crate::key::missing_key::MissingKey;
 use crate::policy::Algorithm;
 use crate::store::error::StoreError;
-use crate::store::{Corrected, OwnedReceipt, Receipt, Store};
+use crate::store::{Corrected, Hold, OwnedReceipt, Receipt, Store};
 
 /// Why a call is refused. It is a pointer, because an error is moved several times on its way to the caller.
 pub struct Refusal(Box<Refused>);
@@ -35,6 +36,9 @@ enum Refundable {
     Nothing,
     /// The charge of the only attribute that may correct it, in process.
     Plain(&'static Definition, OwnedReceipt),
+    /// A hold of that attribute, and what reports its end once its permits are free.
+    #[expect(dead_code, reason = "it ends as it is dropped")]
+    Observed(OwnedReceipt, Arc<Hold>),
     Any(Box<[(OwnedDefinition, Receipt)]>),
 }
 
@@ -129,6 +133,11 @@ fn single(decision: SingleDecision<'_>) -> Option<Result<Charged, Refusal>> {
         return refused(definition.attribute.index, decision.into_error());
     }
     let receipt = decision.receipt(&decision.verdict())?;
+    if receipt.is_hold()
+        && let Some(observed) = decision.observed_hold()
+    {
+        return charged(Refundable::Observed(OwnedReceipt(receipt), observed));
+    }
     charged(Refundable::Plain(definition, OwnedReceipt(receipt)))
 }
 
@@ -171,7 +180,8 @@ impl Charged {
         let Some(charged) = &mut self.0 else { return };
         // Read where it is: the receipt is longer than what is done with it.
         match &mut **charged {
-            Refundable::Nothing => {}
+            // A hold ends as it is dropped.
+            Refundable::Nothing | Refundable::Observed(..) => {}
             Refundable::Plain(definition, receipt) => match used_of(definition) {
                 Used::Cost => {}
                 Used::Nothing => {

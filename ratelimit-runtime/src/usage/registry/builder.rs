@@ -292,15 +292,17 @@ impl RegistryBuilder {
     }
 
     /// Adds a function that is called for every decision of the registry, for metrics and audit logs. It gets one [`Observation`] for
-    /// each policy of a call, after the decision and before the call goes on.
+    /// each policy of a call, after the decision and before the call goes on. A call that holds permits of a
+    /// [`ConcurrencyLimit`](crate::ConcurrencyLimit) is reported once more, when it releases them:
+    /// [`CallOutcome::Released`](crate::CallOutcome::Released). That may be in a `Drop`, on any thread.
     ///
     /// Not reported are calls with a cost of 0, calls that are dropped before they are decided, and refunds: a call with
     /// `charge_when` is reported as admitted. A refusal that repeats what Redis has said lately reports only the policies that are
     /// known to refuse. If a policy of a call is invalid, or a part of its key is missing, only such policies are reported.
     ///
-    /// The function must be quick, and neither block nor panic. An observer changes nothing about how calls are decided. One that does
-    /// nothing costs a few nanoseconds per call. The text of a key is made only if somebody reads it; a refusal remembers the key for
-    /// [`Limited::key`](crate::Limited::key).
+    /// The function must be quick, and neither block nor panic; a panic about a release is caught. An observer changes nothing
+    /// about how calls are decided. One that does nothing costs a few nanoseconds per call. The text of a key is made only if
+    /// somebody reads it; a refusal remembers the key for [`Limited::key`](crate::Limited::key).
     ///
     /// ```
     /// use std::sync::Arc;
